@@ -12,7 +12,7 @@ RACE      ?=
 TESTFLAGS ?= -count=1 -shuffle=on -timeout=40m
 # Packages that start no goroutine: with RACE=1 they are tested without the race detector, five times as fast.
 # What uses them in several goroutines is tested with it.
-PURE      := $(GO) list ./nft/... ./aggregator/desired ./frontends/policy/model ./frontends/policy/render ./frontends/testing/policytest ./frontends/services/model ./frontends/services/render | grep -v /nft/kernel
+PURE      := $(GO) list ./nft/... ./aggregator/desired/... ./frontends/policy/model ./frontends/policy/render ./frontends/testing/policytest ./frontends/services/model ./frontends/services/render | grep -v /nft/kernel
 FUZZTIME  ?= 10s
 # make bench: patterns of benchmarks to run and to leave out.
 BENCH     ?= .

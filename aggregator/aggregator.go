@@ -15,7 +15,7 @@ import (
 
 	"github.com/weft-proxy/weft/aggregator/access"
 	"github.com/weft-proxy/weft/aggregator/admission"
-	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/merge"
 	"github.com/weft-proxy/weft/aggregator/events"
 	"github.com/weft-proxy/weft/aggregator/findings"
 	"github.com/weft-proxy/weft/aggregator/flows"
@@ -189,7 +189,7 @@ type Aggregator struct {
 	admission admission.Config
 	tell      *observers
 	// scope has the declarations known to admission.
-	scope atomic.Pointer[desired.Scope]
+	scope atomic.Pointer[merge.Scope]
 }
 
 // New returns an Aggregator, idle until Run. It fails if the Config is invalid or a metric cannot be

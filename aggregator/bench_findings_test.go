@@ -8,6 +8,8 @@ import (
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/merge"
+	"github.com/weft-proxy/weft/aggregator/desired/planner"
 	"github.com/weft-proxy/weft/aggregator/findings"
 )
 
@@ -33,7 +35,7 @@ func BenchmarkFindings(b *testing.B) {
 		text.WriteString("}\n")
 	}
 	text.WriteString("}\ntable ip late { chain c { type filter hook forward priority 10; policy drop; tcp dport 1000-2000 accept; }; }\n")
-	state := desired.New()
+	state := merge.New()
 	adm := admission.NewSnapshot(admission.Config{}, desired.Key{Publisher: "p", Name: "f"}, state.Scope())
 	adm.AddFragment(&weftv1.Fragment{Name: "f", Nft: text.String()})
 	u, err := adm.Finish()
@@ -43,8 +45,8 @@ func BenchmarkFindings(b *testing.B) {
 	if err := state.Apply(u); err != nil {
 		b.Fatal(err)
 	}
-	state.Plan()
-	state.Accept()
+	planner.Make(state)
+	planner.Accept(state)
 	var tables []*desired.Merged
 	b.Run("merged", func(b *testing.B) {
 		for b.Loop() {

@@ -11,6 +11,9 @@ import (
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/merge"
+	"github.com/weft-proxy/weft/aggregator/desired/planner"
+	"github.com/weft-proxy/weft/aggregator/desired/views"
 	"github.com/weft-proxy/weft/aggregator/statedir"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/kernel"
@@ -33,10 +36,10 @@ var stages = []struct {
 		}
 	}},
 	{"merge", func(_ *testing.B, s *staged) func() error {
-		return func() error { return desired.New().Apply(s.update) }
+		return func() error { return merge.New().Apply(s.update) }
 	}},
 	{"diff", func(b *testing.B, s *staged) func() error {
-		state := desired.New()
+		state := merge.New()
 		s.apply(b, state, s.update)
 		return func() error { return planned(state) }
 	}},
@@ -56,7 +59,7 @@ var stages = []struct {
 		partial := false
 		return func() error {
 			partial = !partial
-			return dir.SaveRecord(statedir.Record{Partial: partial, Desired: state.Record()}, 1)
+			return dir.SaveRecord(statedir.Record{Partial: partial, Desired: views.Record(state)}, 1)
 		}
 	}},
 	{"pack-one", func(_ *testing.B, s *staged) func() error {
@@ -70,7 +73,7 @@ var stages = []struct {
 		turn := 0
 		return func() error {
 			turn = 1 - turn
-			defer state.Accept()
+			defer planner.Accept(state)
 			return state.Apply(updates[turn])
 		}
 	}},
@@ -118,13 +121,13 @@ func newStaged(b *testing.B, services Services) *staged {
 	if s.update, s.admit, err = admit(stageKey, s.fragment); err != nil {
 		b.Fatal(err)
 	}
-	state := desired.New()
+	state := merge.New()
 	s.apply(b, state, s.update)
-	s.ops = state.Plan().Ops
+	s.ops = planner.Make(state).Ops
 	return s
 }
 
-func (s *staged) apply(b *testing.B, state *desired.State, u *desired.Update) {
+func (s *staged) apply(b *testing.B, state *merge.State, u *desired.Update) {
 	b.Helper()
 	if err := state.Apply(u); err != nil {
 		b.Fatal(err)
@@ -132,11 +135,11 @@ func (s *staged) apply(b *testing.B, state *desired.State, u *desired.Update) {
 }
 
 // committed returns a state that has the snapshot.
-func (s *staged) committed(b *testing.B) *desired.State {
+func (s *staged) committed(b *testing.B) *merge.State {
 	b.Helper()
-	state := desired.New()
+	state := merge.New()
 	s.apply(b, state, s.update)
-	state.Accept()
+	planner.Accept(state)
 	return state
 }
 
@@ -158,14 +161,14 @@ func (s *staged) opsOf(b *testing.B, turn int) []kernel.Op {
 	state, updates := s.committed(b), s.updates(b)
 	s.apply(b, state, updates[1])
 	if turn == 0 {
-		state.Accept()
+		planner.Accept(state)
 		s.apply(b, state, updates[0])
 	}
-	return state.Plan().Ops
+	return planner.Make(state).Ops
 }
 
-func planned(state *desired.State) error {
-	if p := state.Plan(); len(p.Ops) == 0 {
+func planned(state *merge.State) error {
+	if p := planner.Make(state); len(p.Ops) == 0 {
 		return fmt.Errorf("plan is empty")
 	}
 	return nil
@@ -276,7 +279,7 @@ func benchmarkCommitOne(b *testing.B, s *staged) {
 // admit compiles and packs a snapshot as Push does, and returns a function that
 // does the same to patches of the fragment.
 func admit(key desired.Key, f *weftv1.Fragment) (*desired.Update, func(*weftv1.Patch) (*desired.Update, error), error) {
-	outer := desired.New().Scope()
+	outer := merge.New().Scope()
 	b := admission.NewSnapshot(admission.Config{}, key, outer)
 	b.AddFragment(f)
 	u, err := b.Finish()

@@ -9,6 +9,8 @@ import (
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/planner"
+	"github.com/weft-proxy/weft/aggregator/desired/views"
 	"github.com/weft-proxy/weft/aggregator/message"
 	"github.com/weft-proxy/weft/aggregator/statedir"
 	"github.com/weft-proxy/weft/nft/kernel"
@@ -41,7 +43,7 @@ func (w *writer) commitApplied(accepted []*submission, began time.Time) (again [
 		w.state.Rollback()
 		return nil, nil
 	}
-	plan := w.state.Plan()
+	plan := planner.Make(w.state)
 	if err := w.merger.bound(accepted, plan); err != nil {
 		w.state.Rollback()
 		return w.refused(accepted, plan, err)
@@ -85,7 +87,7 @@ func (w *writer) apply(batch []*submission) []*submission {
 			w.dropGone(s)
 			continue
 		}
-		f, ok := w.state.Fragment(s.key())
+		f, ok := views.Fragment(w.state, s.key())
 		if done, err := w.merger.check(s, f, ok); err != nil {
 			w.refuse(s, err)
 			continue
@@ -99,7 +101,7 @@ func (w *writer) apply(batch []*submission) []*submission {
 		}
 		s.durable = f.Lifetime == desired.LifetimeDurable || s.update.Snapshot && (s.update.Lifetime == desired.LifetimeDurable || w.merger.isOrphan(s.key()))
 		if w.merger.refusable(s) {
-			s.leaveTime, _ = w.state.LeaveTime(s.key())
+			s.leaveTime, _ = planner.LeaveTime(w.state, s.key())
 		}
 		if err := w.merger.apply(s); err != nil {
 			w.refuse(s, err)
@@ -112,7 +114,7 @@ func (w *writer) apply(batch []*submission) []*submission {
 
 // refuse answers an update that cannot be committed.
 func (w *writer) refuse(s *submission, err error) {
-	_, exists := w.state.Fragment(s.key())
+	_, exists := views.Fragment(w.state, s.key())
 	switch c := s.session; {
 	case c == nil:
 	case !exists:

@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/merge"
+	"github.com/weft-proxy/weft/aggregator/desired/planner"
+	"github.com/weft-proxy/weft/aggregator/desired/views"
 	"github.com/weft-proxy/weft/aggregator/flows"
 	"github.com/weft-proxy/weft/aggregator/statedir"
 	"github.com/weft-proxy/weft/nft"
@@ -20,7 +23,7 @@ import (
 type committer struct {
 	cfg   *Config
 	log   *slog.Logger
-	state *desired.State
+	state *merge.State
 	// revision is the number of the last commit.
 	revision uint64
 	// drift is why the kernel must be compared with the state before the next commit, or "".
@@ -59,8 +62,8 @@ func (c *committer) carryOut(plan *desired.Plan) (stats kernel.Stats, err error)
 		}
 		c.revision++
 	}
-	c.state.Advance(c.elapsed())
-	c.state.Accept()
+	c.state.Expiries.Advance(c.elapsed())
+	planner.Accept(c.state)
 	c.purger.Add(plan.Purges, len(plan.Stale) > 0)
 	return stats, nil
 }
@@ -133,7 +136,7 @@ func (c *committer) save() {
 		err = c.dir.ReserveRevision(next)
 	} else {
 		partial := !c.intact && c.state.HasUnclaimed(func(nft.TableID) bool { return true })
-		if err = c.dir.SaveRecord(statedir.Record{Partial: partial, Desired: c.state.Record()}, next); err == nil {
+		if err = c.dir.SaveRecord(statedir.Record{Partial: partial, Desired: views.Record(c.state)}, next); err == nil {
 			c.metrics.work.WithLabelValues(workRecords).Inc()
 			c.saved = version
 			c.state.Recorded()

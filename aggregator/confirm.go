@@ -10,6 +10,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/views"
 	"github.com/weft-proxy/weft/aggregator/history"
 	"github.com/weft-proxy/weft/aggregator/message"
 	"github.com/weft-proxy/weft/aggregator/unconfirmed"
@@ -118,7 +119,7 @@ func (a *Aggregator) takeBack(ctx context.Context, key desired.Key, before *weft
 func (a *Aggregator) earlier(ctx context.Context, key desired.Key) (*weftv1.Fragment, error) {
 	var status *weftv1.FragmentStatus
 	var tables []desired.TableUpdate
-	if err := a.ask(ctx, func(w *writer) { status = w.tell.statuses.Get(key); tables, _ = w.state.Content(key) }); err != nil {
+	if err := a.ask(ctx, func(w *writer) { status = w.tell.statuses.Get(key); tables, _ = views.Content(w.state, key) }); err != nil {
 		return nil, err
 	}
 	refuse := func(format string, args ...any) error {

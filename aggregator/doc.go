@@ -12,7 +12,7 @@
 //	  v
 //	writer (writer.go, commit.go)            one goroutine from here on
 //	  |-- merger: owner of the fragment, limits of the publisher
-//	  |-- desired.State: transition, then plan; both are pure
+//	  |-- merge.State: transition, then plan; both are pure
 //	  |-- committer: stores the record if it changed, sends the transaction, accepts or rolls back
 //	  |     refused: the update to blame is answered, the others are tried again, by halves if needed
 //	  v

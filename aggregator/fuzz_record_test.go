@@ -5,7 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/adopt"
+	"github.com/weft-proxy/weft/aggregator/desired/merge"
+	"github.com/weft-proxy/weft/aggregator/desired/planner"
 	"github.com/weft-proxy/weft/aggregator/statedir"
 	"github.com/weft-proxy/weft/aggregator/status"
 )
@@ -20,10 +22,10 @@ func FuzzRecord(f *testing.F) {
 		if json.Unmarshal(b, &r) != nil {
 			return
 		}
-		state := desired.New()
-		state.Adopt(nil, r.Desired)
+		state := merge.New()
+		adopt.Dump(state, nil, r.Desired)
 		status.NewFragments().Adopt(state, 7, time.Unix(0, 0))
-		if plan := state.Plan(); len(plan.Ops) > 0 {
+		if plan := planner.Make(state); len(plan.Ops) > 0 {
 			t.Fatalf("adopting a record alone plans %v", plan.Ops)
 		}
 	})

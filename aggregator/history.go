@@ -13,6 +13,8 @@ import (
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/merge"
+	"github.com/weft-proxy/weft/aggregator/desired/views"
 	"github.com/weft-proxy/weft/aggregator/history"
 	"github.com/weft-proxy/weft/aggregator/message"
 )
@@ -51,9 +53,9 @@ func (o *observers) record(c *outcome) {
 }
 
 // started tells the history the fragments and the record's lineage after a start.
-func (o *observers) started(state *desired.State, revision uint64, lineage string) {
+func (o *observers) started(state *merge.State, revision uint64, lineage string) {
 	present := make(map[desired.Key]bool)
-	for _, f := range state.Fragments() {
+	for _, f := range views.Fragments(state) {
 		present[f.Key] = true
 	}
 	o.history.Record(&history.Commit{Revision: o.entry(revision, nil), Present: present, Lineage: lineage, Empty: true})

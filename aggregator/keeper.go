@@ -12,6 +12,8 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/planner"
+	"github.com/weft-proxy/weft/aggregator/desired/views"
 	"github.com/weft-proxy/weft/aggregator/message"
 	"github.com/weft-proxy/weft/aggregator/statedir"
 	"github.com/weft-proxy/weft/nft"
@@ -119,16 +121,16 @@ func (k *keeper) tryRepair(last bool) error {
 		return fmt.Errorf("reread kernel: %w", err)
 	}
 	k.forget()
-	plan := k.state.Diff(dump)
+	plan := planner.Diff(k.state, dump)
 	refused, err := k.commitTables(plan.Ops, last)
 	if err != nil {
 		k.state.Rollback()
 		return fmt.Errorf("repair kernel after %s: %w", reason, err)
 	}
-	k.state.Advance(k.elapsed())
-	k.state.Accept()
+	k.state.Expiries.Advance(k.elapsed())
+	planner.Accept(k.state)
 	k.drift = ""
-	k.purger.Add(k.state.Unpurged(dump), true)
+	k.purger.Add(planner.Unpurged(k.state, dump), true)
 	k.postponeRepair(refused)
 	left := 0
 	for _, op := range plan.Ops {
@@ -310,7 +312,7 @@ const lapseInterval = 250 * time.Millisecond
 
 // lapsing returns a channel that receives when an element may have expired, or nil.
 func (k *keeper) lapsing() <-chan time.Time {
-	at, ok := k.state.NextExpiry()
+	at, ok := k.state.Expiries.NextExpiry()
 	if !ok {
 		return nil
 	}
@@ -325,10 +327,10 @@ func (k *keeper) lapse() {
 		return
 	}
 	if k.drift != "" {
-		k.state.Accept()
+		planner.Accept(k.state)
 		return
 	}
-	if _, err := k.carryOut(k.state.Plan()); err != nil {
+	if _, err := k.carryOut(planner.Make(k.state)); err != nil {
 		k.drift = err.Error()
 		k.log.Warn("cannot add an element that another fragment states too, after it expired", "error", err)
 	}
@@ -340,7 +342,7 @@ func (k *keeper) forget() (successor bool) {
 	expired, successor := k.state.Expire(k.elapsed())
 	for _, u := range expired {
 		k.tell.statuses.Lapsed(k.state, u.Fragment)
-		if f, ok := k.state.Fragment(u.Fragment); ok && f.Lifetime == desired.LifetimeDurable {
+		if f, ok := views.Fragment(k.state, u.Fragment); ok && f.Lifetime == desired.LifetimeDurable {
 			k.dir.Store(statedir.Change{Fragment: u.Fragment, Patch: func() *weftv1.Patch { return message.Patch(u, time.Time{}) }, Done: func(error) {}})
 		}
 	}

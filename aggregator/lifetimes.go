@@ -7,13 +7,15 @@ import (
 	"time"
 
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/merge"
+	"github.com/weft-proxy/weft/aggregator/desired/views"
 )
 
 // lifetimes decides which fragments end: with their session, at their expiration, or because their
 // publisher has not come back after a restart. It withdraws them with updates, like publishers. Only the
 // writer's goroutine uses it.
 type lifetimes struct {
-	state *desired.State
+	state *merge.State
 	now   func() time.Time
 	// sessions holds the open sessions that have sent updates.
 	sessions map[uint64]*Session
@@ -24,7 +26,7 @@ type lifetimes struct {
 	expirations
 }
 
-func newLifetimes(state *desired.State, now func() time.Time) *lifetimes {
+func newLifetimes(state *merge.State, now func() time.Time) *lifetimes {
 	return &lifetimes{state: state, now: now, sessions: make(map[uint64]*Session), abandoned: make(map[desired.Key]bool)}
 }
 
@@ -44,7 +46,7 @@ func (l *lifetimes) withdrawals(keys []desired.Key, s *Session) []*submission {
 func (l *lifetimes) end(s *Session) []*submission {
 	s.ended = true
 	delete(l.sessions, s.id)
-	return l.withdrawals(l.state.SessionFragments(s.id), s)
+	return l.withdrawals(views.SessionFragments(l.state, s.id), s)
 }
 
 // isAbandoned reports whether a fragment should go because its session has ended or it has expired.
@@ -54,7 +56,7 @@ func (l *lifetimes) isAbandoned(f desired.Status) bool {
 
 // abandonAdopted ends the wait for the sessions from before the restart.
 func (l *lifetimes) abandonAdopted() {
-	for _, f := range l.state.Fragments() {
+	for _, f := range views.Fragments(l.state) {
 		if f.Adopted && f.Lifetime == desired.LifetimeSession {
 			l.abandoned[f.Key] = true
 		}
@@ -68,7 +70,7 @@ func (l *lifetimes) stillAbandoned() []desired.Key {
 		return nil
 	}
 	maps.DeleteFunc(l.abandoned, func(key desired.Key, _ bool) bool {
-		f, ok := l.state.Fragment(key)
+		f, ok := views.Fragment(l.state, key)
 		return !ok || !l.isAbandoned(f)
 	})
 	return slices.SortedFunc(maps.Keys(l.abandoned), desired.Key.Compare)

@@ -10,6 +10,8 @@ import (
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/merge"
+	"github.com/weft-proxy/weft/aggregator/desired/planner"
 	"github.com/weft-proxy/weft/aggregator/statedir"
 	"github.com/weft-proxy/weft/aggregator/status"
 	"github.com/weft-proxy/weft/aggregator/unconfirmed"
@@ -19,7 +21,7 @@ import (
 // publisher's limits. Only the writer's goroutine uses it.
 type merger struct {
 	access      *access.Control
-	state       *desired.State
+	state       *merge.State
 	dir         *statedir.Dir
 	statuses    *status.Fragments
 	unconfirmed *unconfirmed.Keeper
@@ -207,7 +209,7 @@ func (e *longError) rejection(key desired.Key) *RejectedError {
 // refused. It is called before the commit.
 func (m *merger) bound(batch []*submission, plan *desired.Plan) error {
 	if len(batch) > 1 || slices.ContainsFunc(batch, m.refusable) {
-		if took, _, most := m.state.KernelTime(plan.Ops); took > maxTransaction {
+		if took, _, most := planner.KernelTime(m.state, plan.Ops); took > maxTransaction {
 			return &longError{took: took, most: most}
 		}
 	}
@@ -215,7 +217,7 @@ func (m *merger) bound(batch []*submission, plan *desired.Plan) error {
 		if !m.refusable(s) {
 			continue
 		}
-		if took, most := m.state.LeaveTime(s.key()); took > max(maxTransaction, s.leaveTime) {
+		if took, most := planner.LeaveTime(m.state, s.key()); took > max(maxTransaction, s.leaveTime) {
 			return &longError{took: took, most: most, later: true}
 		}
 	}
@@ -224,7 +226,7 @@ func (m *merger) bound(batch []*submission, plan *desired.Plan) error {
 
 // boundPlan is bound for an uncommitted plan, whose new sets would be staged.
 func (m *merger) boundPlan(steps []*submission, plan *desired.Plan) error {
-	took, fresh, most := m.state.KernelTime(plan.Ops)
+	took, fresh, most := planner.KernelTime(m.state, plan.Ops)
 	if took -= fresh; took > maxTransaction && slices.ContainsFunc(steps, m.refusable) {
 		return &longError{took: took, most: most}
 	}

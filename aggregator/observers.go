@@ -13,6 +13,9 @@ import (
 	"github.com/weft-proxy/weft/aggregator/access"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/merge"
+	"github.com/weft-proxy/weft/aggregator/desired/planner"
+	"github.com/weft-proxy/weft/aggregator/desired/views"
 	"github.com/weft-proxy/weft/aggregator/events"
 	"github.com/weft-proxy/weft/aggregator/findings"
 	"github.com/weft-proxy/weft/aggregator/flows"
@@ -35,7 +38,7 @@ type observers struct {
 	history   *history.Recorder
 	flows     *flows.Flusher
 	inspector *findings.Inspector
-	scope     *atomic.Pointer[desired.Scope]
+	scope     *atomic.Pointer[merge.Scope]
 	// refusals limits log lines about rejections.
 	refusals *access.Repeats
 	// counted is the work already in the metrics.
@@ -57,7 +60,7 @@ func newObservers(a *Aggregator) *observers {
 
 // outcome is the result of a commit.
 type outcome struct {
-	state    *desired.State
+	state    *merge.State
 	revision uint64
 	accepted []*submission
 	plan     *desired.Plan
@@ -113,7 +116,7 @@ func (o *observers) committed(c *outcome) {
 }
 
 // count adds the work of the state to the metrics.
-func (o *observers) count(state *desired.State) {
+func (o *observers) count(state *merge.State) {
 	now := state.Work()
 	o.metrics.worked(o.counted, now)
 	o.counted = now
@@ -200,13 +203,13 @@ func (o *observers) removed(c *outcome) {
 }
 
 // repaired reports a commit that repaired the kernel. counts is nil if tables were left out.
-func (o *observers) repaired(state *desired.State, revision uint64, reason string, ops int, counts *weftv1.Counts) {
+func (o *observers) repaired(state *merge.State, revision uint64, reason string, ops int, counts *weftv1.Counts) {
 	o.statuses.Revision.Store(revision)
 	o.metrics.repaired(counts)
 	o.history.Record(&history.Commit{Revision: o.entry(revision, counts)})
 	o.log.Warn("repaired the kernel", "revision", revision, "reason", reason, "ops", ops)
 	o.drift(&weftv1.Drift{Reason: reason, Repaired: counts})
-	o.flows.Reconcile(state.Live())
+	o.flows.Reconcile(planner.Live(state))
 }
 
 // drift tells watchers that the kernel differs, or differed, from the state.
@@ -228,11 +231,11 @@ func (a *Aggregator) newInspector() *findings.Inspector {
 }
 
 // merged returns all tables.
-func merged(state *desired.State, detail desired.Detail) []*desired.Merged {
+func merged(state *merge.State, detail desired.Detail) []*desired.Merged {
 	all := desired.Reader{All: true}
 	var out []*desired.Merged
-	for _, t := range state.Tables(all) {
-		if m, ok := state.Merged(t.Table, detail, all, nil); ok && m != nil {
+	for _, t := range views.Tables(state, all) {
+		if m, ok := views.Merged(state, t.Table, detail, all, nil); ok && m != nil {
 			out = append(out, m)
 		}
 	}

@@ -13,6 +13,8 @@ import (
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/planner"
+	"github.com/weft-proxy/weft/aggregator/desired/views"
 	"github.com/weft-proxy/weft/aggregator/findings"
 	"github.com/weft-proxy/weft/aggregator/message"
 	"github.com/weft-proxy/weft/nft/kernel"
@@ -179,7 +181,7 @@ func (w *writer) plan(p *planning) error {
 func (w *writer) planApply(p *planning, steps []*submission) []*submission {
 	accepted := make([]*submission, 0, len(steps))
 	for _, s := range steps {
-		f, ok := w.state.Fragment(s.key())
+		f, ok := views.Fragment(w.state, s.key())
 		done, err := w.merger.check(s, f, ok)
 		if done {
 			continue
@@ -205,7 +207,7 @@ func (w *writer) preview(p *planning, steps []*submission) (*desired.Preview, er
 	for _, s := range steps {
 		keys = append(keys, s.key())
 	}
-	preview := w.state.Preview(keys)
+	preview := planner.Preview(w.state, keys)
 	if p.wanted {
 		p.merged = merged(w.state, desired.DetailPlanned)
 	}

@@ -8,6 +8,7 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/views"
 	"github.com/weft-proxy/weft/aggregator/message"
 )
 
@@ -48,7 +49,7 @@ func TestPlanInParts(t *testing.T) {
 			t.Errorf("limit of %d bytes: counts are %v: want all", limit, whole.GetCounts())
 		}
 	}
-	if got := a.writer.state.Fragments(); len(got) != 0 {
+	if got := views.Fragments(a.writer.state); len(got) != 0 {
 		t.Errorf("the plan left fragments %v", got)
 	}
 	if message.Name(desired.Key{}) != nil {

@@ -18,6 +18,8 @@ import (
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/merge"
+	"github.com/weft-proxy/weft/aggregator/desired/views"
 	"github.com/weft-proxy/weft/aggregator/events"
 	"github.com/weft-proxy/weft/aggregator/findings"
 	"github.com/weft-proxy/weft/aggregator/history"
@@ -45,7 +47,7 @@ type Reads struct {
 	inspector   *findings.Inspector
 	history     *history.Recorder
 	hub         *events.Hub
-	scope       *atomic.Pointer[desired.Scope]
+	scope       *atomic.Pointer[merge.Scope]
 	// requests are functions that the writer calls between two commits.
 	requests chan func(*writer)
 	// liveDump is held by the call that reads live values.
@@ -104,7 +106,7 @@ func (rs *Reads) Get(ctx context.Context, publisher, name string) (*weftv1.Fragm
 	var status *weftv1.FragmentStatus
 	var tables []desired.TableUpdate
 	// The values are immutable, so this goroutine can sort and convert them.
-	if err := rs.ask(ctx, func(w *writer) { status = w.tell.statuses.Get(key); tables, _ = w.state.Content(key) }); err != nil {
+	if err := rs.ask(ctx, func(w *writer) { status = w.tell.statuses.Get(key); tables, _ = views.Content(w.state, key) }); err != nil {
 		return nil, nil, err
 	}
 	if status == nil {
@@ -120,7 +122,7 @@ func (rs *Reads) Get(ctx context.Context, publisher, name string) (*weftv1.Fragm
 func (rs *Reads) ListTables(ctx context.Context, r Reader) (*weftv1.ListTablesResponse, error) {
 	var tables []desired.TableStatus
 	resp := &weftv1.ListTablesResponse{}
-	if err := rs.ask(ctx, func(w *writer) { tables, resp.Revision = w.state.Tables(r), w.revision }); err != nil {
+	if err := rs.ask(ctx, func(w *writer) { tables, resp.Revision = views.Tables(w.state, r), w.revision }); err != nil {
 		return nil, err
 	}
 	for i := range tables {
@@ -146,7 +148,10 @@ func (rs *Reads) GetTable(ctx context.Context, req *weftv1.GetTableRequest, r Re
 	for _, name := range req.GetSets() {
 		sets[name] = struct{}{}
 	}
-	if err := rs.ask(ctx, func(w *writer) { v.Revision = w.revision; v.Merged, exists = w.state.Merged(id, detail, r, sets) }); err != nil {
+	if err := rs.ask(ctx, func(w *writer) {
+		v.Revision = w.revision
+		v.Merged, exists = views.Merged(w.state, id, detail, r, sets)
+	}); err != nil {
 		return nil, err
 	}
 	switch {
@@ -302,16 +307,16 @@ func (rs *Reads) Owner(ctx context.Context, req *weftv1.OwnerRequest, r Reader) 
 		return nil, fmt.Errorf("%w: a %s is named %q", ErrProtocol, admission.Clip(n.GetKind()), admission.Clip(n.GetName()))
 	}
 	q := ownerQuery{id: id, name: n}
-	var find func(*desired.State)
+	var find func(*merge.State)
 	switch n.GetKind() {
 	case "table":
-		find = func(s *desired.State) { q.owners, q.found = s.OwnersOfTable(id) }
+		find = func(s *merge.State) { q.owners, q.found = views.OwnersOfTable(s, id) }
 	case "rule":
 		if n.GetHandle() == 0 {
 			return nil, fmt.Errorf("%w: the rule has no handle", ErrProtocol)
 		}
 		q.owners = make([]desired.Owned, 1)
-		find = func(s *desired.State) { q.owners[0], q.found = s.OwnerOfRule(id, n.GetName(), n.GetHandle()) }
+		find = func(s *merge.State) { q.owners[0], q.found = views.OwnerOfRule(s, id, n.GetName(), n.GetHandle()) }
 	case "element":
 		if find, err = rs.elementOwner(ctx, &q); err != nil {
 			return nil, err
@@ -321,7 +326,7 @@ func (rs *Reads) Owner(ctx context.Context, req *weftv1.OwnerRequest, r Reader) 
 		if n.GetKind() == "map" {
 			ref.Kind = "set"
 		}
-		find = func(s *desired.State) { q.owners, q.addition, q.found = s.Owners(id, ref) }
+		find = func(s *merge.State) { q.owners, q.addition, q.found = views.Owners(s, id, ref) }
 	}
 	if err := rs.ask(ctx, func(w *writer) { find(w.state) }); err != nil {
 		return nil, err
@@ -343,13 +348,13 @@ type ownerQuery struct {
 
 // elementOwner returns a function that finds the owners of an element. It packs the key here, with the
 // declaration known to admission, so that the writer does not parse.
-func (rs *Reads) elementOwner(ctx context.Context, q *ownerQuery) (find func(*desired.State), _ error) {
+func (rs *Reads) elementOwner(ctx context.Context, q *ownerQuery) (find func(*merge.State), _ error) {
 	if err := rs.life.admitting(ctx.Done()); err != nil {
 		return nil, err
 	}
 	set, ok := rs.scope.Load().Table(q.id).Set(q.name.GetName())
 	if !ok {
-		return func(*desired.State) {}, nil
+		return func(*merge.State) {}, nil
 	}
 	if len(q.name.GetKey()) > admission.MaxElementText {
 		return nil, fmt.Errorf("%w: the key has %d bytes: at most %d are allowed", ErrInvalidName, len(q.name.GetKey()), admission.MaxElementText)
@@ -359,7 +364,7 @@ func (rs *Reads) elementOwner(ctx context.Context, q *ownerQuery) (find func(*de
 		return nil, fmt.Errorf("%w: element %s of %s %s: %w", ErrInvalidName, admission.Clip(q.name.GetKey()), admission.SetKind(set.Map), set.Name, err)
 	}
 	q.set = set
-	return func(s *desired.State) { q.owners, q.found = s.OwnersOfElement(q.id, set.Name, e) }, nil
+	return func(s *merge.State) { q.owners, q.found = views.OwnersOfElement(s, q.id, set.Name, e) }, nil
 }
 
 // answer converts the owners to a message.

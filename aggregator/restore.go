@@ -11,8 +11,12 @@ import (
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/adopt"
+	"github.com/weft-proxy/weft/aggregator/desired/planner"
+	"github.com/weft-proxy/weft/aggregator/desired/views"
 	"github.com/weft-proxy/weft/aggregator/message"
 	"github.com/weft-proxy/weft/aggregator/statedir"
+	"github.com/weft-proxy/weft/conntrack"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/kernel"
 )
@@ -34,12 +38,12 @@ func (w *writer) start(ctx context.Context) error {
 	}
 	w.unconfirmed.Load()
 	w.intact = stored.Trusted
-	w.state.Advance(w.elapsed())
-	w.state.Adopt(dump, stored.Record.Desired)
-	w.purger.Add(w.state.Unpurged(dump), true)
+	w.state.Expiries.Advance(w.elapsed())
+	adopt.Dump(w.state, dump, stored.Record.Desired)
+	w.purger.Add(planner.Unpurged(w.state, dump), true)
 	w.revision = max(stored.Revision, uint64(w.cfg.Now().UnixMilli())) //nolint:gosec // after 1970
 	w.tell.statuses.Adopt(w.state, w.revision, w.cfg.Now())
-	for _, f := range w.state.Fragments() {
+	for _, f := range views.Fragments(w.state) {
 		w.lifetimes.set(f.Key, time.Time{}, f.Expires)
 	}
 	w.tell.scope.Store(w.state.Scope())
@@ -53,7 +57,7 @@ func (w *writer) start(ctx context.Context) error {
 		return fmt.Errorf("restore durable fragments: %w", err)
 	}
 	w.tell.started(w.state, w.revision, stored.Lineage)
-	w.flows.Resume(stored.Flows, w.state.Live)
+	w.flows.Resume(stored.Flows, func() []conntrack.Destination { return planner.Live(w.state) })
 	w.adoption.returned()
 	return nil
 }
@@ -195,12 +199,12 @@ type adoption struct {
 func (a *adoption) returned() {
 	flows := false
 	if a.returning {
-		a.returning, flows = a.state.Awaited()
+		a.returning, flows = views.Awaited(a.state)
 	}
 	a.sweep = a.state.HasUnclaimed(a.settled)
 	if !a.reconciled && !flows && a.state.WatchesFlows() {
 		a.reconciled = true
-		a.flows.Reconcile(a.state.Live())
+		a.flows.Reconcile(planner.Live(a.state))
 	}
 }
 
@@ -224,7 +228,7 @@ func (a *adoption) dropStaged() {
 			continue
 		}
 		var be *kernel.BatchError
-		switch _, err := a.carryOut(a.state.Plan()); {
+		switch _, err := a.carryOut(planner.Make(a.state)); {
 		case err == nil:
 			a.log.Info("removed a set that was being staged", "table", at.Table.String(), "set", at.Name)
 		case !errors.As(err, &be):
@@ -241,7 +245,7 @@ func (a *adoption) dropUnclaimed() error {
 		a.unswept = true
 		return nil
 	}
-	plan := a.state.Plan()
+	plan := planner.Make(a.state)
 	if _, err := a.carryOut(plan); err != nil {
 		a.drift = err.Error()
 		return fmt.Errorf("remove content without a fragment: %w", err)

@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"github.com/weft-proxy/weft/aggregator/admission"
-	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/merge"
+	"github.com/weft-proxy/weft/aggregator/desired/planner"
 	"github.com/weft-proxy/weft/aggregator/queue"
 	"github.com/weft-proxy/weft/nft/kernel"
 )
@@ -31,7 +32,7 @@ const (
 // of the update or none.
 type staging struct {
 	update *submission
-	sets   []*desired.Staged
+	sets   []*merge.Staged
 	// step is the number of elements of the next transaction.
 	step int
 	// postponed is true if the next step has waited for the commit before it.
@@ -62,7 +63,7 @@ type stagings struct {
 // begin starts to stage an update that was applied to the state, and reports whether it did. If so, the
 // update is back in the queue.
 func (sg *stagings) begin(s *submission) bool {
-	sets := sg.state.Stage(s.update, stepTime, maxTransaction-stepTime)
+	sets := planner.Stage(sg.state, s.update, stepTime, maxTransaction-stepTime)
 	if len(sets) == 0 {
 		return false
 	}
@@ -111,7 +112,7 @@ func (sg *stagings) step() (failed *staging, rejected, err error) {
 		sg.next(0)
 		return nil, nil, nil
 	}
-	ops := sg.state.StageOps(st.sets, st.step, stepTime)
+	ops := planner.StageOps(sg.state, st.sets, st.step, stepTime)
 	if len(ops) == 0 {
 		sg.complete(st)
 		return nil, nil, nil
@@ -122,7 +123,7 @@ func (sg *stagings) step() (failed *staging, rejected, err error) {
 		sg.next(0)
 		return st, rejected, nil
 	}
-	sg.state.StageSent(ops)
+	planner.StageSent(sg.state, ops)
 	st.count(stats)
 	sg.next(sg.queue.Rest(st.update.Publisher(), stats.Kernel, stepTime))
 	return nil, nil, nil
@@ -169,7 +170,7 @@ func (sg *stagings) fail(st *staging, err error) (rejected error) {
 		// The repair removes the staged sets.
 		sg.drift = err.Error()
 		sg.log.Warn("outcome of a commit is unknown", "error", err, "updates", 1)
-		sg.state.Unstage(st.sets)
+		planner.Unstage(sg.state, st.sets)
 		sg.forget(st)
 		sg.queue.Release(st.update, false)
 	}
@@ -179,7 +180,7 @@ func (sg *stagings) fail(st *staging, err error) (rejected error) {
 // end removes the staged sets of an update that will not be committed.
 func (sg *stagings) end(st *staging) {
 	sg.forget(st)
-	ops := sg.state.Unstage(st.sets)
+	ops := planner.Unstage(sg.state, st.sets)
 	st.sets = nil
 	if len(ops) == 0 {
 		return

@@ -234,7 +234,7 @@ func heap() int {
 	return int(m.HeapAlloc) //nolint:gosec // less than there is memory
 }
 
-// TestNothingIsKeptOfAnUpdate holds the daemon to what desired.State needs for an
+// TestNothingIsKeptOfAnUpdate holds the daemon to what merge.State needs for an
 // element: neither the request, nor what it was packed into, nor the batch may be
 // left of a snapshot that was committed.
 func TestNothingIsKeptOfAnUpdate(t *testing.T) {

@@ -11,6 +11,9 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/merge"
+	"github.com/weft-proxy/weft/aggregator/desired/planner"
+	"github.com/weft-proxy/weft/aggregator/desired/views"
 	"github.com/weft-proxy/weft/aggregator/flows"
 	"github.com/weft-proxy/weft/aggregator/queue"
 	"github.com/weft-proxy/weft/aggregator/unconfirmed"
@@ -45,7 +48,7 @@ type writer struct {
 }
 
 func newWriter(a *Aggregator) *writer {
-	cfg, state := &a.cfg, desired.New()
+	cfg, state := &a.cfg, merge.New()
 	state.SetFixedFlags(cfg.Kernel.Owner())
 	c := &committer{
 		cfg: cfg, log: a.log, state: state, began: cfg.Now(), flows: a.flows,
@@ -107,9 +110,9 @@ func (w *writer) loop(ctx context.Context, changes <-chan kernel.Change) error {
 		case <-grace.C:
 			w.lifetimes.abandonAdopted()
 		case <-w.flows.Overdue():
-			w.flows.Reconcile(w.state.Live())
+			w.flows.Reconcile(planner.Live(w.state))
 		case p := <-w.flows.Local():
-			w.flows.Add(w.state.Answering(p))
+			w.flows.Add(planner.Answering(w.state, p))
 		case <-w.keeper.again:
 			w.keeper.tryAgain()
 		case <-w.resave.C:
@@ -189,7 +192,7 @@ func (w *writer) cost(s *submission) int {
 	n := 1
 	if s.admitted != nil {
 		if s.weight == 0 {
-			s.weight = 1 + max(s.admitted.Cost(), int(w.state.UpdateTime(s.update)*queue.Quantum/queue.QuantumTime))
+			s.weight = 1 + max(s.admitted.Cost(), int(planner.UpdateTime(w.state, s.update)*queue.Quantum/queue.QuantumTime))
 		}
 		n = s.weight
 	}
@@ -200,7 +203,7 @@ func (w *writer) cost(s *submission) int {
 	var gone []desired.Key
 	switch {
 	case s.ends:
-		gone = w.state.SessionFragments(s.session.id)
+		gone = views.SessionFragments(w.state, s.session.id)
 	case s.update.Snapshot:
 		gone = []desired.Key{s.key()}
 	}
@@ -236,11 +239,11 @@ func (w *writer) stage(s *submission) bool {
 	if s.ends || s.admitted == nil || s.gone() || s.staging != nil && (s.staging.over || s.staging.times >= maxStagings) {
 		return false
 	}
-	f, ok := w.state.Fragment(s.key())
+	f, ok := views.Fragment(w.state, s.key())
 	if done, err := w.merger.check(s, f, ok); done || err != nil {
 		return false
 	}
-	if !w.state.Unstaged(s.update) {
+	if !planner.Unstaged(w.state, s.update) {
 		return false
 	}
 	if w.merger.apply(s) != nil {

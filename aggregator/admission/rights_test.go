@@ -12,6 +12,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/access"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/merge"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/set"
 )
@@ -165,7 +166,7 @@ func TestOverLimit(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			control := configured(t, "allow: {log: 6}, limits: {"+tt.limits+"}")
-			state := desired.New()
+			state := merge.New()
 			apply := func(name, nft string) error {
 				key := desired.Key{Publisher: "p", Name: name}
 				b := NewSnapshot(Config{Access: control}, key, state.Scope())
@@ -195,7 +196,7 @@ func TestOverLimit(t *testing.T) {
 // do.
 func TestStoredWithinRights(t *testing.T) {
 	control := configured(t, "allow: {log: 1}, limits: {rules: 1, elements: 1}")
-	state := desired.New()
+	state := merge.New()
 	apply := func(name, nft string) error {
 		key := desired.Key{Publisher: "p", Name: name}
 		b := NewSnapshot(Config{Access: control, Stored: true}, key, state.Scope())

@@ -1,4 +1,4 @@
-package desired
+package desired_test
 
 import (
 	"encoding/json"
@@ -7,37 +7,42 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/adopt"
+	"github.com/weft-proxy/weft/aggregator/desired/merge"
+	"github.com/weft-proxy/weft/aggregator/desired/planner"
+	"github.com/weft-proxy/weft/aggregator/desired/views"
 	"github.com/weft-proxy/weft/nft/kernel"
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 // restart gives the harness a new State that has adopted the kernel, with
 // the record as it comes back from a file.
-func (h *harness) restart(record Record) {
+func (h *harness) restart(record desired.Record) {
 	h.t.Helper()
 	b, err := json.Marshal(record)
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	var again Record
+	var again desired.Record
 	if err := json.Unmarshal(b, &again); err != nil {
 		h.t.Fatal(err)
 	}
 	if !reflect.DeepEqual(record, again) {
 		h.t.Errorf("record changed on its way through JSON:\n%+v\n%+v", record, again)
 	}
-	h.State = New()
-	h.Advance(h.k.now)
-	h.Adopt(h.k.dump(), again)
+	h.State = merge.New()
+	h.Expiries.Advance(h.k.now)
+	adopt.Dump(h.State, h.k.dump(), again)
 	checkInvariants(h.t, h.State)
-	if p := h.Plan(); !p.Empty() {
+	if p := planner.Make(h.State); !noOps(p) {
 		h.t.Errorf("plan after Adopt:\n%s", planText(p))
 	}
 }
 
-func empty(t *testing.T, when string, p *Plan) {
+func empty(t *testing.T, when string, p *desired.Plan) {
 	t.Helper()
-	if !p.Empty() || len(p.Stale) > 0 {
+	if !noOps(p) || len(p.Stale) > 0 {
 		t.Errorf("plan %s:\n%s%v", when, planText(p), p.Stale)
 	}
 }
@@ -47,14 +52,14 @@ func TestAdoptNothingChanged(t *testing.T) {
 	all := cluster(100, 3)
 	web := snapshot(policy, 5, in(ipWeft, base("prerouting", -100, rule("jump pick-3", "pick-3"), rule("b"))))
 	h.commit(all, web)
-	h.restart(h.Record())
-	st, _ := h.Fragment(services)
-	if !st.Adopted || st.Elements != 400 || st.Rules != 2 || len(h.Unclaimed()) != 0 {
-		t.Errorf("adopted %+v, unclaimed %v", st, h.Unclaimed())
+	h.restart(views.Record(h.State))
+	st, _ := views.Fragment(h.State, services)
+	if !st.Adopted || st.Elements != 400 || st.Rules != 2 || len(unclaimedOf(h.State)) != 0 {
+		t.Errorf("adopted %+v, unclaimed %v", st, unclaimedOf(h.State))
 	}
 	empty(t, "when policy is back", h.commit(web))
 	empty(t, "when services is back", h.commit(all))
-	if st, _ := h.Fragment(services); st.Adopted {
+	if st, _ := views.Fragment(h.State, services); st.Adopted {
 		t.Errorf("status %+v after coming back", st)
 	}
 	// Handles are right: rules can go.
@@ -65,7 +70,7 @@ func TestAdoptNothingChanged(t *testing.T) {
 func TestAdoptCommitsOnlyWhatDiffers(t *testing.T) {
 	h := newHarness(t)
 	h.commit(snapshot(services, 0, in(ipWeft, addrSet("s", member("10.0.0.1"), member("10.0.0.2")), base("input", 0, rule("a"), rule("b"), rule("c")))))
-	h.restart(h.Record())
+	h.restart(views.Record(h.State))
 	p := h.commit(snapshot(services, 0, in(ipWeft, addrSet("s", member("10.0.0.2"), member("10.0.0.3")), base("input", 0, rule("a"), rule("c")))))
 	if want := "delete rule input\ndelete elements s 1\nadd elements s 1\n"; planText(p) != want {
 		t.Errorf("plan:\n%s\nwant:\n%s", planText(p), want)
@@ -77,8 +82,8 @@ func TestAdoptWithdrawsNothingBeforeAllAreBack(t *testing.T) {
 	one := snapshot(services, 0, in(ipWeft, addrSet("s", member("10.0.0.1"), member("10.0.0.2"))))
 	two := snapshot(policy, 0, in(ipWeft, addrSet("s", member("10.0.0.2"), member("10.0.0.3"))))
 	h.commit(one, two)
-	h.restart(h.Record())
-	if u := h.Unclaimed(); len(u) != 0 {
+	h.restart(views.Record(h.State))
+	if u := unclaimedOf(h.State); len(u) != 0 {
 		t.Errorf("unclaimed %v, but both are recorded", u)
 	}
 	less := snapshot(services, 0, in(ipWeft, addrSet("s", member("10.0.0.2"))))
@@ -86,8 +91,8 @@ func TestAdoptWithdrawsNothingBeforeAllAreBack(t *testing.T) {
 	if p := h.commit(two); planText(p) != "delete elements s 1\n" {
 		t.Errorf("plan when both are back:\n%s", planText(p))
 	}
-	if len(h.unclaimed.tables) != 0 {
-		t.Errorf("there is still unclaimed content in %v", h.unclaimed.tables)
+	if len(h.Unclaimed.Tables) != 0 {
+		t.Errorf("there is still unclaimed content in %v", h.Unclaimed.Tables)
 	}
 }
 
@@ -99,13 +104,13 @@ func TestAdoptKeepsTheWinner(t *testing.T) {
 	loses := snapshot(services, 1, in(ipWeft, addrSet("s", withComment(member("10.0.0.1"), "second"), member("10.0.0.2"))))
 	h.commit(wins, loses)
 	for range 2 {
-		h.restart(h.Record())
+		h.restart(views.Record(h.State))
 		empty(t, "when the loser is back", h.commit(loses))
 	}
 	empty(t, "when the winner is back", h.commit(wins))
-	h.restart(h.Record())
+	h.restart(views.Record(h.State))
 	empty(t, "when the winner is back first", h.commit(wins))
-	h.restart(h.Record())
+	h.restart(views.Record(h.State))
 	empty(t, "when the loser is back after the winner and another restart", h.commit(loses))
 	if p := h.commit(snapshot(policy, 0)); planText(p) != "delete elements s 1\nadd elements s 1\n" {
 		t.Errorf("plan when the winner is withdrawn:\n%s", planText(p))
@@ -122,12 +127,12 @@ func TestAdoptDropped(t *testing.T) {
 	one := snapshot(services, 0, in(ipWeft, addrSet("s", member("10.0.0.1")), regular("c", rule("x"))))
 	two := snapshot(policy, 0, in(ipWeft, addrSet("s", member("10.0.0.2")), regular("d")))
 	h.commit(one, two)
-	h.restart(h.Record())
+	h.restart(views.Record(h.State))
 	empty(t, "when one is back", h.commit(one))
-	if err := h.DropAdopted(services); err == nil {
+	if err := dropAdopted(h.State, services); err == nil {
 		t.Error("a fragment that is back was dropped as adopted")
 	}
-	if err := h.DropAdopted(policy); err != nil {
+	if err := dropAdopted(h.State, policy); err != nil {
 		t.Fatal(err)
 	}
 	if p := h.commit(); planText(p) != "delete elements s 1\ndelete chain d\n" {
@@ -138,8 +143,8 @@ func TestAdoptDropped(t *testing.T) {
 func TestAdoptPatchNeedsSnapshot(t *testing.T) {
 	h := newHarness(t)
 	h.commit(snapshot(services, 0, in(ipWeft, addrSet("s"))))
-	h.restart(h.Record())
-	h.reject(patch(services, in(ipWeft, regular("c"))), ReasonSnapshotNeeded, "")
+	h.restart(views.Record(h.State))
+	h.reject(patch(services, in(ipWeft, regular("c"))), desired.ReasonSnapshotNeeded, "")
 }
 
 func TestAdoptedReferencesHold(t *testing.T) {
@@ -148,29 +153,29 @@ func TestAdoptedReferencesHold(t *testing.T) {
 		snapshot(services, 0, in(ipWeft, addrSet("s"), regular("c"))),
 		snapshot(policy, 0, in(ipWeft, base("input", 0, rule("saddr @s", "@s"), rule("jump c", "c")))),
 	)
-	h.restart(h.Record())
-	h.reject(snapshot(services, 0, in(ipWeft, addrSet("s"))), ReasonReference, "table ip weft chain c", "chain input of fragment policy/web", "not yet published again")
-	h.reject(snapshot(services, 0, in(ipWeft, withFlags(addrSet("s"), nftset.FlagTimeout), regular("c"))), ReasonConflict, "table ip weft set s", "policy/web")
-	h.reject(snapshot(extra, 0, in(ipWeft, addrMap("s"))), ReasonConflict, "table ip weft set s", "services/all")
+	h.restart(views.Record(h.State))
+	h.reject(snapshot(services, 0, in(ipWeft, addrSet("s"))), desired.ReasonReference, "table ip weft chain c", "chain input of fragment policy/web", "not yet published again")
+	h.reject(snapshot(services, 0, in(ipWeft, withFlags(addrSet("s"), nftset.FlagTimeout), regular("c"))), desired.ReasonConflict, "table ip weft set s", "policy/web")
+	h.reject(snapshot(extra, 0, in(ipWeft, addrMap("s"))), desired.ReasonConflict, "table ip weft set s", "services/all")
 }
 
 func TestAdoptWithoutRecord(t *testing.T) {
 	h := newHarness(t)
 	table := in(ipWeft, addrSet("s", member("10.0.0.1"), member("10.0.0.2")), addrSet("old", member("10.0.0.9")), base("input", 0, rule("a", "@s")), regular("bare"))
 	h.commit(snapshot(services, 3, table))
-	h.restart(Record{})
+	h.restart(desired.Record{})
 	want := []Unclaimed{
 		{Table: ipWeft, Object: "chain bare"},
 		{Table: ipWeft, Object: "set old", Elements: 1},
 		{Table: ipWeft, Object: "set s", Elements: 2},
 	}
-	if got := h.Unclaimed(); !slices.Equal(got, want) {
+	if got := unclaimedOf(h.State); !slices.Equal(got, want) {
 		t.Errorf("unclaimed %v, want %v", got, want)
 	}
 	table.PutSets = table.PutSets[:1]
 	empty(t, "when the publisher is back", h.commit(snapshot(services, 3, table)))
 	// What it has claimed is its own to withdraw.
-	p := h.commit(patch(services, in(ipWeft, Elements{Set: "s", Remove: []nftset.Element{member("10.0.0.2")}})))
+	p := h.commit(patch(services, in(ipWeft, desired.Elements{Set: "s", Remove: []nftset.Element{member("10.0.0.2")}})))
 	if planText(p) != "delete elements s 1\n" {
 		t.Errorf("plan of a removal:\n%s", planText(p))
 	}
@@ -180,7 +185,7 @@ func TestAdoptWithoutRecord(t *testing.T) {
 	if p := h.commit(); planText(p) != "delete set old\n" {
 		t.Errorf("plan of dropping the unclaimed:\n%s", planText(p))
 	}
-	if u := h.Unclaimed(); len(u) != 0 {
+	if u := unclaimedOf(h.State); len(u) != 0 {
 		t.Errorf("unclaimed after dropping: %v", u)
 	}
 }
@@ -188,13 +193,13 @@ func TestAdoptWithoutRecord(t *testing.T) {
 func TestUnclaimedYields(t *testing.T) {
 	h := newHarness(t)
 	h.commit(snapshot(services, 0, in(ipWeft, addrMap("m", mapped("10.0.0.1", "10.1.0.1"), mapped("10.0.0.2", "10.1.0.2")), base("input", 0))))
-	h.restart(Record{})
+	h.restart(desired.Record{})
 	// Another value wins, and another declaration makes the set anew.
 	p := h.commit(snapshot(policy, 0, in(ipWeft, addrMap("m", mapped("10.0.0.1", "10.1.0.9")))))
 	if planText(p) != "delete elements m 1\nadd elements m 1\n" {
 		t.Errorf("plan of another value:\n%s", planText(p))
 	}
-	if st, _ := h.Fragment(policy); st.Shadowed != 0 {
+	if st, _ := views.Fragment(h.State, policy); st.Shadowed != 0 {
 		t.Errorf("status %+v", st)
 	}
 	p = h.commit(snapshot(policy, 0, in(ipWeft, addrSet("m", member("10.0.0.5")), base("input", 5))))
@@ -209,9 +214,9 @@ func TestUnclaimedRulesOfForeignHands(t *testing.T) {
 	h.commit(mine)
 	c := h.k.tables[ipWeft].chains["input"]
 	c.rules = slices.Insert(c.rules, 1, fakeRule{handle: &kernel.Handle{}, n: 99, rule: rule("foreign")})
-	h.restart(h.Record())
-	if want := []Unclaimed{{Table: ipWeft, Object: "chain input", Rules: 1}}; !slices.Equal(h.Unclaimed(), want) {
-		t.Errorf("unclaimed %v, want %v", h.Unclaimed(), want)
+	h.restart(views.Record(h.State))
+	if want := []Unclaimed{{Table: ipWeft, Object: "chain input", Rules: 1}}; !slices.Equal(unclaimedOf(h.State), want) {
+		t.Errorf("unclaimed %v, want %v", unclaimedOf(h.State), want)
 	}
 	h.commit(mine)
 	if err := h.DropUnclaimed(allTables); err != nil {
@@ -225,7 +230,7 @@ func TestUnclaimedRulesOfForeignHands(t *testing.T) {
 func TestDropUnclaimedInUse(t *testing.T) {
 	h := newHarness(t)
 	h.commit(snapshot(services, 0, in(ipWeft, addrSet("s"))))
-	h.restart(Record{})
+	h.restart(desired.Record{})
 	h.commit(snapshot(policy, 0, in(ipWeft, regular("c", rule("saddr @s", "@s")))))
 	if err := h.DropUnclaimed(allTables); err == nil {
 		t.Error("an unclaimed set was dropped while a rule uses it")
@@ -242,7 +247,7 @@ func TestDropUnclaimedInUse(t *testing.T) {
 func TestAdoptDynamicSet(t *testing.T) {
 	h := newHarness(t)
 	aff := withFlags(addrMap("affinity"), nftset.FlagEval|nftset.FlagTimeout)
-	fragment := func(elems ...nftset.Element) *Update {
+	fragment := func(elems ...nftset.Element) *desired.Update {
 		s := aff
 		s.Elements = elems
 		return snapshot(services, 0, in(ipWeft, s))
@@ -254,17 +259,17 @@ func TestAdoptDynamicSet(t *testing.T) {
 		h.k.tables[ipWeft].sets["affinity"].elements[e.Key] = e
 	}
 	byPacket(mapped("10.0.0.2", "10.1.0.2"))
-	h.restart(h.Record())
+	h.restart(views.Record(h.State))
 	empty(t, "when the publisher is back", h.commit(fragment(mine)))
-	empty(t, "of a diff", h.Diff(h.k.dump()))
-	h.Accept()
+	empty(t, "of a diff", planner.Diff(h.State, h.k.dump()))
+	planner.Accept(h.State)
 	if p := h.commit(fragment()); planText(p) != "delete elements affinity 1\n" {
 		t.Errorf("plan of its own element:\n%s", planText(p))
 	}
 	if n := len(h.k.tables[ipWeft].sets["affinity"].elements); n != 1 {
 		t.Errorf("%d elements, want that of the packet", n)
 	}
-	h.restart(Record{})
+	h.restart(desired.Record{})
 	if err := h.DropUnclaimed(allTables); err != nil {
 		t.Fatal(err)
 	}
@@ -276,10 +281,10 @@ func TestAdoptDynamicSet(t *testing.T) {
 func TestAdoptAfterReboot(t *testing.T) {
 	h := newHarness(t)
 	h.commit(snapshot(services, 0, in(ipWeft, addrSet("s"))))
-	record := h.Record()
+	record := views.Record(h.State)
 	h.k = newFakeKernel()
 	h.restart(record)
-	if got := h.Fragments(); len(got) != 0 {
+	if got := views.Fragments(h.State); len(got) != 0 {
 		t.Errorf("fragments %v of an empty kernel", got)
 	}
 }
@@ -288,24 +293,24 @@ func TestAdoptOddRecords(t *testing.T) {
 	h := newHarness(t)
 	h.commit(snapshot(services, 0, in(ipWeft, addrSet("s", member("10.0.0.1")), regular("c", rule("x")))))
 	dump := h.k.dump()
-	tr := TableRecord{Family: "ip", Name: "weft", Sets: []SetRecord{{Name: "s", Conntrack: true}, {Name: "s"}, {Name: "gone"}}, Chains: []ChainRecord{{Name: "c", Sets: []string{"gone"}, Chains: []string{"gone", "c"}}}}
-	records := []Record{
+	tr := desired.TableRecord{Family: "ip", Name: "weft", Sets: []desired.SetRecord{{Name: "s", Conntrack: true}, {Name: "s"}, {Name: "gone"}}, Chains: []desired.ChainRecord{{Name: "c", Sets: []string{"gone"}, Chains: []string{"gone", "c"}}}}
+	records := []desired.Record{
 		{},
-		{Fragments: []FragmentRecord{{Publisher: "services", Name: "all", Tables: []TableRecord{tr}}}},
-		{Fragments: []FragmentRecord{{Publisher: "services", Name: "all"}, {Publisher: "services", Name: "all", Tables: []TableRecord{tr}}}},
-		{Fragments: []FragmentRecord{{Tables: []TableRecord{tr, tr, {Family: "nonsense"}, {Family: "ip6", Name: "weft"}}}}},
+		{Fragments: []desired.FragmentRecord{{Publisher: "services", Name: "all", Tables: []desired.TableRecord{tr}}}},
+		{Fragments: []desired.FragmentRecord{{Publisher: "services", Name: "all"}, {Publisher: "services", Name: "all", Tables: []desired.TableRecord{tr}}}},
+		{Fragments: []desired.FragmentRecord{{Tables: []desired.TableRecord{tr, tr, {Family: "nonsense"}, {Family: "ip6", Name: "weft"}}}}},
 	}
 	dump = append(dump, kernel.Table{ID: ipDeny, Chains: []kernel.Chain{{}}, Sets: []kernel.Set{{}}})
 	for i, r := range records {
-		s := New()
-		s.Adopt(dump, r)
+		s := merge.New()
+		adopt.Dump(s, dump, r)
 		checkInvariants(t, s)
-		if p := s.Plan(); !p.Empty() {
+		if p := planner.Make(s); !noOps(p) {
 			t.Errorf("record %d: plan after Adopt:\n%s", i, planText(p))
 		}
 	}
 	for _, owner := range []string{"", "/", "a/", "/b", "ab"} {
-		if k, ok := parseKey(owner); ok {
+		if k, ok := desired.ParseKey(owner); ok {
 			t.Errorf("parseKey(%q) = %v", owner, k)
 		}
 	}

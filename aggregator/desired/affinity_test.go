@@ -1,10 +1,14 @@
-package desired
+package desired_test
 
 import (
 	"fmt"
 	"slices"
 	"testing"
 
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/merge"
+	"github.com/weft-proxy/weft/aggregator/desired/planner"
+	"github.com/weft-proxy/weft/aggregator/desired/views"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/kernel"
@@ -13,8 +17,8 @@ import (
 
 // values are what the rules of a model have packets write into a map, and whether
 // some fragment calls it an affinity map; ok is false where it is not there.
-func (m model) values(id nft.TableID, name string) (values map[value]bool, affinity, ok bool) {
-	values = map[value]bool{}
+func (m model) values(id nft.TableID, name string) (values map[merge.Value]bool, affinity, ok bool) {
+	values = map[merge.Value]bool{}
 	for _, f := range m {
 		t, has := f.tables[id]
 		if !has {
@@ -27,7 +31,7 @@ func (m model) values(id nft.TableID, name string) (values map[value]bool, affin
 			for _, r := range c.Rules {
 				for _, w := range r.Writes {
 					if w.Map == name {
-						values[value{data: w.Data, any: w.Any}] = true
+						values[merge.Value{Data: w.Data, Any: w.Any}] = true
 					}
 				}
 			}
@@ -38,7 +42,7 @@ func (m model) values(id nft.TableID, name string) (values map[value]bool, affin
 
 // checkPurges compares the maps of a plan with those that lost a value by the
 // models of before and after.
-func (w *world) checkPurges(p *Plan) {
+func (w *world) checkPurges(p *desired.Plan) {
 	w.t.Helper()
 	for _, id := range []nft.TableID{ipWeft, ipDeny} {
 		before, was, had := w.committed.values(id, "d0")
@@ -47,18 +51,18 @@ func (w *world) checkPurges(p *Plan) {
 		for v := range before {
 			lost = lost || !after[v]
 		}
-		lost = lost && (!after[value{any: true}] || !was)
+		lost = lost && (!after[merge.Value{Any: true}] || !was)
 		// A table that is made anew has no entries.
 		remade := slices.ContainsFunc(p.Ops, func(op kernel.Op) bool { d, ok := op.(kernel.DeleteTable); return ok && d.Table == id })
 		want := had && has && is && lost && !remade
-		got := slices.ContainsFunc(p.Purges, func(p Purge) bool { return p.Table == id && p.Decl.Name == "d0" })
+		got := slices.ContainsFunc(p.Purges, func(p desired.Purge) bool { return p.Table == id && p.Decl.Name == "d0" })
 		if got != want {
 			w.t.Fatalf("table %s: purge %t, want %t: values %v (affinity %t) become %v (affinity %t)", id, got, want, before, was, after, is)
 		}
 	}
 }
 
-func wantPurges(t *testing.T, when string, got []Purge, want ...string) {
+func wantPurges(t *testing.T, when string, got []desired.Purge, want ...string) {
 	t.Helper()
 	var names []string
 	for _, p := range got {
@@ -88,10 +92,10 @@ func keys(elems []nftset.Element) string {
 func TestPurgeWithTheLastRule(t *testing.T) {
 	const a, b = "10.1.0.1", "10.1.0.2"
 	h := newHarness(t)
-	ours := func(rules ...*compile.Rule) *Update {
+	ours := func(rules ...*compile.Rule) *desired.Update {
 		return snapshot(services, 0, in(ipWeft, affinityMap("m"), addrMap("other"), regular("c", rules...)))
 	}
-	theirs := func(rules ...*compile.Rule) *Update {
+	theirs := func(rules ...*compile.Rule) *desired.Update {
 		return snapshot(policy, 0, in(ipWeft, regular("d", rules...)))
 	}
 	wantPurges(t, "of a new map", h.commit(ours(remember("m", a), rule("x"), remember("m", b))).Purges)
@@ -112,16 +116,16 @@ func TestPurgeWithTheLastRule(t *testing.T) {
 // TestPurgeOfRolledBack has updates that lose a value and never get through.
 func TestPurgeOfRolledBack(t *testing.T) {
 	h := newHarness(t)
-	ours := func(rules ...*compile.Rule) *Update {
+	ours := func(rules ...*compile.Rule) *desired.Update {
 		return snapshot(services, 0, in(ipWeft, affinityMap("m"), regular("c", rules...)))
 	}
 	h.commit(ours(remember("m", "10.1.0.1")))
 	h.apply(ours())
-	wantPurges(t, "before the rollback", h.Plan().Purges, "m")
+	wantPurges(t, "before the rollback", planner.Make(h.State).Purges, "m")
 	h.Rollback()
 	wantPurges(t, "after the rollback", h.commit(ours(remember("m", "10.1.0.1"), rule("x"))).Purges)
 	h.reject(snapshot(services, 0, in(ipWeft, affinityMap("m"), regular("c", rule("jump nowhere", "nowhere")))),
-		ReasonReference, "table ip weft chain c rule 1", "nowhere")
+		desired.ReasonReference, "table ip weft chain c rule 1", "nowhere")
 	wantPurges(t, "after a rejection", h.commit(ours(remember("m", "10.1.0.1"))).Purges)
 }
 
@@ -129,13 +133,13 @@ func TestPurgeOfRolledBack(t *testing.T) {
 func TestLeftovers(t *testing.T) {
 	h := newHarness(t)
 	stated := mapped("10.0.0.9", "10.1.0.9")
-	publish := func(m Set, rules ...*compile.Rule) *Plan {
+	publish := func(m desired.Set, rules ...*compile.Rule) *desired.Plan {
 		return h.commit(snapshot(services, 0, in(ipWeft, m, regular("c", rules...))))
 	}
 	publish(affinityMap("m", stated), remember("m", "10.1.0.1"))
 	entries := []nftset.Element{mapped("10.0.0.1", "10.1.0.1"), mapped("10.0.0.2", "10.1.0.2"), stated}
 	look := func() string {
-		return keys(h.Leftovers(Purge{Table: ipWeft, Decl: affinityMap("m").Decl}, entries))
+		return keys(planner.Leftovers(h.State, desired.Purge{Table: ipWeft, Decl: affinityMap("m").Decl}, entries))
 	}
 	if got, want := look(), keys(entries[1:2]); got != want {
 		t.Errorf("leftovers %s, want %s: what no rule makes and no fragment states", got, want)
@@ -154,8 +158,8 @@ func TestLeftovers(t *testing.T) {
 	if got, want := look(), keys(entries); got != want {
 		t.Errorf("leftovers %s, want %s", got, want)
 	}
-	for _, p := range []Purge{{Table: ipDeny, Decl: plain.Decl}, {Table: ipWeft, Decl: addrMap("gone").Decl}, {Table: ipWeft, Decl: addrMap("m").Decl}} {
-		if got := h.Leftovers(p, entries); got != nil {
+	for _, p := range []desired.Purge{{Table: ipDeny, Decl: plain.Decl}, {Table: ipWeft, Decl: addrMap("gone").Decl}, {Table: ipWeft, Decl: addrMap("m").Decl}} {
+		if got := planner.Leftovers(h.State, p, entries); got != nil {
 			t.Errorf("leftovers %v of what is not there", got)
 		}
 	}
@@ -174,31 +178,31 @@ func TestAffinityOverARestart(t *testing.T) {
 	h.commit(both)
 	h.byPacket("m", live)
 	h.byPacket("m", dead)
-	wantPurges(t, "while all is as it was", h.Unpurged(h.k.dump()))
+	wantPurges(t, "while all is as it was", planner.Unpurged(h.State, h.k.dump()))
 
-	h.restart(h.Record())
-	wantPurges(t, "after a restart", h.Unpurged(h.k.dump()))
+	h.restart(views.Record(h.State))
+	wantPurges(t, "after a restart", planner.Unpurged(h.State, h.k.dump()))
 	empty(t, "when the publisher is back", h.commit(both))
-	wantPurges(t, "when the publisher is back", h.Unpurged(h.k.dump()))
+	wantPurges(t, "when the publisher is back", planner.Unpurged(h.State, h.k.dump()))
 
 	// The publisher comes back with one endpoint less.
-	h.restart(h.Record())
+	h.restart(views.Record(h.State))
 	wantPurges(t, "of the rule that goes", h.commit(one).Purges, "m")
 
 	// The process died between that commit and the removal.
-	h.restart(h.Record())
+	h.restart(views.Record(h.State))
 	dump := h.k.dump()
-	wantPurges(t, "after a crash", h.Unpurged(dump), "m")
-	if got, want := keys(h.Leftovers(h.Unpurged(dump)[0], dump[0].Sets[0].Elements)), keys([]nftset.Element{dead}); got != want {
+	wantPurges(t, "after a crash", planner.Unpurged(h.State, dump), "m")
+	if got, want := keys(planner.Leftovers(h.State, planner.Unpurged(h.State, dump)[0], dump[0].Sets[0].Elements)), keys([]nftset.Element{dead}); got != want {
 		t.Errorf("leftovers %s, want %s", got, want)
 	}
 
 	// Without a record it is not known to be an affinity map until a fragment says so.
-	h.restart(Record{})
-	wantPurges(t, "without a record", h.Unpurged(h.k.dump()))
+	h.restart(desired.Record{})
+	wantPurges(t, "without a record", planner.Unpurged(h.State, h.k.dump()))
 	wantPurges(t, "once the publisher has said so", h.commit(one).Purges, "m")
-	empty(t, "of a diff", h.Diff(h.k.dump()))
-	h.Accept()
+	empty(t, "of a diff", planner.Diff(h.State, h.k.dump()))
+	planner.Accept(h.State)
 	if n := len(h.k.tables[ipWeft].sets["m"].elements); n != 2 {
 		t.Errorf("%d entries: plans have deleted what packets made", n)
 	}
@@ -206,9 +210,9 @@ func TestAffinityOverARestart(t *testing.T) {
 
 // TestAffinityOfOtherMaps refuses to purge what packets do not fill.
 func TestAffinityOfOtherMaps(t *testing.T) {
-	for _, s := range []Set{addrMap("m"), withFlags(addrMap("m"), nftset.FlagTimeout), withFlags(addrSet("m"), nftset.FlagEval), verdictMap("m")} {
+	for _, s := range []desired.Set{addrMap("m"), withFlags(addrMap("m"), nftset.FlagTimeout), withFlags(addrSet("m"), nftset.FlagEval), verdictMap("m")} {
 		s.Affinity = true
-		newHarness(t).reject(snapshot(services, 0, in(ipWeft, s)), ReasonInvalid, "table ip weft map m", "dynamic")
+		newHarness(t).reject(snapshot(services, 0, in(ipWeft, s)), desired.ReasonInvalid, "table ip weft map m", "dynamic")
 	}
 }
 
@@ -227,7 +231,7 @@ func TestPurgeOfKeys(t *testing.T) {
 	const a, b, c = "10.1.0.1", "10.1.0.2", "10.1.0.3"
 	key := func(text string) nftset.Element { return nftset.Element{Key: addr(text)} }
 	h := newHarness(t)
-	ours := func(keys ...string) *Update {
+	ours := func(keys ...string) *desired.Update {
 		var elems []nftset.Element
 		for _, k := range keys {
 			elems = append(elems, key(k))
@@ -237,7 +241,7 @@ func TestPurgeOfKeys(t *testing.T) {
 	entries := []nftset.Element{mapped("10.0.0.1", a), mapped("10.0.0.2", b), mapped("10.0.0.3", c)}
 	wantLeft := func(when string, want ...nftset.Element) {
 		t.Helper()
-		if got := keys(h.Leftovers(Purge{Table: ipWeft, Decl: affinityMap("m").Decl}, entries)); got != keys(want) {
+		if got := keys(planner.Leftovers(h.State, desired.Purge{Table: ipWeft, Decl: affinityMap("m").Decl}, entries)); got != keys(want) {
 			t.Errorf("leftovers %s: %s, want %s", when, got, keys(want))
 		}
 	}
@@ -256,14 +260,14 @@ func TestPurgeOfKeys(t *testing.T) {
 	wantPurges(t, "when the other does", h.commit(snapshot(policy, 0)).Purges, "m")
 	wantLeft("when all but one left", entries[:2]...)
 	h.apply(ours())
-	wantPurges(t, "before a rollback", h.Plan().Purges, "m")
+	wantPurges(t, "before a rollback", planner.Make(h.State).Purges, "m")
 	h.Rollback()
 	wantPurges(t, "after a rollback", h.commit(ours(c, a)).Purges)
 
 	// The process dies between a commit and the removal.
 	h.commit(ours(c))
-	h.restart(h.Record())
-	wantPurges(t, "after a crash", h.Unpurged(h.k.dump()), "m")
+	h.restart(views.Record(h.State))
+	wantPurges(t, "after a crash", planner.Unpurged(h.State, h.k.dump()), "m")
 	empty(t, "when the publisher is back", h.commit(ours(c)))
 	wantLeft("when the publisher is back", entries[:2]...)
 

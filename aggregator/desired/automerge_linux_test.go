@@ -1,4 +1,4 @@
-package desired
+package desired_test
 
 import (
 	"flag"
@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/nft"
 	nftset "github.com/weft-proxy/weft/nft/set"
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
@@ -134,13 +135,13 @@ func TestUnionInTheKernel(t *testing.T) {
 	second := *first
 	second.Fragment = extra
 	l.commit(&second)
-	stated := map[Key]map[nftset.Element]bool{policy: {}, extra: {}}
+	stated := map[desired.Key]map[nftset.Element]bool{policy: {}, extra: {}}
 	for _, e := range first.Tables[0].PutSets[0].Elements {
 		stated[policy][e], stated[extra][e] = true, true
 	}
 	for step := range 30 {
-		key := []Key{policy, extra}[r.IntN(2)]
-		change := Elements{Set: "s"}
+		key := []desired.Key{policy, extra}[r.IntN(2)]
+		change := desired.Elements{Set: "s"}
 		for _, e := range all {
 			switch r.IntN(20) {
 			case 0:
@@ -158,10 +159,10 @@ func TestUnionInTheKernel(t *testing.T) {
 		l.commit(patch(key, in(nft.TableID{Family: nft.FamilyIP, Name: "t"}, change)))
 		if step == 15 {
 			l.restart()
-			for _, key := range []Key{extra, policy} {
+			for _, key := range []desired.Key{extra, policy} {
 				u := *first
 				u.Fragment = key
-				u.Tables = []TableUpdate{{Table: first.Tables[0].Table, PutSets: []Set{{Decl: decl}}}}
+				u.Tables = []desired.TableUpdate{{Table: first.Tables[0].Table, PutSets: []desired.Set{{Decl: decl}}}}
 				for e := range stated[key] {
 					u.Tables[0].PutSets[0].Elements = append(u.Tables[0].PutSets[0].Elements, e)
 				}

@@ -1,4 +1,4 @@
-package desired
+package desired_test
 
 import (
 	"encoding/binary"
@@ -8,11 +8,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/adopt"
+	"github.com/weft-proxy/weft/aggregator/desired/planner"
+	"github.com/weft-proxy/weft/aggregator/desired/views"
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 // autoMergeSet is an interval set with auto-merge.
-func autoMergeSet(elems ...nftset.Element) Set {
+func autoMergeSet(elems ...nftset.Element) desired.Set {
 	s := intervalSet("s", elems...)
 	d := *s.Decl
 	d.AutoMerge = true
@@ -39,7 +43,7 @@ func (h *harness) spans() []string {
 }
 
 // isUnion checks that the kernel has the union of what publishers state.
-func (h *harness) isUnion(step int, stated map[Key]map[nftset.Element]bool) {
+func (h *harness) isUnion(step int, stated map[desired.Key]map[nftset.Element]bool) {
 	h.t.Helper()
 	var all []nftset.Element
 	for _, elems := range stated {
@@ -68,8 +72,8 @@ func TestAutoMergeIsTheUnion(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	const keys = 300
 	h := newHarness(t)
-	stated := map[Key]map[nftset.Element]bool{}
-	publishers := []Key{policy, extra}
+	stated := map[desired.Key]map[nftset.Element]bool{}
+	publishers := []desired.Key{policy, extra}
 	anySpan := func() nftset.Element {
 		first := r.Uint32N(keys)
 		last := min(first+r.Uint32N(1<<r.IntN(7)), keys-1)
@@ -89,7 +93,7 @@ func TestAutoMergeIsTheUnion(t *testing.T) {
 				remove = append(remove, e)
 			}
 		}
-		change := in(ipWeft, Elements{Set: "s", Add: add, Remove: remove})
+		change := in(ipWeft, desired.Elements{Set: "s", Add: add, Remove: remove})
 		switch have := stated[key]; {
 		case have == nil || r.IntN(10) == 0:
 			stated[key] = map[nftset.Element]bool{}
@@ -101,13 +105,13 @@ func TestAutoMergeIsTheUnion(t *testing.T) {
 			delete(stated, key)
 			h.commit(snapshot(key, 0))
 		case r.IntN(5) == 0:
-			change.Elements = append(change.Elements, Elements{Set: "missing"})
+			change.Elements = append(change.Elements, desired.Elements{Set: "missing"})
 			if h.Apply(patch(key, change)) == nil {
 				t.Fatal("a patch of a missing set is accepted")
 			}
 		case r.IntN(20) == 0:
-			record := h.Record()
-			h.Adopt(h.k.dump(), record)
+			record := views.Record(h.State)
+			adopt.Dump(h.State, h.k.dump(), record)
 			for key, elems := range stated {
 				var all []nftset.Element
 				for e := range elems {
@@ -125,10 +129,10 @@ func TestAutoMergeIsTheUnion(t *testing.T) {
 			h.commit(patch(key, change))
 		}
 		h.isUnion(step, stated)
-		if p := h.Diff(h.k.dump()); !p.Empty() {
+		if p := planner.Diff(h.State, h.k.dump()); !noOps(p) {
 			t.Fatalf("step %d: repair of nothing: %s", step, planText(p))
 		}
-		h.Accept()
+		planner.Accept(h.State)
 	}
 }
 
@@ -147,29 +151,29 @@ func TestAutoMergeSplits(t *testing.T) {
 	is("touching", "0-19a", "100-109")
 	h.commit(snapshot(extra, 0, in(ipWeft, autoMergeSet(comment(between(5, 5), "d"), between(110, 119)))))
 	is("inside of another's, and beside one with a timeout", "0-19a", "100-109", "110-119")
-	owners, _ := h.OwnersOfElement(ipWeft, "s", between(0, 19))
+	owners, _ := views.OwnersOfElement(h.State, ipWeft, "s", between(0, 19))
 	if len(owners) != 2 || owners[0].Fragment != extra && owners[1].Fragment != extra {
 		t.Errorf("owners of a merged range: %+v", owners)
 	}
-	h.commit(patch(policy, in(ipWeft, Elements{Set: "s", Remove: []nftset.Element{between(0, 9)}})))
+	h.commit(patch(policy, in(ipWeft, desired.Elements{Set: "s", Remove: []nftset.Element{between(0, 9)}})))
 	is("what another holds stays", "0-5b", "10-19c", "100-109", "110-119")
 	h.commit(snapshot(policy, 0))
 	is("the other alone", "5-5d", "110-119")
 	// Repair: what another program has removed comes back, what it has added goes.
 	delete(h.k.tables[ipWeft].sets["s"].elements, between(110, 119).Key+between(110, 119).KeyEnd)
 	h.k.tables[ipWeft].sets["s"].elements[between(7, 8).Key+between(7, 8).KeyEnd] = between(7, 8)
-	if err := h.k.commit(h.Diff(h.k.dump()).Ops); err != nil {
+	if err := h.k.commit(planner.Diff(h.State, h.k.dump()).Ops); err != nil {
 		t.Fatal(err)
 	}
-	h.Accept()
+	planner.Accept(h.State)
 	is("repair", "5-5d", "110-119")
 	// An earlier version did not merge.
 	h.k.tables[ipWeft].sets["s"].elements[between(120, 120).Key+between(120, 120).KeyEnd] = between(120, 120)
-	h.Adopt(h.k.dump(), h.Record())
-	if err := h.k.commit(h.Plan().Ops); err != nil {
+	adopt.Dump(h.State, h.k.dump(), views.Record(h.State))
+	if err := h.k.commit(planner.Make(h.State).Ops); err != nil {
 		t.Fatal(err)
 	}
-	h.Accept()
+	planner.Accept(h.State)
 	is("merged after the restart", "5-5d", "110-120")
 }
 
@@ -181,18 +185,18 @@ func TestAutoMergeCostsTheChange(t *testing.T) {
 		all = append(all, between(3*i, 3*i))
 	}
 	h.commit(snapshot(policy, 0, in(ipWeft, autoMergeSet(all...))))
-	for i, change := range []Elements{{Set: "s", Add: []nftset.Element{between(90_001, 90_001)}}, {Set: "s", Remove: []nftset.Element{between(90_001, 90_001)}}} {
+	for i, change := range []desired.Elements{{Set: "s", Add: []nftset.Element{between(90_001, 90_001)}}, {Set: "s", Remove: []nftset.Element{between(90_001, 90_001)}}} {
 		before, start := h.Work().Keys, time.Now()
-		h.State.Plan()
+		planner.Make(h.State)
 		if err := h.Apply(patch(policy, in(ipWeft, change))); err != nil {
 			t.Fatal(err)
 		}
-		p := h.State.Plan()
+		p := planner.Make(h.State)
 		took := time.Since(start)
 		if n := h.Work().Keys - before; n > 20 || len(p.Ops) == 0 {
 			t.Errorf("change %d examines %d keys: %s", i, n, planText(p))
 		}
 		t.Logf("change %d takes %s: %s", i, took, planText(p))
-		h.Accept()
+		planner.Accept(h.State)
 	}
 }

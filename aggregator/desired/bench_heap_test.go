@@ -1,10 +1,13 @@
-package desired
+package desired_test
 
 import (
 	"runtime"
 	"strings"
 	"testing"
 
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/merge"
+	"github.com/weft-proxy/weft/aggregator/desired/planner"
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
@@ -20,12 +23,12 @@ func heapBytes() int {
 
 // received copies an update as it comes out of a request: each element has bytes
 // of its own.
-func received(u *Update) *Update {
+func received(u *desired.Update) *desired.Update {
 	again := *u
-	again.Tables = append([]TableUpdate(nil), u.Tables...)
+	again.Tables = append([]desired.TableUpdate(nil), u.Tables...)
 	for i := range again.Tables {
 		t := &again.Tables[i]
-		t.PutSets = append([]Set(nil), t.PutSets...)
+		t.PutSets = append([]desired.Set(nil), t.PutSets...)
 		for j := range t.PutSets {
 			p := &t.PutSets[j]
 			p.Elements = append([]nftset.Element(nil), p.Elements...)
@@ -48,20 +51,20 @@ func BenchmarkHeap(b *testing.B) {
 	n := float64(count * (endpoints + 1))
 	for b.Loop() {
 		before := heapBytes()
-		s := New()
+		s := merge.New()
 		if err := s.Apply(received(u)); err != nil {
 			b.Fatal(err)
 		}
-		s.Accept()
+		planner.Accept(s)
 		b.ReportMetric(float64(heapBytes()-before)/n, "snapshot-B/element")
 		elements := u.Tables[0].PutSets[1].Elements
 		for i := range elements {
 			e := nftset.Element{Key: strings.Clone(elements[i].Key), Data: strings.Clone(elements[len(elements)-1-i].Data)}
-			p := patch(services, in(ipWeft, Elements{Set: "endpoints", Add: []nftset.Element{e}}))
+			p := patch(services, in(ipWeft, desired.Elements{Set: "endpoints", Add: []nftset.Element{e}}))
 			if err := s.Apply(p); err != nil {
 				b.Fatal(err)
 			}
-			s.Accept()
+			planner.Accept(s)
 		}
 		b.ReportMetric(float64(heapBytes()-before)/n, "replaced-B/element")
 		runtime.KeepAlive(s)

@@ -1,4 +1,4 @@
-package desired
+package desired_test
 
 import (
 	"encoding/binary"
@@ -6,13 +6,16 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/merge"
+	"github.com/weft-proxy/weft/aggregator/desired/planner"
 	"github.com/weft-proxy/weft/nft/compile"
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 // cluster is the snapshot of a number of services with some endpoints each,
 // every other one UDP, as the Service frontend publishes them.
-func cluster(count, endpoints int) *Update {
+func cluster(count, endpoints int) *desired.Update {
 	vips := make([]nftset.Element, 0, count)
 	slots := make([]nftset.Element, 0, count*endpoints)
 	chain := fmt.Sprintf("pick-%d", endpoints)
@@ -45,12 +48,12 @@ func BenchmarkSnapshot(b *testing.B) {
 			u := cluster(count, 10)
 			b.ReportAllocs()
 			for b.Loop() {
-				s := New()
+				s := merge.New()
 				if err := s.Apply(u); err != nil {
 					b.Fatal(err)
 				}
-				s.Plan()
-				s.Accept()
+				planner.Make(s)
+				planner.Accept(s)
 			}
 		})
 	}
@@ -73,20 +76,20 @@ func BenchmarkMaps(b *testing.B) {
 
 func BenchmarkSameSnapshot(b *testing.B) {
 	u := cluster(10_000, 10)
-	s := New()
+	s := merge.New()
 	if err := s.Apply(u); err != nil {
 		b.Fatal(err)
 	}
-	s.Accept()
+	planner.Accept(s)
 	b.ReportAllocs()
 	for b.Loop() {
 		if err := s.Apply(u); err != nil {
 			b.Fatal(err)
 		}
-		if p := s.Plan(); !p.Empty() {
+		if p := planner.Make(s); !noOps(p) {
 			b.Fatal(planText(p))
 		}
-		s.Accept()
+		planner.Accept(s)
 	}
 }
 
@@ -94,16 +97,16 @@ func BenchmarkReplaceEndpoint(b *testing.B) {
 	for _, count := range []int{10, 100, 1_000, 10_000} {
 		b.Run(fmt.Sprintf("services=%d", count), func(b *testing.B) {
 			u := cluster(count, 10)
-			s := New()
+			s := merge.New()
 			if err := s.Apply(u); err != nil {
 				b.Fatal(err)
 			}
-			s.Accept()
+			planner.Accept(s)
 			d := u.Tables[0].PutSets[1].Decl
-			var patches [2]*Update
+			var patches [2]*desired.Update
 			for i := range patches {
 				e := endpoint(vipOf(7), 17, 80, 3, backendOf(7, 3+i*9))
-				patches[i] = patch(services, in(ipWeft, Elements{Set: "endpoints", Decl: d, Add: []nftset.Element{e}}))
+				patches[i] = patch(services, in(ipWeft, desired.Elements{Set: "endpoints", Decl: d, Add: []nftset.Element{e}}))
 			}
 			b.ReportAllocs()
 			n := 0
@@ -112,10 +115,10 @@ func BenchmarkReplaceEndpoint(b *testing.B) {
 				if err := s.Apply(patches[n%2]); err != nil {
 					b.Fatal(err)
 				}
-				if p := s.Plan(); len(p.Ops) != 2 || len(p.Stale) != 1 {
+				if p := planner.Make(s); len(p.Ops) != 2 || len(p.Stale) != 1 {
 					b.Fatal(planText(p))
 				}
-				s.Accept()
+				planner.Accept(s)
 			}
 		})
 	}
@@ -129,15 +132,15 @@ func BenchmarkChangeRule(b *testing.B) {
 	}
 	other := append([]*compile.Rule(nil), rules...)
 	other[5_000] = rule("other")
-	updates := []*Update{
+	updates := []*desired.Update{
 		patch(policy, in(ipDeny, regular("long", rules...))),
 		patch(policy, in(ipDeny, regular("long", other...))),
 	}
-	s := New()
+	s := merge.New()
 	if err := s.Apply(snapshot(policy, 0, in(ipDeny, regular("long", rules...)))); err != nil {
 		b.Fatal(err)
 	}
-	s.Accept()
+	planner.Accept(s)
 	b.ReportAllocs()
 	n := 0
 	for b.Loop() {
@@ -145,39 +148,39 @@ func BenchmarkChangeRule(b *testing.B) {
 		if err := s.Apply(updates[n%2]); err != nil {
 			b.Fatal(err)
 		}
-		if p := s.Plan(); len(p.Ops) != 2 {
+		if p := planner.Make(s); len(p.Ops) != 2 {
 			b.Fatal(len(p.Ops))
 		}
-		s.Accept()
+		planner.Accept(s)
 	}
 }
 
 // BenchmarkReplaceAll replaces all elements of a set of 100,000 by others: what a
 // publisher that sends everything anew costs the writer.
 func BenchmarkReplaceAll(b *testing.B) {
-	var updates [2]*Update
+	var updates [2]*desired.Update
 	for turn := range updates {
 		var elems []nftset.Element
 		for i := range 100_000 {
 			elems = append(elems, member(fmt.Sprintf("%d.%d.%d.%d", 10+turn, i>>16, i>>8&255, i&255)))
 		}
-		updates[turn] = snapshot(Key{Publisher: "a", Name: "list"}, 0, in(ipWeft, addrSet("blocked", elems...)))
+		updates[turn] = snapshot(desired.Key{Publisher: "a", Name: "list"}, 0, in(ipWeft, addrSet("blocked", elems...)))
 	}
-	s := New()
+	s := merge.New()
 	if err := s.Apply(updates[1]); err != nil {
 		b.Fatal(err)
 	}
-	s.Accept()
+	planner.Accept(s)
 	b.ReportAllocs()
 	turn := 0
 	for b.Loop() {
 		if err := s.Apply(updates[turn]); err != nil {
 			b.Fatal(err)
 		}
-		if p := s.Plan(); p.Counts.ElementsAdded != 100_000 || p.Counts.ElementsDeleted != 100_000 {
+		if p := planner.Make(s); p.Counts.ElementsAdded != 100_000 || p.Counts.ElementsDeleted != 100_000 {
 			b.Fatalf("plan %+v", p.Counts)
 		}
-		s.Accept()
+		planner.Accept(s)
 		turn = 1 - turn
 	}
 }

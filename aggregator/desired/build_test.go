@@ -1,4 +1,4 @@
-package desired
+package desired_test
 
 import (
 	"crypto/sha256"
@@ -9,6 +9,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/merge"
+	"github.com/weft-proxy/weft/aggregator/desired/planner"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/kernel"
@@ -22,12 +25,12 @@ var (
 	ipWeft = nft.TableID{Family: nft.FamilyIP, Name: "weft"}
 	ipDeny = nft.TableID{Family: nft.FamilyIP, Name: "deny"}
 
-	services = Key{"services", "all"}
-	policy   = Key{"policy", "web"}
-	extra    = Key{"zeta", "extra"}
+	services = desired.Key{"services", "all"}
+	policy   = desired.Key{"policy", "web"}
+	extra    = desired.Key{"zeta", "extra"}
 )
 
-// rule makes a rule whose fingerprint is that of its text; refs are the sets
+// Rule makes a rule whose fingerprint is that of its text; refs are the sets
 // ("@name"), objects and flowtables ("#kind name") and chains that it refers to.
 func rule(text string, refs ...string) *compile.Rule {
 	r := &compile.Rule{Family: nft.FamilyIP, Text: text}
@@ -36,7 +39,7 @@ func rule(text string, refs ...string) *compile.Rule {
 		case '@':
 			r.Sets = append(r.Sets, ref[1:])
 		case '#':
-			if id := named(ref[1:]); id.Kind == kindFlowtable {
+			if id := named(ref[1:]); id.Kind == merge.KindFlowtable {
 				r.Flowtables = append(r.Flowtables, id.Name)
 			} else {
 				r.Objects = append(r.Objects, id)
@@ -51,9 +54,9 @@ func rule(text string, refs ...string) *compile.Rule {
 }
 
 // named is the ID of "kind name".
-func named(ref string) objectID {
+func named(ref string) merge.ObjectID {
 	i := strings.LastIndexByte(ref, ' ')
-	return objectID{Kind: nft.ObjectKind(ref[:i]), Name: ref[i+1:]}
+	return merge.ObjectID{Kind: nft.ObjectKind(ref[:i]), Name: ref[i+1:]}
 }
 
 // declared makes an object of "kind name" and the text of its declaration.
@@ -67,7 +70,7 @@ func flowtable(name string, devices ...string) *nftobject.Flowtable {
 }
 
 // objectMap is a map that leads to counters.
-func objectMap(name string, elems ...nftset.Element) Set {
+func objectMap(name string, elems ...nftset.Element) desired.Set {
 	s := addrMap(name, elems...)
 	s.Decl.Data, s.Decl.Object = nftset.Type{}, nft.ObjectCounter
 	return s
@@ -85,16 +88,16 @@ func remember(name, data string) *compile.Rule {
 	return r
 }
 
-func regular(name string, rules ...*compile.Rule) Chain {
-	return Chain{Decl: &nftobject.Chain{Name: name}, Rules: rules}
+func regular(name string, rules ...*compile.Rule) desired.Chain {
+	return desired.Chain{Decl: &nftobject.Chain{Name: name}, Rules: rules}
 }
 
-func base(name string, priority int32, rules ...*compile.Rule) Chain {
+func base(name string, priority int32, rules ...*compile.Rule) desired.Chain {
 	b := &nftobject.Base{Type: "filter", Hook: unix.NF_INET_LOCAL_IN, Priority: priority}
-	return Chain{Decl: &nftobject.Chain{Name: name, Base: b}, Rules: rules}
+	return desired.Chain{Decl: &nftobject.Chain{Name: name, Base: b}, Rules: rules}
 }
 
-func withPolicy(c Chain, drop bool) Chain {
+func withPolicy(c desired.Chain, drop bool) desired.Chain {
 	decl, b := *c.Decl, *c.Decl.Base
 	b.Drop, decl.Base = drop, &b
 	c.Decl = &decl
@@ -110,35 +113,35 @@ var (
 	typeBackend = nftset.Type{ID: 7<<6 | 13, Len: 8, Fields: []uint32{4, 2}, Names: []string{"ipv4_addr", "inet_service"}}
 )
 
-func addrSet(name string, elems ...nftset.Element) Set {
-	return Set{Decl: &nftset.Set{Name: name, Key: typeAddr}, Elements: elems}
+func addrSet(name string, elems ...nftset.Element) desired.Set {
+	return desired.Set{Decl: &nftset.Set{Name: name, Key: typeAddr}, Elements: elems}
 }
 
-func intervalSet(name string, elems ...nftset.Element) Set {
-	return Set{Decl: &nftset.Set{Name: name, Key: typeAddr, Flags: nftset.FlagInterval}, Elements: elems}
+func intervalSet(name string, elems ...nftset.Element) desired.Set {
+	return desired.Set{Decl: &nftset.Set{Name: name, Key: typeAddr, Flags: nftset.FlagInterval}, Elements: elems}
 }
 
-func addrMap(name string, elems ...nftset.Element) Set {
-	return Set{Decl: &nftset.Set{Name: name, Key: typeAddr, Data: typeAddr, Map: true, Flags: nftset.FlagMap}, Elements: elems}
+func addrMap(name string, elems ...nftset.Element) desired.Set {
+	return desired.Set{Decl: &nftset.Set{Name: name, Key: typeAddr, Data: typeAddr, Map: true, Flags: nftset.FlagMap}, Elements: elems}
 }
 
-func verdictMap(name string, elems ...nftset.Element) Set {
+func verdictMap(name string, elems ...nftset.Element) desired.Set {
 	data := nftset.Type{ID: 0xffffff00, Len: 16}
-	return Set{Decl: &nftset.Set{Name: name, Key: typeDest, Data: data, Map: true, Verdict: true, Flags: nftset.FlagMap}, Elements: elems}
+	return desired.Set{Decl: &nftset.Set{Name: name, Key: typeDest, Data: data, Map: true, Verdict: true, Flags: nftset.FlagMap}, Elements: elems}
 }
 
-func endpointMap(name string, elems ...nftset.Element) Set {
+func endpointMap(name string, elems ...nftset.Element) desired.Set {
 	d := &nftset.Set{Name: name, Key: typeSlot, Data: typeBackend, Map: true, Flags: nftset.FlagMap}
-	return Set{Decl: d, Elements: elems, Conntrack: true}
+	return desired.Set{Decl: d, Elements: elems, Conntrack: true}
 }
 
-func affinityMap(name string, elems ...nftset.Element) Set {
+func affinityMap(name string, elems ...nftset.Element) desired.Set {
 	s := withFlags(addrMap(name, elems...), nftset.FlagEval|nftset.FlagTimeout)
 	s.Affinity = true
 	return s
 }
 
-func withFlags(s Set, flags uint32) Set {
+func withFlags(s desired.Set, flags uint32) desired.Set {
 	d := *s.Decl
 	d.Flags |= flags
 	s.Decl = &d
@@ -174,30 +177,30 @@ func endpoint(vip string, proto byte, p uint16, slot uint32, backend string) nft
 	}
 }
 
-func snapshot(key Key, priority int32, tables ...TableUpdate) *Update {
-	return &Update{Fragment: key, Snapshot: true, Priority: priority, Tables: tables}
+func snapshot(key desired.Key, priority int32, tables ...desired.TableUpdate) *desired.Update {
+	return &desired.Update{Fragment: key, Snapshot: true, Priority: priority, Tables: tables}
 }
 
-func patch(key Key, tables ...TableUpdate) *Update {
-	return &Update{Fragment: key, Tables: tables}
+func patch(key desired.Key, tables ...desired.TableUpdate) *desired.Update {
+	return &desired.Update{Fragment: key, Tables: tables}
 }
 
 // in makes a TableUpdate of chains, sets, objects, flowtables and changes of elements.
-func in(id nft.TableID, parts ...any) TableUpdate {
-	tu := TableUpdate{Table: id}
+func in(id nft.TableID, parts ...any) desired.TableUpdate {
+	tu := desired.TableUpdate{Table: id}
 	for _, p := range parts {
 		switch p := p.(type) {
-		case Chain:
+		case desired.Chain:
 			tu.PutChains = append(tu.PutChains, p)
-		case Set:
+		case desired.Set:
 			tu.PutSets = append(tu.PutSets, p)
-		case Elements:
+		case desired.Elements:
 			tu.Elements = append(tu.Elements, p)
 		case *nftobject.Object:
 			tu.PutObjects = append(tu.PutObjects, p)
 		case *nftobject.Flowtable:
 			tu.PutFlowtables = append(tu.PutFlowtables, p)
-		case objectID:
+		case merge.ObjectID:
 			tu.DeleteObjects = append(tu.DeleteObjects, p)
 		}
 	}
@@ -207,12 +210,12 @@ func in(id nft.TableID, parts ...any) TableUpdate {
 // harness is a State with a model of the kernel.
 type harness struct {
 	t testing.TB
-	*State
+	*merge.State
 	k *fakeKernel
 }
 
 func newHarness(t testing.TB) *harness {
-	h := &harness{t: t, State: New(), k: newFakeKernel()}
+	h := &harness{t: t, State: merge.New(), k: newFakeKernel()}
 	if t, ok := t.(*testing.T); ok {
 		t.Cleanup(func() { checkInvariants(t, h.State) })
 	}
@@ -220,7 +223,7 @@ func newHarness(t testing.TB) *harness {
 }
 
 // apply applies updates that must be accepted.
-func (h *harness) apply(updates ...*Update) {
+func (h *harness) apply(updates ...*desired.Update) {
 	h.t.Helper()
 	for _, u := range updates {
 		if err := h.Apply(u); err != nil {
@@ -230,22 +233,22 @@ func (h *harness) apply(updates ...*Update) {
 }
 
 // commit plans, executes and accepts, and returns the plan.
-func (h *harness) commit(updates ...*Update) *Plan {
+func (h *harness) commit(updates ...*desired.Update) *desired.Plan {
 	h.t.Helper()
 	h.apply(updates...)
-	p := h.Plan()
-	checkPlan(h.t, p, h.Pending())
+	p := planner.Make(h.State)
+	checkPlan(h.t, p, pending(h.State))
 	for _, ops := range [][]kernel.Op{p.Ops[:p.Ahead], p.Ops[p.Ahead:]} {
 		if err := h.k.commit(ops); err != nil {
 			h.t.Fatalf("commit: %v\n%s", err, planText(p))
 		}
 	}
-	h.Accept()
+	planner.Accept(h.State)
 	return p
 }
 
 // ops returns a plan's ops as their types' names.
-func planText(p *Plan) string {
+func planText(p *desired.Plan) string {
 	var b []byte
 	for i, op := range p.Ops {
 		b = append(b, opText(op)...)
@@ -258,7 +261,7 @@ func planText(p *Plan) string {
 	return string(b)
 }
 
-func checkPlan(t testing.TB, p *Plan, pending int) {
+func checkPlan(t testing.TB, p *desired.Plan, pending int) {
 	t.Helper()
 	if len(p.Ops) != len(p.Origin) {
 		t.Fatalf("plan has %d ops and %d origins", len(p.Ops), len(p.Origin))
@@ -279,7 +282,7 @@ func opText(op kernel.Op) string {
 		}
 		return "add table " + op.Table.Name
 	case kernel.AddObject:
-		return "add " + describeObject(objectDecl{object: op.Object}.id())
+		return "add " + describeObject(merge.ObjectDecl{Object: op.Object}.ID())
 	case kernel.DeleteObject:
 		return "delete " + describeObject(op.Ref)
 	case kernel.AddFlowtable:

@@ -1,4 +1,4 @@
-package desired
+package desired_test
 
 import (
 	"cmp"
@@ -11,11 +11,15 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/merge"
+	"github.com/weft-proxy/weft/aggregator/desired/planner"
+	"github.com/weft-proxy/weft/aggregator/desired/views"
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 // bans is a set whose elements may have timeouts.
-func bans(elems ...nftset.Element) Set {
+func bans(elems ...nftset.Element) desired.Set {
 	return withFlags(addrSet("bans", elems...), nftset.FlagTimeout)
 }
 
@@ -30,24 +34,24 @@ func (h *harness) at(now time.Duration) {
 	h.t.Helper()
 	h.k.advance(now)
 	if _, successor := h.Expire(now); successor {
-		p := h.Plan()
+		p := planner.Make(h.State)
 		if err := h.k.commit(p.Ops); err != nil {
 			h.t.Fatalf("commit what takes over: %v\n%s", err, planText(p))
 		}
-		h.Accept()
+		planner.Accept(h.State)
 	}
 }
 
 func TestElementIsStatedAgain(t *testing.T) {
 	e := ban("10.0.0.1", time.Minute)
 	longer := ban("10.0.0.1", time.Hour)
-	add := func(e nftset.Element) *Update {
-		return patch(policy, in(ipWeft, Elements{Set: "bans", Add: []nftset.Element{e}}))
+	add := func(e nftset.Element) *desired.Update {
+		return patch(policy, in(ipWeft, desired.Elements{Set: "bans", Add: []nftset.Element{e}}))
 	}
 	for _, tt := range []struct {
 		name  string
 		after time.Duration
-		u     *Update
+		u     *desired.Update
 		plan  string
 		left  time.Duration
 	}{
@@ -56,8 +60,8 @@ func TestElementIsStatedAgain(t *testing.T) {
 		{"after it expired", 2 * time.Minute, add(e), "add elements bans 1\n", time.Minute},
 		{"with another timeout", 30 * time.Second, add(longer), "delete elements bans 1\nadd elements bans 1\n", time.Hour},
 		{"with another timeout after it expired", 2 * time.Minute, add(longer), "add elements bans 1\n", time.Hour},
-		{"removed and added", 30 * time.Second, patch(policy, in(ipWeft, Elements{Set: "bans", Remove: []nftset.Element{e}, Add: []nftset.Element{e}})), "renew elements bans 1\n", time.Minute},
-		{"removed after it expired", 2 * time.Minute, patch(policy, in(ipWeft, Elements{Set: "bans", Remove: []nftset.Element{e}})), "", 0},
+		{"removed and added", 30 * time.Second, patch(policy, in(ipWeft, desired.Elements{Set: "bans", Remove: []nftset.Element{e}, Add: []nftset.Element{e}})), "renew elements bans 1\n", time.Minute},
+		{"removed after it expired", 2 * time.Minute, patch(policy, in(ipWeft, desired.Elements{Set: "bans", Remove: []nftset.Element{e}})), "", 0},
 		{"a pure timeout", 30 * time.Second, add(ban("10.0.0.1", 0)), "delete elements bans 1\nadd elements bans 1\n", 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -84,19 +88,19 @@ func TestExpiredElementIsForgotten(t *testing.T) {
 	h.commit(snapshot(policy, 0, in(ipWeft, bans(ban("10.0.0.1", time.Minute), ban("10.0.0.2", time.Hour)))))
 	for i := range 5000 {
 		h.at(time.Duration(i) * time.Second)
-		h.commit(patch(policy, in(ipWeft, Elements{Set: "bans", Add: []nftset.Element{ban(fmt.Sprintf("10.1.%d.%d", i/250, i%250), time.Second)}})))
+		h.commit(patch(policy, in(ipWeft, desired.Elements{Set: "bans", Add: []nftset.Element{ban(fmt.Sprintf("10.1.%d.%d", i/250, i%250), time.Second)}})))
 	}
 	h.at(2 * time.Hour)
-	o := h.tables[ipWeft].set("bans")
-	if u := h.Usage(policy.Publisher); u.Elements != 0 || o.size() != 0 || len(o.shares[0].due) != 0 || len(h.expiries.queue) != 0 {
-		t.Errorf("usage %+v, %d in force, %d deadlines, %d queued", u, o.size(), len(o.shares[0].due), len(h.expiries.queue))
+	o := h.Tables[ipWeft].Set("bans")
+	if u := h.Usage(policy.Publisher); u.Elements != 0 || o.Size() != 0 || len(o.Shares[0].Due) != 0 || len(h.Expiries.Queue) != 0 {
+		t.Errorf("usage %+v, %d in force, %d deadlines, %d queued", u, o.Size(), len(o.Shares[0].Due), len(h.Expiries.Queue))
 	}
 	// Restating does not make the queue longer.
-	for range 10 * recordsPerChunk {
-		h.commit(patch(policy, in(ipWeft, Elements{Set: "bans", Add: []nftset.Element{ban("10.0.0.1", time.Hour)}})))
-		h.commit(patch(policy, in(ipWeft, Elements{Set: "bans", Remove: []nftset.Element{member("10.0.0.1")}})))
+	for range 10 * merge.FewExpiries {
+		h.commit(patch(policy, in(ipWeft, desired.Elements{Set: "bans", Add: []nftset.Element{ban("10.0.0.1", time.Hour)}})))
+		h.commit(patch(policy, in(ipWeft, desired.Elements{Set: "bans", Remove: []nftset.Element{member("10.0.0.1")}})))
 	}
-	if n := len(h.expiries.queue); n > 2*recordsPerChunk {
+	if n := len(h.Expiries.Queue); n > 2*merge.FewExpiries {
 		t.Errorf("%d entries are queued of one element", n)
 	}
 }
@@ -104,7 +108,7 @@ func TestExpiredElementIsForgotten(t *testing.T) {
 // timeModel has when each fragment's statement of a key expires; 0 means never.
 type timeModel struct {
 	now    time.Duration
-	stated map[Key]map[string]modelBan
+	stated map[desired.Key]map[string]modelBan
 }
 
 type modelBan struct {
@@ -114,7 +118,7 @@ type modelBan struct {
 // inForce returns the kernel's elements as text, with the time that is left.
 func (m *timeModel) inForce() string {
 	merged := map[string]modelBan{}
-	for _, key := range slices.SortedFunc(maps.Keys(m.stated), func(a, b Key) int { return -a.Compare(b) }) {
+	for _, key := range slices.SortedFunc(maps.Keys(m.stated), func(a, b desired.Key) int { return -a.Compare(b) }) {
 		maps.Copy(merged, m.stated[key])
 	}
 	var lines []string
@@ -159,17 +163,17 @@ func TestLifetimesModel(t *testing.T) {
 	keys := []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}
 	rapid.Check(t, func(rt *rapid.T) {
 		h := newHarness(t)
-		m := &timeModel{stated: map[Key]map[string]modelBan{}}
-		away := map[Key]bool{}
+		m := &timeModel{stated: map[desired.Key]map[string]modelBan{}}
+		away := map[desired.Key]bool{}
 		draw := func(name string, n int) int { return rapid.IntRange(0, n-1).Draw(rt, name) }
 		element := func() nftset.Element {
 			return ban(keys[draw("key", len(keys))], []time.Duration{0, time.Minute, time.Hour}[draw("timeout", 3)])
 		}
-		state := func(of Key, e nftset.Element) {
+		state := func(of desired.Key, e nftset.Element) {
 			m.stated[of][addr(keys[slices.IndexFunc(keys, func(k string) bool { return addr(k) == e.Key })])] = modelBan{timeout: e.Timeout, at: m.now + cmp.Or(e.Timeout, 1)}
 		}
 		for range rapid.IntRange(1, 40).Draw(rt, "steps") {
-			of := []Key{policy, services}[draw("publisher", 2)]
+			of := []desired.Key{policy, services}[draw("publisher", 2)]
 			switch draw("step", 7) {
 			case 0:
 				elems := []nftset.Element{element()}
@@ -183,17 +187,17 @@ func TestLifetimesModel(t *testing.T) {
 					continue
 				}
 				gone, e := element(), element()
-				h.commit(patch(of, in(ipWeft, Elements{Set: "bans", Remove: []nftset.Element{gone}, Add: []nftset.Element{e}})))
+				h.commit(patch(of, in(ipWeft, desired.Elements{Set: "bans", Remove: []nftset.Element{gone}, Add: []nftset.Element{e}})))
 				delete(m.stated[of], gone.Key)
 				state(of, e)
 			case 3:
 				m.expire(m.now + []time.Duration{time.Second, 31 * time.Second, 20 * time.Minute}[draw("passes", 3)])
-				h.at(m.now + expiryMargin)
+				h.at(m.now + merge.ExpiryMargin)
 			case 4:
 				// An update that is refused changes no time.
 				if m.stated[of] != nil && !away[of] {
-					h.apply(patch(of, in(ipWeft, Elements{Set: "bans", Add: []nftset.Element{element()}})))
-					h.Plan()
+					h.apply(patch(of, in(ipWeft, desired.Elements{Set: "bans", Add: []nftset.Element{element()}})))
+					planner.Make(h.State)
 					h.Rollback()
 				}
 			case 5:
@@ -211,7 +215,7 @@ func TestLifetimesModel(t *testing.T) {
 			case 6:
 				// weft restarts; of elements that several state the kernel knows one.
 				if len(m.stated) == 1 {
-					h.restart(h.Record())
+					h.restart(views.Record(h.State))
 					for key, stated := range m.stated {
 						if away[key] = draw("returns", 2) == 0; away[key] {
 							continue

@@ -1,17 +1,20 @@
-package desired
+package desired_test
 
 import (
 	"slices"
 	"testing"
 
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/planner"
+	"github.com/weft-proxy/weft/aggregator/desired/views"
 	"github.com/weft-proxy/weft/nft/kernel"
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 // repair commits a Diff and checks that nothing is left to do.
-func (h *harness) repair() *Plan {
+func (h *harness) repair() *desired.Plan {
 	h.t.Helper()
-	p := h.Diff(h.k.dump())
+	p := planner.Diff(h.State, h.k.dump())
 	for i, o := range p.Origin {
 		if o != -1 {
 			h.t.Errorf("op %d %s of a diff has origin %d", i, opText(p.Ops[i]), o)
@@ -20,11 +23,11 @@ func (h *harness) repair() *Plan {
 	if err := h.k.commit(p.Ops); err != nil {
 		h.t.Fatalf("commit diff: %v\n%s", err, planText(p))
 	}
-	h.Accept()
-	if again := h.Diff(h.k.dump()); !again.Empty() {
+	planner.Accept(h.State)
+	if again := planner.Diff(h.State, h.k.dump()); !noOps(again) {
 		h.t.Errorf("second diff:\n%s", planText(again))
 	}
-	h.Accept()
+	planner.Accept(h.State)
 	return p
 }
 
@@ -44,29 +47,29 @@ func TestDiffRepairs(t *testing.T) {
 	tests := []struct {
 		name   string
 		damage func(*fakeTable)
-		counts Counts
+		counts desired.Counts
 	}{
-		{"nothing", func(*fakeTable) {}, Counts{}},
-		{"element gone", func(t *fakeTable) { delete(t.sets["s"].elements, addr("10.0.0.1")) }, Counts{ElementsAdded: 1}},
-		{"element foreign", func(t *fakeTable) { t.sets["s"].elements[addr("10.0.0.9")] = member("10.0.0.9") }, Counts{ElementsDeleted: 1}},
-		{"value changed", func(t *fakeTable) { t.sets["m"].elements[addr("10.0.0.1")] = mapped("10.0.0.1", "10.9.9.9") }, Counts{ElementsAdded: 1, ElementsDeleted: 1}},
-		{"rule gone", func(t *fakeTable) { c := t.chains["input"]; c.rules = slices.Delete(c.rules, 1, 2) }, Counts{RulesAdded: 1}},
-		{"rules flushed", func(t *fakeTable) { t.chains["input"].rules = nil }, Counts{RulesAdded: 3}},
-		{"rules in another order", func(t *fakeTable) { slices.Reverse(t.chains["input"].rules) }, Counts{RulesAdded: 2, RulesDeleted: 2}},
+		{"nothing", func(*fakeTable) {}, desired.Counts{}},
+		{"element gone", func(t *fakeTable) { delete(t.sets["s"].elements, addr("10.0.0.1")) }, desired.Counts{ElementsAdded: 1}},
+		{"element foreign", func(t *fakeTable) { t.sets["s"].elements[addr("10.0.0.9")] = member("10.0.0.9") }, desired.Counts{ElementsDeleted: 1}},
+		{"value changed", func(t *fakeTable) { t.sets["m"].elements[addr("10.0.0.1")] = mapped("10.0.0.1", "10.9.9.9") }, desired.Counts{ElementsAdded: 1, ElementsDeleted: 1}},
+		{"rule gone", func(t *fakeTable) { c := t.chains["input"]; c.rules = slices.Delete(c.rules, 1, 2) }, desired.Counts{RulesAdded: 1}},
+		{"rules flushed", func(t *fakeTable) { t.chains["input"].rules = nil }, desired.Counts{RulesAdded: 3}},
+		{"rules in another order", func(t *fakeTable) { slices.Reverse(t.chains["input"].rules) }, desired.Counts{RulesAdded: 2, RulesDeleted: 2}},
 		{"rule foreign", func(t *fakeTable) {
 			c := t.chains["r"]
 			c.rules = append(c.rules, fakeRule{handle: &kernel.Handle{}, n: 99, rule: rule("foreign")})
-		}, Counts{RulesDeleted: 1}},
-		{"chain gone", func(t *fakeTable) { delete(t.chains, "r") }, Counts{Chains: 1, RulesAdded: 1}},
-		{"chain foreign", func(t *fakeTable) { t.chains["z"] = &fakeChain{decl: regular("z").Decl} }, Counts{Chains: 1}},
-		{"policy changed", func(t *fakeTable) { t.chains["input"].decl = withPolicy(base("input", 0), true).Decl }, Counts{Chains: 1}},
+		}, desired.Counts{RulesDeleted: 1}},
+		{"chain gone", func(t *fakeTable) { delete(t.chains, "r") }, desired.Counts{Chains: 1, RulesAdded: 1}},
+		{"chain foreign", func(t *fakeTable) { t.chains["z"] = &fakeChain{decl: regular("z").Decl} }, desired.Counts{Chains: 1}},
+		{"policy changed", func(t *fakeTable) { t.chains["input"].decl = withPolicy(base("input", 0), true).Decl }, desired.Counts{Chains: 1}},
 		{"set foreign", func(t *fakeTable) {
 			t.sets["z"] = &fakeSet{decl: addrSet("z").Decl, elements: map[string]nftset.Element{}}
-		}, Counts{Sets: 1}},
+		}, desired.Counts{Sets: 1}},
 		{"set with other flags", func(t *fakeTable) {
 			t.sets["s"].decl = withFlags(addrSet("s"), nftset.FlagTimeout).Decl
-		}, Counts{Sets: 2, ElementsAdded: 2, RulesAdded: 1, RulesDeleted: 1}},
-		{"all flushed", func(t *fakeTable) { clear(t.chains); clear(t.sets) }, Counts{Sets: 2, Chains: 2, RulesAdded: 4, ElementsAdded: 3}},
+		}, desired.Counts{Sets: 2, ElementsAdded: 2, RulesAdded: 1, RulesDeleted: 1}},
+		{"all flushed", func(t *fakeTable) { clear(t.chains); clear(t.sets) }, desired.Counts{Sets: 2, Chains: 2, RulesAdded: 4, ElementsAdded: 3}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -98,23 +101,23 @@ func TestDiffTables(t *testing.T) {
 
 func TestDiffWithPendingUpdates(t *testing.T) {
 	h, _ := diffHarness(t)
-	h.apply(patch(services, in(ipWeft, regular("new", rule("n")), Elements{Set: "s", Add: []nftset.Element{member("10.0.0.7")}})))
+	h.apply(patch(services, in(ipWeft, regular("new", rule("n")), desired.Elements{Set: "s", Add: []nftset.Element{member("10.0.0.7")}})))
 	delete(h.k.tables[ipWeft].sets["s"].elements, addr("10.0.0.1"))
-	if p := h.repair(); p.Counts != (Counts{Chains: 1, RulesAdded: 1, ElementsAdded: 2}) {
+	if p := h.repair(); p.Counts != (desired.Counts{Chains: 1, RulesAdded: 1, ElementsAdded: 2}) {
 		t.Errorf("counts %+v", p.Counts)
 	}
 }
 
 func TestDiffAdoptedRules(t *testing.T) {
 	h, _ := diffHarness(t)
-	h.restart(h.Record())
-	empty(t, "after a restart", h.Diff(h.k.dump()))
-	h.Accept()
+	h.restart(views.Record(h.State))
+	empty(t, "after a restart", planner.Diff(h.State, h.k.dump()))
+	planner.Accept(h.State)
 	c := h.k.tables[ipWeft].chains["input"]
 	c.rules = slices.Delete(c.rules, 1, 2)
-	empty(t, "when a rule is gone that cannot be added", h.Diff(h.k.dump()))
-	h.Accept()
-	if p := h.commit(repaired); p.Counts != (Counts{RulesAdded: 1}) {
+	empty(t, "when a rule is gone that cannot be added", planner.Diff(h.State, h.k.dump()))
+	planner.Accept(h.State)
+	if p := h.commit(repaired); p.Counts != (desired.Counts{RulesAdded: 1}) {
 		t.Errorf("counts %+v, want the missing rule", p.Counts)
 	}
 }

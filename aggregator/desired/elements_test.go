@@ -1,149 +1,11 @@
-package desired
+package desired_test
 
 import (
-	"encoding/binary"
-	"fmt"
-	"maps"
-	"math/rand/v2"
-	"strings"
 	"testing"
-	"time"
 
+	"github.com/weft-proxy/weft/aggregator/desired/packed"
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
-
-// TestElementsAreAMap does the same to packed elements and to a map, through
-// growing and shrinking over several chunks.
-func TestElementsAreAMap(t *testing.T) {
-	for name, d := range map[string]*nftset.Set{
-		"set":      withFlags(addrSet("s"), nftset.FlagTimeout).Decl,
-		"interval": intervalSet("i").Decl,
-		"map":      endpointMap("m").Decl,
-		"verdicts": verdictMap("v").Decl,
-	} {
-		t.Run(name, func(t *testing.T) {
-			seed := rand.Uint64()
-			t.Logf("seed %d", seed)
-			r := rand.New(rand.NewPCG(seed, 1))
-			el, want := newElements(d, r.IntN(3)), map[string]nftset.Element{}
-			for step := range 30_000 {
-				e := anyElement(r, d)
-				id := elementID(d, &e)
-				// Half of the time it grows, and shrinks in the other half.
-				if grow := step/6000%2 == 0; r.IntN(4) > 0 == grow {
-					el.put(id, &e)
-					want[id] = e
-				} else {
-					el.remove(id)
-					delete(want, id)
-				}
-				got, ok := el.get(id)
-				if _, there := want[id]; ok != there || ok && got != e || el.has(id) != there || el.len() != len(want) {
-					t.Fatalf("step %d: element %q is %+v (%t) of %d, want %+v (%t) of %d", step, id, got, ok, el.len(), e, there, len(want))
-				}
-				if step%3000 == 0 {
-					compareElements(t, el, want)
-				}
-			}
-			for id := range want {
-				el.remove(id)
-			}
-			compareElements(t, el, nil)
-			if len(el.chunks) > 0 || len(el.heads) > 0 || el.extras.n > 0 || len(el.targets.numbers) > 0 {
-				t.Errorf("no elements hold %d chunks, %d buckets, %d extras, %d words", len(el.chunks), len(el.heads), el.extras.n, len(el.targets.numbers))
-			}
-		})
-	}
-}
-
-// anyElement makes one of about 4,000 elements of a declaration; few are odd.
-func anyElement(r *rand.Rand, d *nftset.Set) nftset.Element {
-	key := make([]byte, d.Key.Len)
-	binary.BigEndian.PutUint32(key, r.Uint32N(4000))
-	e := nftset.Element{Key: string(key)}
-	if d.Flags&nftset.FlagInterval != 0 {
-		key[0] = 1
-		e.KeyEnd = string(key)
-	}
-	switch {
-	case d.Verdict:
-		e.Data = "\xff\xff\xff\xfc" + fmt.Sprint("pick-", r.IntN(20))
-	case d.Map:
-		data := make([]byte, d.Data.Len)
-		data[0] = byte(r.IntN(256))
-		e.Data = string(data)
-	}
-	switch r.IntN(20) {
-	case 0:
-		e.Comment = fmt.Sprint("number ", r.IntN(100))
-	case 1:
-		e.Timeout = time.Duration(r.IntN(100)) * time.Second
-	case 2:
-		e.Data += "odd"
-	}
-	return e
-}
-
-func compareElements(t *testing.T, el *elements, want map[string]nftset.Element) {
-	t.Helper()
-	if got := maps.Collect(el.all()); !maps.Equal(got, want) {
-		t.Fatalf("%d elements, want %d, or they differ", len(got), len(want))
-	}
-	bytes := 0
-	for id, e := range want {
-		bytes += elementBytes(id, &e)
-		other := e
-		other.Comment += "!"
-		if had, same := el.same(id, &e); !had || !same {
-			t.Errorf("element %q is not the same as itself", id)
-		}
-		if had, same := el.same(id, &other); !had || same {
-			t.Errorf("element %q is the same with another comment", id)
-		}
-	}
-	if got := el.bytes(); got != bytes {
-		t.Errorf("elements have %d bytes, want %d", got, bytes)
-	}
-	ids := el.ids()
-	if sorted := sortedKeys(want); strings.Join(ids, ",") != strings.Join(sorted, ",") {
-		t.Errorf("%d IDs, want %d in order", len(ids), len(sorted))
-	}
-}
-
-func TestElementsDiffer(t *testing.T) {
-	d := addrMap("m").Decl
-	a, b := newElements(d, 0), newElements(d, 0)
-	put := func(el *elements, key, value string) {
-		e := mapped(key, value)
-		el.put(e.Key, &e)
-	}
-	put(a, "10.0.0.1", "10.1.0.1")
-	put(b, "10.0.0.1", "10.1.0.2")
-	put(a, "10.0.0.2", "10.1.0.1")
-	put(b, "10.0.0.2", "10.1.0.1")
-	put(a, "10.0.0.3", "10.1.0.1")
-	for key, want := range map[string]bool{"10.0.0.1": true, "10.0.0.2": false, "10.0.0.3": false, "10.0.0.4": false} {
-		if a.differs(b, addr(key)) != want || b.differs(a, addr(key)) != want {
-			t.Errorf("element %s differs: want %t", key, want)
-		}
-	}
-}
-
-// TestLookupsAllocateNothing pins what the cost of a snapshot that is repeated
-// depends on.
-func TestLookupsAllocateNothing(t *testing.T) {
-	e := endpoint("10.96.0.1", 6, 80, 1, "10.1.0.1:80")
-	el := newElements(endpointMap("m").Decl, 1)
-	el.put(e.Key, &e)
-	if n := testing.AllocsPerRun(100, func() {
-		if had, same := el.same(e.Key, &e); !had || !same || !el.has(e.Key) {
-			t.Error("the element is not there")
-		}
-		el.put(e.Key, &e)
-	}); n != 0 {
-		t.Errorf("lookups allocate %v times, want 0", n)
-	}
-}
 
 func TestRedeclareWithOtherKeys(t *testing.T) {
 	h := newHarness(t)
@@ -153,7 +15,7 @@ func TestRedeclareWithOtherKeys(t *testing.T) {
 	if p := h.commit(snapshot(policy, 0, in(ipWeft, wide))); p.Counts.Sets != 2 || p.Counts.ElementsAdded != 1 {
 		t.Errorf("plan of another type of key: %+v\n%s", p.Counts, planText(p))
 	}
-	if sh := h.tables[ipWeft].set("s").shares[0]; len(sh.elements.odd) > 0 {
-		t.Errorf("%d elements are not packed", len(sh.elements.odd))
+	if sh := h.Tables[ipWeft].Set("s").Shares[0]; sh.Elements.Shape != packed.ShapeOf(wide.Decl) {
+		t.Errorf("the elements have the shape %+v, want that of %+v", sh.Elements.Shape, wide.Decl)
 	}
 }

@@ -1,4 +1,4 @@
-package desired
+package desired_test
 
 import (
 	"cmp"
@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/merge"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/kernel"
 )
@@ -20,25 +22,25 @@ var errNotAdopted = errors.New("fragment is not waiting for its publisher")
 // Apply.
 // Possible errors: one that wraps [errNotAdopted]; *[Rejection], if other
 // fragments refer to objects that it holds.
-func (s *State) DropAdopted(key Key) error {
-	f, ok := s.fragments[key]
-	if !ok || !f.adopted {
+func dropAdopted(s *merge.State, key desired.Key) error {
+	f, ok := s.Fragments[key]
+	if !ok || !f.Adopted {
 		return fmt.Errorf("drop adopted fragment %s: %w", key, errNotAdopted)
 	}
-	return s.change(key, func(a *apply) {
-		a.f = f
-		a.withdraw(f)
+	return s.Change(key, func(a *merge.Apply) {
+		a.F = f
+		a.Withdraw(f)
 	}, nil)
 }
 
 // Empty reports whether there is nothing to commit but new deadlines.
-func (p *Plan) Empty() bool {
+func noOps(p *desired.Plan) bool {
 	return !slices.ContainsFunc(p.Ops, func(op kernel.Op) bool { add, ok := op.(kernel.AddElements); return !ok || !add.Renew })
 }
 
 // Pending returns the number of updates since the last Accept or Rollback:
 // successful calls of Apply and DropUnclaimed. Plan.Origin counts in these.
-func (s *State) Pending() int { return s.origin }
+func pending(s *merge.State) int { return s.Origin }
 
 // Unclaimed is an object, or a part of one, that was in the kernel at Adopt
 // and that no fragment is known for.
@@ -52,23 +54,23 @@ type Unclaimed struct {
 }
 
 // Unclaimed lists what DropUnclaimed would remove, in a fixed order.
-func (s *State) Unclaimed() []Unclaimed {
+func unclaimedOf(s *merge.State) []Unclaimed {
 	var all []Unclaimed
-	for _, h := range s.unclaimed.holdings() {
-		if len(h.shares) == 0 {
-			all = append(all, Unclaimed{Table: h.table.id})
+	for _, h := range s.Unclaimed.SortedHoldings() {
+		if len(h.Shares) == 0 {
+			all = append(all, Unclaimed{Table: h.Table.ID})
 		}
-		for _, id := range sortedObjects(h.shares) {
-			o := h.table.parts[id]
-			u := Unclaimed{Table: h.table.id, Object: o.at().inTable()}
-			switch sh := h.shares[id].(type) {
-			case *chainShare:
-				u.Rules = len(sh.rules)
-			case *setShare:
-				if sh.waiting || sh.passive && len(o.fragments()) > 1 {
+		for _, id := range merge.SortedObjects(h.Shares) {
+			o := h.Table.Parts[id]
+			u := Unclaimed{Table: h.Table.ID, Object: o.At().InTable()}
+			switch sh := h.Shares[id].(type) {
+			case *merge.ChainShare:
+				u.Rules = len(sh.Rules)
+			case *merge.SetShare:
+				if sh.Waiting || sh.Passive && len(o.Fragments()) > 1 {
 					continue
 				}
-				u.Elements = sh.elements.len()
+				u.Elements = sh.Elements.Len()
 			}
 			all = append(all, u)
 		}

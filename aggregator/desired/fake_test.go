@@ -1,4 +1,4 @@
-package desired
+package desired_test
 
 import (
 	"cmp"
@@ -8,6 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/adopt"
+	"github.com/weft-proxy/weft/aggregator/desired/merge"
+	"github.com/weft-proxy/weft/aggregator/desired/packed"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/kernel"
@@ -16,9 +20,8 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// fakeKernel is a model of nf_tables: it executes a batch as a whole or not
-// at all, and refuses what the kernel refuses. It is stricter in that an
-// element may not be added twice.
+// fakeKernel is a model of nf_tables: it executes a batch as a whole or not at all. Unlike
+// nf_tables it refuses to add an element twice.
 type fakeKernel struct {
 	tables map[nft.TableID]*fakeTable
 	handle uint64
@@ -29,18 +32,18 @@ type fakeTable struct {
 	dormant bool
 	chains  map[string]*fakeChain
 	sets    map[string]*fakeSet
-	objects map[objectID]fakeItem
+	objects map[merge.ObjectID]fakeItem
 }
 
 // fakeItem is an object or flowtable; what it counts is the number of those that
 // were made before it, so that each is another.
 type fakeItem struct {
-	decl  objectDecl
+	decl  merge.ObjectDecl
 	state uint64
 }
 
 func newFakeTable() *fakeTable {
-	return &fakeTable{chains: map[string]*fakeChain{}, sets: map[string]*fakeSet{}, objects: map[objectID]fakeItem{}}
+	return &fakeTable{chains: map[string]*fakeChain{}, sets: map[string]*fakeSet{}, objects: map[merge.ObjectID]fakeItem{}}
 }
 
 type fakeChain struct {
@@ -155,13 +158,15 @@ func (k *fakeKernel) exec(op kernel.Op) error {
 	case kernel.DeleteElements:
 		return k.on(op.Table, func(t *fakeTable) error { return t.deleteElements(op) })
 	case kernel.AddObject:
-		return k.on(op.Table, func(t *fakeTable) error { return t.addItem(k, objectDecl{object: op.Object}) })
+		return k.on(op.Table, func(t *fakeTable) error { return t.addItem(k, merge.ObjectDecl{Object: op.Object}) })
 	case kernel.DeleteObject:
 		return k.on(op.Table, func(t *fakeTable) error { return t.deleteObject(op.Ref) })
 	case kernel.AddFlowtable:
-		return k.on(op.Table, func(t *fakeTable) error { return t.addItem(k, objectDecl{flowtable: op.Flowtable}) })
+		return k.on(op.Table, func(t *fakeTable) error { return t.addItem(k, merge.ObjectDecl{Flowtable: op.Flowtable}) })
 	case kernel.DeleteFlowtable:
-		return k.on(op.Table, func(t *fakeTable) error { return t.deleteObject(objectID{Kind: kindFlowtable, Name: op.Name}) })
+		return k.on(op.Table, func(t *fakeTable) error {
+			return t.deleteObject(merge.ObjectID{Kind: merge.KindFlowtable, Name: op.Name})
+		})
 	default:
 		return fmt.Errorf("unknown op %T", op)
 	}
@@ -175,16 +180,16 @@ func (k *fakeKernel) on(id nft.TableID, f func(*fakeTable) error) error {
 	return f(t)
 }
 
-func (t *fakeTable) addItem(k *fakeKernel, d objectDecl) error {
-	if _, ok := t.objects[d.id()]; ok {
-		return fmt.Errorf("%s: EEXIST", describeObject(d.id()))
+func (t *fakeTable) addItem(k *fakeKernel, d merge.ObjectDecl) error {
+	if _, ok := t.objects[d.ID()]; ok {
+		return fmt.Errorf("%s: EEXIST", describeObject(d.ID()))
 	}
 	k.handle++
-	t.objects[d.id()] = fakeItem{d, k.handle}
+	t.objects[d.ID()] = fakeItem{d, k.handle}
 	return nil
 }
 
-func (t *fakeTable) deleteObject(id objectID) error {
+func (t *fakeTable) deleteObject(id merge.ObjectID) error {
 	if _, ok := t.objects[id]; !ok {
 		return fmt.Errorf("%s: ENOENT", describeObject(id))
 	}
@@ -209,18 +214,18 @@ func (t *fakeTable) deleteObject(id objectID) error {
 // dumpItems gives counters what they have counted.
 func (t *fakeTable) dumpItems(d *kernel.Table) {
 	d.Dormant = t.dormant
-	for _, id := range sortedObjects(t.objects) {
+	for _, id := range merge.SortedObjects(t.objects) {
 		it := t.objects[id]
-		if it.decl.flowtable != nil {
-			d.Flowtables = append(d.Flowtables, it.decl.flowtable)
+		if it.decl.Flowtable != nil {
+			d.Flowtables = append(d.Flowtables, it.decl.Flowtable)
 			continue
 		}
-		o := *it.decl.object
+		o := *it.decl.Object
 		switch o.Kind {
 		case nft.ObjectCounter:
 			o.Text = fmt.Sprintf("packets %d bytes %d", it.state, 100*it.state)
 		case nft.ObjectQuota:
-			o.Text = fmt.Sprintf("%s used %d bytes", definition(&o), it.state)
+			o.Text = fmt.Sprintf("%s used %d bytes", merge.Definition(&o), it.state)
 		}
 		d.Objects = append(d.Objects, &o)
 	}
@@ -232,7 +237,7 @@ func (t *fakeTable) addChain(op kernel.AddChain) error {
 		t.chains[op.Chain.Name] = &fakeChain{decl: op.Chain}
 		return nil
 	}
-	if !updatable(c.decl, op.Chain) {
+	if !merge.Updatable(c.decl, op.Chain) {
 		return fmt.Errorf("chain %s: EEXIST", op.Chain.Name)
 	}
 	c.decl = op.Chain
@@ -352,7 +357,7 @@ func (t *fakeTable) addElements(now time.Duration, op kernel.AddElements) error 
 		return fmt.Errorf("set %s: ENOENT or other declaration", op.Set.Name)
 	}
 	for _, e := range op.Elements {
-		id := elementID(s.decl, &e)
+		id := packed.ID(s.decl, &e)
 		if had, ok := s.elements[id]; ok && (!op.Renew || had.Data != e.Data) {
 			return fmt.Errorf("set %s element %q: EEXIST", op.Set.Name, e.Key)
 		}
@@ -366,8 +371,8 @@ func (t *fakeTable) addElements(now time.Duration, op kernel.AddElements) error 
 		}
 		s.elements[id] = e
 		delete(s.deadlines, id)
-		if timed(s.decl, &e) {
-			s.deadlines[id] = now + cmp.Or(e.Expires(), timeout(s.decl, &e))
+		if merge.Timed(s.decl, &e) {
+			s.deadlines[id] = now + cmp.Or(e.Expires(), packed.Timeout(s.decl, &e))
 		}
 	}
 	return nil
@@ -394,7 +399,7 @@ func (t *fakeTable) deleteElements(op kernel.DeleteElements) error {
 		return fmt.Errorf("set %s: ENOENT", op.Set.Name)
 	}
 	for _, e := range op.Elements {
-		id := elementID(s.decl, &e)
+		id := packed.ID(s.decl, &e)
 		if _, ok := s.elements[id]; !ok && s.decl.Flags&nftset.FlagTimeout == 0 {
 			return fmt.Errorf("set %s element %q: ENOENT", op.Set.Name, e.Key)
 		}
@@ -413,8 +418,7 @@ func ruleKeyLen(r *compile.Rule) uint32 {
 	return n
 }
 
-// dump is what a dump of the kernel gives: no fields of concatenations, no
-// expressions of rules but what they write.
+// dump has no fields of concatenations, and of the rules only what they write.
 func (k *fakeKernel) dump() []kernel.Table {
 	var tables []kernel.Table
 	for id, t := range k.tables {
@@ -445,7 +449,7 @@ func (k *fakeKernel) dump() []kernel.Table {
 		}
 		tables = append(tables, d)
 	}
-	slices.SortFunc(tables, func(a, b kernel.Table) int { return compareTables(a.ID, b.ID) })
+	slices.SortFunc(tables, func(a, b kernel.Table) int { return desired.CompareTables(a.ID, b.ID) })
 	return tables
 }
 
@@ -454,8 +458,8 @@ func (k *fakeKernel) text() string {
 	var b strings.Builder
 	for _, d := range k.dump() {
 		fmt.Fprintf(&b, "table %s %t\n", d.ID, d.Dormant)
-		for _, part := range dumpedParts(&d) {
-			if decl, ok := part.decl.(objectDecl); ok {
+		for _, part := range adopt.DumpedParts(&d) {
+			if decl, ok := part.Decl.(merge.ObjectDecl); ok {
 				fmt.Fprintf(&b, " %s\n", itemText(decl))
 			}
 		}
@@ -476,9 +480,9 @@ func (k *fakeKernel) text() string {
 }
 
 // describeObject names an object as nft writes it, such as "ct helper ftp".
-func describeObject(id objectID) string { return string(id.Kind) + " " + id.Name }
+func describeObject(id merge.ObjectID) string { return string(id.Kind) + " " + id.Name }
 
-func itemText(d objectDecl) string { return describeObject(d.id()) + " " + d.String() }
+func itemText(d merge.ObjectDecl) string { return describeObject(d.ID()) + " " + d.String() }
 
 func chainText(c *nftobject.Chain) string {
 	if c.Base == nil {

@@ -1,4 +1,4 @@
-package desired
+package desired_test
 
 import (
 	"fmt"
@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weft-proxy/weft/aggregator/desired/merge"
+	"github.com/weft-proxy/weft/aggregator/desired/packed"
+	"github.com/weft-proxy/weft/aggregator/desired/views"
 	"github.com/weft-proxy/weft/nft"
 )
 
@@ -16,45 +19,45 @@ type tester interface {
 }
 
 // checkInvariants recomputes everything that the state counts incrementally.
-func checkInvariants(t tester, s *State) {
+func checkInvariants(t tester, s *merge.State) {
 	t.Helper()
 	chainRefs, setRefs := map[objectName]int{}, map[objectName]int{}
-	itemRefs := map[nft.TableID]map[objectID]int{}
-	writes := map[objectName]map[value]int{}
-	for id, tb := range s.tables {
-		itemRefs[id] = map[objectID]int{}
-		for _, o := range partsOf[*chain](tb) {
-			for _, sh := range o.shares {
-				for _, ref := range sh.refs {
+	itemRefs := map[nft.TableID]map[merge.ObjectID]int{}
+	writes := map[objectName]map[merge.Value]int{}
+	for id, tb := range s.Tables {
+		itemRefs[id] = map[merge.ObjectID]int{}
+		for _, o := range partsOf[*merge.Chain](tb) {
+			for _, sh := range o.Shares {
+				for _, ref := range sh.Refs {
 					switch ref.Kind {
-					case kindChain:
+					case merge.KindChain:
 						chainRefs[objectName{id, ref.Name}]++
-					case kindSet:
+					case merge.KindSet:
 						setRefs[objectName{id, ref.Name}]++
 					default:
 						itemRefs[id][ref]++
 					}
 				}
-				for _, r := range sh.rules {
-					for _, w := range r.rule.Writes {
+				for _, r := range sh.Rules {
+					for _, w := range r.Rule.Writes {
 						if writes[objectName{id, w.Map}] == nil {
-							writes[objectName{id, w.Map}] = map[value]int{}
+							writes[objectName{id, w.Map}] = map[merge.Value]int{}
 						}
-						v := value{data: w.Data, any: w.Any}
+						v := merge.Value{Data: w.Data, Any: w.Any}
 						if w.In != "" {
-							v.in, v.any = tb.parts[setID(w.In)].(*set), false
+							v.In, v.Any = tb.Parts[merge.SetID(w.In)].(*merge.Set), false
 						}
 						writes[objectName{id, w.Map}][v]++
 					}
 				}
 			}
 		}
-		for _, o := range partsOf[*set](tb) {
-			for _, sh := range o.shares {
-				for _, e := range sh.elements.all() {
-					switch to := leadsTo(sh.decl, e.Data); {
+		for _, o := range partsOf[*merge.Set](tb) {
+			for _, sh := range o.Shares {
+				for _, e := range sh.Elements.All() {
+					switch to := merge.LeadsTo(sh.Decl, e.Data); {
 					case to.Name == "":
-					case to.Kind == kindChain:
+					case to.Kind == merge.KindChain:
 						chainRefs[objectName{id, to.Name}]++
 					default:
 						itemRefs[id][to]++
@@ -63,78 +66,78 @@ func checkInvariants(t tester, s *State) {
 			}
 		}
 	}
-	for id, tb := range s.tables {
+	for id, tb := range s.Tables {
 		checkObjects(t, tb, itemRefs[id])
-		for _, o := range partsOf[*chain](tb) {
-			name := o.id.Name
-			if want := chainRefs[objectName{id, name}]; o.refs != want {
-				t.Errorf("table %s chain %s has %d references, want %d", id, name, o.refs, want)
+		for _, o := range partsOf[*merge.Chain](tb) {
+			name := o.ID.Name
+			if want := chainRefs[objectName{id, name}]; o.Refs != want {
+				t.Errorf("table %s chain %s has %d references, want %d", id, name, o.Refs, want)
 			}
-			if o.refs > 0 && !o.exists() {
+			if o.Refs > 0 && !o.Exists() {
 				t.Errorf("table %s chain %s: dangling", id, name)
 			}
-			sorted := slices.IsSortedFunc(o.shares, func(a, b *chainShare) int { return order(a.fragment, b.fragment) })
-			for _, sh := range o.shares {
-				if h := sh.fragment.tables[id]; h == nil || h.shares[o.id] != sh || !equalChain(sh.decl, o.decl()) && !sh.fragment.unclaimed {
-					t.Errorf("table %s chain %s: share of %s is not held or disagrees", id, name, sh.fragment)
+			sorted := slices.IsSortedFunc(o.Shares, func(a, b *merge.ChainShare) int { return order(a.Fragment, b.Fragment) })
+			for _, sh := range o.Shares {
+				if h := sh.Fragment.Tables[id]; h == nil || h.Shares[o.ID] != sh || !merge.EqualChain(sh.Decl, o.Decl()) && !sh.Fragment.Unclaimed {
+					t.Errorf("table %s chain %s: share of %s is not held or disagrees", id, name, sh.Fragment)
 				}
 			}
 			if !sorted {
 				t.Errorf("table %s chain %s: shares are not in order", id, name)
 			}
 		}
-		for _, o := range partsOf[*set](tb) {
-			name := o.id.Name
-			if want := setRefs[objectName{id, name}]; o.refs != want {
-				t.Errorf("table %s set %s has %d references, want %d", id, name, o.refs, want)
+		for _, o := range partsOf[*merge.Set](tb) {
+			name := o.ID.Name
+			if want := setRefs[objectName{id, name}]; o.Refs != want {
+				t.Errorf("table %s set %s has %d references, want %d", id, name, o.Refs, want)
 			}
-			if o.refs > 0 && !o.exists() {
+			if o.Refs > 0 && !o.Exists() {
 				t.Errorf("table %s set %s: dangling", id, name)
 			}
-			if want := writes[objectName{id, name}]; !maps.Equal(want, o.written.rules) {
-				t.Errorf("table %s map %s: rules write %v, want %v", id, name, o.written.rules, want)
+			if want := writes[objectName{id, name}]; !maps.Equal(want, o.Written.Rules) {
+				t.Errorf("table %s map %s: rules write %v, want %v", id, name, o.Written.Rules, want)
 			}
 			checkSet(t, id.String(), o)
 		}
-		for _, h := range tb.holdings {
-			if h.fragment.tables[id] != h {
-				t.Errorf("table %s: holding of %s is not its own", id, h.fragment)
+		for _, h := range tb.Holdings {
+			if h.Fragment.Tables[id] != h {
+				t.Errorf("table %s: holding of %s is not its own", id, h.Fragment)
 			}
 		}
 	}
 	shadowed := 0
-	for _, f := range append(s.sorted(), s.unclaimed) {
-		shadowed += f.status().Shadowed
+	for _, f := range append(s.SortedFragments(), s.Unclaimed) {
+		shadowed += views.StatusOf(f).Shadowed
 	}
 	if s.Shadowed() != shadowed {
 		t.Errorf("%d elements are shadowed, want %d", s.Shadowed(), shadowed)
 	}
-	for key, f := range s.fragments {
-		for id, h := range f.tables {
-			if f.key != key || s.tables[id] != h.table || !slices.Contains(h.table.holdings, h) {
+	for key, f := range s.Fragments {
+		for id, h := range f.Tables {
+			if f.Key != key || s.Tables[id] != h.Table || !slices.Contains(h.Table.Holdings, h) {
 				t.Errorf("fragment %s table %s: holding is not the table's", key, id)
 			}
 		}
 	}
 	checkUsage(t, s)
 	checkPrices(t, s)
-	if has := s.HasUnclaimed(allTables); has != (len(s.Unclaimed()) > 0) {
-		t.Errorf("there is unclaimed content: %t, want %v", has, s.Unclaimed())
+	if has := s.HasUnclaimed(allTables); has != (len(unclaimedOf(s)) > 0) {
+		t.Errorf("there is unclaimed content: %t, want %v", has, unclaimedOf(s))
 	}
 }
 
-func checkObjects(t tester, tb *table, refs map[objectID]int) {
+func checkObjects(t tester, tb *merge.Table, refs map[merge.ObjectID]int) {
 	t.Helper()
-	for _, o := range partsOf[*object](tb) {
-		if want := refs[o.id]; o.refs != want || want > 0 && !o.exists() {
-			t.Errorf("table %s %s has %d references, want %d; exists: %t", tb.id, o.id.Name, o.refs, want, o.exists())
+	for _, o := range partsOf[*merge.Object](tb) {
+		if want := refs[o.ID]; o.Refs != want || want > 0 && !o.Exists() {
+			t.Errorf("table %s %s has %d references, want %d; exists: %t", tb.ID, o.ID.Name, o.Refs, want, o.Exists())
 		}
-		if !slices.IsSortedFunc(o.shares, func(a, b *objectShare) int { return order(a.fragment, b.fragment) }) {
-			t.Errorf("table %s %s: shares are not in order", tb.id, o.id.Name)
+		if !slices.IsSortedFunc(o.Shares, func(a, b *merge.ObjectShare) int { return order(a.Fragment, b.Fragment) }) {
+			t.Errorf("table %s %s: shares are not in order", tb.ID, o.ID.Name)
 		}
-		for _, sh := range o.shares {
-			if h := sh.fragment.tables[tb.id]; h == nil || h.shares[o.id] != sh || !sh.decl.equal(o.decl()) {
-				t.Errorf("table %s %s: share of %s is not held or disagrees", tb.id, o.id.Name, sh.fragment)
+		for _, sh := range o.Shares {
+			if h := sh.Fragment.Tables[tb.ID]; h == nil || h.Shares[o.ID] != sh || !sh.Decl.Equal(o.Decl()) {
+				t.Errorf("table %s %s: share of %s is not held or disagrees", tb.ID, o.ID.Name, sh.Fragment)
 			}
 		}
 	}
@@ -147,9 +150,9 @@ type objectName struct {
 }
 
 // partsOf returns the parts of one type of a table, in order.
-func partsOf[O part](t *table) []O {
+func partsOf[O merge.Part](t *merge.Table) []O {
 	var all []O
-	for _, p := range t.sortedParts() {
+	for _, p := range t.SortedParts() {
 		if o, ok := p.(O); ok {
 			all = append(all, o)
 		}
@@ -158,107 +161,99 @@ func partsOf[O part](t *table) []O {
 }
 
 // sharesOf returns the shares of one type of a fragment in a table, in order.
-func sharesOf[S share](h *holding) []S {
+func sharesOf[S merge.Share](h *merge.Holding) []S {
 	var all []S
-	for _, id := range sortedObjects(h.shares) {
-		if sh, ok := h.shares[id].(S); ok {
+	for _, id := range merge.SortedObjects(h.Shares) {
+		if sh, ok := h.Shares[id].(S); ok {
 			all = append(all, sh)
 		}
 	}
 	return all
 }
 
-func order(a, b *fragment) int { return a.compare(b) }
+func order(a, b *merge.Fragment) int { return a.Compare(b) }
 
-func checkSet(t tester, table string, o *set) {
+func checkSet(t tester, table string, o *merge.Set) {
 	t.Helper()
-	if !slices.IsSortedFunc(o.shares, func(a, b *setShare) int { return order(a.fragment, b.fragment) }) {
-		t.Errorf("table %s set %s: shares are not in order", table, o.id.Name)
+	if !slices.IsSortedFunc(o.Shares, func(a, b *merge.SetShare) int { return order(a.Fragment, b.Fragment) }) {
+		t.Errorf("table %s set %s: shares are not in order", table, o.ID.Name)
 	}
-	for _, sh := range o.shares {
+	for _, sh := range o.Shares {
 		shadowed := 0
-		for id, e := range sh.elements.all() {
-			if w, _ := o.effective(id); w.Data != e.Data {
+		for id, e := range sh.Elements.All() {
+			if w, _ := o.Effective(id); w.Data != e.Data {
 				shadowed++
 			}
 		}
-		if sh.shadowed != shadowed {
-			t.Errorf("table %s set %s: share of %s has %d shadowed, want %d", table, o.id.Name, sh.fragment, sh.shadowed, shadowed)
+		if sh.Shadowed != shadowed {
+			t.Errorf("table %s set %s: share of %s has %d shadowed, want %d", table, o.ID.Name, sh.Fragment, sh.Shadowed, shadowed)
 		}
-		if h := sh.fragment.tables[o.table.id]; h == nil || h.shares[o.id] != sh || !sh.decl.Equal(o.decl()) {
-			t.Errorf("table %s set %s: share of %s is not held or disagrees", table, o.id.Name, sh.fragment)
+		if h := sh.Fragment.Tables[o.Table.ID]; h == nil || h.Shares[o.ID] != sh || !sh.Decl.Equal(o.Decl()) {
+			t.Errorf("table %s set %s: share of %s is not held or disagrees", table, o.ID.Name, sh.Fragment)
 		}
 	}
 	union, passive := map[string]bool{}, 0
-	for _, sh := range o.shares {
-		for id := range sh.elements.all() {
+	for _, sh := range o.Shares {
+		for id := range sh.Elements.All() {
 			union[id] = true
 		}
-		if sh.passive {
-			passive = sh.elements.len()
+		if sh.Passive {
+			passive = sh.Elements.Len()
 		}
 	}
-	inForce := len(slices.Collect(o.view(everything).Sorted()))
-	if o.merge != nil {
-		if want := slices.Collect(o.view(everything).Sorted()); !slices.Equal(want, o.sorted()) {
-			t.Errorf("table %s set %s: merged are %v, want %v", table, o.id.Name, o.sorted(), want)
+	inForce := len(slices.Collect(o.View(everything).Sorted()))
+	if o.Merge != nil {
+		if want := slices.Collect(o.View(everything).Sorted()); !slices.Equal(want, o.Sorted()) {
+			t.Errorf("table %s set %s: merged are %v, want %v", table, o.ID.Name, o.Sorted(), want)
 		}
-	} else if want := len(union) - passive; o.size() != want || inForce != want {
-		t.Errorf("table %s set %s: size is %d and %d are in force, want %d", table, o.id.Name, o.size(), inForce, want)
+	} else if want := len(union) - passive; o.Size() != want || inForce != want {
+		t.Errorf("table %s set %s: size is %d and %d are in force, want %d", table, o.ID.Name, o.Size(), inForce, want)
 	}
-	if o.pools == nil {
+	if o.Pools == nil {
 		return
 	}
-	l := o.pools.layout
-	want := pools{layout: l, backends: newCounts(l.BackendLen(), 0), totals: newCounts(l.DestLen(), 0)}
-	for _, sh := range o.shares {
-		for id, e := range sh.elements.all() {
-			if o.winner(id) == sh && sh.flows() {
-				want.count(&e, 1)
+	l := o.Pools.Layout
+	want := merge.Pools{Layout: l, Backends: packed.NewCounts(l.BackendLen(), 0), Totals: packed.NewCounts(l.DestLen(), 0)}
+	for _, sh := range o.Shares {
+		for id, e := range sh.Elements.All() {
+			if o.Winner(id) == sh && sh.Flows() {
+				want.Count(&e, 1)
 			}
 		}
 	}
-	if want.text() != o.pools.text() {
-		t.Errorf("table %s set %s: pools are %s, want %s", table, o.id.Name, o.pools.text(), want.text())
+	if want.Text() != o.Pools.Text() {
+		t.Errorf("table %s set %s: pools are %s, want %s", table, o.ID.Name, o.Pools.Text(), want.Text())
 	}
-}
-
-// text is what the pools count.
-func (p *pools) text() string {
-	if p == nil {
-		return "none"
-	}
-	return fmt.Sprintf("%+v %v %v", p.layout, maps.Collect(p.backends.all()), maps.Collect(p.totals.all()))
 }
 
 // stateText is everything that Rollback must restore, for comparing.
-func stateText(s *State) string {
+func stateText(s *merge.State) string {
 	var b strings.Builder
-	for _, f := range append(s.sorted(), s.unclaimed) {
-		fmt.Fprintf(&b, "fragment %q %d adopted=%t\n", f.owner, f.priority, f.adopted)
-		for _, h := range f.holdings() {
-			fmt.Fprintf(&b, " table %s %q kernel=%t dormant=%d asleep=%t\n", h.table.id, h.comment, h.table.kernel, h.dormant, h.table.asleep)
-			for _, sh := range sharesOf[*objectShare](h) {
-				id := sh.decl.id()
-				o := h.table.object(id)
-				fmt.Fprintf(&b, "  %s %v at %d kernel=%v refs %d owner %q\n", describeObject(id), sh.decl, slices.Index(o.shares, sh), o.kernel, o.refs, o.owner)
+	for _, f := range append(s.SortedFragments(), s.Unclaimed) {
+		fmt.Fprintf(&b, "fragment %q %d adopted=%t\n", f.Owner, f.Priority, f.Adopted)
+		for _, h := range f.SortedHoldings() {
+			fmt.Fprintf(&b, " table %s %q kernel=%t dormant=%d asleep=%t\n", h.Table.ID, h.Comment, h.Table.Kernel, h.Dormant, h.Table.Asleep)
+			for _, sh := range sharesOf[*merge.ObjectShare](h) {
+				id := sh.Decl.ID()
+				o := h.Table.Object(id)
+				fmt.Fprintf(&b, "  %s %v at %d kernel=%v refs %d owner %q\n", describeObject(id), sh.Decl, slices.Index(o.Shares, sh), o.Kernel, o.Refs, o.Owner)
 			}
-			for _, sh := range sharesOf[*chainShare](h) {
-				o := h.table.chain(sh.decl.Name)
-				fmt.Fprintf(&b, "  chain %s at %d kernel=%t refs %d refers to %v\n", chainText(sh.decl), slices.Index(o.shares, sh), o.kernel != nil, o.refs, sh.refs)
-				for _, r := range sh.rules {
-					fmt.Fprintf(&b, "   %p %x %q %v %t\n", r, r.rule.Fingerprint, r.owner, r.handle, r.adopted)
+			for _, sh := range sharesOf[*merge.ChainShare](h) {
+				o := h.Table.Chain(sh.Decl.Name)
+				fmt.Fprintf(&b, "  chain %s at %d kernel=%t refs %d refers to %v\n", chainText(sh.Decl), slices.Index(o.Shares, sh), o.Kernel != nil, o.Refs, sh.Refs)
+				for _, r := range sh.Rules {
+					fmt.Fprintf(&b, "   %p %x %q %v %t\n", r, r.Rule.Fingerprint, r.Owner, r.Handle, r.Adopted)
 				}
-				for _, r := range o.rules {
+				for _, r := range o.Rules {
 					fmt.Fprintf(&b, "   kernel %p\n", r)
 				}
 			}
-			for _, sh := range sharesOf[*setShare](h) {
-				o := h.table.set(sh.decl.Name)
-				fmt.Fprintf(&b, "  set %s at %d kernel=%t refs %d shadowed %d conntrack=%t affinity=%t purged=%t written %v %t %t %t pools %v touched %d\n", setText(sh.decl), slices.Index(o.shares, sh),
-					o.kernel != nil, o.refs, sh.shadowed, sh.conntrack, sh.affinity, o.purged, o.written.rules, o.written.lost(), sh.waiting, sh.passive, o.pools.text(), len(o.touched))
-				for _, id := range sh.elements.ids() {
-					e, _ := sh.elements.get(id)
+			for _, sh := range sharesOf[*merge.SetShare](h) {
+				o := h.Table.Set(sh.Decl.Name)
+				fmt.Fprintf(&b, "  set %s at %d kernel=%t refs %d shadowed %d conntrack=%t affinity=%t purged=%t written %v %t %t %t pools %v touched %d\n", setText(sh.Decl), slices.Index(o.Shares, sh),
+					o.Kernel != nil, o.Refs, sh.Shadowed, sh.Conntrack, sh.Affinity, o.Purged, o.Written.Rules, o.Written.Lost(), sh.Waiting, sh.Passive, o.Pools.Text(), len(o.Touched))
+				for _, id := range sh.Elements.IDs() {
+					e, _ := sh.Elements.Get(id)
 					fmt.Fprintf(&b, "   %s\n", elementText(&e))
 				}
 			}

@@ -1,10 +1,15 @@
-package desired
+package desired_test
 
 import (
 	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/adopt"
+	"github.com/weft-proxy/weft/aggregator/desired/merge"
+	"github.com/weft-proxy/weft/aggregator/desired/planner"
+	"github.com/weft-proxy/weft/aggregator/desired/views"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/kernel"
@@ -17,7 +22,7 @@ import (
 // live is a State with a real kernel.
 type live struct {
 	t *testing.T
-	*State
+	*merge.State
 	ns   *nfttest.NS
 	conn *kernel.Conn
 }
@@ -25,7 +30,7 @@ type live struct {
 func newLive(t *testing.T) *live {
 	t.Helper()
 	nfttest.Require(t, nfttest.Namespaces)
-	l := &live{t: t, State: New(), ns: nfttest.New(t)}
+	l := &live{t: t, State: merge.New(), ns: nfttest.New(t)}
 	l.open()
 	t.Cleanup(func() { _ = l.conn.Close() })
 	return l
@@ -44,7 +49,7 @@ func (l *live) open() {
 // of the state.
 type sets struct {
 	own   map[string]*nftset.Set
-	other *TableScope
+	other *merge.TableScope
 	used  map[string]*nftset.Set
 }
 
@@ -59,13 +64,15 @@ func (s *sets) Set(name string) (*nftset.Set, bool) {
 	return d, ok
 }
 
-func (s *sets) Chain(string) bool                  { return true }
+func (s *sets) Chain(string) bool { return true }
+
 func (s *sets) Object(nft.ObjectKind, string) bool { return true }
-func (s *sets) Flowtable(string) bool              { return true }
+
+func (s *sets) Flowtable(string) bool { return true }
 
 // compile makes a snapshot of a .nft file; the maps named endpoints have their
 // flows watched.
-func (l *live) compile(key Key, text string) *Update {
+func (l *live) compile(key desired.Key, text string) *desired.Update {
 	l.t.Helper()
 	tables, err := ruleset.Parse(key.String(), text)
 	if err != nil {
@@ -82,14 +89,14 @@ func (l *live) compile(key Key, text string) *Update {
 	return u
 }
 
-func compileTable(t *nft.Table, scope *Scope) (TableUpdate, error) {
-	tu := TableUpdate{Table: t.ID(), Comment: t.Comment}
+func compileTable(t *nft.Table, scope *merge.Scope) (desired.TableUpdate, error) {
+	tu := desired.TableUpdate{Table: t.ID(), Comment: t.Comment}
 	sc := &sets{own: map[string]*nftset.Set{}, other: scope.Table(t.ID()), used: map[string]*nftset.Set{}}
 	add := func(d *nftset.Set, err error, elems []nft.Element) error {
 		if err != nil {
 			return err
 		}
-		s := Set{Decl: d, Conntrack: d.Name == "endpoints"}
+		s := desired.Set{Decl: d, Conntrack: d.Name == "endpoints"}
 		for _, e := range elems {
 			packed, err := d.Pack(e)
 			if err != nil {
@@ -118,7 +125,7 @@ func compileTable(t *nft.Table, scope *Scope) (TableUpdate, error) {
 		if err != nil {
 			return tu, err
 		}
-		c := Chain{Decl: d}
+		c := desired.Chain{Decl: d}
 		for _, r := range t.Chains[i].Rules {
 			compiled, err := compile.CompileRule(t.Family, r, sc)
 			if err != nil {
@@ -133,18 +140,18 @@ func compileTable(t *nft.Table, scope *Scope) (TableUpdate, error) {
 }
 
 // commit commits updates, and checks that the kernel then has the merge.
-func (l *live) commit(updates ...*Update) *Plan {
+func (l *live) commit(updates ...*desired.Update) *desired.Plan {
 	l.t.Helper()
 	for _, u := range updates {
 		if err := l.Apply(u); err != nil {
 			l.t.Fatal(err)
 		}
 	}
-	p := l.Plan()
+	p := planner.Make(l.State)
 	if _, err := l.conn.Commit(p.Ops); err != nil {
 		l.t.Fatalf("commit: %+v", err)
 	}
-	l.Accept()
+	planner.Accept(l.State)
 	checkInvariants(l.t, l.State)
 	l.checkDiff()
 	return p
@@ -156,20 +163,20 @@ func (l *live) checkDiff() {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	if d := l.Diff(dump); !d.Empty() {
+	if d := planner.Diff(l.State, dump); !noOps(d) {
 		var ops []string
 		for _, op := range d.Ops {
 			ops = append(ops, kernel.Describe(op))
 		}
 		l.t.Fatalf("the kernel is not the merge, it takes:\n%s", strings.Join(ops, "\n"))
 	}
-	l.Accept()
+	planner.Accept(l.State)
 }
 
 // restart closes the connection and adopts what is there.
 func (l *live) restart() {
 	l.t.Helper()
-	record := l.Record()
+	record := views.Record(l.State)
 	if err := l.conn.Close(); err != nil {
 		l.t.Fatal(err)
 	}
@@ -178,8 +185,8 @@ func (l *live) restart() {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	l.State = New()
-	l.Adopt(dump, record)
+	l.State = merge.New()
+	adopt.Dump(l.State, dump, record)
 	checkInvariants(l.t, l.State)
 	l.checkDiff()
 }
@@ -240,15 +247,15 @@ func TestKernel(t *testing.T) {
 	l := newLive(t)
 	l.commit(l.compile(services, dataplane))
 	l.commit(l.compile(policy, deny))
-	if p := l.commit(l.compile(services, dataplane), l.compile(policy, deny)); !p.Empty() {
+	if p := l.commit(l.compile(services, dataplane), l.compile(policy, deny)); !noOps(p) {
 		t.Errorf("plan of the same again:\n%s", planText(p))
 	}
 
 	t.Run("restart", func(t *testing.T) {
 		l.t = t
-		live := fmt.Sprint(l.Live())
+		live := fmt.Sprint(planner.Live(l.State))
 		l.restart()
-		if got := fmt.Sprint(l.Live()); got != live {
+		if got := fmt.Sprint(planner.Live(l.State)); got != live {
 			t.Errorf("live flows after a restart %s, want %s", got, live)
 		}
 		empty(t, "when policy is back", l.commit(l.compile(policy, deny)))
@@ -257,7 +264,7 @@ func TestKernel(t *testing.T) {
 	t.Run("element", func(t *testing.T) {
 		l.t = t
 		p := l.commit(l.compile(services, strings.Replace(dataplane, "53 . 0 : 10.1.0.1", "53 . 0 : 10.1.0.3", 1)))
-		if p.Counts != (Counts{ElementsAdded: 1, ElementsDeleted: 1}) || len(p.Stale) != 1 {
+		if p.Counts != (desired.Counts{ElementsAdded: 1, ElementsDeleted: 1}) || len(p.Stale) != 1 {
 			t.Errorf("counts %+v, stale %v", p.Counts, p.Stale)
 		}
 		l.commit(l.compile(services, dataplane))
@@ -270,7 +277,7 @@ func TestKernel(t *testing.T) {
 	t.Run("rules", func(t *testing.T) {
 		l.t = t
 		p := l.commit(l.compile(policy, strings.Replace(deny, "    ip saddr @blocked", "    ip ttl 1 drop\n    ip saddr @blocked", 1)))
-		if p.Counts != (Counts{RulesAdded: 1, ElementsAdded: 1}) { // one element has a timeout, and is renewed
+		if p.Counts != (desired.Counts{RulesAdded: 1, ElementsAdded: 1}) { // one element has a timeout, and is renewed
 			t.Errorf("counts %+v", p.Counts)
 		}
 		l.commit(l.compile(policy, deny))

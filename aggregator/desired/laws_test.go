@@ -1,4 +1,4 @@
-package desired
+package desired_test
 
 import (
 	"encoding/json"
@@ -10,6 +10,11 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/merge"
+	"github.com/weft-proxy/weft/aggregator/desired/packed"
+	"github.com/weft-proxy/weft/aggregator/desired/planner"
+	"github.com/weft-proxy/weft/aggregator/desired/views"
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
@@ -17,20 +22,20 @@ import (
 // to be wrong, one of these should name. rapid prints the seed of what fails.
 
 // fragmentKeys are more fragments than drawKey has, in no order.
-var fragmentKeys = []Key{{"b", "one"}, {"a", "two"}, {"c", "x"}, {"a", "one"}, {"b", "a"}, {"aa", "one"}}
+var fragmentKeys = []desired.Key{{"b", "one"}, {"a", "two"}, {"c", "x"}, {"a", "one"}, {"b", "a"}, {"aa", "one"}}
 
 // drawKeys draws some fragments.
-func drawKeys(t *rapid.T, least int) []Key {
+func drawKeys(t *rapid.T, least int) []desired.Key {
 	n := rapid.IntRange(least, len(fragmentKeys)).Draw(t, "fragments")
 	return rapid.Permutation(fragmentKeys).Draw(t, "keys")[:n]
 }
 
 // fixpoint applies updates until no more of them are accepted, and returns those
 // that were.
-func fixpoint(s *State, updates []*Update) (accepted []*Update) {
+func fixpoint(s *merge.State, updates []*desired.Update) (accepted []*desired.Update) {
 	for again := true; again && len(updates) > 0; {
 		again = false
-		var refused []*Update
+		var refused []*desired.Update
 		for _, u := range updates {
 			use(u, s.Scope())
 			if s.Apply(u) != nil {
@@ -45,20 +50,20 @@ func fixpoint(s *State, updates []*Update) (accepted []*Update) {
 }
 
 // told is all that others are told of a state: status, content, record, scope.
-func told(t *rapid.T, s *State) string {
+func told(t *rapid.T, s *merge.State) string {
 	t.Helper()
-	record, err := json.Marshal(s.Record())
+	record, err := json.Marshal(views.Record(s))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n%v\n%v\n", record, s.Unclaimed(), s.Live())
-	for _, st := range s.Fragments() {
+	fmt.Fprintf(&b, "%s\n%v\n%v\n", record, unclaimedOf(s), planner.Live(s))
+	for _, st := range views.Fragments(s) {
 		tables, _ := contentOf(s, st.Key)
 		fmt.Fprintf(&b, "%+v\n", st)
 		for _, tu := range tables {
 			fmt.Fprintf(&b, " %s %q %t\n", tu.Table, tu.Comment, tu.Dormant)
-			for _, d := range tu.objectDecls() {
+			for _, d := range merge.ObjectDecls(&tu) {
 				fmt.Fprintf(&b, "  %s\n", itemText(d))
 			}
 			for _, c := range tu.PutChains {
@@ -83,32 +88,32 @@ func told(t *rapid.T, s *State) string {
 }
 
 // commitTo plans, executes on a kernel, and accepts.
-func commitTo(t *rapid.T, s *State, k *fakeKernel) {
+func commitTo(t *rapid.T, s *merge.State, k *fakeKernel) {
 	t.Helper()
-	p := s.Plan()
+	p := planner.Make(s)
 	if err := k.commit(p.Ops); err != nil {
 		t.Fatalf("commit: %v\n%s", err, planText(p))
 	}
-	s.Accept()
+	planner.Accept(s)
 }
 
 // TestLawOrderOfArrival has the same fragments arrive in two orders, with commits
 // in between and with others that come and go: ruleset and status are the same.
 func TestLawOrderOfArrival(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var updates []*Update
+		var updates []*desired.Update
 		for _, key := range drawKeys(t, 2) {
-			u := &Update{Fragment: key, Snapshot: true, Priority: rapid.Int32Range(-1, 1).Draw(t, "priority")}
-			u.Tables = []TableUpdate{drawTableUpdate(t, true)}
+			u := &desired.Update{Fragment: key, Snapshot: true, Priority: rapid.Int32Range(-1, 1).Draw(t, "priority")}
+			u.Tables = []desired.TableUpdate{drawTableUpdate(t, true)}
 			u.Tables[0].Comment = rapid.SampledFrom([]string{"", "one", "two"}).Draw(t, "table comment")
 			updates = append(updates, u)
 		}
-		one, oneKernel := New(), newFakeKernel()
+		one, oneKernel := merge.New(), newFakeKernel()
 		accepted := fixpoint(one, updates)
 		commitTo(t, one, oneKernel)
 
-		two, twoKernel := New(), newFakeKernel()
-		passing := snapshot(Key{"passing", "by"}, rapid.Int32Range(-2, 2).Draw(t, "priority of the one passing by"),
+		two, twoKernel := merge.New(), newFakeKernel()
+		passing := snapshot(desired.Key{"passing", "by"}, rapid.Int32Range(-2, 2).Draw(t, "priority of the one passing by"),
 			in(ipWeft, addrSet("s0", member("10.0.0.1"), member("10.0.0.9")), addrMap("m0", mapped("10.0.0.1", "10.9.9.9")), regular("c2", rule("passing"))))
 		came := two.Apply(passing) == nil
 		left := rapid.Permutation(accepted).Draw(t, "order")
@@ -156,9 +161,9 @@ func TestLawOrderOfArrival(t *testing.T) {
 // element is there as long as somebody states it.
 func TestLawSharedSet(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s, k := New(), newFakeKernel()
+		s, k := merge.New(), newFakeKernel()
 		keys := drawKeys(t, 2)
-		owners := map[string]map[Key]bool{}
+		owners := map[string]map[desired.Key]bool{}
 		for _, key := range keys {
 			if err := s.Apply(snapshot(key, 0, in(ipWeft, addrSet("s")))); err != nil {
 				t.Fatal(err)
@@ -167,13 +172,13 @@ func TestLawSharedSet(t *testing.T) {
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			key := rapid.SampledFrom(keys).Draw(t, "fragment")
 			e := drawAddr.Draw(t, "element")
-			change := Elements{Set: "s", Add: []nftset.Element{member(e)}}
+			change := desired.Elements{Set: "s", Add: []nftset.Element{member(e)}}
 			if owners[e] == nil {
-				owners[e] = map[Key]bool{}
+				owners[e] = map[desired.Key]bool{}
 			}
 			owners[e][key] = true
 			if rapid.Bool().Draw(t, "remove") {
-				change = Elements{Set: "s", Remove: []nftset.Element{member(e)}}
+				change = desired.Elements{Set: "s", Remove: []nftset.Element{member(e)}}
 				delete(owners[e], key)
 			}
 			if err := s.Apply(patch(key, in(ipWeft, change))); err != nil {
@@ -185,7 +190,7 @@ func TestLawSharedSet(t *testing.T) {
 		}
 		commitTo(t, s, k)
 		for e, who := range owners {
-			if _, there := k.tables[ipWeft].sets["s"].elements[elementID(addrSet("s").Decl, ptr(member(e)))]; there != (len(who) > 0) {
+			if _, there := k.tables[ipWeft].sets["s"].elements[packed.ID(addrSet("s").Decl, ptr(member(e)))]; there != (len(who) > 0) {
 				t.Fatalf("element %s is there: %t, its owners are %v", e, there, slices.Collect(maps.Keys(who)))
 			}
 		}
@@ -195,8 +200,8 @@ func TestLawSharedSet(t *testing.T) {
 func ptr[T any](v T) *T { return &v }
 
 // rank orders fragments as the design says: by priority, publisher, name.
-func rank(priorities map[Key]int32) func(a, b Key) int {
-	return func(a, b Key) int {
+func rank(priorities map[desired.Key]int32) func(a, b desired.Key) int {
+	return func(a, b desired.Key) int {
 		switch {
 		case priorities[a] != priorities[b]:
 			return int(priorities[a]) - int(priorities[b])
@@ -213,9 +218,9 @@ func rank(priorities map[Key]int32) func(a, b Key) int {
 // again when it goes.
 func TestLawShadowing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s, k := New(), newFakeKernel()
+		s, k := merge.New(), newFakeKernel()
 		keys := drawKeys(t, 2)
-		priorities, values := map[Key]int32{}, map[Key]map[string]string{}
+		priorities, values := map[desired.Key]int32{}, map[desired.Key]map[string]string{}
 		for range rapid.IntRange(2, 25).Draw(t, "steps") {
 			key := rapid.SampledFrom(keys).Draw(t, "fragment")
 			addr, value := drawAddr.Draw(t, "key"), drawAddr.Draw(t, "value")
@@ -223,14 +228,14 @@ func TestLawShadowing(t *testing.T) {
 			if values[key] == nil {
 				what = "snapshot"
 			}
-			var u *Update
+			var u *desired.Update
 			switch what {
 			case "put":
 				values[key][addr] = value
-				u = patch(key, in(ipWeft, Elements{Set: "m", Add: []nftset.Element{mapped(addr, value)}}))
+				u = patch(key, in(ipWeft, desired.Elements{Set: "m", Add: []nftset.Element{mapped(addr, value)}}))
 			case "remove":
 				delete(values[key], addr)
-				u = patch(key, in(ipWeft, Elements{Set: "m", Remove: []nftset.Element{mapped(addr, value)}}))
+				u = patch(key, in(ipWeft, desired.Elements{Set: "m", Remove: []nftset.Element{mapped(addr, value)}}))
 			case "withdraw":
 				delete(values, key)
 				u = snapshot(key, 0)
@@ -258,9 +263,9 @@ func TestLawShadowing(t *testing.T) {
 	})
 }
 
-func checkShadows(t *rapid.T, s *State, k *fakeKernel, priorities map[Key]int32, values map[Key]map[string]string) {
+func checkShadows(t *rapid.T, s *merge.State, k *fakeKernel, priorities map[desired.Key]int32, values map[desired.Key]map[string]string) {
 	t.Helper()
-	want, shadowed := map[string]string{}, map[Key]int{}
+	want, shadowed := map[string]string{}, map[desired.Key]int{}
 	for _, key := range slices.SortedFunc(maps.Keys(values), rank(priorities)) {
 		for a, v := range values[key] {
 			if first, taken := want[a]; !taken {
@@ -285,7 +290,7 @@ func checkShadows(t *rapid.T, s *State, k *fakeKernel, priorities map[Key]int32,
 		}
 	}
 	for key := range values {
-		if st, ok := s.Fragment(key); !ok || st.Shadowed != shadowed[key] || st.Elements != len(values[key]) {
+		if st, ok := views.Fragment(s, key); !ok || st.Shadowed != shadowed[key] || st.Elements != len(values[key]) {
 			t.Fatalf("status %+v of %s: want %d elements, %d of them shadowed", st, key, len(values[key]), shadowed[key])
 		}
 	}
@@ -295,15 +300,15 @@ func checkShadows(t *rapid.T, s *State, k *fakeKernel, priorities map[Key]int32,
 // other, in the order of the fragments, and what did not change keeps its handle.
 func TestLawSharedChain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s, k := New(), newFakeKernel()
+		s, k := merge.New(), newFakeKernel()
 		keys := drawKeys(t, 2)
-		priorities, rules := map[Key]int32{}, map[Key][]string{}
+		priorities, rules := map[desired.Key]int32{}, map[desired.Key][]string{}
 		for range rapid.IntRange(1, 12).Draw(t, "steps") {
 			key := rapid.SampledFrom(keys).Draw(t, "fragment")
-			before := map[Key][]uint64{}
+			before := map[desired.Key][]uint64{}
 			if tb := k.tables[ipWeft]; tb != nil {
 				for _, r := range tb.chains["c"].rules {
-					owner, _ := parseKey(r.owner)
+					owner, _ := desired.ParseKey(r.owner)
 					before[owner] = append(before[owner], r.n)
 				}
 			}
@@ -326,10 +331,10 @@ func TestLawSharedChain(t *testing.T) {
 					want = append(want, f.String()+" "+text)
 				}
 			}
-			after := map[Key][]uint64{}
+			after := map[desired.Key][]uint64{}
 			for _, r := range k.tables[ipWeft].chains["c"].rules {
 				got = append(got, r.owner+" "+r.rule.Text)
-				owner, _ := parseKey(r.owner)
+				owner, _ := desired.ParseKey(r.owner)
 				after[owner] = append(after[owner], r.n)
 			}
 			if !slices.Equal(got, want) {
@@ -361,7 +366,7 @@ func TestLawSnapshotIsItsPatches(t *testing.T) {
 			one.apply(u)
 			two.apply(u)
 		}
-		me := Key{"b", "b"}
+		me := desired.Key{"b", "b"}
 		first := snapshot(me, rapid.Int32Range(0, 1).Draw(t, "priority"), in(ipWeft, addrSet("s0"), addrMap("m0")))
 		one.apply(first)
 		if _, ok := one.m[me]; !ok {
@@ -395,7 +400,7 @@ func TestLawSnapshotIsItsPatches(t *testing.T) {
 		if err := one.s.Apply(whole); err != nil {
 			t.Fatal(err)
 		}
-		if p := one.s.Plan(); !p.Empty() {
+		if p := planner.Make(one.s); !noOps(p) {
 			t.Fatalf("the snapshot after the patches changes:\n%s", planText(p))
 		}
 	})

@@ -1,4 +1,4 @@
-package desired
+package desired_test
 
 import (
 	"fmt"
@@ -6,19 +6,21 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/merge"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-func itemRef(id nft.TableID, item objectID) string {
+func itemRef(id nft.TableID, item merge.ObjectID) string {
 	return fmt.Sprintf("%s %s", id, describeObject(item))
 }
 
 func (t *mergedTable) addObjects(ft *modelTable) error {
 	t.dormant = t.dormant || ft.dormant
 	for id, d := range ft.objects {
-		if have, ok := t.objects[id]; ok && !have.equal(d) {
+		if have, ok := t.objects[id]; ok && !have.Equal(d) {
 			return fmt.Errorf("%s contradicts", describeObject(id))
 		}
 		t.objects[id] = d
@@ -29,7 +31,7 @@ func (t *mergedTable) addObjects(ft *modelTable) error {
 var drawItem = rapid.SampledFrom([]string{"counter n0", "counter n1", "limit l0", "quota q0", "flowtable f0"})
 
 // drawItems declares objects, some of them in another way or with another state.
-func drawItems(t *rapid.T, tu *TableUpdate) {
+func drawItems(t *rapid.T, tu *desired.TableUpdate) {
 	for _, ref := range rapid.SliceOfNDistinct(drawItem, 0, 3, rapid.ID[string]).Draw(t, "objects") {
 		odd := rapid.IntRange(0, 5).Draw(t, "odd object") == 0
 		pick := func(usual, other string) string {
@@ -52,10 +54,10 @@ func drawItems(t *rapid.T, tu *TableUpdate) {
 }
 
 // ruleObjects are the objects and flowtables that a rule refers to.
-func ruleObjects(r *compile.Rule) []objectID {
+func ruleObjects(r *compile.Rule) []merge.ObjectID {
 	ids := slices.Clone(r.Objects)
 	for _, name := range r.Flowtables {
-		ids = append(ids, objectID{Kind: kindFlowtable, Name: name})
+		ids = append(ids, merge.ObjectID{Kind: merge.KindFlowtable, Name: name})
 	}
 	return ids
 }
@@ -69,9 +71,9 @@ func verdictChain(data string) string {
 }
 
 // leadsToObject returns the object that an element of an object map leads to.
-func leadsToObject(d *nftset.Set, data string) objectID {
+func leadsToObject(d *nftset.Set, data string) merge.ObjectID {
 	if d.Object == "" {
-		return objectID{}
+		return merge.ObjectID{}
 	}
-	return objectID{Kind: d.Object, Name: data}
+	return merge.ObjectID{Kind: d.Object, Name: data}
 }

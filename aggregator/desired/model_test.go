@@ -1,4 +1,4 @@
-package desired
+package desired_test
 
 import (
 	"cmp"
@@ -10,6 +10,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/merge"
+	"github.com/weft-proxy/weft/aggregator/desired/packed"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
 	nftobject "github.com/weft-proxy/weft/nft/object"
@@ -17,19 +20,19 @@ import (
 )
 
 // model is the merge as a plain function of all fragments, for comparing.
-type model map[Key]*modelFragment
+type model map[desired.Key]*modelFragment
 
 type modelFragment struct {
-	key      Key
+	key      desired.Key
 	priority int32
 	tables   map[nft.TableID]*modelTable
 }
 
 type modelTable struct {
 	dormant bool
-	chains  map[string]Chain
+	chains  map[string]desired.Chain
 	sets    map[string]*modelSet
-	objects map[objectID]objectDecl
+	objects map[merge.ObjectID]merge.ObjectDecl
 }
 
 type modelSet struct {
@@ -57,7 +60,7 @@ func (m model) clone() model {
 
 // apply returns the model after an update; ok is false where the update
 // itself is wrong.
-func (m model) apply(u *Update) (model, bool) {
+func (m model) apply(u *desired.Update) (model, bool) {
 	next := m.clone()
 	f, ok := next[u.Fragment]
 	switch {
@@ -73,7 +76,7 @@ func (m model) apply(u *Update) (model, bool) {
 	for _, tu := range u.Tables {
 		t, ok := f.tables[tu.Table]
 		if !ok {
-			t = &modelTable{chains: map[string]Chain{}, sets: map[string]*modelSet{}, objects: map[objectID]objectDecl{}}
+			t = &modelTable{chains: map[string]desired.Chain{}, sets: map[string]*modelSet{}, objects: map[merge.ObjectID]merge.ObjectDecl{}}
 			f.tables[tu.Table] = t
 		}
 		if u.Snapshot {
@@ -83,10 +86,10 @@ func (m model) apply(u *Update) (model, bool) {
 			delete(t.objects, id)
 		}
 		for _, name := range tu.DeleteFlowtables {
-			delete(t.objects, objectID{Kind: kindFlowtable, Name: name})
+			delete(t.objects, merge.ObjectID{Kind: merge.KindFlowtable, Name: name})
 		}
-		for _, d := range tu.objectDecls() {
-			t.objects[d.id()] = d
+		for _, d := range merge.ObjectDecls(&tu) {
+			t.objects[d.ID()] = d
 		}
 		for _, name := range tu.DeleteChains {
 			delete(t.chains, name)
@@ -97,7 +100,7 @@ func (m model) apply(u *Update) (model, bool) {
 		for _, p := range tu.PutSets {
 			s := &modelSet{decl: p.Decl, conntrack: p.Conntrack, affinity: p.Affinity, elements: map[string]nftset.Element{}}
 			for _, e := range p.Elements {
-				s.elements[elementID(p.Decl, &e)] = e
+				s.elements[packed.ID(p.Decl, &e)] = e
 			}
 			t.sets[p.Decl.Name] = s
 		}
@@ -110,10 +113,10 @@ func (m model) apply(u *Update) (model, bool) {
 				return nil, false
 			}
 			for _, e := range eu.Remove {
-				delete(s.elements, elementID(s.decl, &e))
+				delete(s.elements, packed.ID(s.decl, &e))
 			}
 			for _, e := range eu.Add {
-				s.elements[elementID(s.decl, &e)] = e
+				s.elements[packed.ID(s.decl, &e)] = e
 			}
 		}
 	}
@@ -143,7 +146,7 @@ type mergedTable struct {
 	dormant bool
 	chains  map[string]*mergedChain
 	sets    map[string]*mergedSet
-	objects map[objectID]objectDecl
+	objects map[merge.ObjectID]merge.ObjectDecl
 }
 
 // merge returns the ruleset as fakeKernel.text writes it, or why the
@@ -156,7 +159,7 @@ func (m model) merge() (string, error) {
 		for id, ft := range f.tables {
 			t, ok := tables[id]
 			if !ok {
-				t = &mergedTable{chains: map[string]*mergedChain{}, sets: map[string]*mergedSet{}, objects: map[objectID]objectDecl{}}
+				t = &mergedTable{chains: map[string]*mergedChain{}, sets: map[string]*mergedSet{}, objects: map[merge.ObjectID]merge.ObjectDecl{}}
 				tables[id] = t
 			}
 			errs = append(errs, t.addChains(f, id, ft, refs), t.addSets(id, ft, refs), t.addObjects(ft))
@@ -199,7 +202,7 @@ func (t *mergedTable) addChains(f *modelFragment, id nft.TableID, ft *modelTable
 			mc = &mergedChain{decl: c.Decl}
 			t.chains[name] = mc
 		}
-		if !equalChain(mc.decl, c.Decl) {
+		if !merge.EqualChain(mc.decl, c.Decl) {
 			err = fmt.Errorf("chain %s contradicts", name)
 		}
 		for _, r := range c.Rules {
@@ -246,12 +249,12 @@ func (t *mergedTable) addSets(id nft.TableID, ft *modelTable, refs map[string]bo
 
 func mergedText(tables map[nft.TableID]*mergedTable) string {
 	var b strings.Builder
-	for _, id := range slices.SortedFunc(maps.Keys(tables), compareTables) {
+	for _, id := range slices.SortedFunc(maps.Keys(tables), desired.CompareTables) {
 		t := tables[id]
 		fmt.Fprintf(&b, "table %s %t\n", id, t.dormant)
 		for _, flowtables := range []bool{false, true} {
-			for _, item := range sortedObjects(t.objects) {
-				if (item.Kind == kindFlowtable) == flowtables {
+			for _, item := range merge.SortedObjects(t.objects) {
+				if (item.Kind == merge.KindFlowtable) == flowtables {
 					fmt.Fprintf(&b, " %s\n", itemText(t.objects[item]))
 				}
 			}
@@ -276,7 +279,7 @@ func mergedText(tables map[nft.TableID]*mergedTable) string {
 // Generators. The worlds are small, so that fragments meet.
 
 var (
-	drawKey   = rapid.SampledFrom([]Key{{"a", "one"}, {"a", "two"}, {"b", "one"}, {"c", "x"}})
+	drawKey   = rapid.SampledFrom([]desired.Key{{"a", "one"}, {"a", "two"}, {"b", "one"}, {"c", "x"}})
 	drawTable = rapid.SampledFrom([]nft.TableID{ipWeft, ipDeny})
 	drawAddr  = rapid.SampledFrom([]string{"10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4", "10.0.0.5"})
 	drawChain = rapid.SampledFrom([]string{"c0", "c1", "c2", "input"})
@@ -284,9 +287,9 @@ var (
 )
 
 // drawDecl draws a declaration of a set; odd ones are rare.
-func drawDecl(t *rapid.T, name string) Set {
+func drawDecl(t *rapid.T, name string) desired.Set {
 	odd := rapid.IntRange(0, 9).Draw(t, "odd")
-	var s Set
+	var s desired.Set
 	switch name[0] {
 	case 's':
 		s = addrSet(name)
@@ -348,7 +351,7 @@ func drawElement(t *rapid.T, d *nftset.Set) nftset.Element {
 }
 
 func drawElements(t *rapid.T, d *nftset.Set, n int) []nftset.Element {
-	if dynamic(d) {
+	if packed.Dynamic(d) {
 		return nil // packets make them
 	}
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) nftset.Element { return drawElement(t, d) }), 0, n).Draw(t, "elements")
@@ -379,7 +382,7 @@ func drawRule(t *rapid.T) *compile.Rule {
 	}
 }
 
-func drawPutChain(t *rapid.T) Chain {
+func drawPutChain(t *rapid.T) desired.Chain {
 	name := drawChain.Draw(t, "chain")
 	rules := rapid.SliceOfN(rapid.Custom(drawRule), 0, 4).Draw(t, "rules")
 	if name != "input" {
@@ -393,8 +396,8 @@ func drawPutChain(t *rapid.T) Chain {
 	return withPolicy(c, rapid.IntRange(0, 7).Draw(t, "policy") == 0)
 }
 
-func drawTableUpdate(t *rapid.T, snapshot bool) TableUpdate {
-	tu := TableUpdate{Table: drawTable.Draw(t, "table")}
+func drawTableUpdate(t *rapid.T, snapshot bool) desired.TableUpdate {
+	tu := desired.TableUpdate{Table: drawTable.Draw(t, "table")}
 	seen := map[string]bool{}
 	for range rapid.IntRange(0, 3).Draw(t, "chains") {
 		c := drawPutChain(t)
@@ -425,14 +428,14 @@ func drawTableUpdate(t *rapid.T, snapshot bool) TableUpdate {
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "patches") {
 		d := drawDecl(t, drawSet.Draw(t, "patched set")).Decl
-		tu.Elements = append(tu.Elements, Elements{Set: d.Name, Decl: d, Remove: drawElements(t, d, 2), Add: drawElements(t, d, 3)})
+		tu.Elements = append(tu.Elements, desired.Elements{Set: d.Name, Decl: d, Remove: drawElements(t, d, 2), Add: drawElements(t, d, 3)})
 	}
 	return tu
 }
 
 // compileFor drops the rules that would not compile against the sets in the
 // same update.
-func compileFor(tu *TableUpdate) {
+func compileFor(tu *desired.TableUpdate) {
 	for _, s := range tu.PutSets {
 		for i := range tu.PutChains {
 			c := &tu.PutChains[i]
@@ -446,7 +449,7 @@ func compileFor(tu *TableUpdate) {
 
 // use notes what the rules of an update were compiled against: the present
 // declarations, or older ones where the rules are of no use for those.
-func use(u *Update, scope *Scope) {
+func use(u *desired.Update, scope *merge.Scope) {
 	for i := range u.Tables {
 		tu := &u.Tables[i]
 		tu.Uses = map[string]*nftset.Set{}
@@ -454,7 +457,7 @@ func use(u *Update, scope *Scope) {
 			for _, r := range c.Rules {
 				for _, name := range r.Sets {
 					d, ok := scope.Table(tu.Table).Set(name)
-					own := slices.ContainsFunc(tu.PutSets, func(s Set) bool { return s.Decl.Name == name })
+					own := slices.ContainsFunc(tu.PutSets, func(s desired.Set) bool { return s.Decl.Name == name })
 					switch n := ruleKeyLen(r); {
 					case !ok || own:
 					case n == 0 || n == d.Key.Len:
@@ -468,15 +471,15 @@ func use(u *Update, scope *Scope) {
 	}
 }
 
-func drawUpdate(t *rapid.T) *Update {
-	u := &Update{Fragment: drawKey.Draw(t, "fragment"), Snapshot: rapid.IntRange(0, 3).Draw(t, "snapshot") == 0}
+func drawUpdate(t *rapid.T) *desired.Update {
+	u := &desired.Update{Fragment: drawKey.Draw(t, "fragment"), Snapshot: rapid.IntRange(0, 3).Draw(t, "snapshot") == 0}
 	if u.Snapshot {
 		u.Priority = rapid.Int32Range(0, 1).Draw(t, "priority")
 	}
 	tables := rapid.IntRange(0, 2).Draw(t, "tables")
 	for range tables {
 		tu := drawTableUpdate(t, u.Snapshot)
-		if !slices.ContainsFunc(u.Tables, func(other TableUpdate) bool { return other.Table == tu.Table }) {
+		if !slices.ContainsFunc(u.Tables, func(other desired.TableUpdate) bool { return other.Table == tu.Table }) {
 			u.Tables = append(u.Tables, tu)
 		}
 	}

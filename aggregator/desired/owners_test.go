@@ -1,10 +1,14 @@
-package desired
+package desired_test
 
 import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/merge"
+	"github.com/weft-proxy/weft/aggregator/desired/planner"
+	"github.com/weft-proxy/weft/aggregator/desired/views"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/kernel"
 )
@@ -40,44 +44,44 @@ func additionName(op kernel.Op) string {
 
 func TestOwners(t *testing.T) {
 	h := twoPublishers(t)
-	keys := func(owners []Owned, ok bool) []Key {
+	keys := func(owners []desired.Owned, ok bool) []desired.Key {
 		t.Helper()
 		if ok != (len(owners) > 0) {
 			t.Errorf("%d owners, %t", len(owners), ok)
 		}
-		var all []Key
+		var all []desired.Key
 		for _, o := range owners {
 			all = append(all, o.Fragment)
 		}
 		return all
 	}
-	part := func(id objectID) []Key {
-		owners, op, ok := h.Owners(ipWeft, id)
+	part := func(id merge.ObjectID) []desired.Key {
+		owners, op, ok := views.Owners(h.State, ipWeft, id)
 		if name := additionName(op); name != id.Name && ok || name != "" && !ok {
 			t.Errorf("%s: addition %v, %t", describeObject(id), op, ok)
 		}
 		return keys(owners, ok)
 	}
-	for what, got := range map[string]struct{ got, want []Key }{
-		"table":           {keys(h.OwnersOfTable(ipWeft)), []Key{policy, extra}},
-		"no table":        {keys(h.OwnersOfTable(ipDeny)), nil},
-		"chain":           {part(chainID("input")), []Key{policy}},
-		"no chain":        {part(chainID("output")), nil},
-		"counter":         {part(named("counter hits")), []Key{policy}},
-		"flowtable":       {part(named("flowtable fast")), []Key{policy}},
+	for what, got := range map[string]struct{ got, want []desired.Key }{
+		"table":           {keys(views.OwnersOfTable(h.State, ipWeft)), []desired.Key{policy, extra}},
+		"no table":        {keys(views.OwnersOfTable(h.State, ipDeny)), nil},
+		"chain":           {part(merge.ChainID("input")), []desired.Key{policy}},
+		"no chain":        {part(merge.ChainID("output")), nil},
+		"counter":         {part(named("counter hits")), []desired.Key{policy}},
+		"flowtable":       {part(named("flowtable fast")), []desired.Key{policy}},
 		"no object":       {part(named("quota hits")), nil},
-		"map":             {part(setID("shared")), []Key{policy, extra}},
-		"no set":          {part(setID("missing")), nil},
-		"element":         {keys(h.OwnersOfElement(ipWeft, "shared", member("192.0.2.1"))), []Key{policy, extra}},
-		"other's element": {keys(h.OwnersOfElement(ipWeft, "shared", member("192.0.2.2"))), []Key{extra}},
-		"no element":      {keys(h.OwnersOfElement(ipWeft, "shared", member("192.0.2.3"))), nil},
-		"element, no set": {keys(h.OwnersOfElement(ipWeft, "missing", member("192.0.2.1"))), nil},
+		"map":             {part(merge.SetID("shared")), []desired.Key{policy, extra}},
+		"no set":          {part(merge.SetID("missing")), nil},
+		"element":         {keys(views.OwnersOfElement(h.State, ipWeft, "shared", member("192.0.2.1"))), []desired.Key{policy, extra}},
+		"other's element": {keys(views.OwnersOfElement(h.State, ipWeft, "shared", member("192.0.2.2"))), []desired.Key{extra}},
+		"no element":      {keys(views.OwnersOfElement(h.State, ipWeft, "shared", member("192.0.2.3"))), nil},
+		"element, no set": {keys(views.OwnersOfElement(h.State, ipWeft, "missing", member("192.0.2.1"))), nil},
 	} {
 		if diff := cmp.Diff(got.want, got.got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", what, diff)
 		}
 	}
-	if o, ok := h.OwnerOfRule(nft.TableID{}, "input", 1); ok {
+	if o, ok := views.OwnerOfRule(h.State, nft.TableID{}, "input", 1); ok {
 		t.Errorf("a rule of no table is owned by %v", o)
 	}
 }
@@ -89,7 +93,7 @@ func TestPreviewDescribesWhatGoes(t *testing.T) {
 	h.apply(snapshot(policy, 1, in(ipWeft,
 		base("input", 0, rule("zeroth"), rule("first")), intervalSet("listed"),
 		addrMap("shared", mapped("192.0.2.1", "198.51.100.1")), declared("counter hits", ""), flowtable("fast"))))
-	p := h.Preview([]Key{policy, extra, services})
+	p := planner.Preview(h.State, []desired.Key{policy, extra, services})
 	var rule, set, head bool
 	for i, op := range p.Ops {
 		b := p.Before[i]
@@ -105,7 +109,7 @@ func TestPreviewDescribesWhatGoes(t *testing.T) {
 	if !rule || !set || !head {
 		t.Errorf("rule %t, set %t, head %t of\n%s", rule, set, head, planText(p.Plan))
 	}
-	want := []Shadow{{
+	want := []desired.Shadow{{
 		Table: ipWeft, Decl: addrMap("shared").Decl, Winner: policy, Hidden: extra,
 		Element: mapped("192.0.2.1", "198.51.100.1"), HiddenElement: mapped("192.0.2.1", "198.51.100.2"),
 	}}

@@ -1,10 +1,12 @@
-package desired
+package desired_test
 
 import (
 	"fmt"
 	"slices"
 	"testing"
 
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/planner"
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/kernel"
 	nftobject "github.com/weft-proxy/weft/nft/object"
@@ -35,7 +37,7 @@ add rule other accept
 	if got := planText(p); got != want {
 		t.Errorf("plan:\n%s\nwant:\n%s", got, want)
 	}
-	if want := (Counts{Tables: 1, Chains: 3, Sets: 2, RulesAdded: 4, ElementsAdded: 2}); p.Counts != want {
+	if want := (desired.Counts{Tables: 1, Chains: 3, Sets: 2, RulesAdded: 4, ElementsAdded: 2}); p.Counts != want {
 		t.Errorf("counts %+v, want %+v", p.Counts, want)
 	}
 	p = h.commit(snapshot(policy, 0, in(ipWeft, base("input", 0))))
@@ -69,12 +71,12 @@ func TestPlanMovesElementToNewChain(t *testing.T) {
 // all that they need, and nothing else.
 func TestPlanAhead(t *testing.T) {
 	key := dest("10.0.0.1", 6, 80)
-	table := func(parts ...any) TableUpdate {
+	table := func(parts ...any) desired.TableUpdate {
 		return in(ipWeft, append(parts, base("input", 0, rule("vmap @v", "@v")), regular("old"))...)
 	}
 	needs := []any{addrSet("s", member("10.0.0.1")), regular("new", rule("saddr @s", "@s"), rule("jump other", "other")), regular("other", rule("drop"))}
 	for name, test := range map[string]struct {
-		before, after TableUpdate
+		before, after desired.TableUpdate
 		ahead         string
 	}{
 		"an element that moves": {table(verdictMap("v", leads(key, "old"))), table(append(needs, verdictMap("v", leads(key, "new")))...),
@@ -89,7 +91,7 @@ func TestPlanAhead(t *testing.T) {
 			h := newHarness(t)
 			h.commit(snapshot(policy, 0, test.before))
 			p := h.commit(snapshot(policy, 0, test.after))
-			if got := planText(&Plan{Ops: p.Ops[:p.Ahead], Origin: p.Origin}); got != test.ahead {
+			if got := planText(&desired.Plan{Ops: p.Ops[:p.Ahead], Origin: p.Origin}); got != test.ahead {
 				t.Errorf("ahead come:\n%s\nwant:\n%s", got, test.ahead)
 			}
 		})
@@ -101,14 +103,14 @@ func TestPlanOrigins(t *testing.T) {
 	h.apply(
 		snapshot(services, 0, in(ipWeft, addrSet("s", member("10.0.0.1")), base("input", 0, rule("one")))),
 		snapshot(policy, 0, in(ipWeft, addrSet("s", member("10.0.0.2")), base("input", 0, rule("two")))),
-		patch(services, in(ipWeft, Elements{Set: "s", Add: []nftset.Element{member("10.0.0.3")}})),
+		patch(services, in(ipWeft, desired.Elements{Set: "s", Add: []nftset.Element{member("10.0.0.3")}})),
 	)
 	if err := h.Apply(patch(policy, in(ipWeft, regular("c", rule("jump nowhere", "nowhere"))))); err == nil {
 		t.Error("a dangling reference was accepted")
 	}
 	h.apply(patch(policy, in(ipWeft, regular("d"))))
-	if h.Pending() != 4 {
-		t.Errorf("%d pending, want 4: a rejected update does not count", h.Pending())
+	if pending(h.State) != 4 {
+		t.Errorf("%d pending, want 4: a rejected update does not count", pending(h.State))
 	}
 	p := h.commit()
 	want := `add table weft <- 1
@@ -125,8 +127,8 @@ add rule input one
 		t.Errorf("plan:\n%s\nwant:\n%s", got, want)
 	}
 	h.apply(
-		patch(services, in(ipWeft, Elements{Set: "s", Remove: []nftset.Element{member("10.0.0.1")}})),
-		patch(policy, in(ipWeft, base("input", 0, rule("three")), Elements{Set: "s", Remove: []nftset.Element{member("10.0.0.2")}})),
+		patch(services, in(ipWeft, desired.Elements{Set: "s", Remove: []nftset.Element{member("10.0.0.1")}})),
+		patch(policy, in(ipWeft, base("input", 0, rule("three")), desired.Elements{Set: "s", Remove: []nftset.Element{member("10.0.0.2")}})),
 		patch(services, in(ipWeft, base("input", 0))),
 	)
 	p = h.commit()
@@ -153,7 +155,7 @@ func TestPlanKeepsHandles(t *testing.T) {
 	}
 	before := handles()
 	p := h.commit(snapshot(policy, 0, in(ipWeft, base("input", 0, rule("new"), rule("a"), rule("c"), rule("d")))))
-	if p.Counts != (Counts{RulesAdded: 2, RulesDeleted: 1}) {
+	if p.Counts != (desired.Counts{RulesAdded: 2, RulesDeleted: 1}) {
 		t.Errorf("counts %+v", p.Counts)
 	}
 	after := handles()
@@ -178,8 +180,8 @@ func TestPlanPolicyIsAnUpdate(t *testing.T) {
 func TestPlanChainAnew(t *testing.T) {
 	h := newHarness(t)
 	one, two := dest("10.0.0.1", 6, 80), dest("10.0.0.2", 6, 80)
-	pick := func(comment string) Chain {
-		return Chain{Decl: &nftobject.Chain{Name: "pick", Comment: comment}, Rules: []*compile.Rule{rule("a")}}
+	pick := func(comment string) desired.Chain {
+		return desired.Chain{Decl: &nftobject.Chain{Name: "pick", Comment: comment}, Rules: []*compile.Rule{rule("a")}}
 	}
 	h.commit(
 		snapshot(services, 0, in(ipWeft, pick(""), regular("other"))),
@@ -207,10 +209,10 @@ func TestRollbackAfterRejectionByTheKernel(t *testing.T) {
 	h := newHarness(t)
 	h.commit(snapshot(services, 0, in(ipWeft, addrSet("s", member("10.0.0.1")), base("input", 0, rule("a", "@s")))))
 	before := stateText(h.State)
-	good := patch(services, in(ipWeft, Elements{Set: "s", Add: []nftset.Element{member("10.0.0.2")}}))
+	good := patch(services, in(ipWeft, desired.Elements{Set: "s", Add: []nftset.Element{member("10.0.0.2")}}))
 	bad := snapshot(policy, 0, in(ipWeft, base("input", 0, rule("refused"))))
 	h.apply(good, bad)
-	p := h.Plan()
+	p := planner.Make(h.State)
 	culprit := slices.IndexFunc(p.Ops, func(op kernel.Op) bool { r, ok := op.(kernel.AddRule); return ok && r.Rule.Text == "refused" })
 	if p.Origin[culprit] != 1 {
 		t.Errorf("origin %d, want 1", p.Origin[culprit])
@@ -227,11 +229,11 @@ func TestRollbackAfterRejectionByTheKernel(t *testing.T) {
 func TestPlanIsRepeatable(t *testing.T) {
 	h := newHarness(t)
 	h.apply(cluster(50, 3), snapshot(policy, 0, in(ipWeft, addrSet("a"), addrSet("b"), addrSet("c"))))
-	first := planText(h.Plan())
+	first := planText(planner.Make(h.State))
 	for range 5 {
 		other := newHarness(t)
 		other.apply(cluster(50, 3), snapshot(policy, 0, in(ipWeft, addrSet("a"), addrSet("b"), addrSet("c"))))
-		a, b := h.Plan(), other.commit()
+		a, b := planner.Make(h.State), other.commit()
 		if planText(a) != first || planText(b) != first {
 			t.Fatalf("plans differ:\n%s\n%s", first, planText(b))
 		}
@@ -242,7 +244,7 @@ func TestPlanIsRepeatable(t *testing.T) {
 	h.commit()
 }
 
-func elementsOf(p *Plan) []nftset.Element {
+func elementsOf(p *desired.Plan) []nftset.Element {
 	var all []nftset.Element
 	for _, op := range p.Ops {
 		switch op := op.(type) {
@@ -260,7 +262,7 @@ func TestTableComment(t *testing.T) {
 	one, two := in(ipWeft, addrSet("s")), in(ipWeft, addrSet("s"))
 	one.Comment, two.Comment = "one", "two"
 	h.apply(snapshot(extra, 5, one), snapshot(policy, 7, two))
-	p := h.Plan()
+	p := planner.Make(h.State)
 	if op, ok := p.Ops[0].(kernel.AddTable); !ok || op.Comment != "one" {
 		t.Errorf("first op %+v, want the table with the first fragment's comment", p.Ops[0])
 	}

@@ -1,10 +1,13 @@
-package desired
+package desired_test
 
 import (
 	"fmt"
 	"net/netip"
 	"testing"
 
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/planner"
+	"github.com/weft-proxy/weft/aggregator/desired/views"
 	"github.com/weft-proxy/weft/conntrack"
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
@@ -14,7 +17,7 @@ const (
 	udp = 17
 )
 
-func wantStale(t *testing.T, p *Plan, want ...conntrack.Change) {
+func wantStale(t *testing.T, p *desired.Plan, want ...conntrack.Change) {
 	t.Helper()
 	if got, want := fmt.Sprint(p.Stale), fmt.Sprint(want); got != want {
 		t.Errorf("stale %s, want %s", got, want)
@@ -44,7 +47,7 @@ func TestStale(t *testing.T) {
 	const a, b, c = "10.1.0.1:53", "10.1.0.2:53", "10.1.0.3:53"
 	h := newHarness(t)
 	vip := "10.96.0.10"
-	publish := func(elems ...nftset.Element) *Plan {
+	publish := func(elems ...nftset.Element) *desired.Plan {
 		t.Helper()
 		return h.commit(snapshot(services, 0, in(ipWeft, endpointMap("endpoints", elems...))))
 	}
@@ -65,13 +68,13 @@ func TestStale(t *testing.T) {
 func TestDeserted(t *testing.T) {
 	const a, b = "10.1.0.1:53", "10.1.0.2:53"
 	h := newHarness(t)
-	want := func(u *Update, want ...conntrack.Change) {
+	want := func(u *desired.Update, want ...conntrack.Change) {
 		t.Helper()
 		if got, want := fmt.Sprint(h.commit(u).Deserted), fmt.Sprint(want); got != want {
 			t.Errorf("deserted %s, want %s", got, want)
 		}
 	}
-	publish := func(elems ...nftset.Element) *Update {
+	publish := func(elems ...nftset.Element) *desired.Update {
 		return snapshot(services, 0, in(ipWeft, endpointMap("endpoints", elems...)))
 	}
 	one, two := slotsOf("10.96.0.10", udp, a, b), slotsOf("10.96.0.11", udp, b)
@@ -90,7 +93,7 @@ func TestStaleOfPatch(t *testing.T) {
 	h := newHarness(t)
 	h.commit(cluster(100, 5))
 	i := 7 // an odd one: UDP
-	p := h.commit(patch(services, in(ipWeft, Elements{
+	p := h.commit(patch(services, in(ipWeft, desired.Elements{
 		Set:    "endpoints",
 		Remove: []nftset.Element{endpoint(vipOf(i), udp, 80, 4, backendOf(i, 4))},
 		Add:    []nftset.Element{endpoint(vipOf(i), udp, 80, 1, backendOf(i, 4))},
@@ -105,12 +108,12 @@ func TestStaleNodePort(t *testing.T) {
 		e.Key = e.Key[4:]
 		return e
 	}
-	publish := func(elems ...nftset.Element) *Update {
-		return snapshot(services, 0, in(ipWeft, Set{Decl: d, Conntrack: true, Elements: elems}))
+	publish := func(elems ...nftset.Element) *desired.Update {
+		return snapshot(services, 0, in(ipWeft, desired.Set{Decl: d, Conntrack: true, Elements: elems}))
 	}
 	h := newHarness(t)
 	wantStale(t, h.commit(publish(node(0, "10.1.0.1:53"))), stale("0.0.0.0", 30053, true))
-	if got, want := fmt.Sprint(h.Live()), fmt.Sprint([]conntrack.Destination{{Addr: netip.IPv4Unspecified(), Port: 30053, Backends: []netip.AddrPort{netip.MustParseAddrPort("10.1.0.1:53")}}}); got != want {
+	if got, want := fmt.Sprint(planner.Live(h.State)), fmt.Sprint([]conntrack.Destination{{Addr: netip.IPv4Unspecified(), Port: 30053, Backends: []netip.AddrPort{netip.MustParseAddrPort("10.1.0.1:53")}}}); got != want {
 		t.Errorf("live %s, want %s", got, want)
 	}
 	wantStale(t, h.commit(publish(node(0, "10.1.0.2:53"))), stale("0.0.0.0", 30053, false, "10.1.0.1:53"))
@@ -122,7 +125,7 @@ func TestStalePoolBegins(t *testing.T) {
 	const vip, a, b, c = "10.96.0.10", "10.1.0.1:53", "10.1.0.2:53", "10.1.0.3:53"
 	const local = 1_000_000
 	h := newHarness(t)
-	publish := func(elems ...nftset.Element) *Plan {
+	publish := func(elems ...nftset.Element) *desired.Plan {
 		t.Helper()
 		return h.commit(snapshot(services, 0, in(ipWeft, endpointMap("endpoints", elems...))))
 	}
@@ -142,14 +145,14 @@ func TestStaleWhereTranslated(t *testing.T) {
 	port.Key = port.Key[4:]
 	picks := rule("dnat ip to meta l4proto . th dport map @nodeport-endpoints", "@nodeport-endpoints")
 	h := newHarness(t)
-	lead := func(to string) *Plan {
+	lead := func(to string) *desired.Plan {
 		t.Helper()
-		verdicts := Set{Decl: &nftset.Set{Name: "nodeports", Key: typePort, Map: true, Verdict: true, Flags: nftset.FlagMap}}
+		verdicts := desired.Set{Decl: &nftset.Set{Name: "nodeports", Key: typePort, Map: true, Verdict: true, Flags: nftset.FlagMap}}
 		if to != "" {
 			verdicts.Elements = []nftset.Element{{Key: port.Key[:8], Data: "\xff\xff\xff\xfc" + to}}
 		}
 		return h.commit(snapshot(services, 0, in(ipWeft, base("hook", 0, rule("vmap @nodeports", "@nodeports")), verdicts,
-			Set{Decl: ports, Conntrack: true, Elements: []nftset.Element{port}},
+			desired.Set{Decl: ports, Conntrack: true, Elements: []nftset.Element{port}},
 			regular("elsewhere", rule("return")), regular("pick-1", picks), regular("pick-2", picks))))
 	}
 	first := stale("0.0.0.0", 30053, true)
@@ -167,10 +170,10 @@ func TestStaleWhereReached(t *testing.T) {
 	ports := &nftset.Set{Name: "nodeport-endpoints", Key: typePort, Data: typeBackend, Map: true, Flags: nftset.FlagMap}
 	port := endpoint("0.0.0.0", udp, 30053, 0, "10.1.0.1:53")
 	port.Key = port.Key[4:]
-	verdicts := Set{Decl: &nftset.Set{Name: "nodeports", Key: typePort, Map: true, Verdict: true, Flags: nftset.FlagMap}}
+	verdicts := desired.Set{Decl: &nftset.Set{Name: "nodeports", Key: typePort, Map: true, Verdict: true, Flags: nftset.FlagMap}}
 	led, not := rule("ip daddr @node vmap @nodeports", "@node", "@nodeports"), rule("ip daddr @other reject", "@other")
-	publish := func(node, other []nftset.Element, chains ...any) *Update {
-		return snapshot(services, 0, in(ipWeft, append(chains, Set{Decl: ports, Conntrack: true, Elements: []nftset.Element{port}}, verdicts,
+	publish := func(node, other []nftset.Element, chains ...any) *desired.Update {
+		return snapshot(services, 0, in(ipWeft, append(chains, desired.Set{Decl: ports, Conntrack: true, Elements: []nftset.Element{port}}, verdicts,
 			intervalSet("node", node...), addrSet("other", other...), endpointMap("endpoints", slotsOf("10.96.0.10", udp, "10.1.0.1:53")...))...))
 	}
 	h := newHarness(t)
@@ -188,7 +191,7 @@ func TestStaleWhereReached(t *testing.T) {
 	wantStale(t, h.commit(publish(one, other, base("hook", 0, led), regular("new", led, rule("accept")))), first)
 	local := func(prefix string) (out string) {
 		p, _ := netip.ParsePrefix(prefix)
-		return fmt.Sprint(h.Answering(p))
+		return fmt.Sprint(planner.Answering(h.State, p))
 	}
 	for prefix, want := range map[string]string{
 		"192.0.2.7/32": fmt.Sprint([]conntrack.Change{stale("192.0.2.7", 30053, true)}), "192.0.2.0/24": fmt.Sprint([]conntrack.Change{first}),
@@ -198,7 +201,7 @@ func TestStaleWhereReached(t *testing.T) {
 			t.Errorf("stale once %q is local: %s, want %s", prefix, got, want)
 		}
 	}
-	if live := h.Live(); len(live) != 2 || fmt.Sprint(live[0].At) != fmt.Sprint(first.At) || live[1].At != nil {
+	if live := planner.Live(h.State); len(live) != 2 || fmt.Sprint(live[0].At) != fmt.Sprint(first.At) || live[1].At != nil {
 		t.Errorf("live %v", live)
 	}
 	wantStale(t, h.commit(publish(nil, nil, base("hook", 0, led), regular("new", rule("accept")))))
@@ -209,13 +212,13 @@ func TestStaleOnlyWatched(t *testing.T) {
 	m := endpointMap("endpoints", slotsOf("10.96.0.10", udp, "10.1.0.1:53")...)
 	m.Conntrack = false
 	wantStale(t, h.commit(snapshot(services, 0, in(ipWeft, m))))
-	if len(h.Live()) != 0 {
-		t.Errorf("live %v of a map that is not watched", h.Live())
+	if len(planner.Live(h.State)) != 0 {
+		t.Errorf("live %v of a map that is not watched", planner.Live(h.State))
 	}
 	m.Conntrack = true
 	wantStale(t, h.commit(snapshot(services, 0, in(ipWeft, m))))
-	if len(h.Live()) != 1 {
-		t.Errorf("live %v of a map that is watched", h.Live())
+	if len(planner.Live(h.State)) != 1 {
+		t.Errorf("live %v of a map that is watched", planner.Live(h.State))
 	}
 	wantStale(t, h.commit(snapshot(services, 0, in(ipWeft, endpointMap("endpoints")))), stale("10.96.0.10", 53, false, "10.1.0.1:53"))
 }
@@ -231,12 +234,12 @@ func TestStaleWhenShadowed(t *testing.T) {
 func TestLiveAfterRestart(t *testing.T) {
 	h := newHarness(t)
 	h.commit(snapshot(services, 0, in(ipWeft, endpointMap("endpoints", append(slotsOf("10.96.0.10", udp, "10.1.0.2:53", "10.1.0.1:53"), slotsOf("10.96.0.9", udp, "10.1.0.3:53")...)...))))
-	want := fmt.Sprint(h.Live())
+	want := fmt.Sprint(planner.Live(h.State))
 	if want != "[{10.96.0.9 53 [10.1.0.3:53] map[]} {10.96.0.10 53 [10.1.0.1:53 10.1.0.2:53] map[]}]" {
 		t.Errorf("live %s", want)
 	}
-	h.restart(h.Record())
-	if got := fmt.Sprint(h.Live()); got != want {
+	h.restart(views.Record(h.State))
+	if got := fmt.Sprint(planner.Live(h.State)); got != want {
 		t.Errorf("live after a restart %s, want %s", got, want)
 	}
 	// What an absent publisher had is flushed when it comes back with less.
@@ -249,7 +252,7 @@ func TestLiveAfterRestart(t *testing.T) {
 func TestStaleOnlyOfSharesThatWantIt(t *testing.T) {
 	const a, b = "10.1.0.1:53", "10.1.0.2:53"
 	h := newHarness(t)
-	plain := func(elems ...nftset.Element) Set {
+	plain := func(elems ...nftset.Element) desired.Set {
 		s := endpointMap("endpoints", elems...)
 		s.Conntrack = false
 		return s
@@ -257,7 +260,7 @@ func TestStaleOnlyOfSharesThatWantIt(t *testing.T) {
 	dns, own := slotsOf("10.96.0.10", udp, a), slotsOf("10.96.0.99", udp, b)
 	wantStale(t, h.commit(snapshot(services, 0, in(ipWeft, plain(dns...)))))
 	// A fragment that wants it does not have the other's keys watched.
-	watch := Key{Publisher: "watch", Name: "f"}
+	watch := desired.Key{Publisher: "watch", Name: "f"}
 	wantStale(t, h.commit(snapshot(watch, 0, in(ipWeft, endpointMap("endpoints", own...)))), stale("10.96.0.99", 53, true))
 	wantStale(t, h.commit(snapshot(services, 0, in(ipWeft, plain()))))
 	wantStale(t, h.commit(snapshot(watch, 0, in(ipWeft, endpointMap("endpoints")))), stale("10.96.0.99", 53, false, b))
@@ -268,12 +271,12 @@ func TestStaleOnlyOfSharesThatWantIt(t *testing.T) {
 func TestStaleOfTheLastWatch(t *testing.T) {
 	const a, b = "10.1.0.1:53", "10.1.0.2:53"
 	dns, own := slotsOf("10.96.0.10", udp, a), slotsOf("10.96.0.99", udp, b)
-	plain := func(elems ...nftset.Element) Set {
+	plain := func(elems ...nftset.Element) desired.Set {
 		s := endpointMap("endpoints", elems...)
 		s.Conntrack = false
 		return s
 	}
-	watch := Key{Publisher: "watch", Name: "f"}
+	watch := desired.Key{Publisher: "watch", Name: "f"}
 	start := func() *harness {
 		h := newHarness(t)
 		h.commit(snapshot(services, 0, in(ipWeft, plain(dns...))), snapshot(watch, 0, in(ipWeft, endpointMap("endpoints", own...))))
@@ -308,13 +311,13 @@ func TestStaleOfTheLastWatch(t *testing.T) {
 func TestStaleBesideAnotherMap(t *testing.T) {
 	const a, b, c = "10.1.0.1:53", "10.1.0.2:53", "10.1.0.3:53"
 	vip := "10.96.0.10"
-	other := Key{Publisher: "other", Name: "f"}
+	other := desired.Key{Publisher: "other", Name: "f"}
 	h := newHarness(t)
-	publish := func(backends ...string) *Plan {
+	publish := func(backends ...string) *desired.Plan {
 		t.Helper()
 		return h.commit(snapshot(services, 0, in(ipWeft, endpointMap("endpoints", slotsOf(vip, udp, backends...)...))))
 	}
-	beside := func(backends ...string) *Plan {
+	beside := func(backends ...string) *desired.Plan {
 		t.Helper()
 		return h.commit(snapshot(other, 0, in(ipDeny, endpointMap("mine", slotsOf(vip, udp, backends...)...))))
 	}
@@ -330,14 +333,14 @@ func TestStaleBesideAnotherMap(t *testing.T) {
 	// After a restart too.
 	publish(a)
 	beside(a, b)
-	h.restart(h.Record())
+	h.restart(views.Record(h.State))
 	wantStale(t, beside(b))
 	wantStale(t, publish(), stale(vip, 53, false, a))
-	if len(h.watched) != 2 {
-		t.Errorf("%d watched maps, want 2", len(h.watched))
+	if len(h.Watched) != 2 {
+		t.Errorf("%d watched maps, want 2", len(h.Watched))
 	}
 	h.commit(snapshot(services, 0), snapshot(other, 0))
-	if len(h.watched) != 0 {
-		t.Errorf("%d watched maps without fragments", len(h.watched))
+	if len(h.Watched) != 0 {
+		t.Errorf("%d watched maps without fragments", len(h.Watched))
 	}
 }

@@ -1,4 +1,4 @@
-package desired
+package desired_test
 
 import (
 	"errors"
@@ -8,6 +8,10 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/merge"
+	"github.com/weft-proxy/weft/aggregator/desired/planner"
+	"github.com/weft-proxy/weft/aggregator/desired/views"
 	"github.com/weft-proxy/weft/nft/kernel"
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
@@ -21,15 +25,15 @@ func TestPreview(t *testing.T) {
 			w.apply(drawUpdate(t))
 		}
 		w.commit()
-		var keys []Key
+		var keys []desired.Key
 		for range rapid.IntRange(1, 4).Draw(t, "planned") {
 			u := drawUpdate(t)
 			u.Snapshot = true
 			keys = append(keys, u.Fragment)
 			w.apply(u)
 		}
-		want := planText(w.s.Plan())
-		p := w.s.Preview(keys)
+		want := planText(planner.Make(w.s))
+		p := planner.Preview(w.s, keys)
 		if got := planText(p.Plan); got != want {
 			t.Fatalf("preview:\n%s\nwant:\n%s", got, want)
 		}
@@ -41,7 +45,7 @@ func TestPreview(t *testing.T) {
 	})
 }
 
-func (w *world) checkBefore(p *Preview) {
+func (w *world) checkBefore(p *desired.Preview) {
 	w.t.Helper()
 	for i, op := range p.Ops {
 		b, ok := p.Before[i]
@@ -59,22 +63,22 @@ func (w *world) checkBefore(p *Preview) {
 }
 
 // checkShadows compares with all that any share of any set says.
-func (w *world) checkShadows(p *Preview, keys []Key) {
+func (w *world) checkShadows(p *desired.Preview, keys []desired.Key) {
 	w.t.Helper()
-	text := func(s *Shadow) string {
+	text := func(s *desired.Shadow) string {
 		return fmt.Sprintf("%s %s %q: %s %q hides %s %q", s.Table, s.Decl.Name, s.Element.Key, s.Winner, s.Element.Data, s.Hidden, s.HiddenElement.Data)
 	}
 	var want, got []string
-	for _, tb := range w.s.tables {
-		for _, o := range partsOf[*set](tb) {
-			for _, sh := range o.shares {
-				for id, e := range sh.elements.all() {
-					win := o.winner(id)
-					we, _ := win.elements.get(id)
-					if we.Data == e.Data || !slices.Contains(keys, win.fragment.key) && !slices.Contains(keys, sh.fragment.key) {
+	for _, tb := range w.s.Tables {
+		for _, o := range partsOf[*merge.Set](tb) {
+			for _, sh := range o.Shares {
+				for id, e := range sh.Elements.All() {
+					win := o.Winner(id)
+					we, _ := win.Elements.Get(id)
+					if we.Data == e.Data || !slices.Contains(keys, win.Fragment.Key) && !slices.Contains(keys, sh.Fragment.Key) {
 						continue
 					}
-					want = append(want, text(&Shadow{Table: tb.id, Decl: o.decl(), Winner: win.fragment.key, Hidden: sh.fragment.key, Element: we, HiddenElement: e}))
+					want = append(want, text(&desired.Shadow{Table: tb.ID, Decl: o.Decl(), Winner: win.Fragment.Key, Hidden: sh.Fragment.Key, Element: we, HiddenElement: e}))
 				}
 			}
 		}
@@ -101,7 +105,7 @@ func TestMerged(t *testing.T) {
 			}
 		}
 		w.commit()
-		tables := w.s.Tables(everything)
+		tables := views.Tables(w.s, everything)
 		if len(tables) != len(w.k.tables) {
 			t.Fatalf("%d tables: the kernel has %d", len(tables), len(w.k.tables))
 		}
@@ -111,20 +115,20 @@ func TestMerged(t *testing.T) {
 	})
 }
 
-func (w *world) checkMerged(st *TableStatus) {
+func (w *world) checkMerged(st *desired.TableStatus) {
 	w.t.Helper()
-	m, ok := w.s.Merged(st.Table, DetailElements, everything, nil)
+	m, ok := views.Merged(w.s, st.Table, desired.DetailElements, everything, nil)
 	if !ok || fmt.Sprint(m.Status) != fmt.Sprint(*st) {
 		w.t.Fatalf("table %s has status %+v, and in the list %+v", st.Table, m, st)
 	}
 	var got, want []string
-	counted := TableStatus{}
+	counted := desired.TableStatus{}
 	for _, c := range m.Chains {
 		counted.Chains++
 		for _, r := range c.Rules {
 			counted.Rules++
 			got = append(got, fmt.Sprintf("%s %d %s %s", c.Decl.Name, r.Handle, r.Owner, r.Rule.Text))
-			if owner, ok := w.s.OwnerOfRule(st.Table, c.Decl.Name, r.Handle); !ok || owner.Fragment.String() != r.Owner || owner.Rule != r.Rule {
+			if owner, ok := views.OwnerOfRule(w.s, st.Table, c.Decl.Name, r.Handle); !ok || owner.Fragment.String() != r.Owner || owner.Rule != r.Rule {
 				w.t.Fatalf("owner of rule %d is %+v: want %s", r.Handle, owner, r.Owner)
 			}
 		}
@@ -157,9 +161,9 @@ func (w *world) checkMerged(st *TableStatus) {
 	}
 }
 
-func (w *world) checkElementOwner(st *TableStatus, d *nftset.Set, e nftset.Element) {
+func (w *world) checkElementOwner(st *desired.TableStatus, d *nftset.Set, e nftset.Element) {
 	w.t.Helper()
-	owners, ok := w.s.OwnersOfElement(st.Table, d.Name, e)
+	owners, ok := views.OwnersOfElement(w.s, st.Table, d.Name, e)
 	if ok && e.Expires() == 0 {
 		// It has the time that is left.
 		owners[0].Element.State = nftset.NewState(0, owners[0].Element.Stateful())
@@ -178,31 +182,31 @@ func TestOwnersOfWhatIsNotThere(t *testing.T) {
 			t.Errorf("%s is there", what)
 		}
 	}
-	_, ok := h.OwnersOfTable(ipDeny)
+	_, ok := views.OwnersOfTable(h.State, ipDeny)
 	none("a table", ok)
-	_, _, ok = h.Owners(ipWeft, chainID("d"))
+	_, _, ok = views.Owners(h.State, ipWeft, merge.ChainID("d"))
 	none("a chain", ok)
-	_, ok = h.OwnerOfRule(ipWeft, "c", 999)
+	_, ok = views.OwnerOfRule(h.State, ipWeft, "c", 999)
 	none("a rule", ok)
-	_, _, ok = h.Owners(ipDeny, setID("s"))
+	_, _, ok = views.Owners(h.State, ipDeny, merge.SetID("s"))
 	none("a set", ok)
-	_, ok = h.OwnersOfElement(ipWeft, "s", member("10.0.0.2"))
+	_, ok = views.OwnersOfElement(h.State, ipWeft, "s", member("10.0.0.2"))
 	none("an element", ok)
-	if err := h.Apply(&Update{Fragment: extra, Tables: []TableUpdate{{Table: ipWeft}}}); !errors.As(err, new(*Rejection)) {
+	if err := h.Apply(&desired.Update{Fragment: extra, Tables: []desired.TableUpdate{{Table: ipWeft}}}); !errors.As(err, new(*desired.Rejection)) {
 		t.Errorf("a patch without a snapshot is %v", err)
 	}
 }
 
 // BenchmarkMerged is what the writer spends on a reader of 110,000 elements.
 func BenchmarkMerged(b *testing.B) {
-	s := New()
+	s := merge.New()
 	if err := s.Apply(cluster(10_000, 10)); err != nil {
 		b.Fatal(err)
 	}
-	s.Accept()
+	planner.Accept(s)
 	b.ReportAllocs()
 	for b.Loop() {
-		if m, _ := s.Merged(ipWeft, DetailElements, everything, nil); m.Status.Elements != 110_000 {
+		if m, _ := views.Merged(s, ipWeft, desired.DetailElements, everything, nil); m.Status.Elements != 110_000 {
 			b.Fatalf("%d elements", m.Status.Elements)
 		}
 	}

@@ -1,4 +1,4 @@
-package desired
+package desired_test
 
 import (
 	"encoding/json"
@@ -9,13 +9,18 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/adopt"
+	"github.com/weft-proxy/weft/aggregator/desired/merge"
+	"github.com/weft-proxy/weft/aggregator/desired/planner"
+	"github.com/weft-proxy/weft/aggregator/desired/views"
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
 // world is a State, its kernel, and the model of both.
 type world struct {
 	t         *rapid.T
-	s         *State
+	s         *merge.State
 	k         *fakeKernel
 	m         model
 	committed model
@@ -23,7 +28,7 @@ type world struct {
 }
 
 func newWorld(t *rapid.T) *world {
-	w := &world{t: t, s: New(), k: newFakeKernel(), m: model{}, committed: model{}}
+	w := &world{t: t, s: merge.New(), k: newFakeKernel(), m: model{}, committed: model{}}
 	w.s.SetFixedFlags(rapid.Bool().Draw(t, "fixed flags"))
 	w.before = stateText(w.s)
 	return w
@@ -31,7 +36,7 @@ func newWorld(t *rapid.T) *world {
 
 // apply applies an update and checks that it is accepted exactly when the
 // result is a ruleset.
-func (w *world) apply(u *Update) {
+func (w *world) apply(u *desired.Update) {
 	w.t.Helper()
 	before := stateText(w.s)
 	use(u, w.s.Scope())
@@ -48,7 +53,7 @@ func (w *world) apply(u *Update) {
 		if ok && why == nil {
 			w.t.Fatalf("Apply: %+v, want no error", err)
 		}
-		if !errors.Is(err, ErrStale) && !errors.As(err, new(*Rejection)) {
+		if !errors.Is(err, desired.ErrStale) && !errors.As(err, new(*desired.Rejection)) {
 			w.t.Fatalf("Apply: unexpected kind of error %v", err)
 		}
 		return
@@ -61,26 +66,26 @@ func (w *world) apply(u *Update) {
 
 func (w *world) commit() {
 	w.t.Helper()
-	p := w.s.Plan()
+	p := planner.Make(w.s)
 	w.checkOrigins(p)
 	w.checkPurges(p)
 	if err := w.k.commit(p.Ops); err != nil {
 		w.t.Fatalf("commit: %v\n%s", err, planText(p))
 	}
-	w.s.Accept()
+	planner.Accept(w.s)
 	w.committed = w.m.clone()
 	w.before = stateText(w.s)
 	w.checkKernel()
-	if p := w.s.Plan(); !p.Empty() {
+	if p := planner.Make(w.s); !noOps(p) {
 		w.t.Fatalf("plan after Accept:\n%s", planText(p))
 	}
 }
 
-func (w *world) checkOrigins(p *Plan) {
+func (w *world) checkOrigins(p *desired.Plan) {
 	w.t.Helper()
 	for i, o := range p.Origin {
-		if o < 0 || o >= w.s.Pending() {
-			w.t.Fatalf("op %d %s has origin %d of %d", i, opText(p.Ops[i]), o, w.s.Pending())
+		if o < 0 || o >= pending(w.s) {
+			w.t.Fatalf("op %d %s has origin %d of %d", i, opText(p.Ops[i]), o, pending(w.s))
 		}
 	}
 }
@@ -107,7 +112,7 @@ func (w *world) rollback() {
 
 // damage breaks the kernel as a foreign hand would.
 func (w *world) damage() {
-	ids := slices.SortedFunc(maps.Keys(w.k.tables), compareTables)
+	ids := slices.SortedFunc(maps.Keys(w.k.tables), desired.CompareTables)
 	if len(ids) == 0 {
 		return
 	}
@@ -148,13 +153,13 @@ func (w *world) damage() {
 // damageItems removes objects that nothing refers to, and makes others of some.
 func (w *world) damageItems(t *fakeTable) {
 	t.dormant = !t.dormant
-	for _, id := range sortedObjects(t.objects) {
+	for _, id := range merge.SortedObjects(t.objects) {
 		switch rapid.IntRange(0, 2).Draw(w.t, "damaged object") {
 		case 0:
 			_ = t.deleteObject(id) // it may be in use
 		case 1:
-			if id.Kind != kindFlowtable {
-				t.objects[id] = fakeItem{objectDecl{object: declared(describeObject(id), "rate 9/day")}, 0}
+			if id.Kind != merge.KindFlowtable {
+				t.objects[id] = fakeItem{merge.ObjectDecl{Object: declared(describeObject(id), "rate 9/day")}, 0}
 			}
 		}
 	}
@@ -162,18 +167,18 @@ func (w *world) damageItems(t *fakeTable) {
 
 func (w *world) repair() {
 	w.t.Helper()
-	p := w.s.Diff(w.k.dump())
+	p := planner.Diff(w.s, w.k.dump())
 	if err := w.k.commit(p.Ops); err != nil {
 		w.t.Fatalf("commit diff: %v\n%s", err, planText(p))
 	}
-	w.s.Accept()
+	planner.Accept(w.s)
 	w.committed = w.m.clone()
 	w.before = stateText(w.s)
 	w.checkKernel()
-	if p := w.s.Diff(w.k.dump()); !p.Empty() {
+	if p := planner.Diff(w.s, w.k.dump()); !noOps(p) {
 		w.t.Fatalf("second diff:\n%s", planText(p))
 	}
-	w.s.Accept()
+	planner.Accept(w.s)
 	w.before = stateText(w.s)
 }
 
@@ -196,18 +201,18 @@ func TestHistory(t *testing.T) {
 
 // contents returns every fragment as the snapshot that leads to it, first
 // without what refers to others and then whole.
-func (w *world) contents() (bare, whole []*Update) {
-	for _, st := range w.s.Fragments() {
+func (w *world) contents() (bare, whole []*desired.Update) {
+	for _, st := range views.Fragments(w.s) {
 		tables, _ := contentOf(w.s, st.Key)
 		whole = append(whole, snapshot(st.Key, st.Priority, tables...))
-		var stripped []TableUpdate
+		var stripped []desired.TableUpdate
 		for _, tu := range tables {
-			b := TableUpdate{Table: tu.Table, Comment: tu.Comment, Dormant: tu.Dormant, PutObjects: tu.PutObjects, PutFlowtables: tu.PutFlowtables}
+			b := desired.TableUpdate{Table: tu.Table, Comment: tu.Comment, Dormant: tu.Dormant, PutObjects: tu.PutObjects, PutFlowtables: tu.PutFlowtables}
 			for _, c := range tu.PutChains {
-				b.PutChains = append(b.PutChains, Chain{Decl: c.Decl})
+				b.PutChains = append(b.PutChains, desired.Chain{Decl: c.Decl})
 			}
 			for _, s := range tu.PutSets {
-				b.PutSets = append(b.PutSets, Set{Decl: s.Decl})
+				b.PutSets = append(b.PutSets, desired.Set{Decl: s.Decl})
 			}
 			stripped = append(stripped, b)
 		}
@@ -242,22 +247,22 @@ func TestRestart(t *testing.T) {
 			w.apply(drawUpdate(t))
 		}
 		w.commit()
-		text, err := json.Marshal(w.s.Record())
+		text, err := json.Marshal(views.Record(w.s))
 		if err != nil {
 			t.Fatal(err)
 		}
-		var record Record
+		var record desired.Record
 		if err := json.Unmarshal(text, &record); err != nil {
 			t.Fatal(err)
 		}
 		_, whole := w.contents()
-		w.s = New()
-		w.s.Adopt(w.k.dump(), record)
+		w.s = merge.New()
+		adopt.Dump(w.s, w.k.dump(), record)
 		checkInvariants(t, w.s)
-		if len(w.s.Unclaimed()) > 0 {
-			t.Fatalf("unclaimed: %v", w.s.Unclaimed())
+		if len(unclaimedOf(w.s)) > 0 {
+			t.Fatalf("unclaimed: %v", unclaimedOf(w.s))
 		}
-		again, err := json.Marshal(w.s.Record())
+		again, err := json.Marshal(views.Record(w.s))
 		if err != nil || string(again) != string(text) {
 			t.Fatalf("record after Adopt: %s, %v, want %s", again, err, text)
 		}
@@ -267,7 +272,7 @@ func TestRestart(t *testing.T) {
 
 // comeBack lets publishers return one after the other, some of them with
 // something else, some never.
-func (w *world) comeBack(whole []*Update) {
+func (w *world) comeBack(whole []*desired.Update) {
 	faithful := rapid.Bool().Draw(w.t, "faithful")
 	changed := false
 	for _, u := range whole {
@@ -292,7 +297,7 @@ func (w *world) comeBack(whole []*Update) {
 		case 2:
 			next := w.m.clone()
 			delete(next, u.Fragment)
-			if w.s.DropAdopted(u.Fragment) == nil {
+			if dropAdopted(w.s, u.Fragment) == nil {
 				w.m = next
 				changed = true
 				break
@@ -309,27 +314,27 @@ func (w *world) comeBack(whole []*Update) {
 			w.mustApply(u)
 		}
 		checkInvariants(w.t, w.s)
-		p := w.s.Plan()
-		if !changed && !p.Empty() {
+		p := planner.Make(w.s)
+		if !changed && !noOps(p) {
 			w.t.Fatalf("plan when %s has come back as it was:\n%s", u.Fragment, planText(p))
 		}
 		if err := w.k.commit(p.Ops); err != nil {
 			w.t.Fatalf("commit when %s has come back: %v\n%s", u.Fragment, err, planText(p))
 		}
-		w.s.Accept()
+		planner.Accept(w.s)
 	}
-	for _, st := range w.s.Fragments() {
+	for _, st := range views.Fragments(w.s) {
 		if st.Adopted {
 			return
 		}
 	}
-	if p := w.s.Plan(); !p.Empty() {
+	if p := planner.Make(w.s); !noOps(p) {
 		w.t.Fatalf("plan after all have come back:\n%s", planText(p))
 	}
 	w.checkKernel()
 }
 
-func (w *world) mustApply(u *Update) {
+func (w *world) mustApply(u *desired.Update) {
 	w.t.Helper()
 	if err := w.s.Apply(u); err != nil {
 		w.t.Fatalf("snapshot of %s: %v", u.Fragment, err)

@@ -1,4 +1,4 @@
-package desired
+package desired_test
 
 import (
 	"fmt"
@@ -6,81 +6,83 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/merge"
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/cost"
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 // checkPrices computes again, from scratch, what packets pay.
-func checkPrices(t tester, s *State) {
+func checkPrices(t tester, s *merge.State) {
 	t.Helper()
-	s.evaluate()
-	hooks := map[hook]int{}
-	for _, tb := range s.tables {
+	s.Paths.Evaluate()
+	hooks := map[merge.Hook]int{}
+	for _, tb := range s.Tables {
 		if hasAdopted(tb) {
 			// It is not known which of the rules lead where.
 			continue
 		}
-		known := map[*chain]price{}
-		for _, o := range partsOf[*chain](tb) {
-			if want := pricesFrom(o, known); o.price != want {
-				t.Errorf("%s: a packet pays %v ns, want %v", o.at(), o.price, want)
+		known := map[*merge.Chain]merge.Price{}
+		for _, o := range partsOf[*merge.Chain](tb) {
+			if want := pricesFrom(o, known); o.Price != want {
+				t.Errorf("%s: a packet pays %v ns, want %v", o.At(), o.Price, want)
 			}
-			if o.exists() {
-				for _, h := range hooksOf(tb.id.Family, o.decl().Base) {
+			if o.Exists() {
+				for _, h := range merge.HooksOf(tb.ID.Family, o.Decl().Base) {
 					hooks[h]++
-					if _, ok := s.hooks[h][o]; !ok {
-						t.Errorf("%s is not at its hook %v", o.at(), h)
+					if _, ok := s.Paths.Hooks[h][o]; !ok {
+						t.Errorf("%s is not at its hook %v", o.At(), h)
 					}
 				}
 			}
 		}
 	}
-	for h, chains := range s.hooks {
+	for h, chains := range s.Paths.Hooks {
 		if len(chains) < hooks[h] {
 			t.Errorf("hook %v has %d chains, want %d", h, len(chains), hooks[h])
 		}
 	}
 }
 
-func hasAdopted(tb *table) bool {
-	return slices.ContainsFunc(partsOf[*chain](tb), func(o *chain) bool {
-		return slices.ContainsFunc(o.shares, func(sh *chainShare) bool {
-			return slices.ContainsFunc(sh.rules, func(r *slot) bool { return r.adopted })
+func hasAdopted(tb *merge.Table) bool {
+	return slices.ContainsFunc(partsOf[*merge.Chain](tb), func(o *merge.Chain) bool {
+		return slices.ContainsFunc(o.Shares, func(sh *merge.ChainShare) bool {
+			return slices.ContainsFunc(sh.Rules, func(r *merge.Slot) bool { return r.Adopted })
 		})
 	})
 }
 
 // pricesFrom follows every way from a chain. known has the chains that were visited; those
 // that are being visited are unbounded.
-func pricesFrom(o *chain, known map[*chain]price) price {
+func pricesFrom(o *merge.Chain, known map[*merge.Chain]merge.Price) merge.Price {
 	if n, ok := known[o]; ok {
 		return n
 	}
-	known[o] = price{unbounded, unbounded}
+	known[o] = merge.Price{Worst: merge.Unbounded, Every: merge.Unbounded}
 	run, most, every, ends := 0, 0, 0, false
-	for _, sh := range o.shares {
-		for _, r := range sh.rules {
-			v := cost.Packet(r.rule)
+	for _, sh := range o.Shares {
+		for _, r := range sh.Rules {
+			v := cost.Packet(r.Rule)
 			run += v.Worst
 			if !ends {
 				every += v.Every
 			}
 			jump := 0
-			for c := range cost.Calls(r.rule) {
+			for c := range cost.Calls(r.Rule) {
 				if c.Set == "" {
 					if c.Every && !ends {
-						every += pricesFrom(o.table.chain(c.Chain), known).every
+						every += pricesFrom(o.Table.Chain(c.Chain), known).Every
 					}
 					continue
 				}
-				run += o.table.set(c.Set).lookupTime()
+				run += o.Table.Set(c.Set).LookupTime()
 				if c.Every && !ends {
-					every += o.table.set(c.Set).lookupTime()
+					every += o.Table.Set(c.Set).LookupTime()
 				}
 			}
-			for _, c := range targetsOf(o.table, r) {
-				if n := pricesFrom(c.chain, known).worst; c.leaves {
+			for _, c := range targetsOf(o.Table, r) {
+				if n := pricesFrom(c.chain, known).Worst; c.leaves {
 					most = max(most, run+n)
 				} else {
 					jump = max(jump, n)
@@ -90,29 +92,29 @@ func pricesFrom(o *chain, known map[*chain]price) price {
 			ends = ends || v.Ends
 		}
 	}
-	known[o] = price{min(max(run, most), unbounded), min(every, unbounded)}
-	if known[o].worst == unbounded {
-		known[o] = price{unbounded, unbounded}
+	known[o] = merge.Price{Worst: min(max(run, most), merge.Unbounded), Every: min(every, merge.Unbounded)}
+	if known[o].Worst == merge.Unbounded {
+		known[o] = merge.Price{Worst: merge.Unbounded, Every: merge.Unbounded}
 	}
 	return known[o]
 }
 
 type target struct {
-	chain  *chain
+	chain  *merge.Chain
 	leaves bool
 }
 
-func targetsOf(tb *table, r *slot) (all []target) {
-	for c := range cost.Calls(r.rule) {
+func targetsOf(tb *merge.Table, r *merge.Slot) (all []target) {
+	for c := range cost.Calls(r.Rule) {
 		if c.Chain != "" {
-			all = append(all, target{tb.chain(c.Chain), c.Goto})
+			all = append(all, target{tb.Chain(c.Chain), c.Goto})
 			continue
 		}
-		for _, sh := range tb.set(c.Set).shares {
-			for _, e := range sh.elements.all() {
-				if id := leadsTo(sh.decl, e.Data); id.Kind == kindChain {
+		for _, sh := range tb.Set(c.Set).Shares {
+			for _, e := range sh.Elements.All() {
+				if id := merge.LeadsTo(sh.Decl, e.Data); id.Kind == merge.KindChain {
 					v, _ := nftset.ParseVerdictData(e.Data)
-					all = append(all, target{tb.chain(id.Name), v.Code == -4})
+					all = append(all, target{tb.Chain(id.Name), v.Code == -4})
 				}
 			}
 		}
@@ -134,8 +136,8 @@ func ladder(k, depth int) []any {
 }
 
 // pathOf is a limit that records the effect.
-func pathOf(e *Effect) Limit {
-	return func(_, _ Usage, effect Effect) error {
+func pathOf(e *desired.Effect) desired.Limit {
+	return func(_, _ desired.Usage, effect desired.Effect) error {
 		*e = effect
 		if e.Path.Chains != nil {
 			names := e.Path.Chains()
@@ -150,7 +152,7 @@ var plain = cost.Packet(&compile.Rule{}).Worst
 
 func TestPricesFollowJumps(t *testing.T) {
 	h := newHarness(t)
-	var e Effect
+	var e desired.Effect
 	if err := h.ApplyWithin(snapshot(policy, 0, in(ipWeft, ladder(3, 14)...)), pathOf(&e), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -181,18 +183,18 @@ func TestPricesFollowJumps(t *testing.T) {
 
 func TestPricesFollowVerdictMaps(t *testing.T) {
 	h := newHarness(t)
-	var e Effect
+	var e desired.Effect
 	dispatch := snapshot(services, 0, in(ipWeft, verdictMap("to"), base("in", 0, rule("vmap", "@to"), rule("drop"))))
-	apply := func(u *Update, rules int) {
+	apply := func(u *desired.Update, rules int) {
 		t.Helper()
-		e = Effect{}
+		e = desired.Effect{}
 		if err := h.ApplyWithin(u, pathOf(&e), nil); err != nil {
 			t.Fatal(err)
 		}
 		checkPrices(t, h.State)
 		lookup := 0
 		if rules > 0 {
-			lookup = h.tables[ipWeft].set("to").lookup
+			lookup = h.Tables[ipWeft].Set("to").Lookup
 		}
 		if want := rules*plain + lookup; e.Path.Time != want {
 			t.Errorf("a packet pays %d ns, want %d", e.Path.Time, want)
@@ -201,23 +203,23 @@ func TestPricesFollowVerdictMaps(t *testing.T) {
 	apply(dispatch, 2)
 	one := regular("one", rule("a"), rule("b"), rule("c"))
 	two := regular("two", rule("a"), rule("b"), rule("c"), rule("d"))
-	apply(patch(services, in(ipWeft, one, two, Elements{Set: "to", Add: []nftset.Element{leads(dest("10.0.0.1", 6, 80), "one")}})), 4)
-	apply(patch(services, in(ipWeft, Elements{Set: "to", Add: []nftset.Element{leads(dest("10.0.0.2", 6, 80), "two")}})), 5)
+	apply(patch(services, in(ipWeft, one, two, desired.Elements{Set: "to", Add: []nftset.Element{leads(dest("10.0.0.1", 6, 80), "one")}})), 4)
+	apply(patch(services, in(ipWeft, desired.Elements{Set: "to", Add: []nftset.Element{leads(dest("10.0.0.2", 6, 80), "two")}})), 5)
 	// A way that gets cheaper is not reported.
-	apply(patch(services, in(ipWeft, Elements{Set: "to", Remove: []nftset.Element{leads(dest("10.0.0.2", 6, 80), "two")}})), 0)
-	apply(patch(services, in(ipWeft, Elements{Set: "to", Add: []nftset.Element{leads(dest("10.0.0.3", 6, 80), "two")}})), 5)
+	apply(patch(services, in(ipWeft, desired.Elements{Set: "to", Remove: []nftset.Element{leads(dest("10.0.0.2", 6, 80), "two")}})), 0)
+	apply(patch(services, in(ipWeft, desired.Elements{Set: "to", Add: []nftset.Element{leads(dest("10.0.0.3", 6, 80), "two")}})), 5)
 }
 
 func TestPricesOfLoopsAreUnbounded(t *testing.T) {
 	h := newHarness(t)
-	loop := func(last ...string) TableUpdate {
+	loop := func(last ...string) desired.TableUpdate {
 		return in(ipWeft, base("in", 0, rule("x", "a")), regular("a", rule("x", "b")), regular("b", rule("x", last...)))
 	}
-	var e Effect
+	var e desired.Effect
 	if err := h.ApplyWithin(snapshot(policy, 0, loop("a")), pathOf(&e), nil); err != nil {
 		t.Fatal(err)
 	}
-	if e.Path.Time != unbounded {
+	if e.Path.Time != merge.Unbounded {
 		t.Errorf("a packet pays %d ns in a loop", e.Path.Time)
 	}
 	if err := h.Apply(snapshot(policy, 0, loop())); err != nil {
@@ -242,7 +244,7 @@ func TestPricesCostWhatChanges(t *testing.T) {
 	if n := h.Work().Objects - before.Objects; n > 10 {
 		t.Errorf("the change of one chain looks at %d objects", n)
 	}
-	if n, _ := h.PacketTime(services.Publisher); n != 4*plain+h.tables[ipWeft].set("to").lookup {
+	if n, _ := h.Paths.PacketTime(services.Publisher); n != 4*plain+h.Tables[ipWeft].Set("to").Lookup {
 		t.Errorf("a packet pays %d ns", n)
 	}
 }

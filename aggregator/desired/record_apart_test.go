@@ -1,4 +1,4 @@
-package desired
+package desired_test
 
 import (
 	"fmt"
@@ -6,6 +6,10 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"testing"
+
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/merge"
+	"github.com/weft-proxy/weft/aggregator/desired/views"
 )
 
 // TestRecordApart changes a table with many shares. What was stored of the records, some of which
@@ -16,12 +20,12 @@ func TestRecordApart(t *testing.T) {
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a test
 	name := func() string { return fmt.Sprintf("o%d", r.IntN(900)) }
-	all := TableUpdate{Table: ipWeft}
+	all := desired.TableUpdate{Table: ipWeft}
 	for i := range 700 {
 		all.PutSets = append(all.PutSets, addrSet(fmt.Sprintf("o%d", i)))
 	}
 	h.commit(snapshot(services, 0, all), snapshot(policy, 0, in(ipWeft, addrSet("o1", member("10.0.0.1")))))
-	stored, whole := map[string]*TableRecord{}, 0
+	stored, whole := map[string]*desired.TableRecord{}, 0
 	for step := range 300 {
 		tu := in(ipWeft, addrSet(name()))
 		for range r.IntN(4) {
@@ -31,7 +35,7 @@ func TestRecordApart(t *testing.T) {
 			tu.DeleteChains = append(tu.DeleteChains, name())
 		}
 		h.commit(patch(services, tu))
-		record := h.Record()
+		record := views.Record(h.State)
 		tr := &record.Fragments[1].Tables[0]
 		if len(tr.Sets) > 0 || !tr.Apart {
 			t.Fatal("the shares are not apart")
@@ -47,30 +51,30 @@ func TestRecordApart(t *testing.T) {
 		if step%20 != 19 {
 			continue
 		}
-		tr = &h.Record().Fragments[1].Tables[0]
+		tr = &views.Record(h.State).Fragments[1].Tables[0]
 		maps.Copy(stored, tr.Shares)
-		holding := h.fragments[services].tables[ipWeft]
+		holding := h.Fragments[services].Tables[ipWeft]
 		for key, share := range stored {
 			if share == nil {
 				delete(stored, key)
 			}
 		}
-		if len(stored) != len(holding.shares) {
-			t.Fatalf("%d shares are stored of %d", len(stored), len(holding.shares))
+		if len(stored) != len(holding.Shares) {
+			t.Fatalf("%d shares are stored of %d", len(stored), len(holding.Shares))
 		}
-		for id := range holding.shares {
-			if want := holding.recordShare(id); !reflect.DeepEqual(stored[id.String()], want) {
+		for id := range holding.Shares {
+			if want := views.RecordShare(holding, id); !reflect.DeepEqual(stored[id.String()], want) {
 				t.Fatalf("%s is stored as %+v, want %+v", id, stored[id.String()], want)
 			}
 		}
 		scope := h.Scope().Table(ipWeft)
 		for i := range 900 {
-			for _, id := range []objectID{setID(fmt.Sprintf("o%d", i)), chainID(fmt.Sprintf("o%d", i))} {
+			for _, id := range []merge.ObjectID{merge.SetID(fmt.Sprintf("o%d", i)), merge.ChainID(fmt.Sprintf("o%d", i))} {
 				var want any
-				if o := h.tables[ipWeft].parts[id]; o != nil && o.exists() {
-					want = o.declared()
+				if o := h.Tables[ipWeft].Parts[id]; o != nil && o.Exists() {
+					want = o.Declared()
 				}
-				if got := scope.decl(id); got != want {
+				if got := scope.Decl(id); got != want {
 					t.Fatalf("the scope has %v for %s, want %v", got, id, want)
 				}
 			}

@@ -1,9 +1,10 @@
-package desired
+package desired_test
 
 import (
 	"errors"
 	"testing"
 
+	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/nft/compile"
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
@@ -11,7 +12,7 @@ import (
 func TestDanglingReferences(t *testing.T) {
 	tests := []struct {
 		name   string
-		table  TableUpdate
+		table  desired.TableUpdate
 		object string
 		words  []string
 	}{
@@ -25,14 +26,14 @@ func TestDanglingReferences(t *testing.T) {
 			h := newHarness(t)
 			h.commit(snapshot(services, 0, in(ipWeft, regular("there"))))
 			err := h.Apply(snapshot(policy, 0, tt.table))
-			var r *Rejection
-			if !errors.As(err, &r) || len(r.Violations) != 1 || r.Violations[0].Reason != ReasonReference {
+			var r *desired.Rejection
+			if !errors.As(err, &r) || len(r.Violations) != 1 || r.Violations[0].Reason != desired.ReasonReference {
 				t.Fatalf("Apply: %v, want one violation of a reference", err)
 			}
 			if got, want := r.Violations[0].Object.String(), "table "+tt.table.Table.String()+" "+tt.object; len(got) < len(want) || got[:len(want)] != want {
 				t.Errorf("object %q, want %q", got, want)
 			}
-			h.reject(snapshot(policy, 0, tt.table), ReasonReference, r.Violations[0].Object.String(), tt.words...)
+			h.reject(snapshot(policy, 0, tt.table), desired.ReasonReference, r.Violations[0].Object.String(), tt.words...)
 			h.commit(snapshot(extra, 0, in(tt.table.Table, addrSet("s"), regular("d"), regular("pick"), regular("there"))), snapshot(policy, 0, tt.table))
 		})
 	}
@@ -45,13 +46,13 @@ func TestRemovalNamesDependents(t *testing.T) {
 		snapshot(policy, 0, in(ipWeft, base("input", 0, rule("ip saddr @s drop", "@s")))),
 		snapshot(extra, 0, in(ipWeft, verdictMap("v", leads(dest("10.0.0.1", 6, 80), "pick"), leads(dest("10.0.0.1", 6, 81), "pick")))),
 	)
-	h.reject(snapshot(services, 0, in(ipWeft, regular("pick"), regular("other"))), ReasonReference, "table ip weft set s",
+	h.reject(snapshot(services, 0, in(ipWeft, regular("pick"), regular("other"))), desired.ReasonReference, "table ip weft set s",
 		"chain input rule 1 of fragment policy/web refers to it")
-	h.reject(snapshot(services, 0, in(ipWeft, addrSet("s"))), ReasonReference, "table ip weft chain pick",
+	h.reject(snapshot(services, 0, in(ipWeft, addrSet("s"))), desired.ReasonReference, "table ip weft chain pick",
 		"map v element", "and 1 more", "fragment zeta/extra")
 	tu := in(ipWeft)
 	tu.DeleteChains, tu.DeleteSets = []string{"other"}, []string{"s"}
-	h.reject(patch(services, tu), ReasonReference, "table ip weft set s", "policy/web")
+	h.reject(patch(services, tu), desired.ReasonReference, "table ip weft set s", "policy/web")
 	if err := h.Apply(snapshot(services, 0)); err == nil {
 		t.Error("withdrawal of what is in use was accepted")
 	}
@@ -62,9 +63,9 @@ func TestRemovalNamesDependents(t *testing.T) {
 func TestReferenceToBaseChain(t *testing.T) {
 	h := newHarness(t)
 	h.commit(snapshot(services, 0, in(ipWeft, base("input", 0), regular("pick"))))
-	h.reject(snapshot(policy, 0, in(ipWeft, regular("c", rule("jump input", "input")))), ReasonInvalid, "table ip weft chain c rule 1", "base chain")
+	h.reject(snapshot(policy, 0, in(ipWeft, regular("c", rule("jump input", "input")))), desired.ReasonInvalid, "table ip weft chain c rule 1", "base chain")
 	h.commit(snapshot(policy, 0, in(ipWeft, regular("c", rule("jump pick", "pick")))))
-	h.reject(snapshot(services, 0, in(ipWeft, base("pick", 0))), ReasonInvalid, "table ip weft chain pick", "base chain", "policy/web")
+	h.reject(snapshot(services, 0, in(ipWeft, base("pick", 0))), desired.ReasonInvalid, "table ip weft chain pick", "base chain", "policy/web")
 }
 
 func TestShadowedElementsStillRefer(t *testing.T) {
@@ -76,7 +77,7 @@ func TestShadowedElementsStillRefer(t *testing.T) {
 		snapshot(policy, 0, in(ipWeft, verdictMap("v", leads(key, "one")))),
 		snapshot(extra, 0, in(ipWeft, verdictMap("v", leads(key, "two")))),
 	)
-	h.reject(snapshot(services, 0, in(ipWeft, regular("one"))), ReasonReference, "table ip weft chain two", "zeta/extra")
+	h.reject(snapshot(services, 0, in(ipWeft, regular("one"))), desired.ReasonReference, "table ip weft chain two", "zeta/extra")
 }
 
 func TestRedeclareInUse(t *testing.T) {
@@ -87,12 +88,12 @@ func TestRedeclareInUse(t *testing.T) {
 		snapshot(policy, 0, in(ipWeft, base("input", 0, rule("first"), uses, rule("last")))),
 	)
 	// Other types: the rule that others compiled means nothing any more.
-	other := Set{Decl: &nftset.Set{Name: "s", Key: typeAddr6}}
-	h.reject(snapshot(services, 0, in(ipWeft, other)), ReasonConflict, "table ip weft set s", "key type ipv4_addr, not ipv6_addr", "policy/web")
+	other := desired.Set{Decl: &nftset.Set{Name: "s", Key: typeAddr6}}
+	h.reject(snapshot(services, 0, in(ipWeft, other)), desired.ReasonConflict, "table ip weft set s", "key type ipv4_addr, not ipv6_addr", "policy/web")
 	// Other flags: the set is made anew, and the rule beside it.
 	tu := in(ipWeft, other)
 	tu.DeleteSets = []string{"s"}
-	h.reject(patch(services, tu), ReasonConflict, "table ip weft set s", "policy/web")
+	h.reject(patch(services, tu), desired.ReasonConflict, "table ip weft set s", "policy/web")
 	p := h.commit(snapshot(services, 0, in(ipWeft, withFlags(addrSet("s", member("10.0.0.1")), nftset.FlagTimeout))))
 	want := "delete rule input\ndelete set s\nadd set s\nadd elements s 1\nadd rule input ip saddr @s drop\n"
 	if got := planText(p); got != want {
@@ -104,12 +105,12 @@ func TestRedeclareInUse(t *testing.T) {
 
 func TestRedeclareOwnSetWithItsRules(t *testing.T) {
 	h := newHarness(t)
-	table := func(s Set, text string) TableUpdate {
+	table := func(s desired.Set, text string) desired.TableUpdate {
 		return in(ipWeft, s, base("input", 0, rule(text, "@s")))
 	}
 	h.commit(snapshot(policy, 0, table(addrSet("s", member("10.0.0.1")), "ip saddr @s len=4")))
-	six := Set{Decl: &nftset.Set{Name: "s", Key: typeAddr6}, Elements: []nftset.Element{member("2001:db8::1")}}
-	h.reject(patch(policy, in(ipWeft, six)), ReasonConflict, "table ip weft set s", "chain input rule 1")
+	six := desired.Set{Decl: &nftset.Set{Name: "s", Key: typeAddr6}, Elements: []nftset.Element{member("2001:db8::1")}}
+	h.reject(patch(policy, in(ipWeft, six)), desired.ReasonConflict, "table ip weft set s", "chain input rule 1")
 	h.commit(snapshot(policy, 0, table(six, "ip6 saddr @s len=16")))
 }
 
@@ -120,5 +121,5 @@ func TestDependentsAreBounded(t *testing.T) {
 		rules[i] = rule("saddr @s", "@s")
 	}
 	h.commit(snapshot(services, 0, in(ipWeft, addrSet("s"))), snapshot(policy, 0, in(ipWeft, base("input", 0, rules...))))
-	h.reject(snapshot(services, 0), ReasonReference, "table ip weft set s", "rule 4 of fragment", "and 6 more")
+	h.reject(snapshot(services, 0), desired.ReasonReference, "table ip weft set s", "rule 4 of fragment", "and 6 more")
 }

@@ -1,8 +1,9 @@
-package desired
+package desired_test
 
 import (
 	"testing"
 
+	"github.com/weft-proxy/weft/aggregator/desired"
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
@@ -20,7 +21,7 @@ func TestScope(t *testing.T) {
 	if !scope.Table(ipWeft).Chain("c") || scope.Table(ipWeft).Chain("d") || scope.Table(ipDeny).Chain("c") {
 		t.Error("chains are wrong")
 	}
-	h.commit(patch(services, in(ipWeft, Elements{Set: "s", Add: []nftset.Element{member("10.0.0.1")}})))
+	h.commit(patch(services, in(ipWeft, desired.Elements{Set: "s", Add: []nftset.Element{member("10.0.0.1")}})))
 	if h.Scope() != scope {
 		t.Error("elements made a new scope")
 	}

@@ -1,9 +1,12 @@
-package desired
+package desired_test
 
 import (
 	"testing"
 	"time"
 
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/packed"
+	"github.com/weft-proxy/weft/aggregator/desired/views"
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
@@ -18,7 +21,7 @@ func TestSetOwnersAreCounted(t *testing.T) {
 	if p := h.commit(snapshot(policy, 0)); planText(p) != "delete elements s 1\n" {
 		t.Errorf("plan of the first owner's withdrawal:\n%s", planText(p))
 	}
-	if st, _ := h.Fragment(extra); st.Shadowed != 0 || st.Elements != 2 {
+	if st, _ := views.Fragment(h.State, extra); st.Shadowed != 0 || st.Elements != 2 {
 		t.Errorf("status %+v", st)
 	}
 }
@@ -30,22 +33,22 @@ func TestMapShadowing(t *testing.T) {
 	if planText(p) != "delete elements m 1\nadd elements m 1\n" {
 		t.Errorf("plan of shadowing:\n%s", planText(p))
 	}
-	if st, _ := h.Fragment(extra); st.Shadowed != 1 {
+	if st, _ := views.Fragment(h.State, extra); st.Shadowed != 1 {
 		t.Errorf("status of the shadowed: %+v", st)
 	}
 	// A change in the shadow changes nothing.
-	p = h.commit(patch(extra, in(ipWeft, Elements{Set: "m", Add: []nftset.Element{mapped("10.0.0.1", "10.1.0.7")}})))
-	if !p.Empty() {
+	p = h.commit(patch(extra, in(ipWeft, desired.Elements{Set: "m", Add: []nftset.Element{mapped("10.0.0.1", "10.1.0.7")}})))
+	if !noOps(p) {
 		t.Errorf("plan of a change in the shadow:\n%s", planText(p))
 	}
-	p = h.commit(patch(policy, in(ipWeft, Elements{Set: "m", Remove: []nftset.Element{member("10.0.0.1")}})))
+	p = h.commit(patch(policy, in(ipWeft, desired.Elements{Set: "m", Remove: []nftset.Element{member("10.0.0.1")}})))
 	if planText(p) != "delete elements m 1\nadd elements m 1\n" {
 		t.Errorf("plan of the winner's going:\n%s", planText(p))
 	}
 	if got := h.k.tables[ipWeft].sets["m"].elements[addr("10.0.0.1")].Data; got != addr("10.1.0.7") {
 		t.Errorf("value %x, want the shadowed one", got)
 	}
-	if st, _ := h.Fragment(extra); st.Shadowed != 0 {
+	if st, _ := views.Fragment(h.State, extra); st.Shadowed != 0 {
 		t.Errorf("status after the winner has gone: %+v", st)
 	}
 }
@@ -55,14 +58,14 @@ func TestIntervals(t *testing.T) {
 	wide := nftset.Element{Key: addr("10.0.0.0"), KeyEnd: addr("10.255.255.255")}
 	narrow := nftset.Element{Key: addr("10.0.0.0"), KeyEnd: addr("10.0.0.255")}
 	h.commit(snapshot(policy, 0, in(ipWeft, intervalSet("i", wide))))
-	h.commit(patch(policy, in(ipWeft, Elements{Set: "i", Remove: []nftset.Element{wide}, Add: []nftset.Element{narrow}})))
+	h.commit(patch(policy, in(ipWeft, desired.Elements{Set: "i", Remove: []nftset.Element{wide}, Add: []nftset.Element{narrow}})))
 	if got := len(h.k.tables[ipWeft].sets["i"].elements); got != 1 {
 		t.Errorf("%d elements, want 1", got)
 	}
 	single := intervalSet("i").Decl
 	a, b := member("10.0.0.1"), member("10.0.0.1")
 	b.KeyEnd = b.Key
-	if elementID(single, &a) != elementID(single, &b) {
+	if packed.ID(single, &a) != packed.ID(single, &b) {
 		t.Error("a single value without end is another element than with it")
 	}
 }
@@ -88,7 +91,7 @@ func TestElementOptionsReplace(t *testing.T) {
 		{time.Hour, "why", 1},
 	} {
 		e.Timeout, e.Comment = tt.timeout, tt.comment
-		p := h.commit(patch(policy, in(ipWeft, Elements{Set: "s", Add: []nftset.Element{e}})))
+		p := h.commit(patch(policy, in(ipWeft, desired.Elements{Set: "s", Add: []nftset.Element{e}})))
 		if len(p.Ops) != tt.ops {
 			t.Errorf("timeout %s comment %q: plan:\n%s\nwant %d ops", tt.timeout, tt.comment, planText(p), tt.ops)
 		}
@@ -102,7 +105,7 @@ func TestRepeatedElements(t *testing.T) {
 		t.Errorf("value %x, want the last", got)
 	}
 	p := h.commit(snapshot(policy, 0, in(ipWeft, addrMap("m", mapped("10.0.0.1", "10.1.0.1"), mapped("10.0.0.1", "10.1.0.2")))))
-	if !p.Empty() {
+	if !noOps(p) {
 		t.Errorf("plan of the same again:\n%s", planText(p))
 	}
 }

@@ -1,4 +1,4 @@
-package desired
+package desired_test
 
 import (
 	"encoding/json"
@@ -7,44 +7,49 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/adopt"
+	"github.com/weft-proxy/weft/aggregator/desired/merge"
+	"github.com/weft-proxy/weft/aggregator/desired/planner"
+	"github.com/weft-proxy/weft/aggregator/desired/views"
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 var (
-	owner = Key{"owner", "f"}
-	guest = Key{"guest", "f"}
+	owner = desired.Key{"owner", "f"}
+	guest = desired.Key{"guest", "f"}
 )
 
-func unlimited(Usage, Usage, Effect) error { return nil }
+func unlimited(desired.Usage, desired.Usage, desired.Effect) error { return nil }
 
 // grantedTo grants everything to some publishers.
-func grantedTo(publishers ...string) Grant {
-	return func(publisher, owner string, at Place) error {
+func grantedTo(publishers ...string) desired.Grant {
+	return func(publisher, owner string, at desired.Place) error {
 		for _, p := range publishers {
 			if p == publisher {
 				return nil
 			}
 		}
-		return errors.New(publisher + " has no grant for " + at.inTable() + " of " + owner)
+		return errors.New(publisher + " has no grant for " + at.InTable() + " of " + owner)
 	}
 }
 
 // adopted returns the state of another process that adopts what the kernel has.
-func adopted(h *harness, r Record) *State {
-	next := New()
-	next.Adopt(h.k.dump(), r)
+func adopted(h *harness, r desired.Record) *merge.State {
+	next := merge.New()
+	adopt.Dump(next, h.k.dump(), r)
 	return next
 }
 
 // ofOwner is what the owner has: one part of each kind.
-func ofOwner() *Update {
+func ofOwner() *desired.Update {
 	return snapshot(owner, 0, in(ipWeft, regular("c", rule("first")), addrSet("s", member("10.0.0.1")), verdictMap("m", leads("10.0.0.1", "c")),
 		declared("counter n", ""), flowtable("fast")))
 }
 
 func TestSharingNeedsAGrant(t *testing.T) {
 	for what, tt := range map[string]struct {
-		update *Update
+		update *desired.Update
 		want   string
 	}{
 		"rules":            {snapshot(guest, -9, in(ipWeft, regular("c", rule("evil")))), "chain c"},
@@ -56,20 +61,20 @@ func TestSharingNeedsAGrant(t *testing.T) {
 		"a lookup":         {snapshot(guest, 0, in(ipWeft, regular("mine", rule("lookup", "@s")))), "set s"},
 		"a quota":          {snapshot(guest, 0, in(ipWeft, regular("mine", rule("count", "#counter n")))), "counter n"},
 		"a verdict":        {snapshot(guest, 0, in(ipWeft, verdictMap("mine", leads("10.0.0.9", "c")))), "chain c"},
-		"the flag dormant": {snapshot(guest, 0, TableUpdate{Table: ipWeft, Dormant: true}), ""},
+		"the flag dormant": {snapshot(guest, 0, desired.TableUpdate{Table: ipWeft, Dormant: true}), ""},
 	} {
 		t.Run(what, func(t *testing.T) {
 			h := newHarness(t)
 			h.commit(ofOwner())
 			before := stateText(h.State)
 			err := h.ApplyWithin(tt.update, unlimited, grantedTo())
-			var r *Rejection
-			if !errors.As(err, &r) || r.Violations[0].Reason != ReasonPermission || r.Violations[0].Err == nil ||
+			var r *desired.Rejection
+			if !errors.As(err, &r) || r.Violations[0].Reason != desired.ReasonPermission || r.Violations[0].Err == nil ||
 				!strings.Contains(r.Violations[0].Message, "guest has no grant for "+tt.want+" of owner") {
 				t.Fatalf("without a grant: %v", err)
 			}
-			if !slices.ContainsFunc(tt.update.Tables[0].Parts(), func(at Place) bool { return at.Table == ipWeft && at.inTable() == tt.want }) {
-				t.Errorf("Parts %v lack what needs the grant", tt.update.Tables[0].Parts())
+			if !slices.ContainsFunc(merge.PartsOf(&tt.update.Tables[0]), func(at desired.Place) bool { return at.Table == ipWeft && at.InTable() == tt.want }) {
+				t.Errorf("Parts %v lack what needs the grant", merge.PartsOf(&tt.update.Tables[0]))
 			}
 			if after := stateText(h.State); after != before {
 				t.Errorf("a refused update changed the state:\n%s\nwas\n%s", after, before)
@@ -90,25 +95,25 @@ func TestSharingNeedsAGrant(t *testing.T) {
 func TestOwnersAreNotDisplaced(t *testing.T) {
 	grants := grantedTo("guest")
 	h := newHarness(t)
-	apply := func(u *Update) error {
+	apply := func(u *desired.Update) error {
 		err := h.ApplyWithin(u, unlimited, grants)
-		h.Plan()
-		h.Accept()
+		planner.Make(h.State)
+		planner.Accept(h.State)
 		return err
 	}
 	join := snapshot(guest, -9, in(ipWeft, addrSet("s", member("10.0.0.2"))))
-	for _, u := range []*Update{join, ofOwner(), join, ofOwner(), snapshot(owner, 0), join, ofOwner()} {
+	for _, u := range []*desired.Update{join, ofOwner(), join, ofOwner(), snapshot(owner, 0), join, ofOwner()} {
 		if err := apply(u); err != nil {
 			t.Fatal(err)
 		}
 	}
-	stranger := Key{"stranger", "f"}
+	stranger := desired.Key{"stranger", "f"}
 	if err := apply(snapshot(stranger, -99, in(ipWeft, addrSet("s")))); err == nil || !strings.Contains(err.Error(), "of owner") {
 		t.Errorf("a stranger: %v", err)
 	}
 	// The grant is revoked: what is there stays, and cannot be changed.
 	grants = grantedTo()
-	for _, u := range []*Update{join, patch(guest, in(ipWeft, Elements{Set: "s", Add: []nftset.Element{member("10.0.0.3")}}))} {
+	for _, u := range []*desired.Update{join, patch(guest, in(ipWeft, desired.Elements{Set: "s", Add: []nftset.Element{member("10.0.0.3")}}))} {
 		if err := apply(u); err == nil {
 			t.Errorf("after its grant was revoked, the guest may change the set")
 		}
@@ -129,17 +134,17 @@ func TestOwnersAreNotDisplaced(t *testing.T) {
 // first in the order of the merge.
 func TestOwnersSurviveRestarts(t *testing.T) {
 	h := newHarness(t)
-	for _, u := range []*Update{ofOwner(), snapshot(guest, -9, in(ipWeft, addrSet("s", member("10.0.0.2"))))} {
+	for _, u := range []*desired.Update{ofOwner(), snapshot(guest, -9, in(ipWeft, addrSet("s", member("10.0.0.2"))))} {
 		if err := h.ApplyWithin(u, unlimited, grantedTo("guest")); err != nil {
 			t.Fatal(err)
 		}
 		h.commit()
 	}
-	text, err := json.Marshal(h.Record())
+	text, err := json.Marshal(views.Record(h.State))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var record Record
+	var record desired.Record
 	if err := json.Unmarshal(text, &record); err != nil {
 		t.Fatal(err)
 	}
@@ -156,30 +161,30 @@ func TestOwnersSurviveRestarts(t *testing.T) {
 // publisher comes.
 func TestDormantAlone(t *testing.T) {
 	h := newHarness(t)
-	asleep := snapshot(guest, 0, TableUpdate{Table: ipWeft, Dormant: true, PutChains: []Chain{base("input", 0)}})
+	asleep := snapshot(guest, 0, desired.TableUpdate{Table: ipWeft, Dormant: true, PutChains: []desired.Chain{base("input", 0)}})
 	if err := h.ApplyWithin(asleep, unlimited, grantedTo()); err != nil {
 		t.Fatal(err)
 	}
 	h.commit()
-	if st := h.tables[ipWeft]; !st.dormant() {
+	if st := h.Tables[ipWeft]; !st.Dormant() {
 		t.Error("the table of one publisher is awake")
 	}
 	if err := h.ApplyWithin(snapshot(owner, 0, in(ipWeft, base("forward", 0))), unlimited, grantedTo()); err != nil {
 		t.Fatal(err)
 	}
 	h.commit()
-	if st := h.tables[ipWeft]; st.dormant() {
+	if st := h.Tables[ipWeft]; st.Dormant() {
 		t.Error("the chains of another publisher are off their hooks")
 	}
 	if err := h.ApplyWithin(asleep, unlimited, grantedTo()); err == nil {
 		t.Error("the flag is accepted beside another publisher")
 	}
-	if adopted(h, h.Record()).tables[ipWeft].dormant() {
+	if adopted(h, views.Record(h.State)).Tables[ipWeft].Dormant() {
 		t.Error("the table is dormant after a restart")
 	}
 	// Where the other agrees, or is gone, the flag has its effect.
 	h.commit(snapshot(owner, 0))
-	if !h.tables[ipWeft].dormant() {
+	if !h.Tables[ipWeft].Dormant() {
 		t.Error("the table is awake though the other publisher is gone")
 	}
 }

@@ -1,10 +1,15 @@
-package desired
+package desired_test
 
 import (
 	"fmt"
 	"testing"
 	"time"
 
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/adopt"
+	"github.com/weft-proxy/weft/aggregator/desired/merge"
+	"github.com/weft-proxy/weft/aggregator/desired/planner"
+	"github.com/weft-proxy/weft/aggregator/desired/views"
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
@@ -18,25 +23,25 @@ func members(n int) []nftset.Element {
 }
 
 // large is an update with sets to stage and a rule that refers to one of them.
-func large() *Update {
+func large() *desired.Update {
 	return snapshot(policy, 0, in(ipWeft, addrSet("a", members(5)...), addrSet("b", members(4)...), base("input", 0, rule("saddr @a", "@a"))))
 }
 
 // stage applies u and stages it.
-func (h *harness) stage(u *Update) []*Staged {
+func (h *harness) stage(u *desired.Update) []*merge.Staged {
 	h.t.Helper()
 	h.apply(u)
-	return h.Stage(u, 1, time.Hour)
+	return planner.Stage(h.State, u, 1, time.Hour)
 }
 
 // step brings n elements to the kernel and reports whether there were any.
-func (h *harness) step(sets []*Staged, n int) bool {
+func (h *harness) step(sets []*merge.Staged, n int) bool {
 	h.t.Helper()
-	ops := h.StageOps(sets, n, time.Hour)
+	ops := planner.StageOps(h.State, sets, n, time.Hour)
 	if err := h.k.commit(ops); err != nil {
 		h.t.Fatalf("stage: %v", err)
 	}
-	h.StageSent(ops)
+	planner.StageSent(h.State, ops)
 	return len(ops) > 0
 }
 
@@ -48,8 +53,8 @@ func TestStage(t *testing.T) {
 	want := other.commit(large()).Counts
 	other.commit(snapshot(extra, 0, in(ipWeft, addrSet("z", members(2)...))))
 	sets := h.stage(u)
-	if len(sets) != 2 || len(h.tables) != 0 {
-		t.Fatalf("%d sets are staged, and there are %d tables", len(sets), len(h.tables))
+	if len(sets) != 2 || len(h.Tables) != 0 {
+		t.Fatalf("%d sets are staged, and there are %d tables", len(sets), len(h.Tables))
 	}
 	h.step(sets, 2)
 	h.commit(snapshot(extra, 0, in(ipWeft, addrSet("z", members(2)...))))
@@ -59,16 +64,16 @@ func TestStage(t *testing.T) {
 			t.Fatal("the staging does not end")
 		}
 	}
-	if p := h.Diff(h.k.dump()); !p.Empty() {
+	if p := planner.Diff(h.State, h.k.dump()); !noOps(p) {
 		t.Errorf("diff while sets are staged:\n%s", planText(p))
 	}
-	h.Accept()
+	planner.Accept(h.State)
 	p := h.commit(u)
 	if got := "add chain input\nadd rule input saddr @a\n"; planText(p) != got || p.Counts != want {
 		t.Errorf("plan with counts %+v, want %+v:\n%s", p.Counts, want, planText(p))
 	}
-	if h.k.text() != other.k.text() || len(h.staged) != 0 {
-		t.Errorf("%d sets are still staged, and the kernel has\n%swant\n%s", len(h.staged), h.k.text(), other.k.text())
+	if h.k.text() != other.k.text() || len(h.Staged) != 0 {
+		t.Errorf("%d sets are still staged, and the kernel has\n%swant\n%s", len(h.Staged), h.k.text(), other.k.text())
 	}
 	if p := h.commit(snapshot(policy, 0)); planText(p) != "delete rule input\ndelete set a\ndelete set b\ndelete chain input\n" {
 		t.Errorf("plan of the withdrawal:\n%s", planText(p))
@@ -84,11 +89,11 @@ func TestUnstage(t *testing.T) {
 		}
 		want := h.k.text()
 		sets := h.stage(large())
-		h.step(sets, 7+stagedSetCost)
-		if err := h.k.commit(h.Unstage(sets)); err != nil {
+		h.step(sets, 7+planner.StagedSetCost)
+		if err := h.k.commit(planner.Unstage(h.State, sets)); err != nil {
 			t.Fatal(err)
 		}
-		if got := h.k.text(); got != want || len(h.StageOps(sets, 1, time.Hour)) > 0 {
+		if got := h.k.text(); got != want || len(planner.StageOps(h.State, sets, 1, time.Hour)) > 0 {
 			t.Errorf("kernel has\n%swant\n%s", got, want)
 		}
 	}
@@ -99,7 +104,7 @@ func TestUnstage(t *testing.T) {
 func TestStagedNameOfAnother(t *testing.T) {
 	commented, dormant := in(ipWeft, addrSet("z")), in(ipWeft, addrSet("z"))
 	commented.Comment, dormant.Dormant = "another", true
-	for name, tu := range map[string]TableUpdate{
+	for name, tu := range map[string]desired.TableUpdate{
 		"set": in(ipWeft, addrSet("a", member("192.0.2.1"))), "other types": in(ipWeft, addrMap("b", mapped("10.0.0.1", "10.0.0.2"))),
 		"comment": commented, "dormant": dormant,
 	} {
@@ -118,7 +123,7 @@ func TestStagedNameOfAnother(t *testing.T) {
 			}
 			h.commit()
 			other.commit()
-			if err := h.k.commit(h.Unstage(sets)); err != nil {
+			if err := h.k.commit(planner.Unstage(h.State, sets)); err != nil {
 				t.Fatal(err)
 			}
 			if h.k.text() != other.k.text() {
@@ -147,10 +152,10 @@ func TestStagedSetIsDamaged(t *testing.T) {
 			for h.step(sets, 3) {
 			}
 			damage(h.k.tables[ipWeft])
-			if err := h.k.commit(h.Diff(h.k.dump()).Ops); err != nil {
+			if err := h.k.commit(planner.Diff(h.State, h.k.dump()).Ops); err != nil {
 				t.Fatal(err)
 			}
-			h.Accept()
+			planner.Accept(h.State)
 			h.commit(u)
 			if h.k.text() != other.k.text() {
 				t.Errorf("kernel has\n%swant\n%s", h.k.text(), other.k.text())
@@ -163,7 +168,7 @@ func TestStagedSetIsDamaged(t *testing.T) {
 func TestNotStaged(t *testing.T) {
 	short := member("10.0.0.1")
 	short.Timeout = time.Second
-	for name, u := range map[string]*Update{
+	for name, u := range map[string]*desired.Update{
 		"known":      snapshot(policy, 0, in(ipWeft, addrSet("known", members(9)...))),
 		"to a chain": snapshot(policy, 0, in(ipWeft, verdictMap("v", leads(dest("10.0.0.1", 6, 80), "pick")), regular("pick"))),
 		"timeout":    snapshot(policy, 0, in(ipWeft, withFlags(addrSet("t", short), nftset.FlagTimeout))),
@@ -173,14 +178,14 @@ func TestNotStaged(t *testing.T) {
 			h := newHarness(t)
 			h.commit(snapshot(extra, 0, in(ipWeft, addrSet("known"))))
 			if sets := h.stage(u); len(sets) > 0 {
-				t.Errorf("set %s is staged", sets[0].id.name)
+				t.Errorf("set %s is staged", sets[0].ID.Name)
 			}
 		})
 	}
 	h := newHarness(t)
 	u := large()
 	h.apply(u)
-	if sets := h.Stage(u, time.Minute, time.Hour); sets != nil || len(h.staged) > 0 {
+	if sets := planner.Stage(h.State, u, time.Minute, time.Hour); sets != nil || len(h.Staged) > 0 {
 		t.Errorf("%d small sets are staged", len(sets))
 	}
 }
@@ -189,10 +194,10 @@ func TestNotStaged(t *testing.T) {
 func TestDropUnclaimedSet(t *testing.T) {
 	h := newHarness(t)
 	h.commit(snapshot(policy, 0, in(ipWeft, addrSet("mine", members(2)...), base("input", 0, rule("saddr @mine", "@mine")))))
-	record, want := h.Record(), h.k.text()
+	record, want := views.Record(h.State), h.k.text()
 	sets := h.stage(snapshot(extra, 0, in(ipWeft, addrSet("left", members(3)...)), in(ipDeny, addrSet("left", members(3)...))))
 	h.step(sets, 100)
-	h.Adopt(h.k.dump(), record)
+	adopt.Dump(h.State, h.k.dump(), record)
 	left := h.UnclaimedSets()
 	if len(left) != 2 || left[0].Name != "left" || left[1].Name != "left" {
 		t.Fatalf("unclaimed sets %v", left)

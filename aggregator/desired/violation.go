@@ -44,11 +44,11 @@ func (p Place) String() string {
 	if p == (Place{}) {
 		return ""
 	}
-	return strings.TrimSuffix("table "+p.Table.String()+" "+p.inTable(), " ")
+	return strings.TrimSuffix("table "+p.Table.String()+" "+p.InTable(), " ")
 }
 
-// inTable returns the place without the table.
-func (p Place) inTable() string {
+// InTable returns the place without the table.
+func (p Place) InTable() string {
 	switch {
 	case p.Kind == "":
 		return ""
@@ -99,5 +99,5 @@ func (r *Rejection) Error() string {
 	return b.String()
 }
 
-// maxViolations bounds the violations of one rejection.
-const maxViolations = 32
+// MaxViolations bounds the violations of one rejection.
+const MaxViolations = 32

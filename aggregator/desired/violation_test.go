@@ -1,19 +1,21 @@
-package desired
+package desired_test
 
 import (
 	"errors"
 	"testing"
+
+	"github.com/weft-proxy/weft/aggregator/desired"
 )
 
 func TestRejectionError(t *testing.T) {
-	v := Violation{Object: Place{Table: ipWeft, Kind: "chain", Name: "c"}, Message: "is wrong", Reason: ReasonConflict}
+	v := desired.Violation{Object: desired.Place{Table: ipWeft, Kind: "chain", Name: "c"}, Message: "is wrong", Reason: desired.ReasonConflict}
 	tests := []struct {
-		r    Rejection
+		r    desired.Rejection
 		want string
 	}{
-		{Rejection{Fragment: policy}, "apply fragment policy/web"},
-		{Rejection{policy, []Violation{v}}, "apply fragment policy/web: table ip weft chain c: is wrong"},
-		{Rejection{policy, []Violation{{Message: "snapshot first"}, v, v}}, "apply fragment policy/web: snapshot first (and 2 more)"},
+		{desired.Rejection{Fragment: policy}, "apply fragment policy/web"},
+		{desired.Rejection{policy, []desired.Violation{v}}, "apply fragment policy/web: table ip weft chain c: is wrong"},
+		{desired.Rejection{policy, []desired.Violation{{Message: "snapshot first"}, v, v}}, "apply fragment policy/web: snapshot first (and 2 more)"},
 	}
 	for _, tt := range tests {
 		if got := tt.r.Error(); got != tt.want {
@@ -25,11 +27,11 @@ func TestRejectionError(t *testing.T) {
 func TestViolationsAreBounded(t *testing.T) {
 	h := newHarness(t)
 	tu := in(ipWeft)
-	for range 3 * maxViolations {
-		tu.Elements = append(tu.Elements, Elements{Set: "not declared"})
+	for range 3 * desired.MaxViolations {
+		tu.Elements = append(tu.Elements, desired.Elements{Set: "not declared"})
 	}
-	var r *Rejection
-	if err := h.Apply(snapshot(policy, 0, tu)); !errors.As(err, &r) || len(r.Violations) != maxViolations {
-		t.Errorf("Apply: %v, want %d violations", err, maxViolations)
+	var r *desired.Rejection
+	if err := h.Apply(snapshot(policy, 0, tu)); !errors.As(err, &r) || len(r.Violations) != desired.MaxViolations {
+		t.Errorf("Apply: %v, want %d violations", err, desired.MaxViolations)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/merge"
+	"github.com/weft-proxy/weft/aggregator/desired/planner"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/kernel"
 	"github.com/weft-proxy/weft/nft/set"
@@ -74,7 +76,7 @@ type Purger struct {
 type PurgerConfig struct {
 	// Kernel has the maps.
 	Kernel Kernel
-	State  *desired.State
+	State  *merge.State
 	// Delay is the time until the second reading of a map, and until the retry of
 	// a failed one.
 	Delay time.Duration
@@ -184,12 +186,12 @@ func (p *Purger) read(entries []set.Element, err error) {
 func (p *Purger) removeSome() {
 	if len(p.found) == 0 {
 		n := min(purgeScan, len(p.entries))
-		p.found, p.entries = p.cfg.State.Leftovers(p.current.Purge, p.entries[:n]), p.entries[n:]
+		p.found, p.entries = planner.Leftovers(p.cfg.State, p.current.Purge, p.entries[:n]), p.entries[n:]
 	}
 	chunk := p.found[:min(purgeChunk, len(p.found))]
 	p.found = p.found[len(chunk):]
 	// Another commit may have brought rules back since they were checked.
-	n, err := p.remove(p.cfg.State.Leftovers(p.current.Purge, chunk))
+	n, err := p.remove(planner.Leftovers(p.cfg.State, p.current.Purge, chunk))
 	p.current.removed += n
 	p.cfg.Metrics.Purged.Add(float64(n))
 	if err != nil {

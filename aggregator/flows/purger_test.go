@@ -21,6 +21,8 @@ import (
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/merge"
+	"github.com/weft-proxy/weft/aggregator/desired/planner"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/kernel"
 	"github.com/weft-proxy/weft/nft/set"
@@ -82,7 +84,7 @@ func (c *clients) Commit(ops []kernel.Op) (kernel.Stats, error) {
 type purgeRig struct {
 	*Purger
 	kernel *clients
-	state  *desired.State
+	state  *merge.State
 	purge  desired.Purge
 	log    bytes.Buffer
 	// removed counts calls of PurgerConfig.Removed.
@@ -91,7 +93,7 @@ type purgeRig struct {
 
 func newPurgeRig(t *testing.T, entries int, rules ...string) *purgeRig {
 	t.Helper()
-	r := &purgeRig{state: desired.New(), kernel: &clients{keys: map[string]bool{}, lost: map[string]bool{}, value: "\x0a\x00\x00\x01\x00\x50\x00\x00"}}
+	r := &purgeRig{state: merge.New(), kernel: &clients{keys: map[string]bool{}, lost: map[string]bool{}, value: "\x0a\x00\x00\x01\x00\x50\x00\x00"}}
 	for i := range entries {
 		r.kernel.keys[string(binary.BigEndian.AppendUint32(nil, uint32(i)))] = true //nolint:gosec // a count
 	}
@@ -126,7 +128,7 @@ func (r *purgeRig) publish(t *testing.T, rules ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.state.Accept()
+	planner.Accept(r.state)
 }
 
 // work does what the owner of the kernel does, until there is nothing to do for d.

@@ -13,6 +13,8 @@ import (
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/merge"
+	"github.com/weft-proxy/weft/aggregator/desired/views"
 	"github.com/weft-proxy/weft/aggregator/message"
 )
 
@@ -62,25 +64,25 @@ func (s *Fragments) List() ([]*weftv1.FragmentStatus, uint64) {
 }
 
 // Adopt lists the fragments of the last run.
-func (s *Fragments) Adopt(state *desired.State, revision uint64, now time.Time) {
+func (s *Fragments) Adopt(state *merge.State, revision uint64, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.Revision.Store(revision)
-	for _, f := range state.Fragments() {
+	for _, f := range views.Fragments(state) {
 		s.byKey[f.Key] = fragmentStatus(f, revision, timestamppb.New(now))
 		s.measure(state, f.Key.Publisher, true)
 	}
 }
 
 // measure updates the usage of a publisher. It computes packet times again only if paths is true.
-func (s *Fragments) measure(state *desired.State, publisher string, paths bool) {
+func (s *Fragments) measure(state *merge.State, publisher string, paths bool) {
 	u := s.usage[publisher]
 	if u.Usage = state.Usage(publisher); u.Usage == (desired.Usage{}) {
 		delete(s.usage, publisher)
 		return
 	}
 	if paths {
-		u.Worst, u.Every = state.PacketTime(publisher)
+		u.Worst, u.Every = state.Paths.PacketTime(publisher)
 	}
 	s.usage[publisher] = u
 }
@@ -94,12 +96,12 @@ func (s *Fragments) Holds(publisher string) Holding {
 
 // Committed updates the status of fragments after their updates were accepted. changed is true if
 // there was a commit.
-func (s *Fragments) Committed(keys []desired.Key, state *desired.State, revision uint64, now time.Time, changed bool) {
+func (s *Fragments) Committed(keys []desired.Key, state *merge.State, revision uint64, now time.Time, changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.Revision.Store(revision)
 	for _, key := range keys {
-		f, ok := state.Fragment(key)
+		f, ok := views.Fragment(state, key)
 		s.measure(state, key.Publisher, false)
 		if !ok {
 			delete(s.byKey, key)
@@ -112,7 +114,7 @@ func (s *Fragments) Committed(keys []desired.Key, state *desired.State, revision
 		s.byKey[key] = st
 	}
 	// Updates can make packets visit more rules in the chains of other publishers.
-	if paths := state.PathsVersion(); s.paths != paths {
+	if paths := state.Paths.Version(); s.paths != paths {
 		s.paths = paths
 		for publisher := range s.usage {
 			s.measure(state, publisher, true)
@@ -120,7 +122,7 @@ func (s *Fragments) Committed(keys []desired.Key, state *desired.State, revision
 	}
 	// Updates can shadow elements of other fragments, or show them again.
 	for _, key := range state.TakeShadowChanges() {
-		f, ok := state.Fragment(key)
+		f, ok := views.Fragment(state, key)
 		if old := s.byKey[key]; ok && old != nil && old.GetShadowed() != uint64(f.Shadowed) { //nolint:gosec // a count
 			st := proto.CloneOf(old)
 			st.Shadowed = uint64(f.Shadowed) //nolint:gosec // a count
@@ -156,10 +158,10 @@ func fragmentStatus(f desired.Status, revision uint64, changed *timestamppb.Time
 }
 
 // Lapsed updates the status of a fragment of which elements have expired.
-func (s *Fragments) Lapsed(state *desired.State, key desired.Key) {
+func (s *Fragments) Lapsed(state *merge.State, key desired.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f, ok := state.Fragment(key)
+	f, ok := views.Fragment(state, key)
 	if old := s.byKey[key]; ok && old != nil {
 		st := proto.CloneOf(old)
 		st.Elements = uint64(f.Elements) //nolint:gosec // a count

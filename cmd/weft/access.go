@@ -17,6 +17,7 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/merge"
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/cmd/weft/nftfile"
 	"github.com/weft-proxy/weft/nft"
@@ -190,7 +191,7 @@ func printRights(w io.Writer, name string, p *access.Publisher) error {
 
 func (c *accessCheck) admit(control *access.Control, publisher string, bundle *ruleset.Bundle, stdout io.Writer) error {
 	key := desired.Key{Publisher: publisher, Name: cmp.Or(nftfile.FragmentName("", c.file), "stdin")}
-	state := desired.New()
+	state := merge.New()
 	b := admission.NewSnapshot(admission.Config{Access: control}, key, state.Scope())
 	b.AddFragment(&weftv1.Fragment{Name: key.Name, Priority: c.priority, Nft: bundle.Text})
 	update, err := b.Finish()
@@ -247,7 +248,7 @@ func ungrantedParts(policy *access.Policy, p *access.Publisher, update *desired.
 		if len(u.publishers) == 0 {
 			continue
 		}
-		for _, at := range tu.Parts() {
+		for _, at := range merge.PartsOf(tu) {
 			if p.Shared(at.Table, at.Kind, at.Name, u.publishers[0]) == nil {
 				continue
 			}

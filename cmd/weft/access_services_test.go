@@ -13,6 +13,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/access"
 	"github.com/weft-proxy/weft/aggregator/admission"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/merge"
 	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/frontends/services/render"
 )
@@ -86,7 +87,7 @@ publishers:
 			t.Fatal(err)
 		}
 		r.Load(manyServices(tt.services, tt.endpoints, tt.change).Refresh())
-		state, fragment := desired.New(), r.Snapshot()
+		state, fragment := merge.New(), r.Snapshot()
 		key := desired.Key{Publisher: "services", Name: fragment.GetName()}
 		b := admission.NewSnapshot(admission.Config{Access: control}, key, state.Scope())
 		b.AddFragment(fragment)
@@ -99,7 +100,7 @@ publishers:
 			continue
 		}
 		usage := state.Usage("services")
-		worst, every := state.PacketTime("services")
+		worst, every := state.Paths.PacketTime("services")
 		t.Logf("%s: %d chains, %d rules, %d sets, %d elements, memory %d MiB of %d, %d of %d ns for a packet, %d of %d for every packet", tt.name,
 			usage.Chains, usage.Rules, usage.Sets, usage.Elements, usage.Memory>>20, access.DefaultMemory>>20, worst, access.DefaultPacket, every, access.DefaultEveryPacket)
 		if usage.Memory > access.DefaultMemory/100*tt.memory || worst > access.DefaultPacket/20 || every > access.DefaultEveryPacket/5 {

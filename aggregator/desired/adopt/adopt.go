@@ -1,0 +1,312 @@
+package adopt
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/merge"
+	"github.com/weft-proxy/weft/aggregator/desired/packed"
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/kernel"
+	nftset "github.com/weft-proxy/weft/nft/set"
+)
+
+// Dump replaces the state by what the kernel holds and what was recorded of
+// it. The fragments that it finds are adopted: each keeps what the kernel has
+// of it until its snapshot replaces it. A snapshot that states the same costs
+// no ops. Objects that are recorded but not in the kernel are ignored.
+// A rule names its fragment. The elements of a set belong to the fragment that
+// is recorded for it. If several are recorded, each holds the elements that it
+// has won against others, and the rest has no owner until all of them have come
+// back or been withdrawn. If none is recorded, the elements have no owner until
+// DropUnclaimed. Elements that packets have put into dynamic sets always stay.
+func Dump(s *merge.State, dump []kernel.Table, record desired.Record) {
+	work, fixed, now := s.Work(), s.FixedFlags, s.Expiries.Now
+	*s = *merge.New()
+	s.Looked, s.FixedFlags, s.Expiries.Now = work, fixed, now
+	ad := &adoption{s: s, identities: map[desired.Key]merge.Identity{}, shares: map[desired.Place][]recorded{}, owners: map[desired.Place]string{}}
+	ad.index(dump, record)
+	for i := range dump {
+		ad.table(&dump[i])
+	}
+	for _, t := range s.Dirty {
+		for _, o := range t.Parts {
+			if o, ok := o.(*merge.Set); ok {
+				o.Watched, o.Purged = o.Pools != nil, o.Affinity()
+			}
+		}
+	}
+	s.Paths.Evaluate()
+	s.Reset()
+	for i := range dump {
+		for j := range dump[i].Sets {
+			unmerged(s, dump[i].ID, &dump[i].Sets[j])
+		}
+	}
+}
+
+// unmerged marks what the kernel has otherwise than merged in a set with auto-merge, for the next Plan.
+func unmerged(s *merge.State, id nft.TableID, d *kernel.Set) {
+	if d.Decl == nil || !d.Decl.Merges() {
+		return
+	}
+	o, ok := merge.Find[*merge.Set](s, id, merge.SetID(d.Decl.Name))
+	if !ok {
+		return
+	}
+	touched := Differences(s, o, d)
+	if len(touched) > 0 {
+		s.MarkTable(o.Table)
+		s.Mark(o)
+		o.Touched = touched
+	}
+}
+
+// recorded is a recorded share. Only that of a chain or set has more than the fragment.
+type recorded struct {
+	key   desired.Key
+	chain desired.ChainRecord
+	set   desired.SetRecord
+}
+
+// adoption is the index of a record while Adopt runs.
+type adoption struct {
+	s          *merge.State
+	identities map[desired.Key]merge.Identity
+	shares     map[desired.Place][]recorded
+	// owners has the recorded owners of parts that several publishers declare.
+	owners map[desired.Place]string
+}
+
+func (ad *adoption) index(dump []kernel.Table, record desired.Record) {
+	dumped := map[nft.TableID]bool{}
+	for i := range dump {
+		dumped[dump[i].ID] = true
+	}
+	for _, fr := range record.Fragments {
+		key := desired.Key{Publisher: fr.Publisher, Name: fr.Name}
+		if _, twice := ad.identities[key]; twice {
+			continue
+		}
+		ad.identities[key] = merge.Identity{Priority: fr.Priority, Lifetime: desired.ParseLifetime(fr.Lifetime), Expires: fr.Expires.UTC()}
+		for i := range fr.Tables {
+			tr := &fr.Tables[i]
+			family, err := nft.ParseFamily(tr.Family)
+			id := nft.TableID{Family: family, Name: tr.Name}
+			if err != nil || !dumped[id] {
+				continue
+			}
+			h := ad.s.Hold(ad.fragment(key), id)
+			h.Comment, h.Dormant = tr.Comment, dormancy(tr)
+			for _, o := range tr.Owned {
+				ad.owners[desired.Place{Table: id, Kind: string(o.Kind), Name: o.Name}] = fr.Publisher
+			}
+			for _, o := range tr.Objects {
+				ad.add(id, merge.ObjectID(o), recorded{key: key})
+			}
+			for _, c := range tr.Chains {
+				ad.add(id, merge.ChainID(c.Name), recorded{key: key, chain: c})
+			}
+			for _, st := range tr.Sets {
+				ad.add(id, merge.SetID(st.Name), recorded{key: key, set: st})
+			}
+		}
+	}
+}
+
+func (ad *adoption) add(table nft.TableID, id merge.ObjectID, r recorded) {
+	at := desired.Place{Table: table, Kind: string(id.Kind), Name: id.Name}
+	ad.shares[at] = append(ad.shares[at], r)
+}
+
+// fragment returns the placeholder of a fragment.
+func (ad *adoption) fragment(key desired.Key) *merge.Fragment {
+	f, ok := ad.s.Fragments[key]
+	if !ok {
+		id := ad.identities[key]
+		id.Adopted = true
+		f = merge.NewFragment(key, id)
+		ad.s.WriteFragment(key, f)
+	}
+	return f
+}
+
+// give gives a fragment a share of a part, unless it has one.
+func (ad *adoption) give(o merge.Part, sh merge.Share) {
+	n := o.Base()
+	h := ad.s.Hold(sh.Owner(), n.Table.ID)
+	if h.Shares[n.ID] == nil {
+		h.Shares[n.ID] = sh
+		ad.s.Link(o, sh, true, false)
+	}
+}
+
+func (ad *adoption) table(d *kernel.Table) {
+	t := ad.s.Table(d.ID)
+	t.Kernel, t.Asleep = true, d.Dormant
+	parts := DumpedParts(d)
+	for i := range parts {
+		o := t.Part(parts[i].ID)
+		o.Base().Kernel = parts[i].Decl
+		ad.s.Mark(o)
+	}
+	for i := range parts {
+		switch o := t.Part(parts[i].ID).(type) {
+		case *merge.Object:
+			ad.object(o, parts[i].Decl.(merge.ObjectDecl))
+		case *merge.Set:
+			ad.set(o, parts[i].Set)
+		case *merge.Chain:
+			ad.chain(o, parts[i].Chain)
+		default:
+			panic(fmt.Sprintf("desired: part %T is unknown", o))
+		}
+	}
+	for _, o := range t.Parts {
+		if owner := ad.owners[o.At()]; merge.Declares(owner, o) {
+			o.Base().Owner = owner
+		}
+	}
+	if !t.Exists() {
+		ad.s.Hold(ad.s.Unclaimed, t.ID)
+	}
+	if d.Dormant && !slices.ContainsFunc(t.Holdings, func(h *merge.Holding) bool { return h.Dormant != merge.Awake }) {
+		// The record does not say which fragments declare it: their publishers will.
+		for _, h := range t.Holdings {
+			h.Dormant = merge.Dormant
+		}
+	}
+}
+
+// object gives a dumped object or flowtable to the fragments that are recorded
+// for it, or to the unclaimed fragment.
+func (ad *adoption) object(o *merge.Object, d merge.ObjectDecl) {
+	for _, rec := range ad.shares[o.At()] {
+		ad.give(o, &merge.ObjectShare{Fragment: ad.fragment(rec.key), Decl: d})
+	}
+	if !o.Exists() {
+		ad.give(o, &merge.ObjectShare{Fragment: ad.s.Unclaimed, Decl: d})
+	}
+}
+
+// chain shares a dumped chain out to the fragments that its rules name and
+// those that are recorded for it.
+func (ad *adoption) chain(o *merge.Chain, d *kernel.Chain) {
+	shares := map[*merge.Fragment]*merge.ChainShare{}
+	share := func(f *merge.Fragment) *merge.ChainShare {
+		sh, ok := shares[f]
+		if !ok {
+			sh = &merge.ChainShare{Fragment: f, Decl: d.Decl}
+			shares[f] = sh
+		}
+		return sh
+	}
+	for _, rec := range ad.shares[o.At()] {
+		sh := share(ad.fragment(rec.key))
+		// Only what is there: a record can be ahead of the kernel.
+		for _, id := range references(&rec.chain) {
+			target := o.Table.Part(id)
+			ad.s.Mark(target)
+			if target.Base().Kernel != nil {
+				sh.Refs = append(sh.Refs, id)
+			}
+		}
+		sh.Refs = merge.SortIDs(sh.Refs)
+	}
+	for i := range d.Rules {
+		f := ad.s.Unclaimed
+		if key, ok := desired.ParseKey(d.Rules[i].Info.Owner); ok && d.Rules[i].Info.Ours {
+			f = ad.fragment(key)
+		}
+		r := DumpedRule(o.Table.ID.Family, &d.Rules[i])
+		r.Adopted = true
+		sh := share(f)
+		sh.Rules = append(sh.Rules, r)
+		o.Rules = append(o.Rules, r)
+	}
+	if len(shares) == 0 {
+		share(ad.s.Unclaimed)
+	}
+	for _, sh := range shares {
+		sh.Weigh()
+		sh.TraceAdopted()
+		ad.give(o, sh)
+	}
+}
+
+// set gives a dumped set's elements to the fragment that is recorded for it, or
+// to the unclaimed fragment.
+func (ad *adoption) set(o *merge.Set, d *kernel.Set) {
+	left := map[string]time.Duration{}
+	give := func(sh *merge.SetShare) {
+		sh.Decl, sh.Dumped, sh.Origin = d.Decl, true, -1
+		sh.Weigh()
+		ad.give(o, sh)
+		for id := range sh.Elements.All() {
+			if at := left[id]; at != 0 && !sh.Passive {
+				ad.s.Expiries.ExpireAt(o, sh, strings.Clone(id), merge.Due{At: ad.s.Expiries.Deadline(at)})
+			}
+		}
+	}
+	elements := packed.New(d.Decl, len(d.Elements))
+	for i := range d.Elements {
+		e := d.Elements[i]
+		id := packed.ID(d.Decl, &e)
+		if at := e.Expires(); at != 0 {
+			left[id], e.State = at, nftset.NewState(0, e.Stateful())
+		}
+		elements.Put(id, &e)
+	}
+	recorded := ad.shares[o.At()]
+	for _, rec := range recorded {
+		sh := &merge.SetShare{Fragment: ad.fragment(rec.key), Conntrack: rec.set.Conntrack, Affinity: rec.set.Affinity, Elements: packed.New(d.Decl, 0)}
+		switch {
+		case packed.Dynamic(d.Decl):
+		case len(recorded) == 1:
+			sh.Elements = elements
+		default:
+			take(sh, elements, rec.set.Wins)
+		}
+		give(sh)
+	}
+	if len(recorded) == 1 && !packed.Dynamic(d.Decl) || len(recorded) > 0 && elements.Len() == 0 {
+		return
+	}
+	give(&merge.SetShare{Fragment: ad.s.Unclaimed, Elements: elements, Waiting: len(recorded) > 0, Passive: packed.Dynamic(d.Decl)})
+}
+
+// take moves the elements that a share is recorded to have won from a dumped
+// set to the share.
+func take(sh *merge.SetShare, dumped *packed.Elements, wins [][]byte) {
+	for _, id := range wins {
+		if e, ok := dumped.Get(string(id)); ok {
+			sh.Elements.Put(string(id), &e)
+			sh.Won = append(sh.Won, id)
+			dumped.Remove(string(id))
+		}
+	}
+}
+
+// references returns what the rules of a recorded share refer to.
+func references(r *desired.ChainRecord) []merge.ObjectID {
+	ids := merge.AppendNames(merge.AppendNames(nil, merge.KindSet, r.Sets), merge.KindChain, r.Chains)
+	for _, o := range r.Objects {
+		ids = append(ids, merge.ObjectID(o))
+	}
+	return ids
+}
+
+// dormancy returns whether the fragment wants the table dormant.
+func dormancy(r *desired.TableRecord) merge.Dormancy {
+	switch {
+	case !r.Dormant:
+		return merge.Awake
+	case r.Alone:
+		return merge.DormantAlone
+	default:
+		return merge.Dormant
+	}
+}

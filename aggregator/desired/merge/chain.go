@@ -1,0 +1,190 @@
+package merge
+
+import (
+	"slices"
+
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/kernel"
+	nftobject "github.com/weft-proxy/weft/nft/object"
+)
+
+// Chain is the merge of one chain: each fragment's rules in order of
+// precedence.
+type Chain struct {
+	shared[*ChainShare]
+	// Rules are those in the kernel as of the last Accept, in its order.
+	Rules []*Slot
+	// Origins has the last update of each owner that changed its share since
+	// the last Accept.
+	Origins map[string]int
+	// Price is what a packet pays from here on: see reach.go.
+	Price Price
+}
+
+// ChainShare is one fragment's share of a chain.
+type ChainShare struct {
+	Fragment *Fragment
+	Decl     *nftobject.Chain
+	// Source is the declaration as its publisher wrote it; nil if that is not
+	// known.
+	Source *nft.Chain
+	ruleList
+}
+
+// ruleList is a share's rules.
+type ruleList struct {
+	Rules []*Slot
+	// Refs are the parts of the table that the rules refer to, sorted.
+	Refs []ObjectID
+	// serial is the number of the change that brought the rules.
+	serial uint64
+	// total is the usage of the rules.
+	total desired.Usage
+	// calls are what the rules look up and where they send packets, in the order of the rules.
+	// price is that of the rules alone. ends is true if no packet gets to the end.
+	calls []call
+	price Price
+	ends  bool
+}
+
+// Slot is one rule in its place.
+type Slot struct {
+	Rule *compile.Rule
+	// Owner is stored with the rule in the kernel: the fragment's name, or "" for
+	// a rule without a fragment.
+	Owner string
+	// Handle is nil until the rule is committed.
+	Handle *kernel.Handle
+	// Adopted is true for a rule that is known by its handle and fingerprint
+	// alone: it can stay or go, but not be added.
+	Adopted bool
+}
+
+// Decl is the declaration; all shares agree on it.
+func (o *Chain) Decl() *nftobject.Chain { return o.Shares[0].Decl }
+
+// Merged returns the rules in order of precedence.
+func (o *Chain) Merged() []*Slot {
+	n := 0
+	for _, sh := range o.Shares {
+		n += len(sh.Rules)
+	}
+	all := make([]*Slot, 0, n)
+	for _, sh := range o.Shares {
+		all = append(all, sh.Rules...)
+	}
+	return all
+}
+
+func (o *Chain) Declared() any { return o.Decl() }
+
+func (o *Chain) Remade(before any) bool { return !Updatable(before.(*nftobject.Chain), o.Decl()) }
+
+func (o *Chain) Addition() kernel.Op { return kernel.AddChain{Table: o.Table.ID, Chain: o.Decl()} }
+
+func (o *Chain) Removal(any) []kernel.Op {
+	return []kernel.Op{kernel.DeleteChain{Table: o.Table.ID, Name: o.ID.Name}}
+}
+
+func (o *Chain) link(s *State, sh Share, in, _ bool) {
+	mine := sh.(*ChainShare)
+	if o.Exists() {
+		s.Paths.attach(o, o.Decl().Base, false)
+	}
+	o.place(s, mine, in)
+	if o.Exists() {
+		s.Paths.attach(o, o.Decl().Base, true)
+	}
+	s.referAll(o, mine, in)
+	s.Paths.outdate(o)
+	s.countRules(o.Table, mine.Rules, in)
+}
+
+func (o *Chain) Accept(plan *Decision) {
+	o.Rules = plan.Orders[o]
+}
+
+func (o *Chain) clearChanges() { o.Origins = nil }
+
+// newRules makes a share's rules.
+func newRules(f *Fragment, rules []*compile.Rule, serial uint64) ruleList {
+	l := ruleList{Rules: make([]*Slot, len(rules)), serial: serial}
+	for i, r := range rules {
+		l.Rules[i] = &Slot{Rule: r, Owner: f.Owner}
+		l.Refs = AppendReferences(l.Refs, r)
+	}
+	l.Refs = SortIDs(l.Refs)
+	l.Weigh()
+	l.trace()
+	return l
+}
+
+// stampOwner makes the running update the origin of an owner's rules.
+func (s *State) stampOwner(o *Chain, owner string) {
+	if origin, ok := o.Origins[owner]; ok && origin == s.Origin {
+		return
+	}
+	if o.Origins == nil {
+		o.Origins = map[string]int{}
+	}
+	enter(s, o.Origins, owner, s.Origin, true)
+}
+
+// setRules replaces a share's rules.
+func (s *State) setRules(o *Chain, sh *ChainShare, l ruleList) {
+	s.changed(o, sh.Fragment)
+	do(s, func(l ruleList) {
+		s.Looked.Rules += uint64(len(sh.Rules) + len(l.Rules))
+		changed := !slices.Equal(sh.Refs, l.Refs)
+		if changed {
+			s.referAll(o, sh, false)
+		}
+		s.charge(sh.Fragment, sh.total, -1)
+		s.charge(sh.Fragment, l.total, +1)
+		s.countRules(o.Table, sh.Rules, false)
+		s.countRules(o.Table, l.Rules, true)
+		sh.ruleList = l
+		s.Paths.outdate(o)
+		if changed {
+			s.referAll(o, sh, true)
+			s.unrecord(o)
+		}
+	}, l, sh.ruleList)
+}
+
+// referAll adds or removes the references of a share.
+func (s *State) referAll(o *Chain, sh *ChainShare, in bool) {
+	for _, id := range sh.Refs {
+		target := o.Table.Part(id)
+		s.refer(target, sign(in))
+		addTo(&target.Base().Callers, caller{From: o}, sign(in))
+	}
+}
+
+// EqualChain reports whether two declarations agree.
+func EqualChain(a, b *nftobject.Chain) bool {
+	return a.Comment == b.Comment && sameBase(a.Base, b.Base)
+}
+
+func sameBase(a, b *nftobject.Base) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return *a == *b
+}
+
+// Updatable reports whether the kernel can turn a chain from a to b: of a
+// base chain it can change the policy, and nothing else.
+func Updatable(a, b *nftobject.Chain) bool {
+	if a.Comment != b.Comment {
+		return false
+	}
+	if a.Base == nil || b.Base == nil {
+		return a.Base == b.Base
+	}
+	x, y := *a.Base, *b.Base
+	x.Drop, y.Drop = false, false
+	return x == y
+}

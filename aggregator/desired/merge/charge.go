@@ -1,0 +1,150 @@
+package merge
+
+import (
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/packed"
+	"github.com/weft-proxy/weft/nft/cost"
+	nftset "github.com/weft-proxy/weft/nft/set"
+)
+
+// Shadowed returns the number of shadowed elements of all fragments.
+func (s *State) Shadowed() int { return s.shadowed }
+
+// TakeShadowChanges returns the fragments whose number of shadowed elements may have
+// changed since the last call, in no order.
+func (s *State) TakeShadowChanges() []desired.Key {
+	if len(s.shaded) == 0 {
+		return nil
+	}
+	keys := make([]desired.Key, 0, len(s.shaded))
+	for f := range s.shaded {
+		if s.Fragments[f.Key] == f {
+			keys = append(keys, f.Key)
+		}
+	}
+	clear(s.shaded)
+	return keys
+}
+
+// checkSize rejects an update that makes its fragment too large.
+func (a *Apply) checkSize(f *Fragment) {
+	for _, c := range []struct {
+		n, most int
+		what    string
+	}{
+		{len(f.Tables), desired.MaxTables, "tables"},
+		{f.Holds.Chains, desired.MaxChains, "chains"},
+		{f.Holds.Sets, desired.MaxSets, "sets and maps"},
+		{f.Holds.Objects, desired.MaxObjects, "named objects and flowtables"},
+		{f.Holds.Rules, desired.MaxRules, "rules"},
+		{f.Holds.Elements, desired.MaxElements, "elements"},
+	} {
+		if c.n > c.most {
+			a.violate(desired.ReasonLimit, desired.Place{}, "the fragment would have %d %s: at most %d are allowed: split it into several fragments", c.n, c.what, c.most)
+		}
+	}
+}
+
+// Usage returns what a publisher holds. It looks it up: the sum is kept with each change.
+func (s *State) Usage(publisher string) desired.Usage { return s.Held[publisher] }
+
+// ApplyWithin is Apply for a publisher with limits. On an error nothing has
+// changed, including the publisher's usage. limit must not be nil. It is called after
+// the merge of an update that is valid so far. grant is called for each part of others
+// that the update would share; nil grants everything. Both must not use the State.
+//
+// Possible errors: those of Apply; limit's.
+func (s *State) ApplyWithin(u *desired.Update, limit desired.Limit, grant desired.Grant) error {
+	return s.Change(u.Fragment, func(a *Apply) {
+		a.grant = grant
+		a.update(u)
+	}, limit)
+}
+
+// charge adds (by is +1) or removes (-1) usage of a fragment. It is its own
+// inverse and writes no journal: its callers do.
+func (s *State) charge(f *Fragment, o desired.Usage, by int) {
+	if o == (desired.Usage{}) {
+		return
+	}
+	if f.Holds.Add(o, by); f.Unclaimed {
+		return
+	}
+	u := s.Held[f.Key.Publisher]
+	u.Add(o, by)
+	if u == (desired.Usage{}) {
+		delete(s.Held, f.Key.Publisher)
+		return
+	}
+	s.Held[f.Key.Publisher] = u
+}
+
+// chargeElement counts the change of one element of a share.
+func (s *State) chargeElement(sh *SetShare, id string, old nftset.Element, had bool, e nftset.Element, has bool) {
+	var u desired.Usage
+	u.Memory -= sh.Content.Memory(sh.Decl)
+	if had {
+		u.Add(desired.Usage{Elements: 1, Bytes: packed.Bytes(id, &old)}, -1)
+		sh.Content.Add(sh.Decl, &old, -1)
+	}
+	if has {
+		u.Add(desired.Usage{Elements: 1, Bytes: packed.Bytes(id, &e)}, +1)
+		sh.Content.Add(sh.Decl, &e, +1)
+	}
+	u.Memory += sh.Content.Memory(sh.Decl)
+	sh.bytes += u.Bytes
+	s.charge(sh.Fragment, u, +1)
+}
+
+// usage returns the share's usage; bytes and content must be up to date.
+func (sh *SetShare) Usage() desired.Usage {
+	return desired.Usage{
+		Sets: 1, Elements: sh.Elements.Len(), Bytes: sh.bytes + len(sh.Decl.Name) + len(sh.Decl.Comment), Memory: sh.Content.Memory(sh.Decl),
+	}
+}
+
+// Weigh counts the bytes and the content of a share that was made with its elements.
+func (sh *SetShare) Weigh() {
+	sh.bytes = sh.Elements.Bytes()
+	sh.measure()
+}
+
+// measure counts the content of a share for the present declaration.
+func (sh *SetShare) measure() {
+	sh.Content = cost.Content{}
+	if cost.Plain(sh.Decl) {
+		sh.Content.Elements = sh.Elements.Len()
+		for comment, state := range sh.Elements.Texts() {
+			sh.Content.Options(comment, state, 1)
+		}
+		return
+	}
+	for _, e := range sh.Elements.All() {
+		sh.Content.Add(sh.Decl, &e, 1)
+	}
+}
+
+// usage returns the share's usage.
+func (sh *ChainShare) Usage() desired.Usage {
+	u := sh.total
+	u.Chains, u.BaseChains = 1, Count(sh.Decl.Base != nil)
+	u.Bytes += len(sh.Decl.Name) + len(sh.Decl.Comment)
+	u.Memory += cost.Chain(sh.Decl.Base != nil)
+	return u
+}
+
+// Weigh counts the usage of the rules.
+func (l *ruleList) Weigh() {
+	l.total = desired.Usage{Rules: len(l.Rules)}
+	for _, r := range l.Rules {
+		if r.Adopted {
+			continue
+		}
+		l.total.Bytes += len(r.Rule.Text) + len(r.Rule.Comment)
+		l.total.LogRate += int(r.Rule.Effects.LogRate) //nolint:gosec // at most compile.UnlimitedLog
+		l.total.Memory += cost.Rule(r.Rule)
+		for i := range r.Rule.Anonymous {
+			l.total.Anonymous += len(r.Rule.Anonymous[i].Elements)
+		}
+	}
+}

@@ -1,0 +1,260 @@
+package merge
+
+import (
+	"container/heap"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/packed"
+	nftset "github.com/weft-proxy/weft/nft/set"
+)
+
+// Due is when a fragment's statement of an element expires.
+type Due struct {
+	// At is on the clock of Advance. It is 0 from the statement until Accept, when the time begins.
+	At time.Duration
+	// queued is the at of its entry in the queue, 0 if there is none. It may be before at.
+	queued time.Duration
+}
+
+// ExpiryMargin is how long after a deadline the kernel certainly does not have the element any
+// more: it rounds both ends up to its ticks.
+const ExpiryMargin = 2 * packed.Jiffy
+
+// expirySlack is how much a kernel's deadline may differ from the state's: the kernel sees an
+// element before its transaction ends.
+const expirySlack = time.Second
+
+// FewExpiries is a length of the queue that is not worth cleaning.
+const FewExpiries = 1024
+
+// expiries has the time, and when statements of elements expire.
+type expiries struct {
+	Now   time.Duration
+	Queue expiryQueue
+	// most is the length of the queue at which entries that mean nothing any more are removed.
+	most int
+	// stated are the statements with timeouts since the last Accept. An entry without a key
+	// stands for all elements of the share.
+	stated []expiry
+}
+
+// expiry is a statement of an element, which expires at a time.
+type expiry struct {
+	at    time.Duration
+	set   *Set
+	share *SetShare
+	// all is true for all elements of the share, id names one.
+	all bool
+	id  string
+}
+
+// live reports whether an entry of the queue is the one of its statement.
+func (e *expiry) live() bool {
+	d, ok := e.share.Due[e.id]
+	return ok && d.queued == e.at && slices.Contains(e.set.Shares, e.share)
+}
+
+// expiryQueue is a container/heap in the order of time.
+type expiryQueue []expiry
+
+func (q expiryQueue) Len() int { return len(q) }
+
+func (q expiryQueue) Less(i, j int) bool { return q[i].at < q[j].at }
+
+func (q expiryQueue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+
+func (q *expiryQueue) Push(e any) { *q = append(*q, e.(expiry)) }
+
+func (q *expiryQueue) Pop() any {
+	last := len(*q) - 1
+	e := (*q)[last]
+	(*q)[last] = expiry{}
+	*q = (*q)[:last]
+	return e
+}
+
+// Timed reports whether an element of a set expires.
+func Timed(d *nftset.Set, e *nftset.Element) bool {
+	return d.Flags&nftset.FlagTimeout != 0 && packed.Timeout(d, e) != 0
+}
+
+// Advance sets the time on a clock that never jumps and stands still while the machine sleeps, as
+// the kernel's. Call it before Accept: the time of the elements of a commit begins then.
+func (x *expiries) Advance(now time.Duration) { x.Now = now }
+
+// NextExpiry returns when Expire may have something to do.
+func (x *expiries) NextExpiry() (at time.Duration, ok bool) {
+	if len(x.Queue) == 0 {
+		return 0, false
+	}
+	return x.Queue[0].at, true
+}
+
+// Expire forgets the elements whose time is over, as the kernel has done. It returns a patch for each
+// share that loses some. If successor is true, another fragment states such an element and has time
+// left: commit the next Plan at once. The state must not have changed since the last Accept.
+func (s *State) Expire(now time.Duration) (expired []*desired.Update, successor bool) {
+	s.Expiries.Advance(now)
+	x, of := &s.Expiries, map[*SetShare]*desired.Update{}
+	for len(x.Queue) > 0 && x.Queue[0].at <= now {
+		e := heap.Pop(&x.Queue).(expiry)
+		if !e.live() {
+			continue
+		}
+		if d := e.share.Due[e.id]; d.At > e.at {
+			s.Expiries.ExpireAt(e.set, e.share, e.id, Due{At: d.At})
+			continue
+		}
+		old, takesOver := s.forget(e)
+		successor = successor || takesOver
+		u := of[e.share]
+		if u == nil {
+			u = &desired.Update{Fragment: e.share.Fragment.Key, Tables: []desired.TableUpdate{{Table: e.set.Table.ID, Elements: []desired.Elements{{Set: e.set.ID.Name, Decl: e.share.Decl}}}}}
+			of[e.share], expired = u, append(expired, u)
+		}
+		gone := &u.Tables[0].Elements[0].Remove
+		*gone = append(*gone, old)
+	}
+	if len(expired) > 0 {
+		s.Paths.Evaluate()
+	}
+	return expired, successor
+}
+
+// forget removes an element that the kernel does not have any more from its share. It reports whether
+// that of another share comes into force.
+func (s *State) forget(e expiry) (old nftset.Element, takesOver bool) {
+	s.Looked.Keys++
+	delete(e.share.Due, e.id)
+	old, _ = e.share.Elements.Get(e.id)
+	c := s.write(e.set, e.share, e.id, old, true, nftset.Element{}, false)
+	if e.set.Merge != nil {
+		// What others state without a timeout is in the kernel already.
+		_, c.had = e.set.Merge.Get(e.id)
+		c.has = c.has && !c.had
+	}
+	if !c.has || c.from == c.to {
+		return old, false
+	}
+	s.Mark(e.set)
+	if e.set.Touched == nil {
+		e.set.Touched = map[string]Touch{}
+	}
+	e.set.Touched[e.id] = Touch{Origin: -1}
+	return old, true
+}
+
+// ExpireAt notes when a statement expires. One entry in the queue is enough: if the time moves to a
+// later one, the entry is put back when it is due.
+func (x *expiries) ExpireAt(o *Set, sh *SetShare, id string, d Due) {
+	if sh.Due == nil {
+		sh.Due = map[string]Due{}
+	}
+	if d.queued == 0 || d.At < d.queued {
+		if len(x.Queue) >= max(x.most, FewExpiries) {
+			x.Queue = slices.DeleteFunc(x.Queue, func(e expiry) bool { return !e.live() })
+			heap.Init(&x.Queue)
+			x.most = 2 * len(x.Queue)
+		}
+		d.queued = d.At
+		heap.Push(&x.Queue, expiry{at: d.At, set: o, share: sh, id: id})
+	}
+	sh.Due[id] = d
+}
+
+// expiry returns when an element of a share expires, 0 if it does not, or if there is no share.
+func (sh *SetShare) expiry(id string) time.Duration {
+	if sh == nil {
+		return 0
+	}
+	return sh.Due[id].At
+}
+
+// restate journals that a fragment states an element, or with has false that it does not any more.
+// Its time begins at Accept.
+func (s *State) restate(o *Set, sh *SetShare, id string, has bool) {
+	d, had := sh.Due[id]
+	if !had && !has {
+		return
+	}
+	if !had {
+		id = strings.Clone(id)
+	}
+	if sh.Due == nil {
+		sh.Due = map[string]Due{}
+	}
+	n := len(s.Expiries.stated)
+	setKey(sh.Due, id, Due{queued: d.queued}, has)
+	if has {
+		s.Expiries.stated = append(s.Expiries.stated, expiry{set: o, share: sh, id: id})
+	}
+	s.undo = append(s.undo, func() {
+		setKey(sh.Due, id, d, had)
+		s.Expiries.stated = s.Expiries.stated[:n]
+	})
+}
+
+// restateAll is restate for all elements of a share that is new.
+func (s *State) restateAll(o *Set, sh *SetShare) {
+	if sh.Decl.Flags&nftset.FlagTimeout == 0 {
+		return
+	}
+	n := len(s.Expiries.stated)
+	s.Expiries.stated = append(s.Expiries.stated, expiry{set: o, share: sh, all: true})
+	s.undo = append(s.undo, func() { s.Expiries.stated = s.Expiries.stated[:n] })
+}
+
+// AcceptTimes begins the time of what was stated since the last Accept.
+func (x *expiries) AcceptTimes() {
+	begin := func(o *Set, sh *SetShare, id string, e *nftset.Element) {
+		if Timed(sh.Decl, e) {
+			left := e.Expires()
+			if left == 0 {
+				left = packed.Timeout(sh.Decl, e)
+			}
+			x.ExpireAt(o, sh, id, Due{x.Deadline(left), sh.Due[id].queued})
+		}
+	}
+	for _, st := range x.stated {
+		if !slices.Contains(st.set.Shares, st.share) {
+			continue
+		}
+		if st.all {
+			for id, e := range st.share.Elements.All() {
+				begin(st.set, st.share, strings.Clone(id), &e)
+			}
+		} else if e, ok := st.share.Elements.Get(st.id); ok && st.share.Due[st.id].At == 0 {
+			begin(st.set, st.share, st.id, &e)
+		}
+	}
+}
+
+// Deadline returns when the kernel certainly does not have an element any more that has time left.
+func (x *expiries) Deadline(left time.Duration) time.Duration {
+	return x.Now + left + ExpiryMargin
+}
+
+// Rest returns a statement with the time that is left of it: all of it, if it is new.
+func (x *expiries) Rest(sh *SetShare, id string, e nftset.Element) nftset.Element {
+	if at := sh.expiry(id); at != 0 {
+		e.State = nftset.NewState(max(at-ExpiryMargin-x.Now, packed.Jiffy).Truncate(time.Millisecond), e.Stateful())
+	}
+	return e
+}
+
+// Renews reports whether the kernel's element of a key stays and needs another time: e, which sh
+// states, is new or has another deadline.
+func (t *Touch) Renews(d *nftset.Set, sh *SetShare, id string, e *nftset.Element) bool {
+	at := sh.expiry(id)
+	return Timed(d, e) && (at == 0 || at != t.Due)
+}
+
+// Lags reports whether the kernel, which says what is left of an element's time, has another deadline than the
+// state.
+func (x *expiries) Lags(sh *SetShare, id string, left time.Duration) bool {
+	at := sh.expiry(id)
+	return at != 0 && left != 0 && (x.Deadline(left)-at).Abs() > expirySlack
+}

@@ -1,0 +1,108 @@
+package merge
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/weft-proxy/weft/aggregator/desired/backends"
+	"github.com/weft-proxy/weft/aggregator/desired/packed"
+	nftset "github.com/weft-proxy/weft/nft/set"
+)
+
+// Pools is the index of a map's UDP backends, kept up to date with its merged
+// elements, without those of fragments that do not want their flows to be watched. It tells a commit, at the cost of the change, whether a backend
+// that left one slot is still in another.
+type Pools struct {
+	Layout backends.Layout
+	// Backends counts the elements of a destination that have the same backend: its
+	// keys are both as the map packs them. totals counts all of a destination.
+	Backends, Totals packed.Counts
+}
+
+// change follows a change of a merged element. It does nothing on nil.
+func (p *Pools) change(c *change) {
+	if p == nil {
+		return
+	}
+	had, has := c.had && c.from.Flows(), c.has && c.to.Flows()
+	if had && has && c.before.Data == c.after.Data {
+		return
+	}
+	if had {
+		p.Count(&c.before, -1)
+	}
+	if has {
+		p.Count(&c.after, +1)
+	}
+}
+
+func (p *Pools) Count(e *nftset.Element, by int) {
+	b, ok := p.Layout.Backend(e)
+	if !ok {
+		return
+	}
+	p.Backends.Add(b.Dest, b.Data, by)
+	p.Totals.Add(b.Dest, "", by)
+}
+
+// index makes or drops a set's pools as its shares want; anew makes them
+// again.
+func (s *State) index(o *Set, anew bool) {
+	o.Table.indexAddresses(o)
+	watched := slices.ContainsFunc(o.Shares, func(sh *SetShare) bool { return sh.Conntrack })
+	if watched && o.Pools != nil && !anew {
+		return
+	}
+	o.Pools = nil
+	delete(s.Watched, o)
+	if !watched {
+		return
+	}
+	l, ok := backends.NewLayout(o.Decl())
+	if !ok {
+		return
+	}
+	s.Watched[o] = struct{}{}
+	o.Pools = &Pools{Layout: l, Backends: packed.NewCounts(l.BackendLen(), 0), Totals: packed.NewCounts(l.DestLen(), 0)}
+	for i, sh := range o.Shares {
+		if !sh.Flows() {
+			continue
+		}
+		for id, e := range sh.Elements.All() {
+			s.Looked.Keys++
+			if i == 0 || o.Winner(id) == sh {
+				o.Pools.Count(&e, +1)
+			}
+		}
+	}
+}
+
+// A destination without an address, such as a NodePort, answers at the addresses that the rules
+// before it let through: local ones, and those in a set that a rule looks up beside a map by port. A
+// flow that began before its address was one of them was not translated, and is stale once it is.
+
+// indexAddresses notes whether a part of the table is a set of addresses.
+func (t *Table) indexAddresses(o *Set) {
+	delete(t.Addresses, o)
+	if !o.Exists() {
+		return
+	}
+	if d := o.Decl(); !d.Map && len(d.Key.Names) == 1 && backends.AddrLen(d.Key.Names[0]) > 0 {
+		if t.Addresses == nil {
+			t.Addresses = map[*Set]struct{}{}
+		}
+		t.Addresses[o] = struct{}{}
+	}
+}
+
+// WatchesFlows reports whether there is a map whose flows are watched.
+func (s *State) WatchesFlows() bool { return len(s.Watched) > 0 }
+
+// Text is what the pools count.
+func (p *Pools) Text() string {
+	if p == nil {
+		return "none"
+	}
+	return fmt.Sprintf("%+v %v %v", p.Layout, maps.Collect(p.Backends.All()), maps.Collect(p.Totals.All()))
+}

@@ -1,0 +1,149 @@
+package merge
+
+import (
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/nft"
+	nftobject "github.com/weft-proxy/weft/nft/object"
+)
+
+// Hook is a list of base chains in the kernel, which has a limit for each of them. A chain
+// of family inet is in the lists of ip and ip6, one of a device in that of the device.
+type Hook struct {
+	family nft.Family
+	number uint32
+	device string
+}
+
+// HooksOf returns the hooks of a base chain. It returns none for a chain without base.
+func HooksOf(family nft.Family, base *nftobject.Base) (hooks []Hook) {
+	if base == nil {
+		return nil
+	}
+	devices := base.Devices.List()
+	if base.Device != "" {
+		devices = append(devices, base.Device)
+	}
+	switch {
+	case len(devices) > 0 && family == nft.FamilyInet:
+		for _, device := range devices {
+			hooks = append(hooks, Hook{nft.FamilyNetdev, unix.NF_NETDEV_INGRESS, device})
+		}
+	case len(devices) > 0:
+		for _, device := range devices {
+			hooks = append(hooks, Hook{family, base.Hook, device})
+		}
+	case family == nft.FamilyInet:
+		hooks = []Hook{{nft.FamilyIP, base.Hook, ""}, {nft.FamilyIP6, base.Hook, ""}}
+	default:
+		hooks = []Hook{{family, base.Hook, ""}}
+	}
+	return hooks
+}
+
+// attach adds a base chain to the lists of its hooks or removes it. It does nothing for a
+// chain without base, or if the chain is there, or gone, already.
+func (p *Paths) attach(o *Chain, base *nftobject.Base, in bool) {
+	if base == nil {
+		return
+	}
+	p.version++
+	if in {
+		p.attached = append(p.attached, o)
+	}
+	for _, h := range HooksOf(o.Table.ID.Family, base) {
+		chains := p.Hooks[h]
+		if in {
+			if chains == nil {
+				chains = map[*Chain]struct{}{}
+				p.Hooks[h] = chains
+			}
+			chains[o] = struct{}{}
+		} else if delete(chains, o); len(chains) == 0 {
+			delete(p.Hooks, h)
+		}
+	}
+}
+
+// effect returns the effect of the running change of a publisher.
+func (p *Paths) effect(publisher string) desired.Effect {
+	var e desired.Effect
+	for _, o := range p.attached {
+		if !o.Exists() || o.Decl().Base == nil || o.kernelBase() {
+			continue
+		}
+		for _, h := range HooksOf(o.Table.ID.Family, o.Decl().Base) {
+			if n := len(p.Hooks[h]); n > e.HookChains {
+				e.Hook, e.HookChains = o.HookName(), n
+			}
+		}
+	}
+	for _, o := range p.grown {
+		if !o.Exists() || o.Decl().Base == nil {
+			continue
+		}
+		for _, h := range HooksOf(o.Table.ID.Family, o.Decl().Base) {
+			sum, worst, every := p.pricesAt(h, publisher, o)
+			if sum.Worst > e.Path.Time {
+				e.Path = desired.Path{Time: sum.Worst, Chain: worst.At(), Hook: worst.HookName(), ChainTime: worst.Price.Worst, Chains: worst.Path}
+			}
+			if sum.Every > e.Every.Time {
+				e.Every = desired.Path{Time: sum.Every, Chain: every.At(), Hook: every.HookName(), ChainTime: every.Price.Every, Chains: every.Path}
+			}
+		}
+	}
+	return e
+}
+
+// pricesAt returns what a packet pays at a hook in the base chains of a publisher and in also, and
+// the chain that takes most of it in the worst case, and of every packet.
+func (p *Paths) pricesAt(h Hook, publisher string, also *Chain) (sum Price, worst, every *Chain) {
+	dearer := func(o, most *Chain, of func(Price) int) bool {
+		return most == nil || of(o.Price) > of(most.Price) || of(o.Price) == of(most.Price) && CompareParts(o, most) < 0
+	}
+	for o := range p.Hooks[h] {
+		if o != also && !o.sharedBy(publisher) {
+			continue
+		}
+		sum = sum.add(o.Price)
+		if dearer(o, worst, func(p Price) int { return p.Worst }) {
+			worst = o
+		}
+		if dearer(o, every, func(p Price) int { return p.Every }) {
+			every = o
+		}
+	}
+	return sum, worst, every
+}
+
+// sharedBy reports whether a fragment of a publisher has a share of the chain.
+func (o *Chain) sharedBy(publisher string) bool {
+	return slices.ContainsFunc(o.Shares, func(sh *ChainShare) bool {
+		return !sh.Fragment.Unclaimed && sh.Fragment.Key.Publisher == publisher
+	})
+}
+
+// kernelBase reports whether the kernel has the chain at its hook already.
+func (o *Chain) kernelBase() bool {
+	d, ok := o.Kernel.(*nftobject.Chain)
+	return ok && d.Base != nil && d.Base.Hook == o.Decl().Base.Hook
+}
+
+// HookName returns the name of the hook of a base chain.
+func (o *Chain) HookName() string { return o.Decl().Declaration(o.Table.ID.Family).Hook }
+
+// PacketTime returns what a packet pays in nanoseconds at one hook in the base chains of a
+// publisher: in the worst case, and what no packet is spared. It looks at all base chains.
+func (p *Paths) PacketTime(publisher string) (worst, every int) {
+	for h := range p.Hooks {
+		sum, _, _ := p.pricesAt(h, publisher, nil)
+		worst, every = max(worst, sum.Worst), max(every, sum.Every)
+	}
+	return worst, every
+}
+
+// Version returns a number that changes with the result of PacketTime.
+func (p *Paths) Version() uint64 { return p.version }

@@ -1,0 +1,397 @@
+package merge
+
+import (
+	"math/bits"
+	"slices"
+
+	"github.com/weft-proxy/weft/nft/cost"
+	"github.com/weft-proxy/weft/nft/datatype"
+	nftset "github.com/weft-proxy/weft/nft/set"
+)
+
+// The state knows of every chain what a packet pays there, in nanoseconds (package cost), with
+// the chains that it is sent to from there: in the worst case, and what no packet is spared. The
+// worst case has all rules of a chain, and for a rule that jumps the most expensive target: a
+// packet takes one, and comes back. From a goto it does not come back.
+//
+// The price of a chain changes only if its rules change, the price of a chain that it leads to, or
+// the size of a set that it looks into. Each change marks what it touches as outdated; evaluate
+// computes those again, and then what leads to them as long as prices change. It goes up from the
+// targets, so that each chain is computed once.
+
+// Price is what a packet pays for a chain, in nanoseconds: in the worst case, and at least.
+type Price struct{ Worst, Every int }
+
+// add returns the sum of two prices.
+func (p Price) add(o Price) Price {
+	return Price{min(p.Worst+o.Worst, Unbounded), min(p.Every+o.Every, Unbounded)}
+}
+
+// Paths has the base chains of each hook, and brings the prices of chains up to date.
+type Paths struct {
+	// outdated are the parts for Evaluate, in round number round. order and steps are its scratch.
+	outdated, order []priced
+	steps           []step
+	round           uint64
+	// resized are the sets in which lookups may take another time.
+	resized []*Set
+	// grown are the base chains that became dearer in the running change, attached those that it
+	// has added to a hook. version changes with every price and hook of a base chain.
+	grown, attached []*Chain
+	version         uint64
+	Hooks           map[Hook]map[*Chain]struct{}
+	// evaluated counts the parts whose price was computed.
+	evaluated uint64
+}
+
+// priced is a part that packets pay for: a chain or a set.
+type priced interface {
+	Part
+	// evaluate computes the price again, and marks the callers if it changes.
+	evaluate(p *Paths)
+}
+
+const (
+	// Unbounded is the price of a chain that leads back to itself. The kernel refuses such
+	// chains if packets can get there.
+	Unbounded = 1 << 40
+	// adoptedTime is what an adopted rule counts: those of real rulesets take about as long.
+	adoptedTime = 25
+)
+
+// call is one target of a rule.
+type call struct {
+	// at is the worst price of the rules up to this one, this one included. Calls of one
+	// rule have the same.
+	at int
+	// id is a chain, a set or a map.
+	id ObjectID
+	// leaves is true for a goto, and every if no packet is spared the call.
+	leaves, every bool
+}
+
+// caller is what leads to a part: a chain whose rules name it, or a verdict map whose
+// elements do.
+type caller struct {
+	From priced
+	// leaves is true for elements with a goto.
+	leaves bool
+}
+
+// routes counts the elements of a verdict map by the worst price of the chain that they lead to.
+type routes struct {
+	jumps, gotos map[int]int
+	// jump and leave are the greatest prices that the callers know.
+	jump, leave int
+}
+
+// of returns the counts that a verdict belongs to.
+func (l *routes) of(leaves bool) *map[int]int {
+	if leaves {
+		return &l.gotos
+	}
+	return &l.jumps
+}
+
+// greatest returns the greatest number that is counted, 0 if there is none.
+func greatest(counts map[int]int) (most int) {
+	for n := range counts {
+		most = max(most, n)
+	}
+	return most
+}
+
+// trace finds where the rules of a list send packets.
+func (l *ruleList) trace() {
+	for _, r := range l.Rules {
+		v := cost.Packet(r.Rule)
+		l.price.Worst += v.Worst
+		if !l.ends {
+			l.price.Every += v.Every
+		}
+		for c := range cost.Calls(r.Rule) {
+			id := ChainID(c.Chain)
+			if c.Set != "" {
+				id = SetID(c.Set)
+			}
+			l.calls = append(l.calls, call{at: l.price.Worst, id: id, leaves: c.Goto, every: c.Every && !l.ends})
+		}
+		l.ends = l.ends || v.Ends
+	}
+}
+
+// TraceAdopted is trace for adopted rules, of which only is known where all of them
+// together lead to.
+func (l *ruleList) TraceAdopted() {
+	l.price.Worst = adoptedTime * len(l.Rules)
+	for i, id := range l.Refs {
+		if id.Kind == KindChain || id.Kind == KindSet {
+			l.calls = append(l.calls, call{at: min(adoptedTime*(i+1), l.price.Worst), id: id})
+		}
+	}
+}
+
+// lead counts an element of a map that leads to a chain.
+func (p *Paths) lead(o *Set, data string, target Part, by int) {
+	to, ok := target.(*Chain)
+	if !ok {
+		return
+	}
+	v, err := nftset.ParseVerdictData(data)
+	leaves := err == nil && v.Code == datatype.VerdictGoto
+	addTo(&to.Callers, caller{o, leaves}, by)
+	if o.routes == nil {
+		o.routes = &routes{}
+	}
+	addTo(o.routes.of(leaves), to.Price.Worst, by)
+	p.outdate(o)
+}
+
+// resize marks a set whose elements change, so that lookups in it may take longer.
+func (p *Paths) resize(o *Set) {
+	if !o.resized {
+		o.resized = true
+		p.resized = append(p.resized, o)
+	}
+}
+
+// LookupTime returns the time of a lookup in nanoseconds. It is rounded up to three binary
+// digits, so that it seldom changes.
+func (o *Set) LookupTime() int {
+	if !o.Exists() {
+		return 0
+	}
+	n := o.Content().Lookup(o.Decl())
+	unit := 1 << max(bits.Len(uint(n))-3, 0)
+	return (n + unit - 1) &^ (unit - 1)
+}
+
+// outdate marks a part whose price must be computed again.
+func (p *Paths) outdate(o priced) {
+	if n := o.Base(); !n.outdated {
+		n.outdated = true
+		p.outdated = append(p.outdated, o)
+	}
+}
+
+// Evaluate computes the prices of everything that is outdated, and of what leads there.
+func (p *Paths) Evaluate() {
+	for _, o := range p.resized {
+		if o.resized = false; o.LookupTime() != o.Lookup {
+			p.outdate(o)
+		}
+	}
+	clear(p.resized)
+	p.resized = p.resized[:0]
+	if len(p.outdated) == 0 {
+		return
+	}
+	p.arrange()
+	for _, o := range slices.Backward(p.order) {
+		n := o.Base()
+		if !n.outdated {
+			continue
+		}
+		n.outdated = false
+		p.evaluated++
+		o.evaluate(p)
+	}
+	for _, o := range p.order {
+		// A part that leads back to itself is marked again after it was computed.
+		o.Base().outdated, o.Base().loops = false, false
+	}
+	clear(p.outdated)
+	clear(p.order)
+	p.outdated, p.order = p.outdated[:0], p.order[:0]
+}
+
+// step is a part that arrange enters, or leaves after everything that leads to it.
+type step struct {
+	priced
+	leaves bool
+}
+
+// arrange puts what is outdated and everything that leads there into order, each part
+// after what leads to it. It finds the parts that lead back to themselves.
+func (p *Paths) arrange() {
+	p.round++
+	for _, o := range p.outdated {
+		p.steps = append(p.steps, step{priced: o})
+		for len(p.steps) > 0 {
+			next := p.steps[len(p.steps)-1]
+			p.steps = p.steps[:len(p.steps)-1]
+			n := next.Base()
+			switch {
+			case next.leaves:
+				n.active = false
+				p.order = append(p.order, next.priced)
+			case n.round == p.round && n.active:
+				n.loops, n.outdated = true, true
+			case n.round == p.round:
+			default:
+				n.round, n.active = p.round, true
+				p.steps = append(p.steps, step{priced: next.priced, leaves: true})
+				for c := range n.Callers {
+					p.steps = append(p.steps, step{priced: c.From})
+				}
+			}
+		}
+	}
+	clear(p.steps[:cap(p.steps)])
+}
+
+func (o *Chain) evaluate(p *Paths) {
+	was, now := o.Price, Price{o.worst(), o.every()}
+	if o.loops || now.Worst == Unbounded {
+		now = Price{Unbounded, Unbounded}
+	}
+	if was == now {
+		return
+	}
+	o.Price = now
+	if o.Exists() && o.Decl().Base != nil {
+		p.version++
+		if now.Worst > was.Worst || now.Every > was.Every {
+			p.grown = append(p.grown, o)
+		}
+	}
+	for c, n := range o.Callers {
+		if m, ok := c.From.(*Set); ok {
+			addTo(m.routes.of(c.leaves), was.Worst, -n)
+			addTo(m.routes.of(c.leaves), now.Worst, n)
+		}
+		c.From.Base().outdated = true
+	}
+}
+
+func (o *Set) evaluate(*Paths) {
+	lookup := o.LookupTime()
+	changed := lookup != o.Lookup
+	o.Lookup = lookup
+	if o.routes != nil {
+		jump, leave := greatest(o.routes.jumps), greatest(o.routes.gotos)
+		if o.loops {
+			jump, leave = Unbounded, Unbounded
+		}
+		changed = changed || jump != o.routes.jump || leave != o.routes.leave
+		o.routes.jump, o.routes.leave = jump, leave
+	}
+	if !changed {
+		return
+	}
+	for c := range o.Callers {
+		c.From.Base().outdated = true
+	}
+}
+
+// worst returns what a packet pays at most from the start of a chain.
+func (o *Chain) worst() int {
+	run, most := 0, 0
+	for _, sh := range o.Shares {
+		at := 0
+		for i := 0; i < len(sh.calls); {
+			rule, jump := sh.calls[i].at, 0
+			run += rule - at
+			at = rule
+			for ; i < len(sh.calls) && sh.calls[i].at == rule; i++ {
+				lookup, j, leave := o.target(sh.calls[i])
+				run += lookup
+				jump, most = max(jump, j), max(most, run+leave)
+			}
+			run += jump
+		}
+		run += sh.ruleList.price.Worst - at
+	}
+	return min(max(run, most), Unbounded)
+}
+
+// every returns what no packet is spared from the start of a chain.
+func (o *Chain) every() (run int) {
+	for _, sh := range o.Shares {
+		run += sh.ruleList.price.Every
+		for _, c := range sh.calls {
+			if !c.every {
+				continue
+			}
+			switch t := o.Table.Parts[c.id].(type) {
+			case *Chain:
+				run += t.Price.Every
+			case *Set:
+				run += t.Lookup
+			}
+		}
+		if sh.ends {
+			break
+		}
+	}
+	return min(run, Unbounded)
+}
+
+// target returns what a packet pays for a lookup, what for the chain that a call leads to if it
+// comes back, and what if it does not.
+func (o *Chain) target(c call) (lookup, jump, leave int) {
+	switch t := o.Table.Parts[c.id].(type) {
+	case *Chain:
+		if c.leaves {
+			return 0, 0, t.Price.Worst
+		}
+		return 0, t.Price.Worst, 0
+	case *Set:
+		if t.routes != nil {
+			jump, leave = t.routes.jump, t.routes.leave
+		}
+		return t.Lookup, jump, leave
+	}
+	return 0, 0, 0
+}
+
+// longestPath is the number of chains that a path names: the kernel allows 16.
+const longestPath = 16
+
+// Path returns the names of the chains on the most expensive way through a chain.
+func (o *Chain) Path() []string {
+	names := []string{o.ID.Name}
+	for len(names) < longestPath {
+		var next *Chain
+		consider := func(c *Chain) {
+			if next == nil || c.Price.Worst > next.Price.Worst || c.Price.Worst == next.Price.Worst && c.ID.Name < next.ID.Name {
+				next = c
+			}
+		}
+		for _, sh := range o.Shares {
+			for _, c := range sh.calls {
+				switch t := o.Table.Parts[c.id].(type) {
+				case *Chain:
+					consider(t)
+				case *Set:
+					if c := t.dearest(); c != nil {
+						consider(c)
+					}
+				}
+			}
+		}
+		if next == nil {
+			break
+		}
+		o = next
+		names = append(names, o.ID.Name)
+	}
+	return names
+}
+
+// dearest returns the most expensive chain that a map leads to, or nil. It looks at all
+// elements, so it is only for messages.
+func (o *Set) dearest() *Chain {
+	var most *Chain
+	for _, sh := range o.Shares {
+		if !sh.Decl.Verdict {
+			continue
+		}
+		for _, e := range sh.Elements.All() {
+			if c, ok := o.Table.Parts[LeadsTo(sh.Decl, e.Data)].(*Chain); ok && (most == nil || c.Price.Worst > most.Price.Worst) {
+				most = c
+			}
+		}
+	}
+	return most
+}

@@ -1,0 +1,183 @@
+package merge
+
+import (
+	"slices"
+
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/packed"
+	nftset "github.com/weft-proxy/weft/nft/set"
+)
+
+// mayShare reports whether a fragment may declare a part, or change its share of it. The
+// publisher that declared a part first owns it while it declares it. All its fragments
+// may share the part; another publisher needs a grant. One with a grant never keeps the
+// part from its owner: if it came first, the next publisher without a grant becomes the
+// owner. Without a Grant every publisher may share everything, and it is not recorded who
+// came first: then the order of the merge decides.
+func (a *Apply) mayShare(h *Holding, o Part) bool {
+	n, mine := o.Base(), h.Fragment.Key.Publisher
+	if a.grant == nil || n.Owner == mine {
+		return true
+	}
+	owner := ownerOf(o)
+	err := error(nil)
+	if owner == "" {
+		owner = mine
+	} else if owner != mine {
+		err = a.grant(mine, owner, o.At())
+	}
+	if err != nil && a.grant(owner, mine, o.At()) == nil {
+		owner, err = mine, nil
+	}
+	if err != nil {
+		a.deny(o.At(), err)
+		return false
+	}
+	assignRecorded(a.s, o, &n.Owner, owner)
+	return true
+}
+
+// ownerOf returns the publisher that owns a part, or "".
+func ownerOf(o Part) string {
+	if owner := o.Base().Owner; owner != "" {
+		return owner
+	}
+	for _, f := range o.Fragments() {
+		if !f.Unclaimed {
+			return f.Key.Publisher
+		}
+	}
+	return ""
+}
+
+// Declares reports whether a fragment of a publisher declares a part.
+func Declares(publisher string, o Part) bool {
+	return slices.ContainsFunc(o.Fragments(), func(f *Fragment) bool { return !f.Unclaimed && f.Key.Publisher == publisher })
+}
+
+// deny reports that a publisher has no grant.
+func (a *Apply) deny(at desired.Place, err error) {
+	if len(a.violations) < desired.MaxViolations {
+		a.violations = append(a.violations, desired.Violation{Object: at, Message: err.Error(), Reason: desired.ReasonPermission, Err: err})
+	}
+}
+
+// disown forgets the owner of a part that it no longer declares.
+func (a *Apply) disown(o Part) {
+	if n := o.Base(); n.Owner != "" && !Declares(n.Owner, o) {
+		assignRecorded(a.s, o, &n.Owner, "")
+	}
+}
+
+// checkReferred finds references of an update to parts that another publisher owns: they
+// would keep the owner from removing the parts, run its rules, and use up its quotas.
+func (a *Apply) checkReferred(tu *desired.TableUpdate) {
+	h := a.F.Tables[tu.Table]
+	if a.grant == nil || h == nil {
+		return
+	}
+	var seen map[ObjectID]bool
+	refer := func(at desired.Place, id ObjectID) {
+		if id.Name == "" || seen[id] {
+			return
+		}
+		if seen == nil {
+			seen = map[ObjectID]bool{}
+		}
+		seen[id] = true
+		o, ok := Find[Part](a.s, tu.Table, id)
+		if !ok {
+			return
+		}
+		mine, owner := a.F.Key.Publisher, ownerOf(o)
+		if owner == "" || owner == mine {
+			return
+		}
+		if err := a.grant(mine, owner, o.At()); err != nil && a.grant(owner, mine, o.At()) != nil {
+			a.deny(at, err)
+		}
+	}
+	for i := range tu.PutChains {
+		id := ChainID(tu.PutChains[i].Decl.Name)
+		if sh, ok := h.Shares[id].(*ChainShare); ok {
+			for _, ref := range sh.Refs {
+				refer(h.Table.Part(id).At(), ref)
+			}
+		}
+	}
+	for i := range tu.PutSets {
+		a.referTargets(h, tu.PutSets[i].Decl.Name, tu.PutSets[i].Elements, refer)
+	}
+	for i := range tu.Elements {
+		a.referTargets(h, tu.Elements[i].Set, tu.Elements[i].Add, refer)
+	}
+}
+
+// referTargets calls refer with the chains and objects that elements of a map lead to.
+func (a *Apply) referTargets(h *Holding, name string, elems []nftset.Element, refer func(desired.Place, ObjectID)) {
+	sh, ok := h.Shares[SetID(name)].(*SetShare)
+	if !ok || !packed.HasTargets(sh.Decl) {
+		return
+	}
+	at := desired.Place{Table: h.Table.ID, Kind: "map", Name: name}
+	for i := range elems {
+		refer(at, LeadsTo(sh.Decl, elems[i].Data))
+	}
+}
+
+// Dormancy says whether a fragment wants a table dormant.
+type Dormancy uint8
+
+const (
+	// Awake fragments do not ask for it.
+	Awake Dormancy = iota
+	// DormantAlone has no effect while another publisher has a fragment in the table that
+	// is awake: its chains must stay on their hooks.
+	DormantAlone
+	// Dormant has an effect in any case.
+	Dormant
+)
+
+// Dormant reports whether the base chains of the table are off their hooks.
+func (t *Table) Dormant() bool {
+	return slices.ContainsFunc(t.Holdings, func(h *Holding) bool {
+		return h.Dormant == Dormant || h.Dormant == DormantAlone && t.awakeBeside(h.Fragment.Key.Publisher) == nil
+	})
+}
+
+// awakeBeside returns the first fragment of another publisher that does not want the table
+// dormant, or nil.
+func (t *Table) awakeBeside(publisher string) *Fragment {
+	var found *Fragment
+	for _, h := range t.Holdings {
+		f := h.Fragment
+		if h.Dormant == Awake && !f.Unclaimed && f.Key.Publisher != publisher && (found == nil || f.Compare(found) < 0) {
+			found = f
+		}
+	}
+	return found
+}
+
+// setDormant changes whether a fragment wants a table dormant. It needs a grant if another
+// publisher has something in the table.
+func (a *Apply) setDormant(h *Holding, on bool) {
+	wanted := Awake
+	if on {
+		wanted = Dormant
+	}
+	if publisher := h.Fragment.Key.Publisher; on && a.grant != nil {
+		at := desired.Place{Table: h.Table.ID}
+		if err := a.grant(publisher, "", at); err != nil {
+			wanted = DormantAlone
+		}
+		if other := h.Table.awakeBeside(publisher); other != nil && wanted == DormantAlone {
+			a.deny(at, a.grant(publisher, other.Key.Publisher, at))
+		}
+	}
+	if h.Dormant == wanted {
+		return
+	}
+	a.s.MarkTable(h.Table)
+	a.s.stamp(&h.Table.Origin)
+	assignRecorded(a.s, nil, &h.Dormant, wanted)
+}

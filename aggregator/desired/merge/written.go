@@ -1,0 +1,123 @@
+package merge
+
+import (
+	"slices"
+
+	"github.com/weft-proxy/weft/nft/compile"
+	nftset "github.com/weft-proxy/weft/nft/set"
+)
+
+// written counts the rules that have packets make entries in a map, by the value
+// of the entries. Its zero value is ready for use.
+type written struct {
+	Rules map[Value]int
+	// sources counts the rules that write any key of a set, by set.
+	sources map[*Set]int
+	// before has the counts as of the last Accept of values whose count has changed
+	// since.
+	before map[Value]int
+}
+
+// Value is the value of entries: one that rules state, any that is a key of a set, or
+// any value from the packet.
+type Value struct {
+	Data string
+	In   *Set
+	Any  bool
+}
+
+// change counts rules that begin or cease to write a value.
+func (w *written) change(v Value, by int) {
+	if _, ok := w.before[v]; !ok {
+		if w.before == nil {
+			w.before = map[Value]int{}
+		}
+		w.before[v] = w.Rules[v]
+	}
+	addTo(&w.Rules, v, by)
+	if v.In != nil {
+		addTo(&w.sources, v.In, by)
+	}
+}
+
+// addTo changes a count, and leaves out those that are zero.
+func addTo[K comparable](counts *map[K]int, k K, by int) {
+	if *counts == nil {
+		*counts = map[K]int{}
+	}
+	if (*counts)[k] += by; (*counts)[k] == 0 {
+		delete(*counts, k)
+	}
+}
+
+// all reports whether rules write every value: any from the packet, or one that is in a
+// set whose elements are not known.
+func (w *written) all() bool {
+	if w.Rules[Value{Any: true}] > 0 {
+		return true
+	}
+	for in := range w.sources {
+		if !in.Exists() || in.Decl().Map || in.Decl().Flags&(nftset.FlagInterval|nftset.FlagTimeout|nftset.FlagEval) != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Lost reports whether rules wrote something as of the last Accept that none
+// writes now.
+func (w *written) Lost() bool {
+	if w.all() {
+		return false
+	}
+	for v, n := range w.before {
+		if n > 0 && w.Rules[v] == 0 {
+			return true
+		}
+	}
+	for in := range w.sources {
+		for id, was := range in.Touched {
+			if was.Had && in.Winner(id) == nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Makes reports whether a rule writes entries with an element's value.
+func (w *written) Makes(e *nftset.Element) bool {
+	data := compile.PadData(e.Data)
+	if w.all() || w.Rules[Value{Data: data}] > 0 {
+		return true
+	}
+	for in := range w.sources {
+		if in.Winner(data) != nil || in.Winner(e.Data) != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// countRules adds or removes the counts of what rules write, and of their anonymous sets. It is
+// its own inverse and writes no journal.
+func (s *State) countRules(t *Table, rules []*Slot, in bool) {
+	for _, r := range rules {
+		t.Sets.Anonymous += sign(in) * len(r.Rule.Anonymous)
+		for _, w := range r.Rule.Writes {
+			o, v := t.Set(w.Map), Value{Data: w.Data, Any: w.Any}
+			s.Mark(o)
+			if w.In != "" {
+				v.In, v.Any = t.Set(w.In), false
+				addTo(&v.In.values, o, sign(in))
+			}
+			o.Written.change(v, sign(in))
+		}
+	}
+}
+
+// Affinity reports whether entries of a map are removed with the last rule that
+// makes them.
+func (o *Set) Affinity() bool {
+	return slices.ContainsFunc(o.Shares, func(sh *SetShare) bool { return sh.Affinity })
+}

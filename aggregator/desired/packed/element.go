@@ -1,0 +1,77 @@
+package packed
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	nftset "github.com/weft-proxy/weft/nft/set"
+)
+
+// ID returns the identity of an element in its set: the key, and in
+// interval sets also the end of the interval.
+func ID(d *nftset.Set, e *nftset.Element) string {
+	if d.Flags&nftset.FlagInterval == 0 {
+		return e.Key
+	}
+	if e.KeyEnd == "" {
+		return e.Key + e.Key
+	}
+	return e.Key + e.KeyEnd
+}
+
+// jiffy is the coarsest grain in which a kernel keeps timeouts (HZ=100): a
+// dumped one can be off by that much.
+const Jiffy = 10 * time.Millisecond
+
+// Same reports whether the kernel's element a can stay where b is
+// wanted. Both have the same ID.
+func Same(d *nftset.Set, a, b *nftset.Element) bool {
+	if a.Data != b.Data || a.Comment != b.Comment || a.State != b.State && !sameStatements(d, a, b) {
+		return false
+	}
+	if a.Timeout == b.Timeout {
+		return true
+	}
+	diff := Timeout(d, a) - Timeout(d, b)
+	return -Jiffy < diff && diff < Jiffy
+}
+
+// sameStatements reports whether two elements have the same statements. The
+// state that a statement has counted does not matter, because it is only the
+// state that an element starts with. An element without statements has those of
+// its set. The rest of the timeout does not matter either.
+func sameStatements(d *nftset.Set, a, b *nftset.Element) bool {
+	x, y := a.Stateful(), b.Stateful()
+	if len(x) == 0 {
+		x = d.Stateful
+	}
+	if len(y) == 0 {
+		y = d.Stateful
+	}
+	return slices.EqualFunc(x, y, func(x, y string) bool { return stateless(x) == stateless(y) })
+}
+
+// stateless returns a statement without its state.
+func stateless(statement string) string {
+	if strings.HasPrefix(statement, "counter") {
+		return "counter"
+	}
+	text, _, _ := strings.Cut(statement, " used ")
+	return text
+}
+
+// Timeout is an element's own timeout or else its set's.
+func Timeout(d *nftset.Set, e *nftset.Element) time.Duration {
+	if e.Timeout != 0 {
+		return e.Timeout
+	}
+	return d.Timeout
+}
+
+// Dynamic reports whether packets put elements into the set.
+func Dynamic(d *nftset.Set) bool { return d.Flags&nftset.FlagEval != 0 }
+
+// HasTargets reports whether a map's elements lead to objects of the table: chains, or
+// named objects.
+func HasTargets(d *nftset.Set) bool { return d.Verdict || d.Object != "" }

@@ -1,0 +1,255 @@
+package packed
+
+import (
+	"cmp"
+	"encoding/binary"
+	"iter"
+	"slices"
+	"strings"
+
+	nftset "github.com/weft-proxy/weft/nft/set"
+)
+
+// Elements are the elements of one share of a set, by their IDs. They are
+// packed: an Element is made when it is asked for, and the Elements that were
+// put in are not kept.
+type Elements struct {
+	Shape
+	// records have the ID as their key, and as their value the data, or in maps that
+	// lead to chains and objects the number of a word.
+	table
+	// targets has the data of a map that leads to chains or objects: texts of
+	// different lengths, of which there are few.
+	targets texts
+	// extras has the options of elements by the number of their record. Most
+	// elements have none.
+	extras extras
+	// odd has the elements that cannot be packed: elements that other programs
+	// have put into the kernel without a key or data, and elements that were
+	// packed for another declaration.
+	odd map[string]nftset.Element
+}
+
+// Shape decides how elements are packed.
+type Shape struct {
+	// keyLen is the length of a key, idLen that of an ID, dataLen that of the data;
+	// 0 in sets and in maps that lead to chains or objects.
+	keyLen, idLen, dataLen int
+	leads                  bool
+}
+
+// wordLen is the length of a word's number.
+const wordLen = 4
+
+func ShapeOf(d *nftset.Set) Shape {
+	s := Shape{keyLen: int(d.Key.Len), idLen: int(d.Key.Len), leads: HasTargets(d)}
+	if d.Flags&nftset.FlagInterval != 0 {
+		s.idLen *= 2
+	}
+	if d.Map && !s.leads {
+		s.dataLen = int(d.Data.Len)
+	}
+	return s
+}
+
+// fits reports whether an element can be packed: what compile.Set.Pack returns can.
+func (s Shape) fits(id string, e *nftset.Element) bool {
+	end := e.KeyEnd == "" || s.idLen > s.keyLen && len(e.KeyEnd) == s.keyLen
+	return len(id) == s.idLen && len(e.Key) == s.keyLen && end && (s.leads || len(e.Data) == s.dataLen)
+}
+
+// New makes room for n elements of a declaration.
+func New(d *nftset.Set, n int) *Elements {
+	s := ShapeOf(d)
+	value := s.dataLen
+	if s.leads {
+		value = wordLen
+	}
+	return &Elements{Shape: s, table: newTable(s.idLen, value, n)}
+}
+
+func (el *Elements) Len() int { return el.n + len(el.odd) }
+
+func (el *Elements) Has(id string) bool {
+	if _, ok := el.find([]byte(id)); ok {
+		return true
+	}
+	_, ok := el.odd[id]
+	return ok
+}
+
+// Get returns the element with an ID.
+func (el *Elements) Get(id string) (nftset.Element, bool) {
+	i, ok := el.find([]byte(id))
+	if !ok {
+		e, ok := el.odd[id]
+		return e, ok
+	}
+	return el.element(i, string(el.at(i)[linkLen:])), true
+}
+
+// element makes an element of a record, whose text is that without the link.
+func (el *Elements) element(i int, text string) nftset.Element {
+	e := nftset.Element{Key: text[:el.keyLen], KeyEnd: text[el.keyLen:el.idLen], Data: text[el.idLen:]}
+	if el.leads {
+		e.Data = el.targets.text(el.word(i))
+	}
+	if el.extras.n > 0 {
+		x := el.extras.get(i)
+		e.Timeout, e.Comment, e.State = x.timeout, x.comment, x.state
+	}
+	return e
+}
+
+// word is the number of the data of a record of a map that leads somewhere.
+func (el *Elements) word(i int) uint32 { return binary.NativeEndian.Uint32(el.valueAt(i)) }
+
+// Same reports whether an element is there, and whether it is equal.
+func (el *Elements) Same(id string, e *nftset.Element) (had, same bool) {
+	i, ok := el.find([]byte(id))
+	if !ok {
+		odd, ok := el.odd[id]
+		return ok, odd == *e
+	}
+	return true, el.dataIs(i, e.Data) && el.extras.get(i) == optionsOf(e)
+}
+
+func (el *Elements) dataIs(i int, data string) bool {
+	if el.leads {
+		return el.targets.text(el.word(i)) == data
+	}
+	return string(el.valueAt(i)) == data
+}
+
+// Differs reports whether both have an ID, with other data.
+func (el *Elements) Differs(other *Elements, id string) bool {
+	a, ok := el.Get(id)
+	if !ok {
+		return false
+	}
+	b, ok := other.Get(id)
+	return ok && a.Data != b.Data
+}
+
+// Put adds an element, or replaces the one with its ID.
+func (el *Elements) Put(id string, e *nftset.Element) {
+	if !el.fits(id, e) {
+		el.Remove(id)
+		if el.odd == nil {
+			el.odd = map[string]nftset.Element{}
+		}
+		el.odd[id] = *e
+		return
+	}
+	delete(el.odd, id)
+	i, had := el.find([]byte(id))
+	if !had {
+		i = el.insert([]byte(id))
+	}
+	el.unshare(i)
+	if el.leads {
+		word := el.targets.take(e.Data)
+		if had {
+			el.targets.drop(el.word(i))
+		}
+		binary.NativeEndian.PutUint32(el.valueAt(i), word)
+	} else {
+		copy(el.valueAt(i), e.Data)
+	}
+	el.extras.set(i, optionsOf(e))
+}
+
+// Remove removes the element with an ID, if there is one.
+func (el *Elements) Remove(id string) {
+	i, ok := el.find([]byte(id))
+	if !ok {
+		delete(el.odd, id)
+		return
+	}
+	if el.leads {
+		el.targets.drop(el.word(i))
+	}
+	last := el.table.remove(i)
+	if el.extras.n == 0 {
+		return
+	}
+	el.extras.set(i, el.extras.get(last))
+	el.extras.set(last, options{})
+}
+
+// All returns the elements by their IDs, in no order. The elements must not
+// change during the iteration.
+func (el *Elements) All() iter.Seq2[string, nftset.Element] {
+	return func(yield func(string, nftset.Element) bool) {
+		size := el.size()
+		for first := 0; first < el.n; first += rowsPerChunk {
+			n := min(el.n-first, rowsPerChunk)
+			// One string for all of a chunk, so that there is one allocation.
+			text := string(el.chunks[first/rowsPerChunk][:n*size])
+			for i := range n {
+				record := text[i*size+linkLen : (i+1)*size]
+				if !yield(record[:el.idLen], el.element(first+i, record)) {
+					return
+				}
+			}
+		}
+		for id, e := range el.odd {
+			if !yield(id, e) {
+				return
+			}
+		}
+	}
+}
+
+// IDs returns the IDs in order.
+func (el *Elements) IDs() []string {
+	ids := make([]string, 0, el.Len())
+	for id := range el.All() {
+		ids = append(ids, id)
+	}
+	slices.SortFunc(ids, CompareIDs)
+	return ids
+}
+
+// Bytes returns the size of the elements for Usage.
+func (el *Elements) Bytes() int {
+	n := el.n*(el.idLen+el.dataLen) + el.targets.bytes()
+	for comment, state := range el.Texts() {
+		n += len(comment) + len(state)
+	}
+	for id, e := range el.odd {
+		n += len(id) + len(e.Data)
+	}
+	return n
+}
+
+// Texts returns the comments and statements of the elements that have options, and of odd ones.
+func (el *Elements) Texts() iter.Seq2[string, string] {
+	return func(yield func(comment, state string) bool) {
+		for _, page := range el.extras.pages {
+			for _, x := range page {
+				if !yield(x.comment, x.state) {
+					return
+				}
+			}
+		}
+		for _, e := range el.odd {
+			if !yield(e.Comment, e.State) {
+				return
+			}
+		}
+	}
+}
+
+// Bytes returns the size of an element for Usage.
+func Bytes(id string, e *nftset.Element) int {
+	return len(id) + len(e.Data) + len(e.Comment) + len(e.State)
+}
+
+// CompareIDs orders IDs as nft sends the elements, the catch-all element last.
+func CompareIDs(a, b string) int {
+	if a == "" || b == "" {
+		return cmp.Compare(len(b), len(a))
+	}
+	return strings.Compare(a, b)
+}

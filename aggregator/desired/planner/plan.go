@@ -1,0 +1,403 @@
+package planner
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/merge"
+	"github.com/weft-proxy/weft/aggregator/desired/packed"
+	"github.com/weft-proxy/weft/conntrack"
+	"github.com/weft-proxy/weft/nft/kernel"
+	nftobject "github.com/weft-proxy/weft/nft/object"
+	nftset "github.com/weft-proxy/weft/nft/set"
+)
+
+// Make returns the ops that bring the kernel from the last accepted state to
+// the present one. Commit it, then call Accept or Rollback, without an Apply in
+// between. The ops share memory with the state and must not be changed.
+func Make(s *merge.State) *desired.Plan {
+	p := newPlanner(s)
+	slices.SortFunc(s.Dirty, func(a, b *merge.Table) int { return desired.CompareTables(a.ID, b.ID) })
+	for _, t := range s.Dirty {
+		slices.SortFunc(t.DirtyParts, merge.CompareParts)
+		tc := tableChange{table: t, before: t.Kernel, asleep: t.Asleep, parts: make([]partChange, 0, len(t.DirtyParts))}
+		for _, o := range t.DirtyParts {
+			tc.parts = append(tc.parts, changeOf(o))
+		}
+		p.table(&tc)
+	}
+	return p.finish()
+}
+
+// tableChange is a table in which something may differ from the kernel.
+type tableChange struct {
+	table *merge.Table
+	// before is true if the kernel has the table, asleep if the table is dormant
+	// there.
+	before, asleep bool
+	parts          []partChange
+	// ahead is true if what is new can be added in a transaction before the others.
+	ahead bool
+	// forced has the parts that are made anew: whatever refers to them must be
+	// deleted before and added again after. forcedBy is the last update that made one
+	// of them so.
+	forced   map[merge.ObjectID]bool
+	forcedBy int
+	// rewritten is true if rules come that look up maps by port.
+	rewritten bool
+}
+
+// partChange is a part with what the kernel has of it.
+type partChange struct {
+	merge.Part
+	// before is the declaration in the kernel, nil if it is not there.
+	before any
+	// rules are those that the kernel has in a chain.
+	rules []*merge.Slot
+	// touched has every key of a set that may differ. For a new set only its origins
+	// matter.
+	touched map[string]merge.Touch
+}
+
+// changeOf returns a part with what the kernel has of it as of the last Accept.
+func changeOf(o merge.Part) partChange {
+	c := partChange{Part: o, before: o.Base().Kernel}
+	switch o := o.(type) {
+	case *merge.Chain:
+		c.rules = o.Rules
+	case *merge.Set:
+		c.touched = o.Touched
+	}
+	return c
+}
+
+// anew reports whether an existing part must be made anew.
+func (c *partChange) anew() bool { return c.before != nil && c.Exists() && c.Remade(c.before) }
+
+// updated reports whether the declaration of an existing chain changes. Other parts
+// stay as they are, or are made anew.
+func (c *partChange) updated() bool {
+	before, ok := c.before.(*nftobject.Chain)
+	return ok && c.Exists() && !merge.EqualChain(before, c.Declared().(*nftobject.Chain))
+}
+
+// phase is the position of an op in the batch. An op that needs an object comes
+// after the object is added and before it is deleted. All deletions come first,
+// so that an object can be deleted and made anew.
+type phase int
+
+const (
+	dropTables phase = iota
+	addTables
+	deleteRules
+	deleteElements
+	deleteSets
+	deleteChains
+	deleteObjects
+	addObjects
+	addSets
+	addChains
+	addElements
+	addRules
+	// The kernel accepts no base chain after a change of the table's flags.
+	changeTables
+	deleteTables
+	phases
+)
+
+// planner collects ops by phase.
+type planner struct {
+	s       *merge.State
+	ops     [phases][]kernel.Op
+	origins [phases][]int
+	// early has for each op whether it can come in a transaction before the others, adding
+	// whether that is so for those that are added now, and needed whether one of them must.
+	early          [phases][]bool
+	adding, needed bool
+
+	counts   desired.Counts
+	stale    []conntrack.Change
+	rerouted bool
+	deserted []conntrack.Change
+	purges   []desired.Purge
+	decision merge.Decision
+	// repair is true in a Diff, in which differences have no origin.
+	repair bool
+	// remade is the update that causes a whole table to be made anew. It is the
+	// origin of ops that no update has caused itself; -1 otherwise.
+	remade int
+}
+
+func newPlanner(s *merge.State) *planner {
+	return &planner{s: s, remade: -1}
+}
+
+// add appends an op to a phase.
+func (p *planner) add(ph phase, origin int, op kernel.Op) {
+	if p.repair {
+		origin = -1
+	} else if origin < 0 {
+		origin = p.remade
+	}
+	p.ops[ph] = append(p.ops[ph], op)
+	p.origins[ph] = append(p.origins[ph], origin)
+	p.early[ph] = append(p.early[ph], p.adding)
+}
+
+// finish joins the phases. The decision is for the next Accept.
+func (p *planner) finish() *desired.Plan {
+	plan := &desired.Plan{Counts: p.counts, Stale: p.stale, Rerouted: p.rerouted, Deserted: p.deserted, Purges: p.purges}
+	n := 0
+	for _, ops := range p.ops {
+		n += len(ops)
+	}
+	plan.Ops, plan.Origin = make([]kernel.Op, 0, n), make([]int, 0, n)
+	if p.needed {
+		p.join(plan, func(early bool) bool { return early })
+		plan.Ahead = len(plan.Ops)
+	}
+	p.join(plan, func(early bool) bool { return !early || !p.needed })
+	slices.SortFunc(plan.Stale, compareStale)
+	slices.SortFunc(plan.Deserted, compareStale)
+	slices.SortFunc(plan.Purges, comparePurges)
+	p.s.Plan = &p.decision
+	return plan
+}
+
+// join appends the ops for which want is true, phase by phase.
+func (p *planner) join(plan *desired.Plan, want func(early bool) bool) {
+	for ph, ops := range p.ops {
+		for i, op := range ops {
+			if want(p.early[ph][i]) {
+				plan.Ops, plan.Origin = append(plan.Ops, op), append(plan.Origin, p.origins[ph][i])
+			}
+		}
+	}
+}
+
+func (p *planner) table(tc *tableChange) {
+	t := tc.table
+	p.s.Looked.Objects += uint64(len(tc.parts))
+	for i := range tc.parts {
+		if o, ok := tc.parts[i].Part.(*merge.Set); ok {
+			p.staleFlows(o, &tc.parts[i])
+		}
+	}
+	switch {
+	case !t.Exists() && !tc.before:
+		return
+	case !t.Exists():
+		p.counts.Tables++
+		p.add(deleteTables, t.Origin, kernel.DeleteTable{Table: t.ID})
+		p.unstageTable(t.ID)
+		return
+	case !tc.before:
+		p.counts.Tables++
+		p.dropStagedTable(t)
+		p.add(addTables, t.Origin, kernel.AddTable{Table: t.ID, Comment: t.Comment(), Dormant: t.Dormant()})
+	case tc.asleep != t.Dormant():
+		if p.reflag(tc) {
+			p.reached(tc)
+			return
+		}
+	}
+	p.force(tc)
+	tc.ahead = tc.before && tc.forced == nil && !p.repair
+	p.content(tc)
+	p.reached(tc)
+}
+
+// content plans the ops for everything in a table.
+func (p *planner) content(tc *tableChange) {
+	defer func() { p.adding = false }()
+	for i := range tc.parts {
+		c := &tc.parts[i]
+		p.adding = tc.ahead && p.unseen(c)
+		var del, add phase
+		var counter *int
+		switch c.Part.(type) {
+		case *merge.Chain:
+			del, add, counter = deleteChains, addChains, &p.counts.Chains
+		case *merge.Set:
+			del, add, counter = deleteSets, addSets, &p.counts.Sets
+		case *merge.Object:
+			del, add, counter = deleteObjects, addObjects, &p.counts.Objects
+		default:
+			panic(fmt.Sprintf("desired: part %T is unknown", c.Part))
+		}
+		added := c.Exists() && (c.before == nil || c.anew())
+		if c.before != nil && (added || !c.Exists()) {
+			*counter++
+			for _, op := range c.Removal(c.before) {
+				p.add(del, c.Base().Origin, op)
+			}
+		}
+		if o, ok := c.Part.(*merge.Set); ok && added && p.staged(o, c) {
+			*counter++
+			continue
+		}
+		if added || c.updated() {
+			*counter++
+			p.add(add, c.Base().Origin, c.Addition())
+		}
+		switch o := c.Part.(type) {
+		case *merge.Chain:
+			p.rules(tc, o, c)
+		case *merge.Set:
+			p.elements(tc, o, c, added)
+		}
+	}
+}
+
+// unseen reports whether a part is new, and no packet can meet it before something else
+// leads to it.
+func (p *planner) unseen(c *partChange) bool {
+	if c.before != nil || !c.Exists() {
+		return false
+	}
+	switch o := c.Part.(type) {
+	case *merge.Chain:
+		return o.Declared().(*nftobject.Chain).Base == nil
+	case *merge.Set:
+		// Perhaps there is one to delete first.
+		return p.s.Staged[merge.StagedID{Table: o.Table.ID, Name: o.ID.Name}] == nil
+	default:
+		return true
+	}
+}
+
+// force finds the parts of a table that are made anew, and adds what refers
+// to them to the change.
+func (p *planner) force(tc *tableChange) {
+	leads := false
+	for i := range tc.parts {
+		if c := &tc.parts[i]; c.anew() {
+			if tc.forced == nil {
+				tc.forced = map[merge.ObjectID]bool{}
+			}
+			n := c.Base()
+			tc.forced[n.ID] = true
+			tc.forcedBy = max(tc.forcedBy, n.Origin)
+			leads = leads || n.ID.Kind != merge.KindSet
+		}
+	}
+	if tc.forced == nil {
+		return
+	}
+	for _, o := range tc.table.SortedParts() {
+		p.s.Looked.Objects++
+		// The dirty ones are in the change.
+		if o.Base().Dirty || !o.Exists() {
+			continue
+		}
+		switch o := o.(type) {
+		case *merge.Chain:
+			if slices.ContainsFunc(o.Rules, tc.forcesRule) {
+				p.s.Mark(o)
+				tc.parts = append(tc.parts, changeOf(o))
+			}
+		case *merge.Set:
+			if leads && packed.HasTargets(o.Decl()) {
+				tc.parts = append(tc.parts, changeOf(o))
+			}
+		}
+	}
+}
+
+// forcesRule reports whether a rule refers to a part that is made anew.
+func (tc *tableChange) forcesRule(r *merge.Slot) bool {
+	return tc.forced != nil && slices.ContainsFunc(merge.AppendReferences(nil, r.Rule), func(id merge.ObjectID) bool { return tc.forced[id] })
+}
+
+// forcesElement reports whether a map's element leads to a part that is made
+// anew.
+func (tc *tableChange) forcesElement(d *nftset.Set, e *nftset.Element) bool {
+	return tc.forced != nil && tc.forced[merge.LeadsTo(d, e.Data)]
+}
+
+// ruleOrigin is the update that a change of a rule comes from.
+func (tc *tableChange) ruleOrigin(o *merge.Chain, r *merge.Slot) int {
+	if origin, ok := o.Origins[r.Owner]; ok {
+		return origin
+	}
+	if o.Origin < 0 || tc.forcesRule(r) {
+		return tc.forcedBy
+	}
+	return o.Origin
+}
+
+// rules plans the ops that turn the rules that the kernel has in a chain into the
+// merged ones.
+func (p *planner) rules(tc *tableChange, o *merge.Chain, cc *partChange) {
+	t, after := tc.table.ID, o.Merged()
+	p.s.Looked.Rules += uint64(len(cc.rules) + len(after))
+	keep := func(r *merge.Slot) bool { return !tc.forcesRule(r) }
+	if cc.anew() {
+		keep = func(*merge.Slot) bool { return false }
+		after = slices.DeleteFunc(after, func(r *merge.Slot) bool { return r.Adopted })
+	}
+	after, match := align(cc.rules, after, keep)
+	kept := make([]bool, len(cc.rules))
+	for _, b := range match {
+		if b >= 0 {
+			kept[b] = true
+		}
+	}
+	for i, r := range cc.rules {
+		if !kept[i] {
+			p.counts.RulesDeleted++
+			p.add(deleteRules, tc.ruleOrigin(o, r), kernel.DeleteRule{Table: t, Chain: o.ID.Name, Handle: r.Handle})
+		}
+	}
+	var prev *kernel.Handle
+	for i, r := range after {
+		if b := match[i]; b >= 0 {
+			prev = cc.rules[b].Handle
+			if p.repair {
+				r.Handle = prev
+			} else if r.Handle != prev {
+				p.decision.Handles = append(p.decision.Handles, merge.Assignment{Slot: r, Handle: prev})
+			}
+			continue
+		}
+		h := &kernel.Handle{}
+		p.counts.RulesAdded++
+		tc.rewritten = tc.rewritten || tc.before && looksUpPorts(o.Table, r)
+		p.add(addRules, tc.ruleOrigin(o, r), kernel.AddRule{Table: t, Chain: o.ID.Name, Rule: r.Rule, Owner: r.Owner, After: prev, Handle: h})
+		p.decision.Handles = append(p.decision.Handles, merge.Assignment{Slot: r, Handle: h})
+		prev = h
+	}
+	if p.decision.Orders == nil {
+		p.decision.Orders = map[*merge.Chain][]*merge.Slot{}
+	}
+	p.decision.Orders[o] = after
+}
+
+// Accept says that the kernel has carried out the ops of the last Plan or Diff:
+// the present state is the kernel's from now on. The state must not have
+// changed since.
+func Accept(s *merge.State) {
+	if s.Plan == nil {
+		Make(s)
+	}
+	for _, a := range s.Plan.Handles {
+		a.Slot.Handle = a.Handle
+	}
+	for _, id := range s.Plan.Unstaged {
+		delete(s.Staged, id)
+	}
+	for _, t := range s.Dirty {
+		t.Kernel, t.Asleep = t.Exists(), t.Dormant()
+		for _, o := range t.DirtyParts {
+			o.Accept(s.Plan)
+			o.Base().Kernel = nil
+			if o.Exists() {
+				o.Base().Kernel = o.Declared()
+			}
+		}
+	}
+	s.AcceptLifetimes()
+	s.Expiries.AcceptTimes()
+	s.Reset()
+}

@@ -1,0 +1,350 @@
+package planner
+
+import (
+	"cmp"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/weft-proxy/weft/aggregator/desired/backends"
+	"github.com/weft-proxy/weft/aggregator/desired/merge"
+	"github.com/weft-proxy/weft/aggregator/desired/packed"
+	"github.com/weft-proxy/weft/conntrack"
+	"github.com/weft-proxy/weft/nft"
+	nftset "github.com/weft-proxy/weft/nft/set"
+)
+
+// leadsElsewhere reports whether a watched map of another table leads a destination to a
+// backend. Then flows between them are not stale: they can be those of another publisher.
+func leadsElsewhere(s *merge.State, table *merge.Table, dest, to netip.AddrPort) bool {
+	for o := range s.Watched {
+		if o.Table == table {
+			continue
+		}
+		if b, ok := o.Pools.Layout.Pack(dest, to); ok && o.Pools.Backends.Get(b.Dest, b.Data) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// staleOf derives the stale UDP flows of a map whose flows are watched, or were until this
+// change, from a change of its elements. touched has the kernel's elements, packed for before.
+// If before is nil, the kernel has no such map. Deserted means that the
+// destination has no watched element any more.
+func staleOf(o *merge.Set, before *nftset.Set, touched map[string]merge.Touch, add func(st conntrack.Change, deserted bool)) {
+	var old backends.Layout
+	known := false
+	if before != nil {
+		old, known = backends.NewLayout(before)
+	}
+	now := o.Pools
+	switch {
+	case now == nil && (!o.Watched || !known):
+		return
+	case now == nil:
+		// The last fragment whose flows are watched has gone.
+		now = &merge.Pools{Layout: old}
+	case !known || old != now.Layout:
+		// Nothing was there, or all of it looked different.
+		untranslated(o, func(st conntrack.Change) { add(st, false) })
+		return
+	}
+	l := &now.Layout
+	// balance is how many more elements a destination has than before. kept are backends
+	// that an element has whose flows are not watched.
+	balance := map[string]int{}
+	kept := map[backends.Backend]bool{}
+	// begun are destinations with a pool that has got its first backend.
+	begun := map[string]bool{}
+	sameLayout := o.Exists() && hasLayout(o, l)
+	for id, t := range touched {
+		e, sh, ok := o.Decided(id)
+		if !ok || !sameLayout {
+			continue
+		}
+		switch b, ok := l.Backend(&e); {
+		case ok && sh.Flows():
+			balance[b.Dest]++
+			if !t.Had && begins(o, &e) {
+				begun[b.Dest] = true
+			}
+		case ok:
+			kept[b] = true
+		}
+	}
+	gone := map[string][]netip.AddrPort{}
+	for _, t := range touched {
+		b, ok := l.Backend(&t.Before)
+		if !ok || !t.Had || !t.Flows {
+			continue
+		}
+		balance[b.Dest]--
+		if now.Backends.Get(b.Dest, b.Data) == 0 && !kept[b] {
+			gone[b.Dest] = append(gone[b.Dest], l.AddrPort(b.Data))
+		}
+	}
+	var at map[netip.Addr]struct{}
+	for dest, more := range balance {
+		to, total := l.Dest(dest), now.Totals.Get(dest, "")
+		st := conntrack.Change{Addr: to.Addr(), Port: to.Port(), Removed: compactAddrs(gone[dest]), First: total > 0 && total == more || begun[dest]}
+		if st.First && l.ByPort() {
+			if at == nil {
+				at = addressesOf(o.Table)
+			}
+			st.At = at
+		}
+		if st.First || len(st.Removed) > 0 {
+			add(st, total == 0)
+		}
+	}
+}
+
+// begins reports whether an element has the first slot of a pool. The slots of a pool follow each other, and a
+// destination may have several: a NodePort with externalTrafficPolicy Local has one of all endpoints and one of
+// those on this node, and a client that has to take the latter is not translated before it has a backend.
+func begins(o *merge.Set, e *nftset.Element) bool {
+	key, first, ok := o.Pools.Layout.Previous(e.Key)
+	if !ok || first {
+		return ok
+	}
+	previous := nftset.Element{Key: key}
+	_, _, ok = o.Decided(packed.ID(o.Decl(), &previous))
+	return !ok
+}
+
+// hasLayout reports whether a map's elements are packed as a layout says.
+func hasLayout(o *merge.Set, l *backends.Layout) bool {
+	now, ok := backends.NewLayout(o.Decl())
+	return ok && now == *l
+}
+
+func compactAddrs(addrs []netip.AddrPort) []netip.AddrPort {
+	slices.SortFunc(addrs, netip.AddrPort.Compare)
+	return slices.Compact(addrs)
+}
+
+func compareStale(a, b conntrack.Change) int {
+	return cmp.Or(a.Addr.Compare(b.Addr), cmp.Compare(a.Port, b.Port))
+}
+
+// Live returns the destinations in the maps whose flows are watched that have
+// backends, ordered by address and port.
+func Live(s *merge.State) []conntrack.Destination {
+	all, at := map[netip.AddrPort][]netip.AddrPort{}, map[netip.Addr]struct{}{}
+	for _, t := range s.Tables {
+		for _, p := range t.Parts {
+			o, ok := p.(*merge.Set)
+			if !ok || o.Pools == nil {
+				continue
+			}
+			l := &o.Pools.Layout
+			if l.ByPort() {
+				for addr := range addressesOf(t) {
+					at[addr] = struct{}{}
+				}
+			}
+			for b := range o.Pools.Backends.All() {
+				dest := l.Dest(b[:l.DestLen()])
+				all[dest] = append(all[dest], l.AddrPort(b[l.DestLen():]))
+			}
+		}
+	}
+	live := make([]conntrack.Destination, 0, len(all))
+	for _, dest := range slices.SortedFunc(maps.Keys(all), netip.AddrPort.Compare) {
+		d := conntrack.Destination{Addr: dest.Addr(), Port: dest.Port(), Backends: compactAddrs(all[dest])}
+		if dest.Addr().IsUnspecified() {
+			d.At = at
+		}
+		live = append(live, d)
+	}
+	return live
+}
+
+// looksUpPorts reports whether a rule looks up a map by port.
+func looksUpPorts(t *merge.Table, r *merge.Slot) bool {
+	return slices.ContainsFunc(merge.AppendReferences(nil, r.Rule), func(id merge.ObjectID) bool {
+		m, ok := t.Parts[id].(*merge.Set)
+		return ok && m.Exists() && backends.ByPort(m.Decl())
+	})
+}
+
+// leadsToPorts reports whether a rule looks up a set of addresses beside a map by port.
+func leadsToPorts(o *merge.Set) bool {
+	both := func(r *merge.Slot) bool {
+		return slices.Contains(merge.AppendReferences(nil, r.Rule), o.ID) && looksUpPorts(o.Table, r)
+	}
+	for c := range o.Callers {
+		if from, ok := c.From.(*merge.Chain); ok && slices.ContainsFunc(from.Merged(), both) {
+			return true
+		}
+	}
+	return false
+}
+
+// addressesOf returns the single addresses in the sets that lead to destinations without an address. Of a
+// range the local addresses alone count.
+func addressesOf(t *merge.Table) map[netip.Addr]struct{} {
+	var all map[netip.Addr]struct{}
+	for o := range t.Addresses {
+		if !leadsToPorts(o) {
+			continue
+		}
+		for _, sh := range o.Shares {
+			for _, e := range sh.Elements.All() {
+				if addr, ok := netip.AddrFromSlice([]byte(e.Key)); ok && (e.KeyEnd == "" || e.KeyEnd == e.Key) {
+					if all == nil {
+						all = map[netip.Addr]struct{}{}
+					}
+					all[addr] = struct{}{}
+				}
+			}
+		}
+	}
+	return all
+}
+
+// untranslated adds a change for each destination of a map: flows to it that were not translated are
+// stale.
+func untranslated(o *merge.Set, add func(conntrack.Change)) {
+	var at map[netip.Addr]struct{}
+	if o.Pools.Layout.ByPort() {
+		at = addressesOf(o.Table)
+	}
+	for dest := range o.Pools.Totals.All() {
+		to := o.Pools.Layout.Dest(dest)
+		add(conntrack.Change{Addr: to.Addr(), Port: to.Port(), First: true, At: at})
+	}
+}
+
+// answering adds a change for each UDP port that the table's maps by port have, if the flows of one of
+// them are watched: flows there that were not translated are stale, also where no endpoint is left and
+// new ones are rejected.
+func answering(t *merge.Table, add func(conntrack.Change)) {
+	at, seen := addressesOf(t), map[netip.AddrPort]struct{}{}
+	for _, p := range t.Parts {
+		o, ok := p.(*merge.Set)
+		if !ok || !o.Exists() || !backends.ByPort(o.Decl()) {
+			continue
+		}
+		for _, e := range o.InForce() {
+			port, ok := backends.UDPPort(e.Key)
+			if !ok || e.KeyEnd != "" && e.KeyEnd != e.Key {
+				continue
+			}
+			for _, local := range unspecified(t) {
+				dest := netip.AddrPortFrom(local, port)
+				if _, ok := seen[dest]; ok {
+					continue
+				}
+				seen[dest] = struct{}{}
+				add(conntrack.Change{Addr: local, Port: dest.Port(), First: true, At: at})
+			}
+		}
+	}
+}
+
+// unspecified returns the address that stands for all local ones of each family of the table.
+func unspecified(t *merge.Table) []netip.Addr {
+	switch t.ID.Family {
+	case nft.FamilyIP:
+		return []netip.Addr{netip.IPv4Unspecified()}
+	case nft.FamilyIP6:
+		return []netip.Addr{netip.IPv6Unspecified()}
+	default:
+		return []netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()}
+	}
+}
+
+// watchesPorts reports whether the flows of a map by port are watched.
+func watchesPorts(s *merge.State, t *merge.Table) bool {
+	for o := range s.Watched {
+		if o.Table == t && o.Pools.Layout.ByPort() {
+			return true
+		}
+	}
+	return false
+}
+
+// reached notes that packets may reach destinations that they did not reach before: any, if the table
+// wakes, and those of the maps by port, if rules come that look such a map up, a set of addresses
+// beside one has got some, or a port leads to a chain that translates and did not before.
+func (p *planner) reached(tc *tableChange) {
+	switch {
+	case p.repair || !tc.before || !tc.table.Exists() || len(p.s.Watched) == 0:
+	case tc.asleep && !tc.table.Dormant():
+		p.rerouted = true
+	case !tc.rewritten && !slices.ContainsFunc(tc.parts, func(c partChange) bool { return c.answers() || c.translates() }):
+	case watchesPorts(p.s, tc.table):
+		answering(tc.table, func(st conntrack.Change) { p.stale = append(p.stale, st) })
+	}
+}
+
+// translates reports whether the part is a map by port, one of whose UDP ports led to a chain that did not
+// translate, and leads to one that does: a NodePort whose externalTrafficPolicy is no longer Local.
+func (c *partChange) translates() bool {
+	o, ok := c.Part.(*merge.Set)
+	if !ok || !o.Exists() || !o.Decl().Verdict || !backends.ByPort(o.Decl()) {
+		return false
+	}
+	for id, t := range c.touched {
+		e, has := o.Effective(id)
+		if _, udp := backends.UDPPort(e.Key); !has || !udp || !t.Had || t.Before.Data == e.Data {
+			continue
+		}
+		before, known := o.Table.Parts[merge.LeadsTo(o.Decl(), t.Before.Data)].(*merge.Chain)
+		after, ok := o.Table.Parts[merge.LeadsTo(o.Decl(), e.Data)].(*merge.Chain)
+		if known && ok && before.Exists() && !leadsToBackends(before) && leadsToBackends(after) {
+			return true
+		}
+	}
+	return false
+}
+
+// leadsToBackends reports whether a rule of the chain looks up a map whose flows are watched.
+func leadsToBackends(o *merge.Chain) bool {
+	return slices.ContainsFunc(o.Merged(), func(r *merge.Slot) bool {
+		return slices.ContainsFunc(merge.AppendReferences(nil, r.Rule), func(id merge.ObjectID) bool {
+			m, ok := o.Table.Parts[id].(*merge.Set)
+			return ok && m.Pools != nil
+		})
+	})
+}
+
+// answers reports whether the part is a set of addresses that leads to destinations by port, and gets some.
+func (c *partChange) answers() bool {
+	o, ok := c.Part.(*merge.Set)
+	if !ok {
+		return false
+	}
+	if _, addresses := o.Table.Addresses[o]; !addresses {
+		return false
+	}
+	for id, t := range c.touched {
+		if _, has := o.Effective(id); has && !t.Had {
+			return leadsToPorts(o)
+		}
+	}
+	return false
+}
+
+// Answering returns the flows that are stale because an address or range has become local: those
+// to destinations without an address that were not translated. The zero Prefix is any address.
+func Answering(s *merge.State, local netip.Prefix) (stale []conntrack.Change) {
+	for _, t := range s.Tables {
+		if !watchesPorts(s, t) {
+			continue
+		}
+		answering(t, func(st conntrack.Change) {
+			if local.IsValid() && local.Addr().Is4() != st.Addr.Is4() {
+				return
+			}
+			if local.IsValid() && local.IsSingleIP() {
+				st.Addr, st.At = local.Addr(), nil
+			}
+			stale = append(stale, st)
+		})
+	}
+	slices.SortFunc(stale, compareStale)
+	return stale
+}

@@ -1,0 +1,166 @@
+package planner
+
+import (
+	"time"
+
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/merge"
+	"github.com/weft-proxy/weft/aggregator/desired/packed"
+	"github.com/weft-proxy/weft/nft/cost"
+	"github.com/weft-proxy/weft/nft/kernel"
+	nftset "github.com/weft-proxy/weft/nft/set"
+)
+
+// KernelTime returns how long the kernel probably takes for ops of the last Plan, how much of it for
+// new sets, and the place that takes most of it. It costs what the ops change. Elements of which only the
+// time changes do not count: they bring nothing that was not there.
+func KernelTime(s *merge.State, ops []kernel.Op) (sum, fresh time.Duration, most desired.Place) {
+	times := map[merge.Part]time.Duration{}
+	for _, op := range ops {
+		var o merge.Part
+		t := cost.NewObject()
+		switch op := op.(type) {
+		case kernel.AddElements:
+			set := s.Tables[op.Table].Set(op.Set.Name)
+			elements := op.Elements
+			if op.Renew {
+				elements = unseen(set, elements)
+			}
+			if o, t = set, set.Table.Sets.Walk()+additions(set, elements); set.Kernel == nil {
+				fresh += t
+			}
+		case kernel.DeleteElements:
+			set := s.Tables[op.Table].Set(op.Set.Name)
+			o, t = set, set.Table.Sets.Walk()+removals(set, op.Elements)
+		case kernel.AddSet:
+			set := s.Tables[op.Table].Set(op.Set.Name)
+			o, t = set, set.Table.Sets.New()
+			fresh += t
+		case kernel.FlushSet:
+			set := s.Tables[op.Table].Set(op.Name)
+			o, t = set, flush(set)
+		case kernel.AddRule:
+			table := s.Tables[op.Table]
+			o, t = table.Chain(op.Chain), cost.NewRule(op.Rule, table.Sets)
+		case kernel.DeleteRule:
+			o = s.Tables[op.Table].Chain(op.Chain)
+		}
+		if c, ok := o.(*merge.Chain); ok && times[o] == 0 {
+			t += cost.OldRules(len(c.Rules) + len(c.Merged()))
+		}
+		if sum += t; o != nil {
+			times[o] += t
+		}
+	}
+	var longest time.Duration
+	for o, t := range times {
+		if t > longest {
+			longest, most = t, o.Base().At()
+		}
+	}
+	return sum, fresh, most
+}
+
+// UpdateTime returns how long the kernel takes for the elements of an update at most: as if it had none
+// of a set that the update declares.
+func UpdateTime(s *merge.State, u *desired.Update) (sum time.Duration) {
+	for i := range u.Tables {
+		tu := &u.Tables[i]
+		for j := range tu.PutSets {
+			var c cost.Content
+			for k := range tu.PutSets[j].Elements {
+				c.Grow(tu.PutSets[j].Decl, &tu.PutSets[j].Elements[k], 1)
+			}
+			sum += c.Whole(tu.PutSets[j].Decl)
+		}
+		for j := range tu.Elements {
+			eu := &tu.Elements[j]
+			if o, ok := merge.Find[*merge.Set](s, tu.Table, merge.SetID(eu.Set)); ok && o.Exists() {
+				c, d := o.Content(), o.Decl()
+				sum += c.Change(d) + time.Duration(len(eu.Remove))*c.Removal(d)
+				for k := range eu.Add {
+					sum += c.Addition(d, &eu.Add[k])
+				}
+			}
+		}
+	}
+	return sum
+}
+
+// additions returns the time to add elements of which the shares have all.
+func additions(o *merge.Set, elements []nftset.Element) time.Duration {
+	c, d := o.Content(), o.Decl()
+	if o.Kernel == nil || o.Remade(o.Kernel) {
+		// Nothing is there before.
+		return c.Whole(d)
+	}
+	t := c.Change(d)
+	for i := range elements {
+		t += c.Addition(d, &elements[i])
+	}
+	return t
+}
+
+// unseen returns the elements that the kernel did not have, of some that it may have.
+func unseen(o *merge.Set, elements []nftset.Element) (out []nftset.Element) {
+	for i := range elements {
+		if e := &elements[i]; !o.Touched[packed.ID(o.Decl(), e)].Had {
+			out = append(out, *e)
+		}
+	}
+	return out
+}
+
+// removals returns the time to remove elements that the shares do not have any more.
+func removals(o *merge.Set, elements []nftset.Element) time.Duration {
+	c, d := o.Content(), o.Kernel.(*nftset.Set)
+	for i := range elements {
+		c.Add(d, &elements[i], 1)
+	}
+	return c.Change(d) + time.Duration(len(elements))*c.Removal(d)
+}
+
+// flush returns the time to remove all elements that the kernel has of a set which is deleted.
+func flush(o *merge.Set) time.Duration {
+	d, c := o.Kernel.(*nftset.Set), cost.Content{}
+	for _, t := range o.Touched {
+		if t.Had {
+			c.Add(d, &t.Before, 1)
+		}
+	}
+	return c.Change(d) + c.Flush(d)
+}
+
+// LeaveTime returns how long the kernel probably takes to remove what a fragment has in sets that
+// others have a share of too, and in maps that lead to chains or objects. All else goes with its set.
+// Of a set that several fragments of its publisher share, the largest share counts.
+func LeaveTime(s *merge.State, key desired.Key) (sum time.Duration, most desired.Place) {
+	f := s.Fragments[key]
+	if f == nil {
+		return 0, most
+	}
+	var longest time.Duration
+	for _, h := range f.Tables {
+		for id, sh := range h.Shares {
+			sh, ok := sh.(*merge.SetShare)
+			if !ok {
+				continue
+			}
+			o, t := h.Table.Parts[id].(*merge.Set), time.Duration(0)
+			switch c := o.Content(); {
+			case len(o.Shares) > 1:
+				for _, other := range o.Shares {
+					if other.Fragment.Key.Publisher == key.Publisher {
+						t = max(t, time.Duration(other.Content.Elements)*c.Removal(sh.Decl)+c.Change(sh.Decl))
+					}
+				}
+			case packed.HasTargets(sh.Decl):
+				t = c.Flush(sh.Decl) + c.Change(sh.Decl)
+			}
+			if sum += t; t > longest {
+				longest, most = t, o.At()
+			}
+		}
+	}
+	return sum, most
+}

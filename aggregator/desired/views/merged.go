@@ -1,0 +1,191 @@
+package views
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/desired/merge"
+	"github.com/weft-proxy/weft/nft"
+)
+
+// Tables returns the status of the tables in which a reader sees something, by family and
+// name. It costs what there is in chains and sets, not in rules and elements.
+func Tables(s *merge.State, r desired.Reader) []desired.TableStatus {
+	all := make([]desired.TableStatus, 0, len(s.Tables))
+	for _, t := range s.Tables {
+		if seenBy(t, r) {
+			all = append(all, tableStatus(t, r))
+		}
+	}
+	slices.SortFunc(all, func(a, b desired.TableStatus) int { return desired.CompareTables(a.Table, b.Table) })
+	return all
+}
+
+// Merged returns the content of a table that a reader sees. It copies rules, shares elements,
+// and neither sorts nor formats.
+// With DetailObjects it also returns the sets that are named, with their elements.
+// Exists is true if there is such a table: nothing is returned if the reader sees nothing of
+// it.
+func Merged(s *merge.State, id nft.TableID, detail desired.Detail, r desired.Reader, sets map[string]struct{}) (m *desired.Merged, exists bool) {
+	t := s.Existing(id)
+	if !seenBy(t, r) {
+		return nil, t.Exists()
+	}
+	m = &desired.Merged{Status: tableStatus(t, r)}
+	for _, p := range t.SortedParts() {
+		_, isObject := p.(*merge.Object)
+		_, isSet := p.(*merge.Set)
+		_, named := sets[p.Base().ID.Name]
+		named = isSet && named
+		if !isObject && !named && detail == desired.DetailObjects {
+			continue
+		}
+		seen := seen(p, r)
+		if len(seen) == 0 {
+			continue
+		}
+		switch o := p.(type) {
+		case *merge.Object:
+			m.Objects = append(m.Objects, desired.MergedObject{Object: o.Decl().Object, Flowtable: o.Decl().Flowtable, Fragments: keysOf(seen)})
+		case *merge.Chain:
+			rules := o.Rules
+			if detail == desired.DetailPlanned && s.Plan != nil {
+				if planned, ok := s.Plan.Orders[o]; ok {
+					rules = planned
+				}
+			}
+			c := mergedChain(o, r, rules)
+			c.Fragments = keysOf(seen)
+			m.Chains = append(m.Chains, c)
+		case *merge.Set:
+			ms := desired.MergedSet{Decl: o.Decl(), Source: sourceOf(o.Shares, r, func(sh *merge.SetShare) *nft.Set { return sh.Source }), Fragments: keysOf(seen)}
+			if named || detail >= desired.DetailElements {
+				ms.Elements = o.View(r)
+			}
+			m.Sets = append(m.Sets, ms)
+		default:
+			panic(fmt.Sprintf("desired: part %T is unknown", o))
+		}
+	}
+	return m, true
+}
+
+// seenBy reports whether a reader sees something of a table.
+func seenBy(t *merge.Table, r desired.Reader) bool {
+	return slices.ContainsFunc(t.Holdings, func(h *merge.Holding) bool { return merge.Seen(r, h.Fragment) })
+}
+
+// seen returns the fragments with a share of a part that a reader sees.
+func seen(p merge.Part, r desired.Reader) []*merge.Fragment {
+	return slices.DeleteFunc(p.Fragments(), func(f *merge.Fragment) bool { return !merge.Seen(r, f) })
+}
+
+// tableStatus counts what a reader sees of a table.
+func tableStatus(t *merge.Table, r desired.Reader) desired.TableStatus {
+	st := desired.TableStatus{Table: t.ID, Dormant: t.Dormant()}
+	for _, h := range t.InOrder() {
+		if !merge.Seen(r, h.Fragment) {
+			continue
+		}
+		st.Comment = cmp.Or(st.Comment, h.Comment)
+		if !h.Fragment.Unclaimed {
+			st.Fragments = append(st.Fragments, h.Fragment.Key)
+		}
+	}
+	for _, p := range t.Parts {
+		if len(seen(p, r)) == 0 {
+			continue
+		}
+		switch o := p.(type) {
+		case *merge.Object:
+			st.Objects++
+		case *merge.Chain:
+			st.Chains++
+			st.Rules += countRules(o, r)
+		case *merge.Set:
+			st.Sets++
+			st.Elements += countElements(o, r)
+			for _, sh := range o.Shares {
+				if merge.Seen(r, sh.Fragment) {
+					st.Shadowed += sh.Shadowed
+				}
+			}
+		default:
+			panic(fmt.Sprintf("desired: part %T is unknown", o))
+		}
+	}
+	return st
+}
+
+// keysOf returns the keys of fragments, without the unclaimed fragment.
+func keysOf(fragments []*merge.Fragment) []desired.Key {
+	keys := make([]desired.Key, 0, len(fragments))
+	for _, f := range fragments {
+		if !f.Unclaimed {
+			keys = append(keys, f.Key)
+		}
+	}
+	return keys
+}
+
+// countRules returns the number of rules that a reader sees.
+func countRules(o *merge.Chain, r desired.Reader) (n int) {
+	if r.All {
+		return len(o.Rules)
+	}
+	for _, sh := range o.Shares {
+		if merge.Seen(r, sh.Fragment) {
+			n += len(sh.Rules)
+		}
+	}
+	return n
+}
+
+// countElements returns the number of elements that a reader sees. Those that a fragment states are
+// counted if the reader does not see all, whether they are in force or not.
+func countElements(o *merge.Set, r desired.Reader) (n int) {
+	if r.All {
+		return o.Size()
+	}
+	for _, sh := range o.Shares {
+		if merge.Seen(r, sh.Fragment) {
+			n += sh.Elements.Len()
+		}
+	}
+	return n
+}
+
+// sourceOf returns the first source of shares that is known and that a reader sees.
+func sourceOf[T merge.Share, S any](shares []T, r desired.Reader, of func(T) *S) *S {
+	for _, sh := range shares {
+		if source := of(sh); source != nil && merge.Seen(r, sh.Owner()) {
+			return source
+		}
+	}
+	return nil
+}
+
+func mergedChain(o *merge.Chain, reader desired.Reader, rules []*merge.Slot) desired.MergedChain {
+	c := desired.MergedChain{Decl: o.Decl(), Source: sourceOf(o.Shares, reader, func(sh *merge.ChainShare) *nft.Chain { return sh.Source })}
+	c.Rules = make([]desired.MergedRule, 0, countRules(o, reader))
+	for _, r := range rules {
+		if !reader.All && !seesOwner(reader, r.Owner) {
+			continue
+		}
+		m := desired.MergedRule{Rule: r.Rule, Owner: r.Owner}
+		if r.Handle != nil {
+			m.Handle = r.Handle.N
+		}
+		c.Rules = append(c.Rules, m)
+	}
+	return c
+}
+
+// seesOwner is sees for the fragment of a rule.
+func seesOwner(r desired.Reader, owner string) bool {
+	publisher, _, _ := strings.Cut(owner, "/")
+	return r.Sees(publisher)
+}
