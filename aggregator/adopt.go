@@ -48,7 +48,7 @@ func (w *writer) start(ctx context.Context) error {
 	if err := w.restore(stored.Fragments); err != nil {
 		return fmt.Errorf("restore durable fragments: %w", err)
 	}
-	w.recordStart(stored.Lineage)
+	w.recordStart()
 	w.flows.Resume(stored.Flows, w.state.Live)
 	w.returned()
 	return nil

@@ -55,13 +55,13 @@ func (w *writer) recordRepair(counts *weftv1.Counts) {
 	w.history.Record(&history.Commit{Revision: w.entry(counts)})
 }
 
-// recordStart tells the history which fragments there are after a start, and whether it may lack commits.
-func (w *writer) recordStart(lineage string) {
+// recordStart tells the history which fragments there are after a start.
+func (w *writer) recordStart() {
 	present := make(map[desired.Key]bool)
 	for _, f := range w.state.Fragments() {
 		present[f.Key] = true
 	}
-	w.history.Record(&history.Commit{Revision: w.entry(nil), Present: present, Lineage: lineage, Empty: true})
+	w.history.Record(&history.Commit{Revision: w.entry(nil), Present: present, Empty: true})
 }
 
 // entry returns an entry of the history for the last commit.
