@@ -72,4 +72,3 @@ func TestSharesAreMissing(t *testing.T) {
 		t.Errorf("trusted %t, fragments %+v: want the names and lifetimes of fragments alone", c.Trusted, f)
 	}
 }
-

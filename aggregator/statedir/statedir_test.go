@@ -275,4 +275,3 @@ func TestSecondProcessIsRefused(t *testing.T) {
 		t.Fatalf("load: %v", err)
 	}
 }
-

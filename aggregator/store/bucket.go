@@ -123,7 +123,7 @@ func (b *Bucket) Size() int64 { return int64(b.stats.size) } //nolint:gosec // a
 // Count returns the number of entries, with those of the buckets in it.
 func (b *Bucket) Count() int { return int(b.stats.count) } //nolint:gosec // a number of entries
 
-// change changes the stats of a bucket and of those that it is in.
+// change changes the stats of a bucket and of the buckets that contain it.
 func (b *Bucket) change(gone, added stats) {
 	for ; b != nil; b = b.parent {
 		b.stats.remove(gone)

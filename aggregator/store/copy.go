@@ -157,9 +157,9 @@ func (s *Store) create(source *bolt.DB, losses []loss) (db *bolt.DB, renamed str
 	if err == nil {
 		err = db.Sync()
 	}
-	if err == nil && s.setAside {
+	if err == nil && s.replaced {
 		var failed error
-		if renamed, failed = moveAside(path, damagedSuffix); failed != nil {
+		if renamed, failed = quarantine(path, damagedSuffix); failed != nil {
 			s.cfg.Logger.Error("damaged file is not renamed", "file", path, "error", failed)
 		}
 	}
@@ -169,7 +169,7 @@ func (s *Store) create(source *bolt.DB, losses []loss) (db *bolt.DB, renamed str
 	if err != nil {
 		return nil, "", errors.Join(err, db.Close(), os.Remove(temporary))
 	}
-	s.setAside = false
+	s.replaced = false
 	db.NoSync, db.NoGrowSync, db.AllocSize = false, false, allocSize
 	return db, renamed, nil
 }

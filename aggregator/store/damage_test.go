@@ -72,8 +72,12 @@ func TestDamageOfOneBucket(t *testing.T) {
 		damage      func(tx *bolt.Tx) error
 		part, loses string
 	}{
-		"value":   {func(tx *bolt.Tx) error { return tx.Bucket([]byte("single")).Bucket([]byte("f")).Put([]byte("key 0001"), nil) }, "single", "single/f"},
-		"missing": {func(tx *bolt.Tx) error { return tx.Bucket([]byte("single")).Bucket([]byte("f")).Delete([]byte("key 0001")) }, "single", "single/f"},
+		"value": {func(tx *bolt.Tx) error {
+			return tx.Bucket([]byte("single")).Bucket([]byte("f")).Put([]byte("key 0001"), nil)
+		}, "single", "single/f"},
+		"missing": {func(tx *bolt.Tx) error {
+			return tx.Bucket([]byte("single")).Bucket([]byte("f")).Delete([]byte("key 0001"))
+		}, "single", "single/f"},
 		"renamed": {func(tx *bolt.Tx) error {
 			all := tx.Bucket([]byte("single"))
 			to, err := all.CreateBucket([]byte("e"))
@@ -81,8 +85,10 @@ func TestDamageOfOneBucket(t *testing.T) {
 		}, "single", "single/f"},
 		"bucket missing": {func(tx *bolt.Tx) error { return tx.Bucket([]byte("single")).DeleteBucket([]byte("f")) }, "single", "single/f"},
 		"part missing":   {func(tx *bolt.Tx) error { return tx.DeleteBucket([]byte("single")) }, "single", "single"},
-		"deep":           {func(tx *bolt.Tx) error { return tx.Bucket([]byte("whole")).Bucket([]byte("x")).DeleteBucket([]byte("y")) }, "whole", "whole"},
-		"whole":          {func(tx *bolt.Tx) error { return tx.Bucket([]byte("whole")).Put([]byte("c"), []byte("3")) }, "whole", "whole"},
+		"deep": {func(tx *bolt.Tx) error {
+			return tx.Bucket([]byte("whole")).Bucket([]byte("x")).DeleteBucket([]byte("y"))
+		}, "whole", "whole"},
+		"whole": {func(tx *bolt.Tx) error { return tx.Bucket([]byte("whole")).Put([]byte("c"), []byte("3")) }, "whole", "whole"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -21,8 +21,8 @@ const (
 	otherSuffix   = ".other-format"
 	// temporarySuffix ends the name of a database that is being made.
 	temporarySuffix = ".tmp"
-	// maxAside bounds how many renamed files of one name are kept.
-	maxAside = 10
+	// maxQuarantined bounds how many renamed files of one name are kept.
+	maxQuarantined = 10
 )
 
 // makeDir makes the directory, if it is missing, and syncs its parent. Only trusted users may
@@ -48,10 +48,10 @@ func formerFiles(dir string) (paths []string) {
 	return paths
 }
 
-// moveAside renames a file, or anything else in its place, and returns
+// quarantine renames a file, or anything else in its place, and returns
 // the new name: with the suffix, or with the suffix and -1 and so on if that exists.
-func moveAside(path, suffix string) (string, error) {
-	for i := range maxAside {
+func quarantine(path, suffix string) (string, error) {
+	for i := range maxQuarantined {
 		to := path + suffix
 		if i > 0 {
 			to += "-" + strconv.Itoa(i)
@@ -60,7 +60,7 @@ func moveAside(path, suffix string) (string, error) {
 			return to, rename(path, to)
 		}
 	}
-	return "", fmt.Errorf("there are %d files with names like %s already: remove them", maxAside, path+suffix)
+	return "", fmt.Errorf("there are %d files with names like %s already: remove them", maxQuarantined, path+suffix)
 }
 
 // rename renames a file of a directory durably.

@@ -66,10 +66,10 @@ type Store struct {
 	// outdated is true while the database has the name of one with an outdated record.
 	outdated atomic.Bool
 	// unwritten is why the database is in memory only; nil if it is a file. The goroutine that
-	// writes uses it, and setAside.
+	// writes uses it, and replaced.
 	unwritten error
-	// setAside is true if the file in place of the database must be renamed before a new one.
-	setAside bool
+	// replaced is true if the file in place of the database must be renamed before a new one.
+	replaced bool
 	killed   bool
 	lost     map[string]bool
 }
@@ -108,7 +108,7 @@ func (s *Store) Load() error {
 	if err != nil {
 		return fmt.Errorf("state directory %s: %w", s.cfg.Path, err)
 	}
-	s.setAside = len(losses) > 0
+	s.replaced = len(losses) > 0
 	db, renamed, err := s.create(source, losses)
 	if s.unwritten = err; err != nil {
 		s.cfg.Logger.Error("state directory cannot be written: every write tries again", "path", s.cfg.Path, "error", err)
@@ -247,7 +247,7 @@ func (s *Store) replace(files []string, cause error) {
 	var renamed []string
 	var errs []error
 	for _, path := range files {
-		to, err := moveAside(path, otherSuffix)
+		to, err := quarantine(path, otherSuffix)
 		renamed, errs = append(renamed, to), append(errs, err)
 	}
 	for _, l := range s.all(cause, false) {

@@ -211,12 +211,12 @@ func TestTemporaryFilesAreRemoved(t *testing.T) {
 	}
 }
 
-// TestMoveAsideIsBounded keeps a few files, and says when there are too many.
-func TestMoveAsideIsBounded(t *testing.T) {
+// TestQuarantineIsBounded keeps a few files, and says when there are too many.
+func TestQuarantineIsBounded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x")
-	for i := range maxAside + 1 {
+	for i := range maxQuarantined + 1 {
 		must(t, os.WriteFile(path, []byte{byte(i)}, 0o600))
-		if _, err := moveAside(path, damagedSuffix); (err == nil) != (i < maxAside) {
+		if _, err := quarantine(path, damagedSuffix); (err == nil) != (i < maxQuarantined) {
 			t.Fatalf("file %d: %v", i, err)
 		}
 	}
