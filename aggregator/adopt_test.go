@@ -1,7 +1,6 @@
 package aggregator_test
 
 import (
-	"log/slog"
 	"os"
 	"testing"
 
@@ -27,7 +26,7 @@ func TestRecordOfNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	must(t, os.Remove(database(dir)))
-	empty := statedir.New(statedir.Config{Path: dir, Retry: 1, Logger: slog.New(slog.DiscardHandler), Failed: func(statedir.Kind) {}})
+	empty := openState(dir, func(string) {})
 	_, err := empty.Load()
 	must(t, err)
 	must(t, empty.SaveRecord(statedir.Record{}, 1))

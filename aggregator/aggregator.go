@@ -23,6 +23,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/queue"
 	"github.com/weft-proxy/weft/aggregator/statedir"
 	"github.com/weft-proxy/weft/aggregator/status"
+	"github.com/weft-proxy/weft/aggregator/store"
 	"github.com/weft-proxy/weft/aggregator/unconfirmed"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/eval"
@@ -206,17 +207,17 @@ func New(cfg Config) (*Aggregator, error) {
 		return nil, fmt.Errorf("configure aggregator: %w", err)
 	}
 	a.metrics = m
-	a.dir = statedir.New(statedir.Config{
+	st := store.New(store.Config{
 		Path: cfg.StateDir, Retry: cfg.Retry, Logger: a.log,
-		Failed: func(k statedir.Kind) { m.stateErrors.WithLabelValues(string(k)).Inc() },
+		Failed: func(kind string) { m.stateErrors.WithLabelValues(kind).Inc() },
 	})
+	a.dir = statedir.New(st, a.log)
 	a.history = history.New(history.Config{
-		Dir: cfg.StateDir, MaxEntries: cfg.HistoryEntries, MaxBytes: cfg.HistoryBytes, Retry: cfg.Retry, Logger: a.log,
-		Failed: m.stateErrors.WithLabelValues(stateHistory).Inc, Lost: func(n int) { m.historyLost.Add(float64(n)) },
+		Store: st, MaxEntries: cfg.HistoryEntries, MaxBytes: cfg.HistoryBytes, Lost: func(n int) { m.historyLost.Add(float64(n)) },
 	})
-	a.unconfirmed = unconfirmed.New(unconfirmed.Config{Dir: cfg.StateDir, Revert: a.takeBack, Allow: a.mayKeep, Retry: cfg.Retry, Logger: a.log})
+	a.unconfirmed = unconfirmed.New(unconfirmed.Config{Store: st, Revert: a.takeBack, Allow: a.mayKeep, Retry: cfg.Retry, Logger: a.log})
 	fc := flows.Config{
-		Conntrack: cfg.Flows, NoteErrors: m.stateErrors.WithLabelValues(string(statedir.KindFlows)), Drain: cfg.Drain, Publish: a.hub.Publish, Log: a.log, Metrics: m.flows,
+		Conntrack: cfg.Flows, NoteErrors: m.stateErrors.WithLabelValues(statedir.KindFlows), Drain: cfg.Drain, Publish: a.hub.Publish, Log: a.log, Metrics: m.flows,
 	}
 	if cfg.StateDir != "" {
 		fc.Save = a.dir.SaveFlows
@@ -240,7 +241,7 @@ func (a *Aggregator) Pending() int { return a.queue.Len() }
 // Owner are called concurrently with them. After an error the process cannot go on.
 //
 // Possible errors: ErrCleanedUp (not a failure), *kernel.OwnedError (another process owns the tables, and
-// Config.Standby is false), store.ErrVersion, store.ErrInUse, the errors of Kernel.Watch, and the kernel's
+// Config.Standby is false), store.ErrInUse, the errors of Kernel.Watch, and the kernel's
 // at start.
 func (a *Aggregator) Run(ctx context.Context) error {
 	defer a.stop()
@@ -249,19 +250,10 @@ func (a *Aggregator) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { a.flows.Run(behind) })
 	wg.Go(func() { a.flows.Follow(behind) })
-	wg.Go(func() { a.dir.Run(behind) })
 	wg.Go(func() { a.writer.purger.Run(behind) })
 	if a.cfg.Findings {
 		wg.Go(func() { a.inspector.Run(behind) })
 	}
-	wg.Go(func() {
-		// Until the tables are ours, their owner writes the history.
-		select {
-		case <-a.ready:
-			a.history.Run(behind)
-		case <-behind.Done():
-		}
-	})
 	wg.Go(func() {
 		select {
 		case <-a.ready:

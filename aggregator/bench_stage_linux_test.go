@@ -15,6 +15,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/desired/planner"
 	"github.com/weft-proxy/weft/aggregator/desired/views"
 	"github.com/weft-proxy/weft/aggregator/statedir"
+	"github.com/weft-proxy/weft/aggregator/store"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/kernel"
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
@@ -51,7 +52,7 @@ var stages = []struct {
 	}},
 	{"record", func(b *testing.B, s *staged) func() error {
 		// It is written where declarations change, and not for a change of elements.
-		state, dir := s.committed(b), statedir.New(statedir.Config{Path: b.TempDir(), Retry: time.Second, Logger: slog.New(slog.DiscardHandler), Failed: func(statedir.Kind) {}})
+		state, dir := s.committed(b), statedir.New(store.New(store.Config{Path: b.TempDir(), Retry: time.Second, Logger: slog.New(slog.DiscardHandler), Failed: func(string) {}}), slog.New(slog.DiscardHandler))
 		if _, err := dir.Load(); err != nil {
 			b.Fatal(err)
 		}

@@ -2,6 +2,8 @@ package aggregator
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strconv"
 	"testing"
 
@@ -12,12 +14,20 @@ import (
 // TestEachUpdateHasItsOwnOutcome has a commit of many updates, of which those of durable fragments cannot be
 // stored: their answers say so, each for its own fragment, and the others are committed.
 func TestEachUpdateHasItsOwnOutcome(t *testing.T) {
-	a, err := New(Config{Kernel: idle{}, StateDir: t.TempDir()})
+	dir := t.TempDir()
+	a, err := New(Config{Kernel: idle{}, StateDir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The state directory is not open, so that each write fails.
-	go a.dir.Run(t.Context())
+	// The database cannot be made, so that each write fails.
+	blocked := filepath.Join(dir, "weft.db.tmp")
+	if err := os.MkdirAll(filepath.Join(blocked, "x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = a.dir.Close() })
+	if _, err := a.dir.Load(); err != nil {
+		t.Fatal(err)
+	}
 	const updates = 20_000
 	batch := make([]*submission, updates)
 	for i := range batch {
@@ -41,8 +51,7 @@ func TestEachUpdateHasItsOwnOutcome(t *testing.T) {
 		}
 	}
 	// A later store of the same state directory succeeds: the failure is not kept.
-	t.Cleanup(func() { _ = a.dir.Close() })
-	if _, err := a.dir.Load(); err != nil {
+	if err := os.RemoveAll(blocked); err != nil {
 		t.Fatal(err)
 	}
 	s := &submission{update: &desired.Update{Fragment: desired.Key{Publisher: "tester", Name: "later"}, Snapshot: true}, durable: true, result: make(chan Result, 1)}

@@ -3,6 +3,7 @@ package aggregator_test
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/access"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/aggregator/store"
 	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
 )
 
@@ -28,7 +30,7 @@ func several(network, n int) (out []string) {
 // publisher has used what it left of other limits.
 func TestUnconfirmedIsAccounted(t *testing.T) {
 	path, dir := filepath.Join(t.TempDir(), "weft.yaml"), t.TempDir()
-	accessFile(t, path, "publishers: [{name: cni, match: {uid: 1}, allow: {tables: [{name: demo}]}, limits: {elements: 400, bytes: 12Ki}}]\n")
+	accessFile(t, path, "publishers: [{name: cni, match: {uid: 1}, allow: {tables: [{name: demo}]}, limits: {elements: 400, bytes: 10Ki}}]\n")
 	control, err := access.Open(access.Options{File: path})
 	if err != nil {
 		t.Fatal(err)
@@ -51,15 +53,20 @@ func TestUnconfirmedIsAccounted(t *testing.T) {
 		return 0
 	}
 	kept := func() (n uint64) {
-		files, err := os.ReadDir(filepath.Join(dir, "unconfirmed"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, f := range files {
-			if info, err := f.Info(); err == nil {
-				n += uint64(info.Size()) //nolint:gosec // a size
+		t.Helper()
+		copied := t.TempDir()
+		must(t, os.CopyFS(copied, os.DirFS(dir)))
+		s := store.New(store.Config{Path: copied, Retry: time.Second, Logger: slog.New(slog.DiscardHandler), Failed: func(string) {}})
+		s.Register(store.Part{Bucket: "unconfirmed", Single: true})
+		must(t, s.Load())
+		must(t, s.View(func(tx *store.Tx) error {
+			b, err := tx.Bucket("unconfirmed")
+			if err == nil {
+				n = uint64(b.Size()) //nolint:gosec // a size
 			}
-		}
+			return err
+		}))
+		must(t, s.Close())
 		return n
 	}
 	wantLimit := func(err error) {

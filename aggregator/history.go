@@ -52,13 +52,13 @@ func (o *observers) record(c *outcome) {
 	o.history.Record(entry)
 }
 
-// started tells the history the fragments and the record's lineage after a start.
-func (o *observers) started(state *merge.State, revision uint64, lineage string) {
+// started tells the history the fragments after a start.
+func (o *observers) started(state *merge.State, revision uint64) {
 	present := make(map[desired.Key]bool)
 	for _, f := range views.Fragments(state) {
 		present[f.Key] = true
 	}
-	o.history.Record(&history.Commit{Revision: o.entry(revision, nil), Present: present, Lineage: lineage, Empty: true})
+	o.history.Record(&history.Commit{Revision: o.entry(revision, nil), Present: present, Empty: true})
 }
 
 func (o *observers) entry(revision uint64, counts *weftv1.Counts) *weftv1.Revision {

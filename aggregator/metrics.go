@@ -11,7 +11,9 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/aggregator/flows"
+	"github.com/weft-proxy/weft/aggregator/history"
 	"github.com/weft-proxy/weft/aggregator/statedir"
+	"github.com/weft-proxy/weft/aggregator/unconfirmed"
 	"github.com/weft-proxy/weft/nft/lint"
 )
 
@@ -23,9 +25,6 @@ const (
 	workDumps   = "dumps"
 	workRecords = "records"
 )
-
-// stateHistory is the label of the history among the files of the state directory.
-const stateHistory = "history"
 
 // maxPublisherLabels bounds the publishers with their own label; others share otherPublisher, which is not
 // a valid publisher name.
@@ -113,7 +112,7 @@ func newMetrics(reg prometheus.Registerer, pending func() int) (*metrics, error)
 	m.sessions = gauge("weft_sessions", "Open Publish streams.")
 	m.revision = gauge("weft_revision", "Revision of the last commit.")
 	m.stateErrors = vec("weft_state_errors_total", "Failed attempts to read or write a part of the state directory.", "file",
-		string(statedir.KindRecord), string(statedir.KindDurable), string(statedir.KindFlows), stateHistory)
+		statedir.KindRecord, statedir.KindDurable, statedir.KindFlows, history.Kind, unconfirmed.Kind)
 	m.historyLost = counter("weft_history_lost_total", "Commits without an entry of their own in the history, because they came faster than it could be written.")
 	m.findings = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "weft_findings", Help: "Findings in the rules of fragments, by kind: what is right and can hardly be meant."}, []string{"id"})
 	register(m.findings)

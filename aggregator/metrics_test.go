@@ -132,7 +132,7 @@ func TestMetrics(t *testing.T) {
 		metricCommits: 2, metricCommitSeconds + "/wait": 1, metricCommitSeconds + "/build": 1, metricCommitSeconds + "/kernel": 1, metricElements + "/added": 4, metricElements + "/deleted": 1,
 		metricRules + "/added": 2, metricRules + "/deleted": 1, metricRejections + "/p/syntax": 1, metricDropped: 0, metricShadowed: 6, metricRepairs: 1,
 		"weft_flows_flushed_total": 0, "weft_flow_flush_errors_total": 0, metricSessions: 0, metricPending: 5, metricRevision: 43,
-		metricUnrepaired: 0, "weft_affinity_purged_total": 0, "weft_affinity_errors_total": 0, metricStateErrors + "/record": 0, metricStateErrors + "/durable": 0, metricStateErrors + "/flows": 0, metricStateErrors + "/" + stateHistory: 0,
+		metricUnrepaired: 0, "weft_affinity_purged_total": 0, "weft_affinity_errors_total": 0, metricStateErrors + "/record": 0, metricStateErrors + "/durable": 0, metricStateErrors + "/flows": 0, metricStateErrors + "/history": 0, metricStateErrors + "/unconfirmed": 0,
 		"weft_history_lost_total": 0,
 	}
 	for _, id := range lint.IDs {

@@ -4,13 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"log/slog"
 	"os"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/weft-proxy/weft/aggregator"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
@@ -29,10 +26,7 @@ func storedContents(t *testing.T, dir string) *statedir.Contents {
 		t.Error(err)
 		return &statedir.Contents{}
 	}
-	d := statedir.New(statedir.Config{
-		Path: beside, Retry: time.Second, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Failed: func(k statedir.Kind) { t.Errorf("the state directory is damaged: %s", k) },
-	})
+	d := openState(beside, func(kind string) { t.Errorf("the state directory is damaged: %s", kind) })
 	c, err := d.Load()
 	if err != nil {
 		t.Error(err)

@@ -56,7 +56,7 @@ func (w *writer) start(ctx context.Context) error {
 	if err := w.restore(stored.Fragments); err != nil {
 		return fmt.Errorf("restore durable fragments: %w", err)
 	}
-	w.tell.started(w.state, w.revision, stored.Lineage)
+	w.tell.started(w.state, w.revision)
 	w.flows.Resume(stored.Flows, func() []conntrack.Destination { return planner.Live(w.state) })
 	w.adoption.returned()
 	return nil

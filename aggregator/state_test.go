@@ -7,14 +7,22 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/statedir"
+	"github.com/weft-proxy/weft/aggregator/store"
 	"github.com/weft-proxy/weft/conntrack"
 )
 
 // database is the path of the database of a state directory.
 func database(dir string) string { return filepath.Join(dir, "weft.db") }
+
+// openState opens a state directory beside the daemon.
+func openState(dir string, failed func(kind string)) *statedir.Dir {
+	log := slog.New(slog.DiscardHandler)
+	return statedir.New(store.New(store.Config{Path: dir, Retry: time.Second, Logger: log, Failed: failed}), log)
+}
 
 // state returns what the database of a state directory holds, and the flows that
 // are noted there. A daemon may be using it: a copy is read.
@@ -29,7 +37,7 @@ func state(t *testing.T, dir string) (*statedir.Contents, []conntrack.Change) {
 		must(t, err)
 		must(t, os.WriteFile(database(copied)+suffix, b, 0o600))
 	}
-	d := statedir.New(statedir.Config{Path: copied, Retry: 1, Logger: slog.New(slog.DiscardHandler), Failed: func(statedir.Kind) {}})
+	d := openState(copied, func(string) {})
 	c, err := d.Load()
 	must(t, err)
 	must(t, d.Close())

@@ -14,5 +14,5 @@
 //	FAMILY TABLE set NAME            weft.v1.Table with this set or map, without elements
 //	FAMILY TABLE set NAME ELEMENT    weft.v1.Element
 //
-// The package is pure: it opens no file, and knows no database.
+// [Stored] is a bucket of package store with the entries of a fragment. The rest of the package is pure.
 package entries

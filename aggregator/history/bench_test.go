@@ -1,7 +1,6 @@
 package history
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -13,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/store"
 )
 
 // BenchmarkRecord records commits that replace one element of a fragment with 5,000, as many in one
@@ -22,14 +22,13 @@ import (
 //	go test -run '^$' -bench Record -benchtime 10000x ./aggregator/history
 func BenchmarkRecord(b *testing.B) {
 	const together = 20 * int(interval) / int(time.Second)
-	r := New(Config{
-		Dir: b.TempDir(), MaxEntries: DefaultMaxEntries, MaxBytes: DefaultMaxBytes, Retry: time.Second, Logger: slog.New(slog.DiscardHandler),
-		Failed: func() { b.Error("cannot write") }, Lost: func(int) { b.Error("a commit is lost") },
-	})
-	ctx, cancel := context.WithCancel(b.Context())
-	done := make(chan struct{})
-	go func() { defer close(done); r.Run(ctx) }()
-	defer func() { cancel(); <-done }()
+	ctx, dir := b.Context(), b.TempDir()
+	s := store.New(store.Config{Path: dir, Retry: time.Second, Logger: slog.New(slog.DiscardHandler), Failed: func(string) { b.Error("cannot write") }})
+	r := New(Config{Store: s, MaxEntries: DefaultMaxEntries, MaxBytes: DefaultMaxBytes, Lost: func(int) { b.Error("a commit is lost") }})
+	if err := s.Load(); err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
 	address := func(n int) string { return fmt.Sprintf("10.%d.%d.%d", n>>16&255, n>>8&255, n&255) }
 	members := make([]string, 5000)
 	for i := range members {
@@ -53,7 +52,7 @@ func BenchmarkRecord(b *testing.B) {
 	}
 	write()
 	each := float64(cpu(b)-before) / float64(n)
-	info, err := os.Stat(filepath.Join(r.cfg.Dir, databaseName))
+	info, err := os.Stat(filepath.Join(dir, "weft.db"))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -6,32 +6,37 @@ import (
 	"maps"
 	"slices"
 
-	bolt "go.etcd.io/bbolt"
-
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/entries"
 	"github.com/weft-proxy/weft/aggregator/store"
 )
 
-// unknownKey is the only key of a fragment of which the content is not known.
-var unknownKey = []byte("unknown")
+// stored is the content of a fragment in the database. The content of a bucket without entries is
+// not known. The bucket is nil if there is no fragment.
+type stored struct {
+	entries.Stored
+	id string
+}
 
-// stored is the content of a fragment in the database.
-type stored struct{ *store.Fragment }
+// load opens the content of a fragment.
+func load(content *store.Bucket, id string) *stored {
+	return &stored{entries.Stored{Bucket: content.Bucket(id), Was: make(map[string][]byte)}, id}
+}
 
-// load opens the content of a fragment. The bucket is nil if there is no fragment.
-func load(content *bolt.Bucket, id []byte) stored {
-	f := store.Load(content, id)
-	f.Was = make(map[string][]byte)
-	return stored{f}
+// size returns the bytes of the entries.
+func (s *stored) size() int64 {
+	if s.Bucket == nil {
+		return 0
+	}
+	return s.Size()
 }
 
 // state returns what is known of the fragment.
-func (s stored) state() weftv1.ContentState {
+func (s *stored) state() weftv1.ContentState {
 	switch {
 	case s.Bucket == nil:
 		return absent
-	case s.Bucket.Get(unknownKey) != nil:
+	case s.Count() == 0:
 		return unknown
 	default:
 		return known
@@ -39,46 +44,40 @@ func (s stored) state() weftv1.ContentState {
 }
 
 // all returns the entries, with a copy of their values.
-//
-// Possible errors: store.ErrDamaged.
-func (s stored) all() (map[string][]byte, error) {
+func (s *stored) all() map[string][]byte {
 	out := make(map[string][]byte)
-	return out, s.Each(func(key string, value []byte) error {
+	for key, value := range s.From("") {
 		out[key] = bytes.Clone(value)
-		return nil
-	})
+	}
+	return out
 }
 
 // replace makes the content that of a snapshot.
-func (s stored) replace(f *weftv1.Fragment) {
+func (s *stored) replace(f *weftv1.Fragment) {
 	all := entries.Of(f)
 	keep := make(map[string]bool, len(all))
 	for _, e := range all {
 		keep[e.Key] = true
 	}
 	var gone []string
-	s.Err = s.Each(func(key string, _ []byte) error {
+	for key := range s.From("") {
 		if !keep[key] {
 			gone = append(gone, key)
 		}
-		return nil
-	})
+	}
 	for _, key := range gone {
 		s.Delete(key)
 	}
-	s.Append(all)
+	s.PutAll(all)
 }
 
-// finish stores the size and the sum, and forgets changes that were taken back.
-func (s stored) finish() error {
+// finish returns the first error, and forgets changes that were taken back.
+func (s *stored) finish() error {
 	maps.DeleteFunc(s.Was, func(key string, old []byte) bool {
-		now := s.Bucket.Get([]byte(key))
+		now := s.Get(key)
 		return (now == nil) == (old == nil) && bytes.Equal(now, old)
 	})
-	if err := s.Finish(); err != nil {
-		return err
-	}
-	return store.PutNumber(s.Bucket, store.SizeKey, uint64(s.Size)) //nolint:gosec // a size
+	return s.Err
 }
 
 // undo returns entries as they were before changes.

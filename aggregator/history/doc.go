@@ -2,8 +2,8 @@
 // content of fragments to go back.
 //
 // The writer of the aggregator hands over a [Commit] after each commit, with
-// [Recorder.Record], which never waits. One goroutine, [Recorder.Run], writes what was handed
-// over. [Recorder.List] and [Recorder.Compare] read it. The package does not commit anything
+// [Recorder.Record], which never waits. The goroutine of package store writes it later.
+// [Recorder.List] and [Recorder.Compare] read it. The package does not commit anything
 // and knows no rules.
 //
 // Read first: queue.go (what waits for the disk), then write.go (how a commit is stored), then
@@ -16,27 +16,23 @@
 // content of 1 MiB, wait no longer. Until then an update is kept as it is: messages are made of
 // it when it is written. Reads have the group that waits written first.
 //
-// # The database
+// # Buckets
 //
-// The file history.db is a bbolt database beside that of package statedir. Losing it loses
-// the history and nothing else.
+// The history is the bucket "history" of the store. PUBLISHER is "-" for what is common.
 //
-//	meta
-//	  version      "2", the version of this format
-//	  lineage      that of the last start (package statedir)
-//	  contentSize  8 bytes: the bytes of all content
-//	  forgotten    8 bytes: all entries up to this revision may be removed
-//	publishers
-//	  PUBLISHER, or "-" for what is common
-//	    log
-//	      REVISION NUMBER  weft.v1.Revision: the publisher's part of an entry
-//	    before
-//	      REVISION NUMBER  JSON: what the publisher's fragments had before, as far as it is different
-//	    content
-//	      PUBLISHER/NAME   a bucket of the fragment's entries (package entries), as of the last
-//	                       recorded commit; "unknown" alone if the content is not known
-//	    entries, logSize, contentSize  8 bytes each: the number of entries, and the bytes of both lists and of the content
-//	    forgotten                      8 bytes: entries up to this revision were removed
+//	log
+//	  PUBLISHER
+//	    REVISION NUMBER  weft.v1.Revision: the publisher's part of an entry
+//	before
+//	  PUBLISHER
+//	    REVISION NUMBER  JSON: what the publisher's fragments had before, as far as it is different
+//	content
+//	  PUBLISHER
+//	    PUBLISHER/NAME   a bucket of the fragment's entries (package entries), as of the last
+//	                     recorded commit; without entries if the content is not known
+//	forgotten
+//	  PUBLISHER          8 bytes: entries up to this revision were removed
+//	  *                  8 bytes: the same for all publishers that are not in the log
 //
 // The parts of an entry have the same REVISION NUMBER. What is of all fragments together, such as the number of
 // changes, is with the only publisher of the entry, or under "-".
@@ -52,8 +48,8 @@
 // of entries and content. What must go is the oldest entry of the publisher that has the most, so no publisher
 // loses an entry while another has more than it. All content is at most half of MaxBytes: beyond that, the largest
 // fragment of the publisher with the most content is not kept, and neither is a fragment of more
-// than [MaxContent] or a quarter of MaxBytes. Pages of the file are used again: it does not grow beyond
-// about twice MaxBytes. About a thousand publishers have a share of their own, even if nothing is left of it.
+// than [MaxContent] or a quarter of MaxBytes. The history uses the pages of the database again: it takes at
+// most about twice MaxBytes. About a thousand publishers have a share of their own, even if nothing is left of it.
 //
 // A comparison says of each publisher what is known: if its part is removed after the first revision,
 // the earlier content of all its fragments is not known. A comparison of one commit has what is left of
@@ -62,24 +58,18 @@
 // # Faults
 //
 // A kill or a power failure loses the commits that were not written yet: at most those of a
-// second, and half a minute of patient ones. bbolt falls back to the last transaction that is complete. A database
-// that is damaged is renamed to history.db.damaged, in place of an earlier one, and a new one
-// begins. So is one of version 1. A database of a later version is left as it is: nothing is recorded, and commits go
-// on. If the file cannot be opened or written, that is logged once, counted by Config.Failed,
-// and tried again after Config.Retry. What waits meanwhile is bounded: beyond that, commits
+// second, and half a minute of patient ones. A history that is damaged is lost as a whole, and a
+// new one begins (package store). If it cannot be written, that is logged and counted, and tried
+// again after the store's Retry. What waits meanwhile is bounded: beyond that, commits
 // are joined in one entry that says how many are missing, and the content of their fragments
 // is not known before their next snapshot.
 //
-// A version of weft that knows no history commits without it. The lineage shows that, and the first
-// entry after it says that the content of every fragment may be another, so that nothing
-// is compared with what it was before, or taken back to it, by mistake.
-//
 // # Concurrency
 //
-// All methods may be called by any goroutine; Run once. Readers have a transaction of their
-// own and do not wait for the writer of the file.
+// All methods may be called by any goroutine. Readers have a transaction of their
+// own and do not wait for the goroutine that writes.
 //
 // # Errors
 //
-// The errors of reads are in errors.go, those of the database in package store. Match with errors.Is.
+// The errors are in errors.go. Match with errors.Is.
 package history

@@ -7,8 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
-
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
@@ -17,14 +15,11 @@ import (
 func TestPatientCommitsShareATransaction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		r := start(t, Config{Dir: dir})
+		r := start(t, dir, Config{})
 		// transactions returns how many were made so far.
-		transactions := func() (n int) {
+		transactions := func() int {
 			synctest.Wait()
-			if err := r.view(func(tx *bolt.Tx) error { n = tx.ID(); return nil }); err != nil {
-				t.Fatal(err)
-			}
-			return n
+			return int(r.transactions.Load())
 		}
 		var rendered atomic.Int64
 		revision := uint64(1)
@@ -74,7 +69,7 @@ func TestPatientCommitsShareATransaction(t *testing.T) {
 		// A stop loses none.
 		record()
 		r.stop()
-		r = start(t, Config{Dir: dir})
+		r = start(t, dir, Config{})
 		if all, _, err := r.List(t.Context(), Query{Reader: everything}); err != nil || all[0].GetRevision() != revision {
 			t.Errorf("after a restart the newest is %v, error %v, want %d", all[0], err, revision)
 		}

@@ -1,14 +1,12 @@
 package history
 
 import (
-	"log/slog"
-	"sync/atomic"
-	"time"
-
-	bolt "go.etcd.io/bbolt"
+	"errors"
+	"fmt"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/store"
 )
 
 const (
@@ -22,20 +20,13 @@ const (
 
 // Config describes a Recorder.
 type Config struct {
-	// Dir is the directory of the database. It must exist when Run begins. If it is empty,
-	// nothing is recorded.
-	Dir string
+	// Store is not loaded yet. If it has no directory, nothing is recorded.
+	Store *store.Store
 	// MaxEntries and MaxBytes bound what is kept. If one is 0, nothing is recorded.
 	MaxEntries int
 	MaxBytes   int64
-	// Retry is the time between attempts to write; it must be positive.
-	Retry time.Duration
-	// Logger gets what goes wrong.
-	Logger *slog.Logger
-	// Failed is called for each attempt to open or write the database that fails, and Lost
-	// with the number of commits whose entries are lost. Any goroutine may call them.
-	Failed func()
-	Lost   func(commits int)
+	// Lost is called by any goroutine with the number of commits whose entries are lost.
+	Lost func(commits int)
 }
 
 // Commit is what the recorder is told about a commit.
@@ -47,9 +38,6 @@ type Commit struct {
 	// Present, if it is not nil, has all fragments that there are: those that have content in
 	// the history and are not in it were lost, and become the changes of this commit.
 	Present map[desired.Key]bool
-	// Lineage is compared with that of the commit before which had one. If it is another, commits were made that
-	// are not in the history: then the content of all fragments is not known before their next snapshot.
-	Lineage string
 	// Empty is true if the kernel had everything already. The commit is recorded only if the
 	// content of a fragment is different.
 	Empty bool
@@ -65,29 +53,60 @@ type Change struct {
 	Existed bool
 	// Withdrawn is true if it is not there any more.
 	Withdrawn bool
-	// Snapshot returns the whole content, Patch what is different. Run calls them, after a
-	// failure again.
+	// Snapshot returns the whole content, Patch what is different. They are called when
+	// the commit is written, after a failure again.
 	Snapshot func() *weftv1.Fragment
 	Patch    func() *weftv1.Patch
 	// Weight is about the size of the update in bytes.
 	Weight int
 }
 
+// Kind is the kind of data that the Store counts when it cannot be read or written.
+const Kind = "history"
+
+// bucket is that of the Store.
+const bucket = "history"
+
 // Recorder is a history.
 type Recorder struct {
-	cfg Config
-
+	cfg  Config
+	task *store.Task
 	queue
-	// db is nil while the database is not open.
-	db atomic.Pointer[bolt.DB]
 }
 
-// New returns a Recorder. It does nothing until Run.
+// New returns a Recorder on a store that is not loaded yet.
 func New(cfg Config) *Recorder {
-	return &Recorder{cfg: cfg, queue: queue{nudge: make(chan struct{}, 1)}}
+	r := &Recorder{cfg: cfg}
+	cfg.Store.Register(store.Part{Bucket: bucket, Kind: Kind, Lost: "history is lost: a new one begins"})
+	r.task = cfg.Store.NewTask(Kind, "history is not recorded: commits go on", "history is recorded again", r.write)
+	return r
 }
 
 // Enabled reports whether commits are recorded.
 func (r *Recorder) Enabled() bool {
-	return r.cfg.Dir != "" && r.cfg.MaxEntries > 0 && r.cfg.MaxBytes > 0
+	return r.cfg.Store.Enabled() && r.cfg.MaxEntries > 0 && r.cfg.MaxBytes > 0
+}
+
+// Failing returns why the history could not be written; nil if it could.
+func (r *Recorder) Failing() error { return r.task.Failing() }
+
+// view makes a transaction that reads. It does not call f if nothing was ever recorded.
+//
+// Possible errors: ErrUnavailable.
+func (r *Recorder) view(f func(*tables) error) error {
+	err := r.cfg.Store.View(func(tx *store.Tx) error {
+		root, err := tx.Bucket(bucket)
+		if err != nil || len(root.Names()) == 0 {
+			return err
+		}
+		t, err := open(tx)
+		if err != nil {
+			return err
+		}
+		return f(&t)
+	})
+	if errors.Is(err, store.ErrDamaged) || errors.Is(err, store.ErrNotOpen) {
+		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return err
 }

@@ -1,7 +1,6 @@
 package history
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -9,25 +8,30 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
 	"google.golang.org/protobuf/proto"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/store"
 )
 
-// running is a recorder whose Run can be ended.
+// running is a recorder whose store can be closed.
 type running struct {
 	*Recorder
-	stop         func()
-	failed, lost int
+	stop func()
+	lost int
+	// broken fails all transactions.
+	broken atomic.Bool
+	// transactions counts transactions that write.
+	transactions atomic.Int64
 }
 
-// start runs a recorder until the end of the test, or until stop.
-func start(t *testing.T, cfg Config) *running {
+// start runs a recorder on a directory until the end of the test, or until stop.
+func start(t *testing.T, dir string, cfg Config) *running {
 	t.Helper()
 	r := &running{}
 	if cfg.MaxEntries == 0 {
@@ -36,13 +40,23 @@ func start(t *testing.T, cfg Config) *running {
 	if cfg.MaxBytes == 0 {
 		cfg.MaxBytes = 8 << 20
 	}
-	cfg.Retry, cfg.Logger = time.Millisecond, slog.New(slog.DiscardHandler)
-	cfg.Failed, cfg.Lost = func() { r.failed++ }, func(n int) { r.lost += n }
+	cfg.Lost = func(n int) { r.lost += n }
+	cfg.Store = store.New(store.Config{Path: dir, Retry: time.Millisecond, Logger: slog.New(slog.DiscardHandler), Failed: func(string) {}, Fault: func() error {
+		r.transactions.Add(1)
+		if r.broken.Load() {
+			return errors.New("broken")
+		}
+		return nil
+	}})
 	r.Recorder = New(cfg)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() { defer close(done); r.Run(ctx) }()
-	r.stop = func() { cancel(); <-done }
+	if err := cfg.Store.Load(); err != nil {
+		t.Fatal(err)
+	}
+	r.stop = func() {
+		if err := cfg.Store.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 	t.Cleanup(r.stop)
 	return r
 }
@@ -107,7 +121,7 @@ func wantContent(t *testing.T, got Content, want *weftv1.Fragment) {
 // with what was recorded, also after a restart.
 func TestCompareFindsEveryRevision(t *testing.T) {
 	dir, rnd := t.TempDir(), rand.New(rand.NewPCG(3, 4)) //nolint:gosec // a test
-	r := start(t, Config{Dir: dir})
+	r := start(t, dir, Config{})
 	states := []map[string][]string{{}}
 	for revision := uint64(1); revision <= 60; revision++ {
 		now := map[string][]string{}
@@ -134,7 +148,7 @@ func TestCompareFindsEveryRevision(t *testing.T) {
 		states = append(states, now)
 		if revision == 30 {
 			r.stop()
-			r = start(t, Config{Dir: dir})
+			r = start(t, dir, Config{})
 		}
 	}
 	for from := range states {
@@ -178,7 +192,7 @@ func wantSide(t *testing.T, from, to Content, before, after map[string][]string,
 
 // TestListIsFiltered lists entries for those who may read all, and for others.
 func TestListIsFiltered(t *testing.T) {
-	r := start(t, Config{Dir: t.TempDir()})
+	r := start(t, t.TempDir(), Config{})
 	r.Record(snapshot(1, false, list("a", "10.0.0.1")))
 	r.Record(commit(2, Change{Fragment: desired.Key{Publisher: "other", Name: "b"}}, Change{Fragment: key("a"), Existed: true}))
 	r.Record(commit(3))
@@ -210,7 +224,7 @@ func TestListIsFiltered(t *testing.T) {
 
 // TestUpdateWithoutDifferenceIsNotRecorded repeats a snapshot.
 func TestUpdateWithoutDifferenceIsNotRecorded(t *testing.T) {
-	r := start(t, Config{Dir: t.TempDir()})
+	r := start(t, t.TempDir(), Config{})
 	for revision := range uint64(3) {
 		c := snapshot(revision, revision > 0, list("a", "10.0.0.1"))
 		c.Empty = true
@@ -223,7 +237,7 @@ func TestUpdateWithoutDifferenceIsNotRecorded(t *testing.T) {
 
 // TestLostFragments starts without a fragment that was there.
 func TestLostFragments(t *testing.T) {
-	r := start(t, Config{Dir: t.TempDir()})
+	r := start(t, t.TempDir(), Config{})
 	r.Record(snapshot(1, false, list("stays", "10.0.0.1")))
 	r.Record(snapshot(2, false, list("goes", "10.0.0.2")))
 	r.Record(&Commit{Revision: &weftv1.Revision{Revision: 3}, Present: map[desired.Key]bool{key("stays"): true}, Empty: true})
@@ -235,36 +249,6 @@ func TestLostFragments(t *testing.T) {
 	all, _, err := r.List(t.Context(), Query{Reader: everything, Limit: 1})
 	if err != nil || len(all[0].GetFragments()) != 1 || all[0].GetFragments()[0].GetKind() != weftv1.FragmentChange_KIND_LOST {
 		t.Errorf("entry %v, error %v", all, err)
-	}
-}
-
-// TestAnotherLineage starts after a weft that knows no history, which may have changed every fragment: what they
-// have become is not known before their next snapshot.
-func TestAnotherLineage(t *testing.T) {
-	r := start(t, Config{Dir: t.TempDir()})
-	begin := func(revision uint64, lineage string) {
-		r.Record(&Commit{Revision: &weftv1.Revision{Revision: revision}, Present: map[desired.Key]bool{key("a"): true}, Lineage: lineage, Empty: true})
-	}
-	begin(1, "")
-	r.Record(snapshot(2, false, list("a", "10.0.0.1")))
-	// The first lineage that is known, and the same at each start.
-	begin(3, "one")
-	begin(4, "one")
-	wantContent(t, compare(t, r, 1, 4).To, list("a", "10.0.0.1"))
-	begin(5, "two")
-	d := compare(t, r, 4, 5)
-	wantContent(t, d.From, list("a", "10.0.0.1"))
-	if d.To.State != unknown {
-		t.Errorf("after a start of another lineage: %v", d.To)
-	}
-	all, _, err := r.List(t.Context(), Query{Reader: everything, Limit: 1})
-	if err != nil || all[0].GetRevision() != 5 || len(all[0].GetFragments()) != 1 || all[0].GetFragments()[0].GetKind() != weftv1.FragmentChange_KIND_CHANGED {
-		t.Errorf("entry %v, error %v", all, err)
-	}
-	begin(6, "two")
-	r.Record(snapshot(7, true, list("a", "10.0.0.3")))
-	if d := compare(t, r, 6, 7); d.From.State != unknown {
-		t.Errorf("before the next snapshot: %v", d.From)
 	}
 }
 
@@ -280,8 +264,8 @@ func TestBounds(t *testing.T) {
 		{"bytes", Config{MaxEntries: 1 << 20, MaxBytes: maxBytes}, string(make([]byte, 20_000))},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			test.cfg.Dir = t.TempDir()
-			r := start(t, test.cfg)
+			dir := t.TempDir()
+			r := start(t, dir, test.cfg)
 			const n = 400
 			for revision := uint64(1); revision <= n; revision++ {
 				f := list("a", fmt.Sprint("10.0.", revision/256, ".", revision%256))
@@ -295,8 +279,8 @@ func TestBounds(t *testing.T) {
 			if err != nil || len(all) == 0 || uint64(len(all)) != n-forgotten || len(all) > test.cfg.MaxEntries {
 				t.Fatalf("%d entries, %d forgotten, error %v", len(all), forgotten, err)
 			}
-			info, err := os.Stat(filepath.Join(test.cfg.Dir, databaseName))
-			if err != nil || info.Size() > 2*maxBytes+allocSize {
+			info, err := os.Stat(filepath.Join(dir, "weft.db"))
+			if err != nil || info.Size() > 3*maxBytes {
 				t.Fatalf("the file has %d bytes, error %v", info.Size(), err)
 			}
 			compare(t, r, forgotten, n)
@@ -309,7 +293,7 @@ func TestBounds(t *testing.T) {
 
 // TestContentTooLarge records a fragment that grows beyond what is kept, and shrinks again.
 func TestContentTooLarge(t *testing.T) {
-	r := start(t, Config{Dir: t.TempDir(), MaxBytes: 1 << 16})
+	r := start(t, t.TempDir(), Config{MaxBytes: 1 << 16})
 	small, large := list("a", "10.0.0.1"), list("a", "10.0.0.1")
 	large.Tables[0].Comment = string(make([]byte, 1<<15))
 	r.Record(snapshot(1, false, small))
@@ -326,12 +310,12 @@ func TestContentTooLarge(t *testing.T) {
 
 // TestReadersDoNotStopTheWriter holds a transaction that reads.
 func TestReadersDoNotStopTheWriter(t *testing.T) {
-	r := start(t, Config{Dir: t.TempDir()})
+	r := start(t, t.TempDir(), Config{})
 	r.Record(snapshot(1, false, list("a", "10.0.0.1")))
 	if err := r.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	err := r.view(func(*bolt.Tx) error {
+	err := r.view(func(*tables) error {
 		r.Record(snapshot(2, true, list("a", "10.0.0.2")))
 		return r.Flush(t.Context())
 	})

@@ -8,7 +8,6 @@ import (
 	"math"
 	"slices"
 
-	bolt "go.etcd.io/bbolt"
 	"google.golang.org/protobuf/proto"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
@@ -41,22 +40,25 @@ func (r *Recorder) List(ctx context.Context, q Query) (all []*weftv1.Revision, l
 	if err := r.Flush(ctx); err != nil {
 		return nil, 0, err
 	}
-	err = r.view(func(tx *bolt.Tx) error {
+	err = r.view(func(t *tables) error {
 		found := make(map[string]*weftv1.Revision)
-		for _, s := range shares(tx, q.wants) {
+		for _, s := range t.shares(q.wants) {
 			if s.publisher != common {
-				lost = max(lost, s.forgotten(tx))
+				lost = max(lost, s.lost())
 			}
-			cursor, n := s.log.Cursor(), 0
-			for key, value := cursor.Last(); key != nil && (q.Limit == 0 || n < q.Limit); key, value = cursor.Prev() {
+			n := 0
+			for key, value := range s.log.Backward() {
+				if q.Limit != 0 && n >= q.Limit {
+					break
+				}
 				if q.Before != 0 && revisionOf(key) >= q.Before {
 					continue
 				}
 				n++
-				entry := found[string(key)]
+				entry := found[key]
 				if entry == nil {
 					entry = &weftv1.Revision{}
-					found[string(key)] = entry
+					found[key] = entry
 				}
 				if err := (proto.UnmarshalOptions{Merge: true}).Unmarshal(value, entry); err != nil {
 					return fmt.Errorf("%w: %w", store.ErrDamaged, err)
@@ -99,11 +101,11 @@ func (r *Recorder) Compare(ctx context.Context, from, to uint64, reader desired.
 	if err := r.Flush(ctx); err != nil {
 		return nil, err
 	}
-	err = r.view(func(tx *bolt.Tx) error {
-		own := shares(tx, func(publisher string) bool { return publisher != common && reader.Sees(publisher) })
+	err = r.view(func(t *tables) error {
+		own := t.shares(func(publisher string) bool { return publisher != common && reader.Sees(publisher) })
 		begin := uint64(math.MaxUint64)
 		for i := range own {
-			begin = min(begin, own[i].forgotten(tx))
+			begin = min(begin, own[i].lost())
 		}
 		if len(own) > 0 && from < begin {
 			return fmt.Errorf("%w: %d: the history begins after revision %d", ErrForgotten, from, begin)
@@ -113,7 +115,7 @@ func (r *Recorder) Compare(ctx context.Context, from, to uint64, reader desired.
 			c.limit = min(c.limit, maxCompared)
 		}
 		for i := range own {
-			if err := c.compare(&own[i], own[i].forgotten(tx)); err != nil {
+			if err := c.compare(&own[i], own[i].lost()); err != nil {
 				return err
 			}
 		}
@@ -130,23 +132,26 @@ func (r *Recorder) Content(ctx context.Context, key desired.Key) (c Content, err
 	if err := r.Flush(ctx); err != nil {
 		return c, err
 	}
-	err = r.view(func(tx *bolt.Tx) error {
-		own := find(tx, key.Publisher)
-		if c.State = absent; own.bucket == nil {
+	c.State = absent
+	err = r.view(func(t *tables) error {
+		own := t.find(key.Publisher)
+		if own.log == nil {
 			return nil
 		}
-		s := load(own.content, []byte(key.String()))
-		if c.State = s.state(); c.State != known {
-			return nil
-		}
-		all, err := s.all()
-		if err != nil {
-			return err
-		}
-		c, err = contentOf(known, all)
+		c, err = load(own.content, key.String()).get()
 		return err
 	})
 	return c, err
+}
+
+// get returns the content.
+//
+// Possible errors: store.ErrDamaged.
+func (s *stored) get() (Content, error) {
+	if s.state() != known {
+		return Content{State: s.state()}, nil
+	}
+	return contentOf(known, s.all())
 }
 
 // contentOf returns the content with entries.
@@ -184,8 +189,10 @@ type changed struct {
 // compare adds the differences of a publisher that has forgotten entries up to a revision.
 func (c *comparison) compare(s *share, forgotten uint64) error {
 	changes := make(map[string][]changed)
-	cursor := s.before.Cursor()
-	for key, value := cursor.Last(); key != nil && revisionOf(key) > c.from; key, value = cursor.Prev() {
+	for key, value := range s.before.Backward() {
+		if revisionOf(key) <= c.from {
+			break
+		}
 		var all []before
 		if err := json.Unmarshal(value, &all); err != nil {
 			return fmt.Errorf("%w: %w", store.ErrDamaged, err)
@@ -202,17 +209,11 @@ func (c *comparison) compare(s *share, forgotten uint64) error {
 	}
 	if c.from < forgotten && c.to != c.from+1 {
 		// All fragments may have changed, unless one commit is looked at, which is in the log.
-		err := s.content.ForEachBucket(func(id []byte) error {
-			ids = append(ids, string(id))
-			return nil
-		})
-		if err != nil {
-			return err
-		}
+		ids = append(ids, s.content.Names()...)
 	}
 	slices.Sort(ids)
 	for _, id := range slices.Compact(ids) {
-		d, err := c.difference(load(s.content, []byte(id)), changes[id])
+		d, err := c.difference(load(s.content, id), changes[id])
 		if err != nil {
 			return err
 		}
@@ -230,16 +231,14 @@ func (c *comparison) compare(s *share, forgotten uint64) error {
 }
 
 // difference goes back from the content of now behind changes, the newest first.
-func (c *comparison) difference(s stored, changes []changed) (d Difference, err error) {
-	d.Fragment = keyOf(string(s.ID))
+func (c *comparison) difference(s *stored, changes []changed) (d Difference, err error) {
+	d.Fragment = keyOf(s.id)
 	state, all := s.state(), map[string][]byte(nil)
 	if state == known {
-		if err := c.hold(s.Size); err != nil {
+		if err := c.hold(s.size()); err != nil {
 			return d, err
 		}
-		if all, err = s.all(); err != nil {
-			return d, err
-		}
+		all = s.all()
 	}
 	for _, ch := range changes {
 		if ch.revision <= c.to && d.To.State == 0 {

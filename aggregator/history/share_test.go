@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	bolt "go.etcd.io/bbolt"
-
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
 )
@@ -28,8 +26,8 @@ func TestQuietPublishersKeepTheirHistory(t *testing.T) {
 		{"many updates", Config{MaxEntries: 600, MaxBytes: 64 << 20}, 3, 900, 10},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			test.cfg.Dir = t.TempDir()
-			r := start(t, test.cfg)
+			dir := t.TempDir()
+			r := start(t, dir, test.cfg)
 			revision, rnd := uint64(0), rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test
 			change := func(publisher, name, text string, existed bool) Change {
 				f := list(name, "10.0.0.1")
@@ -69,7 +67,7 @@ func TestQuietPublishersKeepTheirHistory(t *testing.T) {
 				}
 			}
 			r.stop()
-			r = start(t, test.cfg)
+			r = start(t, dir, test.cfg)
 			for p, revisions := range made {
 				list, lost, err := r.List(t.Context(), Query{Publisher: p, Reader: everything})
 				if err != nil || len(list) != changes || lost != 0 {
@@ -108,31 +106,18 @@ func TestQuietPublishersKeepTheirHistory(t *testing.T) {
 					t.Errorf("%s: %v is claimed to be its content before what is forgotten", d.Fragment, d.From.State)
 				}
 			}
-			_ = r.view(checkBounds(t, test.cfg))
+			if err := r.view(checkBounds(t, test.cfg)); err != nil {
+				t.Error(err)
+			}
 		})
 	}
 }
 
-// checkBounds checks that the counts in a database are right and within the bounds.
-func checkBounds(t *testing.T, cfg Config) func(*bolt.Tx) error {
-	return func(tx *bolt.Tx) error {
-		all, counted := shares(tx, everybody), int64(0)
-		for _, s := range all {
-			entries, size := int64(0), int64(0)
-			err := s.log.ForEach(func(key, entry []byte) error {
-				entries++
-				size += int64(2*len(key) + len(entry) + len(s.before.Get(key)))
-				return nil
-			})
-			if err != nil || s.number(entriesKey) != entries || s.number(logKey) != size {
-				t.Errorf("%s: %d entries of %d bytes, counted as %d of %d; error %v", s.publisher, entries, size, s.number(entriesKey), s.number(logKey), err)
-			}
-			counted += entries
-		}
-		_, size := most(all, logKey)
-		_, content := most(all, contentKey)
-		if counted > int64(cfg.MaxEntries) || size+content > cfg.MaxBytes {
-			t.Errorf("%d entries, %d bytes and %d of content are over the bounds", counted, size, content)
+// checkBounds checks that a history is within its bounds.
+func checkBounds(t *testing.T, cfg Config) func(*tables) error {
+	return func(all *tables) error {
+		if all.log.Count() > cfg.MaxEntries || all.size() > cfg.MaxBytes {
+			t.Errorf("%d entries, %d bytes of entries and content are over the bounds", all.log.Count(), all.size())
 		}
 		return nil
 	}
@@ -141,7 +126,7 @@ func checkBounds(t *testing.T, cfg Config) func(*bolt.Tx) error {
 // TestComparedBeforeLaterChanges has a publisher that has forgotten the first revision: the content at the second one
 // is without the changes that followed.
 func TestComparedBeforeLaterChanges(t *testing.T) {
-	r := start(t, Config{Dir: t.TempDir(), MaxEntries: 3})
+	r := start(t, t.TempDir(), Config{MaxEntries: 3})
 	r.Record(snapshot(1, false, list("a", "10.0.0.1")))
 	for revision := uint64(2); revision <= 4; revision++ {
 		r.Record(snapshot(revision, revision > 2, list("b", fmt.Sprint("10.0.0.", revision))))
@@ -162,7 +147,7 @@ func TestComparedBeforeLaterChanges(t *testing.T) {
 // TestEmptySharesAreJoined has many publishers come and go: what the history has of them is bounded, and what it
 // has forgotten is said.
 func TestEmptySharesAreJoined(t *testing.T) {
-	r := start(t, Config{Dir: t.TempDir(), MaxEntries: 10})
+	r := start(t, t.TempDir(), Config{MaxEntries: 10})
 	revision := uint64(0)
 	record := func(publisher string, withdrawn bool) {
 		revision++
@@ -183,8 +168,8 @@ func TestEmptySharesAreJoined(t *testing.T) {
 			}
 		}
 	}
-	err := r.view(func(tx *bolt.Tx) error {
-		if n := len(shares(tx, everybody)); n > maxShares+64 {
+	err := r.view(func(all *tables) error {
+		if n := len(all.shares(everybody)); n > maxShares+64 {
 			t.Errorf("%d shares, want at most %d", n, maxShares)
 		}
 		return nil

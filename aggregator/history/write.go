@@ -3,11 +3,9 @@ package history
 import (
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
-	bolt "go.etcd.io/bbolt"
 	"google.golang.org/protobuf/proto"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
@@ -33,42 +31,38 @@ type before struct {
 	Entries map[string][]byte `json:"entries,omitempty"`
 }
 
-// write stores commits in one transaction, and removes what is over the bounds.
-func (r *Recorder) write(items []*Commit) error {
-	if err := r.open(); err != nil {
-		return err
-	}
+// write stores the queued commits in one transaction, and removes what is over the bounds.
+func (r *Recorder) write(update func(func(*store.Tx) error) error) error {
+	items := r.take()
 	if len(items) == 0 {
 		return nil
 	}
-	err := store.Guarded(func() error {
-		return r.db.Load().Update(func(tx *bolt.Tx) error {
-			for _, c := range items {
-				if err := r.store(tx, c); err != nil {
-					return fmt.Errorf("record revision %d: %w", c.Revision.GetRevision(), err)
-				}
+	err := update(func(tx *store.Tx) error {
+		t, err := open(tx)
+		if err != nil {
+			return err
+		}
+		for _, c := range items {
+			if err := r.store(&t, c); err != nil {
+				return fmt.Errorf("record revision %d: %w", c.Revision.GetRevision(), err)
 			}
-			return r.trim(tx)
-		})
+		}
+		return r.trim(&t)
 	})
-	if errors.Is(err, store.ErrDamaged) {
-		return r.drop(err)
+	if err != nil {
+		r.requeue(items)
 	}
 	return err
 }
 
 // store stores one commit.
-func (r *Recorder) store(tx *bolt.Tx, c *Commit) error {
+func (r *Recorder) store(t *tables, c *Commit) error {
 	if c.Present != nil {
-		strange, err := follow(tx, c.Lineage)
-		if err != nil {
-			return err
-		}
-		c.addLost(tx, strange)
+		c.addLost(t)
 	}
 	changes := make(map[string][]before)
 	for i := range c.Changes {
-		b, err := r.change(tx, &c.Changes[i])
+		b, err := r.change(t, &c.Changes[i])
 		if err != nil {
 			return err
 		}
@@ -80,13 +74,13 @@ func (r *Recorder) store(tx *bolt.Tx, c *Commit) error {
 	if c.Empty && len(changes) == 0 {
 		return nil
 	}
-	n, err := tx.Bucket(publishersBucket).NextSequence()
+	n, err := t.log.NextSequence()
 	if err != nil {
 		return err
 	}
-	key := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, c.Revision.GetRevision()), n)
+	key := string(binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, c.Revision.GetRevision()), n))
 	for publisher, part := range divide(c.Revision) {
-		s, err := obtain(tx, publisher)
+		s, err := t.obtain(publisher)
 		if err != nil {
 			return err
 		}
@@ -129,33 +123,19 @@ func divide(c *weftv1.Revision) map[string]*weftv1.Revision {
 	return out
 }
 
-// follow notes a lineage, and reports whether the history is that of another one.
-func follow(tx *bolt.Tx, lineage string) (strange bool, err error) {
-	meta := tx.Bucket(metaBucket)
-	before := meta.Get(lineageKey)
-	if lineage == "" || string(before) == lineage {
-		return false, nil
-	}
-	return before != nil, meta.Put(lineageKey, []byte(lineage))
-}
-
-// addLost adds the fragments that are not there any more, and if the history is strange the others: it does not know what
-// they have become.
-func (c *Commit) addLost(tx *bolt.Tx, strange bool) {
+// addLost adds the fragments that are not there any more.
+func (c *Commit) addLost(t *tables) {
 	c.Revision.Fragments, c.Changes = nil, nil
-	for _, s := range shares(tx, everybody) {
-		cursor := s.content.Cursor()
-		for id, _ := cursor.First(); id != nil; id, _ = cursor.Next() {
-			key := keyOf(string(id))
-			kind := weftv1.FragmentChange_KIND_LOST
-			switch {
-			case c.Present[key] && strange:
-				kind = weftv1.FragmentChange_KIND_CHANGED
-			case c.Present[key]:
+	for _, s := range t.shares(everybody) {
+		for _, id := range s.content.Names() {
+			key := keyOf(id)
+			if c.Present[key] {
 				continue
 			}
-			c.Changes = append(c.Changes, Change{Fragment: key, Existed: true, Withdrawn: !c.Present[key]})
-			c.Revision.Fragments = append(c.Revision.Fragments, &weftv1.FragmentChange{Fragment: &weftv1.FragmentName{Publisher: key.Publisher, Name: key.Name}, Kind: kind})
+			c.Changes = append(c.Changes, Change{Fragment: key, Existed: true, Withdrawn: true})
+			c.Revision.Fragments = append(c.Revision.Fragments, &weftv1.FragmentChange{
+				Fragment: &weftv1.FragmentName{Publisher: key.Publisher, Name: key.Name}, Kind: weftv1.FragmentChange_KIND_LOST,
+			})
 		}
 	}
 }
@@ -168,14 +148,14 @@ func keyOf(id string) desired.Key {
 
 // change changes the content of a fragment. It returns what was before, or nil if nothing is
 // different.
-func (r *Recorder) change(tx *bolt.Tx, ch *Change) (*before, error) {
-	own, err := obtain(tx, ch.Fragment.Publisher)
+func (r *Recorder) change(t *tables, ch *Change) (*before, error) {
+	own, err := t.obtain(ch.Fragment.Publisher)
 	if err != nil {
 		return nil, err
 	}
-	s := load(own.content, []byte(ch.Fragment.String()))
-	was, size := s.state(), s.Size
-	b := &before{Fragment: string(s.ID), State: was}
+	s := load(own.content, ch.Fragment.String())
+	was := s.state()
+	b := &before{Fragment: s.id, State: was}
 	if was == absent && ch.Existed {
 		// It is from before the history.
 		b.State = unknown
@@ -183,17 +163,12 @@ func (r *Recorder) change(tx *bolt.Tx, ch *Change) (*before, error) {
 	switch {
 	case ch.Withdrawn || ch.Snapshot == nil && (ch.Patch == nil || was != known):
 		if was == known {
-			b.Whole = true
-			if b.Entries, err = s.all(); err != nil {
-				return nil, err
-			}
+			b.Whole, b.Entries = true, s.all()
 		}
 		return b, own.forget(s, !ch.Withdrawn)
 	case ch.Snapshot != nil:
-		if was != known {
-			if s, err = renew(own.content, s.ID); err != nil {
-				return nil, err
-			}
+		if s.Bucket, err = own.content.Obtain(s.id); err != nil {
+			return nil, err
 		}
 		s.replace(ch.Snapshot())
 	default:
@@ -210,51 +185,22 @@ func (r *Recorder) change(tx *bolt.Tx, ch *Change) (*before, error) {
 		}
 		b.Entries = s.Was
 	}
-	if err := own.grow(s.Size - size); err != nil {
-		return nil, err
-	}
-	if s.Size <= min(MaxContent, r.cfg.MaxBytes/4) {
-		if fits, err := r.makeRoom(tx, own); err != nil || fits {
+	if s.size() <= min(MaxContent, r.cfg.MaxBytes/4) {
+		if fits, err := r.makeRoom(t, own); err != nil || fits {
 			return b, err
 		}
 	}
 	if was == known {
-		all, err := s.all()
-		if err != nil {
-			return nil, err
-		}
-		b.Whole, b.Entries = true, undo(all, s.Was)
+		b.Whole, b.Entries = true, undo(s.all(), s.Was)
 	}
 	return b, own.forget(s, true)
 }
 
-// renew makes an empty bucket for the content of a fragment.
-func renew(content *bolt.Bucket, id []byte) (stored, error) {
-	if content.Bucket(id) != nil {
-		if err := content.DeleteBucket(id); err != nil {
-			return stored{}, err
-		}
-	}
-	if _, err := content.CreateBucket(id); err != nil {
-		return stored{}, err
-	}
-	return load(content, id), nil
-}
-
 // forget removes the content of a fragment, which is there and unknown afterwards, or absent.
-func (s *share) forget(f stored, exists bool) error {
-	if err := s.grow(-f.Size); err != nil {
-		return err
+func (s *share) forget(f *stored, exists bool) error {
+	err := s.content.DeleteBucket(f.id)
+	if err == nil && exists {
+		_, err = s.content.Obtain(f.id)
 	}
-	if exists {
-		f, err := renew(s.content, f.ID)
-		if err != nil {
-			return err
-		}
-		return f.Bucket.Put(unknownKey, []byte{1})
-	}
-	if f.Bucket == nil {
-		return nil
-	}
-	return s.content.DeleteBucket(f.ID)
+	return err
 }

@@ -6,8 +6,6 @@ import (
 	"net/netip"
 	"testing"
 
-	bolt "go.etcd.io/bbolt"
-
 	"github.com/weft-proxy/weft/conntrack"
 )
 
@@ -47,27 +45,6 @@ func TestNotesAreRead(t *testing.T) {
 	must(t, d.Close())
 	_, c = load(t, dir)
 	wantNoted(t, c, nil)
-}
-
-func TestDamagedNotesAreLostAlone(t *testing.T) {
-	for _, damage := range []string{"", "x", "[]12345678"} {
-		dir := t.TempDir()
-		whole(t, dir)
-		d, _ := load(t, dir)
-		must(t, d.update(func(tx *bolt.Tx) error { return tx.Bucket(stateBucket).Put(flowsKey, []byte(damage)) }))
-		must(t, d.Close())
-		w := watch(dir)
-		c, err := w.Load()
-		must(t, err)
-		if !c.Trusted || len(c.Fragments) != 2 || w.failed[KindFlows] != 1 || len(w.failed) != 1 {
-			t.Errorf("damage %q: failures %v, contents %+v", damage, w.failed, c)
-		}
-		wantNoted(t, c, nil)
-		must(t, w.SaveFlows(lost(1)))
-		must(t, w.Close())
-		_, c = load(t, dir)
-		wantNoted(t, c, lost(1))
-	}
 }
 
 // BenchmarkNote is what a commit that leaves destinations without a backend waits for.

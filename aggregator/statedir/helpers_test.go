@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,6 +21,7 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/aggregator/entries"
+	"github.com/weft-proxy/weft/aggregator/store"
 )
 
 func must(t testing.TB, err error) {
@@ -31,18 +34,42 @@ func must(t testing.TB, err error) {
 // watched is a Dir whose log and failures a test reads.
 type watched struct {
 	*Dir
+	// mu guards log and failed.
+	mu     sync.Mutex
 	log    bytes.Buffer
-	failed map[Kind]int
+	failed map[string]int
+	// broken fails all transactions.
+	broken atomic.Bool
+}
+
+func (w *watched) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.log.Write(b)
 }
 
 func watch(path string) *watched {
-	w := &watched{failed: make(map[Kind]int)}
-	w.Dir = New(Config{Path: path, Retry: time.Millisecond, Logger: slog.New(slog.NewTextHandler(&w.log, nil)), Failed: func(k Kind) { w.failed[k]++ }})
+	w := &watched{failed: make(map[string]int)}
+	log := slog.New(slog.NewTextHandler(w, nil))
+	w.Dir = New(store.New(store.Config{
+		Path: path, Retry: time.Hour, Logger: log,
+		Failed: func(kind string) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.failed[kind]++
+		},
+		Fault: func() error {
+			if w.broken.Load() {
+				return errors.New("broken")
+			}
+			return nil
+		},
+	}), log)
 	return w
 }
 
 // load loads a directory that is whole.
-func load(t testing.TB, path string) (*Dir, *Contents) {
+func load(t testing.TB, path string) (*watched, *Contents) {
 	t.Helper()
 	w := watch(path)
 	c, err := w.Load()
@@ -51,7 +78,7 @@ func load(t testing.TB, path string) (*Dir, *Contents) {
 		t.Fatalf("failures %v: %s", w.failed, w.log.String())
 	}
 	t.Cleanup(func() { _ = w.Close() })
-	return w.Dir, c
+	return w, c
 }
 
 // wantFragments compares the fragments of contents; elements and objects have no
@@ -120,25 +147,25 @@ func snapshot(f *weftv1.Fragment) Change {
 }
 
 // storeNow stores changes, and returns what was answered.
-func storeNow(d *Dir, changes ...Change) error {
-	var errs []error
+func storeNow(w *watched, changes ...Change) error {
+	done := make(chan error, len(changes))
 	for _, c := range changes {
-		c.Done = func(err error) { errs = append(errs, err) }
-		d.Store(c)
+		c.Done = func(err error) { done <- err }
+		w.Store(c)
 	}
-	d.storeAll()
-	if len(errs) != len(changes) {
-		errs = append(errs, fmt.Errorf("%d of %d changes are answered", len(errs), len(changes)))
+	var errs []error
+	for range changes {
+		errs = append(errs, <-done)
 	}
 	return errors.Join(errs...)
 }
 
-// files returns the names in a directory, and below it, without the note of begin.
+// files returns the names in a directory, and below it.
 func files(t testing.TB, dir string) string {
 	t.Helper()
 	var names []string
 	must(t, filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
-		if err == nil && path != dir && e.Name() != runningFile {
+		if err == nil && path != dir {
 			names = append(names, strings.TrimPrefix(path, dir+"/"))
 		}
 		return err

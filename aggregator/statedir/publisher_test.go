@@ -5,8 +5,6 @@ import (
 	"os"
 	"testing"
 
-	bolt "go.etcd.io/bbolt"
-
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/trusted"
 )
@@ -22,8 +20,7 @@ func TestConfiguredIsStored(t *testing.T) {
 	}
 	must(t, storeNow(d, configured("large", partEntries+1), snapshot(fragment("other", 1)), configured("replaced", 1), configured("small", 1)))
 	must(t, storeNow(d, snapshot(fragment("replaced", 2)), Change{Fragment: key("small"), Patch: func() *weftv1.Patch { return &weftv1.Patch{Fragment: "small"} }}))
-	for _, version := range []string{"2", "1"} {
-		must(t, d.update(func(tx *bolt.Tx) error { return putState(tx, versionKey, []byte(version)) }))
+	for range 2 {
 		must(t, d.Close())
 		var c *Contents
 		d, c = load(t, dir)
@@ -36,33 +33,6 @@ func TestConfiguredIsStored(t *testing.T) {
 				t.Errorf("fragment %s is configured: %t, want %t", f.Key, f.Configured, want[f.Key.Name])
 			}
 		}
-	}
-}
-
-// TestMovedFragmentIsNotLoaded moves a fragment to another publisher.
-func TestMovedFragmentIsNotLoaded(t *testing.T) {
-	dir := t.TempDir()
-	d, _ := load(t, dir)
-	must(t, storeNow(d, snapshot(fragment("f", 3))))
-	must(t, d.update(func(tx *bolt.Tx) error {
-		all := tx.Bucket(fragmentsBucket)
-		from := all.Bucket([]byte("p/f"))
-		to, err := all.CreateBucket([]byte("q/f"))
-		if err != nil {
-			return err
-		}
-		if err := from.ForEach(to.Put); err != nil {
-			return err
-		}
-		return all.DeleteBucket([]byte("p/f"))
-	}))
-	must(t, d.Close())
-	w := watch(dir)
-	c, err := w.Load()
-	must(t, err)
-	must(t, w.Close())
-	if len(c.Fragments) != 0 || w.failed[KindDurable] == 0 {
-		t.Errorf("fragments %v, failures %v: want that the moved one is damaged", c.Fragments, w.failed)
 	}
 }
 

@@ -2,14 +2,12 @@ package statedir
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 
-	bolt "go.etcd.io/bbolt"
-
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/store"
 )
 
 // Record is what the next start must know and the kernel does not tell.
@@ -28,7 +26,7 @@ const revisionsAhead = 10_000
 // the commit that it describes; the commit may use the given revision. If it
 // cannot be stored, the one that is there is marked as outdated.
 func (d *Dir) SaveRecord(r Record, revision uint64) error {
-	if d.path == "" {
+	if !d.store.Enabled() {
 		return nil
 	}
 	text, err := json.Marshal(r)
@@ -38,45 +36,41 @@ func (d *Dir) SaveRecord(r Record, revision uint64) error {
 	if bytes.Equal(text, d.record) && !hasShares(&r.Desired) {
 		return d.ReserveRevision(revision)
 	}
-	err = d.update(func(tx *bolt.Tx) error {
-		return errors.Join(putState(tx, recordKey, text), putRevision(tx, revision+revisionsAhead), putShares(tx, &r.Desired))
+	err = d.store.Update(func(tx *store.Tx) error {
+		return errors.Join(put(tx, recordBucket, recordKey, text), putRevision(tx, revision+revisionsAhead), putShares(tx, &r.Desired))
 	})
 	if err != nil {
-		d.failed(KindRecord)
+		d.store.Failed(KindRecord)
 		d.record = nil
-		return errors.Join(fmt.Errorf("store record: %w", err), d.setOutdated(true))
+		return errors.Join(fmt.Errorf("store record: %w", err), d.store.SetOutdated(true))
 	}
 	d.record, d.reserved = text, revision+revisionsAhead
-	return d.setOutdated(false)
+	return d.store.SetOutdated(false)
 }
 
 // ReserveRevision makes sure that no later start uses a revision again. It writes
 // once in some thousand revisions.
 func (d *Dir) ReserveRevision(revision uint64) error {
-	if d.path == "" || revision <= d.reserved {
+	if !d.store.Enabled() || revision <= d.reserved {
 		return nil
 	}
-	if err := d.update(func(tx *bolt.Tx) error { return putRevision(tx, revision+revisionsAhead) }); err != nil {
-		d.failed(KindRecord)
+	if err := d.store.Update(func(tx *store.Tx) error { return putRevision(tx, revision+revisionsAhead) }); err != nil {
+		d.store.Failed(KindRecord)
 		return fmt.Errorf("store revision: %w", err)
 	}
 	d.reserved = revision + revisionsAhead
 	return nil
 }
 
-func putRevision(tx *bolt.Tx, revision uint64) error {
-	return putState(tx, revisionKey, binary.BigEndian.AppendUint64(nil, revision))
-}
-
 // RemoveRecord removes the record: the kernel holds nothing that it describes.
 // Fragments stay.
 func (d *Dir) RemoveRecord() error {
-	if d.path == "" {
+	if !d.store.Enabled() {
 		return nil
 	}
 	d.record = nil
-	err := d.update(func(tx *bolt.Tx) error {
-		return errors.Join(tx.Bucket(stateBucket).Delete(recordKey), putShares(tx, &desired.Record{}))
+	err := d.store.Update(func(tx *store.Tx) error {
+		return errors.Join(put(tx, recordBucket, recordKey, nil), putShares(tx, &desired.Record{}))
 	})
 	if err != nil {
 		return fmt.Errorf("remove record: %w", err)

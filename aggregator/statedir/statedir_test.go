@@ -3,18 +3,15 @@ package statedir
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 
-	bolt "go.etcd.io/bbolt"
-
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/entries"
 	"github.com/weft-proxy/weft/aggregator/store"
 )
 
@@ -22,7 +19,7 @@ import (
 func TestContentsSurvive(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "made", "by", "weft")
 	d, c := load(t, dir)
-	if c.recorded || c.Trusted || c.Revision+uint64(len(c.Fragments)+len(c.Flows)) > 0 {
+	if c.Trusted || c.Revision+uint64(len(c.Fragments)+len(c.Flows)) > 0 {
 		t.Fatalf("a new directory holds %+v", c)
 	}
 	r := Record{Desired: desired.Record{Fragments: []desired.FragmentRecord{{Publisher: "p", Name: "one"}}}}
@@ -173,8 +170,7 @@ func TestRevisionsAreNeverReused(t *testing.T) {
 		}
 		must(t, d.SaveRecord(Record{}, used+1))
 		used++
-		// No Close: as after a crash. The next process can lock the database.
-		must(t, d.db.Close())
+		must(t, d.Close())
 	}
 }
 
@@ -187,13 +183,14 @@ func TestUnstoredRecordIsNotTrusted(t *testing.T) {
 	described.Desired.Fragments[0].Tables = []desired.TableRecord{{Family: "ip", Name: "t"}}
 	must(t, d.SaveRecord(described, 1))
 	must(t, storeNow(d, snapshot(fragment("f", 2))))
-	must(t, d.db.Close()) // Every transaction fails now.
+	d.broken.Store(true)
 	if err := d.SaveRecord(Record{}, 2); err == nil {
 		t.Fatal("the record is stored")
 	}
-	if got := files(t, dir); got != outdatedName {
+	if got := files(t, dir); got != "weft.db.outdated" {
 		t.Fatalf("files %q", got)
 	}
+	must(t, d.Close())
 	w := watch(dir)
 	c, err := w.Load()
 	must(t, err)
@@ -202,7 +199,7 @@ func TestUnstoredRecordIsNotTrusted(t *testing.T) {
 	}
 	wantFragments(t, c, fragment("f", 2))
 	must(t, w.SaveRecord(described, 3))
-	if got := files(t, dir); got != databaseName {
+	if got := files(t, dir); got != "weft.db" {
 		t.Errorf("files %q", got)
 	}
 	must(t, w.Close())
@@ -216,8 +213,7 @@ func TestChangesAreRetried(t *testing.T) {
 	dir := t.TempDir()
 	d, _ := load(t, dir)
 	must(t, storeNow(d, snapshot(fragment("f", 1)), snapshot(fragment("g", 1))))
-	broken := d.db
-	must(t, broken.Close())
+	d.broken.Store(true)
 	if err := storeNow(d, snapshot(fragment("f", 2))); err == nil || d.Failing() == nil {
 		t.Fatalf("stored (%v), failing %v", err, d.Failing())
 	}
@@ -229,9 +225,7 @@ func TestChangesAreRetried(t *testing.T) {
 	if err := storeNow(d, Change{Fragment: key("f"), Patch: add("10.0.0.2")}, Change{Fragment: key("g")}); err == nil {
 		t.Fatal("stored")
 	}
-	db, err := bolt.Open(d.file(), 0o600, nil)
-	must(t, err)
-	d.db = db
+	d.broken.Store(false)
 	must(t, storeNow(d, Change{Fragment: key("f"), Patch: add("10.0.0.3")}))
 	if d.Failing() != nil || len(d.pending) > 0 {
 		t.Errorf("failing %v, %d pending", d.Failing(), len(d.pending))
@@ -243,7 +237,7 @@ func TestChangesAreRetried(t *testing.T) {
 
 // TestChangesCoalesce queues many changes of one fragment.
 func TestChangesCoalesce(t *testing.T) {
-	d, _ := load(t, t.TempDir())
+	d := watch(t.TempDir()) // Without Load nothing is stored.
 	for i := range 1000 {
 		d.Store(snapshot(fragment("f", i)))
 	}
@@ -257,15 +251,16 @@ func TestInterruptedStageIsForgotten(t *testing.T) {
 	dir := t.TempDir()
 	d, _ := load(t, dir)
 	must(t, storeNow(d, snapshot(fragment("f", 1))))
-	must(t, putInParts(d.update, stagedBucket, key("f"), entriesOf(fragment("f", partEntries+100), false)))
+	must(t, stage(d.store.Update, key("f").String(), entries.Of(fragment("f", partEntries+100))))
 	must(t, d.Close())
 	d, c := load(t, dir)
 	wantFragments(t, c, fragment("f", 1))
-	must(t, d.update(func(tx *bolt.Tx) error {
-		if k, _ := tx.Bucket(stagedBucket).Cursor().First(); k != nil {
-			return fmt.Errorf("%s is still staged", k)
+	must(t, d.store.Update(func(tx *store.Tx) error {
+		b, err := tx.Bucket(stagedBucket)
+		if err == nil && len(b.Names()) > 0 {
+			err = fmt.Errorf("%s is still staged", b.Names())
 		}
-		return nil
+		return err
 	}))
 }
 
@@ -278,105 +273,5 @@ func TestSecondProcessIsRefused(t *testing.T) {
 	load(t, dir)
 	if _, err := watch(dir).Load(); !errors.Is(err, store.ErrInUse) || !strings.Contains(err.Error(), dir) {
 		t.Fatalf("load: %v", err)
-	}
-}
-
-// TestNewerVersionIsRefused names both versions, and changes nothing.
-// TestKilled tells a process that was killed from one that ended, and from a machine that was
-// started anew.
-func TestKilled(t *testing.T) {
-	path := t.TempDir()
-	note := filepath.Join(path, runningFile)
-	d, c := load(t, path)
-	if c.Killed {
-		t.Error("nothing was there before, and it was killed")
-	}
-	boot, err := os.ReadFile(note)
-	must(t, err)
-	must(t, d.Close())
-	if d, c = load(t, path); c.Killed {
-		t.Error("it ended, and it was killed")
-	}
-	must(t, d.Close())
-	for text, want := range map[string]bool{string(boot): true, "an earlier boot\n": false} {
-		must(t, os.WriteFile(note, []byte(text), 0o600))
-		if d, c = load(t, path); c.Killed != want {
-			t.Errorf("with the note %q killed is %t", text, c.Killed)
-		}
-		must(t, d.Close())
-	}
-}
-
-func TestNewerVersionIsRefused(t *testing.T) {
-	dir := t.TempDir()
-	d, _ := load(t, dir)
-	must(t, storeNow(d, snapshot(fragment("f", 1))))
-	must(t, d.update(func(tx *bolt.Tx) error { return putState(tx, versionKey, []byte("5")) }))
-	must(t, d.Close())
-	before, err := os.ReadFile(d.file())
-	must(t, err)
-	_, err = watch(dir).Load()
-	if !errors.Is(err, store.ErrVersion) || !strings.Contains(err.Error(), "its version is 5, and this weft reads versions 1 to 4") {
-		t.Errorf("load: %v", err)
-	}
-	after, err := os.ReadFile(d.file())
-	must(t, err)
-	if got := files(t, dir); got != databaseName || string(after) != string(before) {
-		t.Errorf("files %s, the database changed: %v", got, string(after) != string(before))
-	}
-}
-
-// TestCreateLeavesNothing creates a database where that is not possible.
-func TestCreateLeavesNothing(t *testing.T) {
-	dir := t.TempDir()
-	must(t, os.MkdirAll(filepath.Join(dir, "busy", "x"), 0o700))
-	if _, err := createDatabase(filepath.Join(dir, "busy"), &Contents{}); err == nil {
-		t.Fatal("a directory was replaced by a database")
-	}
-	if got := files(t, dir); got != "busy busy/x" {
-		t.Fatalf("files %q: want the directory alone", got)
-	}
-}
-
-// TestTemporaryFilesAreRemoved spares all but what Load and Room make.
-func TestTemporaryFilesAreRemoved(t *testing.T) {
-	dir := t.TempDir()
-	for _, name := range []string{"weft.db.tmp", "room12.tmp", "c.tmp-x", "tmp"} {
-		must(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
-	}
-	must(t, os.Mkdir(filepath.Join(dir, "d.tmp"), 0o700))
-	removeTemporary(dir)
-	if got := files(t, dir); got != "c.tmp-x d.tmp tmp" {
-		t.Fatalf("files %q", got)
-	}
-}
-
-// TestMoveDamagedIsBounded keeps a few damaged files, and says when there are too
-// many.
-func TestMoveDamagedIsBounded(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "x")
-	for i := range maxDamaged + 1 {
-		must(t, os.WriteFile(path, []byte{byte(i)}, 0o600))
-		if _, err := moveDamaged(path); (err == nil) != (i < maxDamaged) {
-			t.Fatalf("file %d: %v", i, err)
-		}
-	}
-	if b, err := os.ReadFile(path + ".damaged"); err != nil || len(b) != 1 || b[0] != 0 {
-		t.Fatalf("the first one renamed is %v, %v", b, err)
-	}
-}
-
-// TestRoom asks for more than a disk has.
-func TestRoom(t *testing.T) {
-	d, _ := load(t, t.TempDir())
-	must(t, d.Room(1000))
-	if err := d.Room(1 << 60); err == nil {
-		t.Error("there is room for an exbibyte")
-	}
-	if got := files(t, d.path); got != databaseName {
-		t.Errorf("files %q", got)
-	}
-	if _, err := os.Stat(filepath.Join(d.path, "x")); !errors.Is(err, fs.ErrNotExist) {
-		t.Error(err)
 	}
 }

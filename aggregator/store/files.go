@@ -2,26 +2,110 @@ package store
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/aggregator/trusted"
 )
 
-// Rename renames a file of a directory durably.
-func Rename(from, to string) error {
+const (
+	// damagedSuffix ends the names of damaged files that were renamed, and otherSuffix the names of
+	// files that other versions of weft wrote.
+	damagedSuffix = ".damaged"
+	otherSuffix   = ".other-format"
+	// temporarySuffix ends the name of a database that is being made.
+	temporarySuffix = ".tmp"
+	// maxQuarantined bounds how many renamed files of one name are kept.
+	maxQuarantined = 10
+)
+
+// makeDir makes the directory, if it is missing, and syncs its parent. Only trusted users may
+// be able to change it.
+//
+// Possible errors: trusted.ErrUnsafe, trusted.ErrLink, those of the file system.
+func (s *Store) makeDir() error {
+	created, err := trusted.MakeDir(s.cfg.Path, 0o750)
+	if err != nil || !created {
+		return err
+	}
+	return syncDir(filepath.Dir(s.cfg.Path))
+}
+
+// formerFiles returns the files in a directory that only versions before the database wrote.
+func formerFiles(dir string) (paths []string) {
+	for _, name := range []string{"history.db", "unconfirmed"} {
+		path := filepath.Join(dir, name)
+		if _, err := os.Lstat(path); err == nil {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+// quarantine renames a file, or anything else in its place, and returns
+// the new name: with the suffix, or with the suffix and -1 and so on if that exists.
+func quarantine(path, suffix string) (string, error) {
+	for i := range maxQuarantined {
+		to := path + suffix
+		if i > 0 {
+			to += "-" + strconv.Itoa(i)
+		}
+		if _, err := os.Lstat(to); errors.Is(err, fs.ErrNotExist) {
+			return to, rename(path, to)
+		}
+	}
+	return "", fmt.Errorf("there are %d files with names like %s already: remove them", maxQuarantined, path+suffix)
+}
+
+// rename renames a file of a directory durably.
+func rename(from, to string) error {
 	if err := os.Rename(from, to); err != nil {
 		return err
 	}
-	return SyncDir(filepath.Dir(to))
+	return syncDir(filepath.Dir(to))
 }
 
-// SyncDir makes changes of names in a directory durable.
-func SyncDir(dir string) error {
+// syncDir makes changes of names in a directory durable.
+func syncDir(dir string) error {
 	d, err := os.Open(dir) //nolint:gosec // the operator's directory
 	if err != nil {
 		return err
 	}
 	return errors.Join(d.Sync(), d.Close())
+}
+
+// reserve returns an error if a directory has no room for n more bytes.
+func reserve(dir string, n int64) error {
+	f, err := os.CreateTemp(dir, "room*"+temporarySuffix)
+	if err != nil {
+		return err
+	}
+	defer func() { _, _ = f.Close(), os.Remove(f.Name()) }()
+	err = unix.Fallocate(int(f.Fd()), 0, 0, n)
+	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
+		return nil // The write itself reports it.
+	}
+	if err != nil {
+		return fmt.Errorf("reserve %d bytes in %s: %w", n, dir, err)
+	}
+	return nil
+}
+
+// removeTemporary removes what a crash left of a database that was being made,
+// and of reserve.
+func removeTemporary(dir string) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if e.Type().IsRegular() && strings.HasSuffix(e.Name(), temporarySuffix) {
+			_ = os.Remove(filepath.Join(dir, e.Name()))
+		}
+	}
 }
 
 // BootID returns the identity of the boot.

@@ -4,7 +4,7 @@
 // In come a fragment's earlier content and a time, before the update is committed
 // ([Keeper.Begin]), and later a confirmation ([Keeper.Confirm]). Out goes a call of
 // Config.Revert for each update that was not confirmed, also after a restart. The package knows
-// no rules and commits nothing. Read keeper.go first, then file.go.
+// no rules and commits nothing. Read keeper.go first, then stored.go.
 //
 // # States
 //
@@ -14,27 +14,30 @@
 //
 //	Reserve, Begin, Committed   committing, then waiting
 //	Cancel                      committing, then none
-//	Confirm                     confirming, then none; waiting again if the file cannot be removed
+//	Confirm                     confirming, then none; waiting again if it cannot be removed from the store
 //	Revert, or the time is over reverting, then none; waiting again if the content cannot be put back
-//	restart                     waiting, if there is a file
+//	restart                     waiting, if it is in the store
 //
 // An update whose revert fails is tried again after Config.Retry, and can be confirmed in between. The state
-// ends with the removal of the file. If the file cannot be removed after Cancel or a revert, the update does not
-// wait any more (ended), and Run tries again to remove the file. A process that ends before that leaves it to the
+// ends with the removal from the store. If that fails after Cancel or a revert, the update does not
+// wait any more (ended), and Run tries again to remove it. A process that ends before that leaves it to the
 // next one, which takes the fragment back to that content once more, also over a later update.
 //
 // If the boot ID cannot be read, no time is over until it can be read.
 //
 // # Limits
 //
-// The files of a publisher count as bytes that it holds (Config.Allow), also those that could not be removed. A
-// publisher has at most 32 updates that wait, and 32 MiB of files.
+// The stored content of a publisher counts as bytes that it holds (Config.Allow), also if it could not be removed. A
+// publisher has at most 32 updates that wait, and 32 MiB of content.
 //
-// # Files
+// # Buckets
 //
-// Each fragment has a file in the directory "unconfirmed" of the state directory, which is
-// written, synced and renamed before Begin returns. A file that cannot be read is renamed to
-// *.damaged and logged: its update stays. The file of a later version is logged and left as it is.
+//	unconfirmed
+//	  PUBLISHER/NAME
+//	    update  JSON: the boot ID and the time at which the update is taken back
+//	    before  weft.v1.Fragment: the earlier content; missing if there was none
+//
+// An entry is on the disk before Begin returns. If a damaged one is lost (package store), its update stays.
 //
 // # Time
 //

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -26,7 +25,7 @@ const (
 	// maxEntries bounds the fragments that wait, and maxOfPublisher those of one publisher.
 	maxEntries     = 256
 	maxOfPublisher = 32
-	// maxKept bounds the files of one publisher, in bytes.
+	// maxKept bounds the stored entries of one publisher, in bytes.
 	maxKept = 2 * MaxContent
 )
 
@@ -45,8 +44,8 @@ var (
 
 // Config describes a Keeper.
 type Config struct {
-	// Dir is the state directory; empty for none.
-	Dir string
+	// Store is not loaded yet. Without a directory nothing can be taken back.
+	Store *store.Store
 	// Revert gives a fragment the content that it had, or withdraws it if that is nil. It is
 	// called again after Retry if it fails.
 	Revert func(ctx context.Context, key desired.Key, before *weftv1.Fragment) error
@@ -65,18 +64,17 @@ const (
 	committing state = iota
 	// waiting: it can be confirmed, until an attempt to take it back begins.
 	waiting
-	// confirming: its file is being removed.
+	// confirming: it is being removed from the store.
 	confirming
 	// reverting: it is being taken back. If that fails, it waits for the next attempt.
 	reverting
-	// ended: only its file is left, because it could not be removed.
+	// ended: it is only in the store, because it could not be removed there.
 	ended
 )
 
 // Keeper has the fragments that wait for a confirmation.
 type Keeper struct {
 	cfg Config
-	dir string
 	// readBoot and now are the clock, and failing the error of writes and removals in tests.
 	readBoot func() (string, error)
 	now      func() time.Duration
@@ -86,7 +84,7 @@ type Keeper struct {
 	// reported has the failures that were logged. Only Run uses it.
 	reported map[desired.Key]string
 
-	// disk is held while files are used. It is locked before mu, which is never held meanwhile.
+	// disk is held while the store is used. It is locked before mu, which is never held meanwhile.
 	disk sync.Mutex
 	// boot is what readBoot returned. The disk guards it.
 	boot string
@@ -99,8 +97,9 @@ type Keeper struct {
 type entry struct {
 	state  state
 	before *weftv1.Fragment
-	// size is that of the file.
-	size int
+	// size is the bytes in the store. stored is true if it, or an earlier entry of the fragment, is there.
+	size   int
+	stored bool
 	// at, boot and deadline say when it is taken back. It is overdue after an attempt has failed.
 	at       time.Time
 	boot     string
@@ -124,14 +123,12 @@ func New(cfg Config) *Keeper {
 		cfg: cfg, readBoot: store.BootID, now: bootTime, failing: func(string) error { return nil }, nudge: make(chan struct{}, 1),
 		reported: make(map[desired.Key]string), entries: make(map[desired.Key]*entry),
 	}
-	if cfg.Dir != "" {
-		k.dir = filepath.Join(cfg.Dir, dirName)
-	}
+	cfg.Store.Register(store.Part{Bucket: bucket, Kind: Kind, Single: true, Lost: "an update that was not confirmed stays, because the earlier content cannot be read"})
 	return k
 }
 
 // Enabled reports whether updates can be taken back.
-func (k *Keeper) Enabled() bool { return k.dir != "" }
+func (k *Keeper) Enabled() bool { return k.cfg.Store.Enabled() }
 
 // Waits reports whether a fragment waits, and when it is taken back.
 func (k *Keeper) Waits(key desired.Key) (at time.Time, ok bool) {
@@ -151,7 +148,7 @@ func (k *Keeper) active(key desired.Key) *entry {
 	return nil
 }
 
-// Kept returns the size of all files of a publisher, in bytes.
+// Kept returns the size of all stored entries of a publisher, in bytes.
 func (k *Keeper) Kept(publisher string) int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -159,14 +156,14 @@ func (k *Keeper) Kept(publisher string) int {
 	return n
 }
 
-// kept returns the bytes and the number of files of a publisher. The lock is held.
-func (k *Keeper) kept(publisher string) (bytes, files int) {
+// kept returns the bytes and the number of entries of a publisher. The lock is held.
+func (k *Keeper) kept(publisher string) (bytes, entries int) {
 	for key, e := range k.entries {
 		if key.Publisher == publisher {
-			bytes, files = bytes+e.size, files+1
+			bytes, entries = bytes+e.size, entries+1
 		}
 	}
-	return bytes, files
+	return bytes, entries
 }
 
 // Reserve reserves a fragment: from now on it is changed by its own update alone. The caller
@@ -190,7 +187,7 @@ func (k *Keeper) Reserve(key desired.Key) error {
 	}
 	e := &entry{attempt: newAttempt()}
 	if left := k.entries[key]; left != nil {
-		e.size = left.size
+		e.size, e.stored = left.size, left.stored
 	}
 	k.entries[key] = e
 	return nil
@@ -211,11 +208,11 @@ func (k *Keeper) Begin(key desired.Key, before *weftv1.Fragment, after time.Dura
 		return at, fmt.Errorf("%w: the earlier content has more than %d MiB", ErrNotStored, MaxContent>>20)
 	}
 	e := &entry{before: before, at: time.Now().Add(after), boot: boot, deadline: k.now() + after, attempt: newAttempt()}
-	b, err := encode(key, e)
+	update, content, err := encode(e)
 	if err != nil {
 		return at, fmt.Errorf("%w: %w", ErrNotStored, err)
 	}
-	e.size = len(b)
+	e.size = len(update) + len(content)
 	k.mu.Lock()
 	if kept, _ := k.kept(key.Publisher); kept+e.size > maxKept {
 		err = fmt.Errorf("%w: more than %d MiB would be kept for publisher %s: confirm an update or take it back", ErrNotStored, maxKept>>20, key.Publisher)
@@ -223,14 +220,14 @@ func (k *Keeper) Begin(key desired.Key, before *weftv1.Fragment, after time.Dura
 		err = k.cfg.Allow(key, kept, e.size)
 	}
 	if err == nil {
-		e.size = max(e.size, k.entries[key].size)
+		e.size, e.stored = max(e.size, k.entries[key].size), k.entries[key].stored
 		k.entries[key] = e
 	}
 	k.mu.Unlock()
 	if err != nil {
 		return at, err
 	}
-	if err := k.write(key, b); err != nil {
+	if err := k.write(key, update, content); err != nil {
 		return at, fmt.Errorf("%w: %w", ErrNotStored, err)
 	}
 	return e.at, nil
@@ -247,20 +244,26 @@ func (k *Keeper) Committed(key desired.Key) {
 	k.wake()
 }
 
-// Cancel ends the reservation of a fragment whose update was refused. If its file cannot be removed, Run
+// Cancel ends the reservation of a fragment whose update was refused. If it cannot be removed from the store, Run
 // tries again: until then it is counted, and a process that is started takes the fragment back to the same
 // content once more.
 func (k *Keeper) Cancel(key desired.Key) {
 	if err := k.finish(key, ended); err != nil {
-		k.cfg.Logger.Error("remove the file of an update that waits no more", "fragment", key.String(), "error", err, "retry", k.cfg.Retry)
+		k.cfg.Logger.Error("remove an update that waits no more from the state directory", "fragment", key.String(), "error", err, "retry", k.cfg.Retry)
 	}
 }
 
-// finish removes an entry with its file. If that fails, the entry gets another state, and Run is woken.
+// finish removes an entry, also from the store. If that fails, the entry gets another state, and Run is woken.
 func (k *Keeper) finish(key desired.Key, otherwise state) error {
 	k.disk.Lock()
 	defer k.disk.Unlock()
-	err := k.remove(key)
+	k.mu.Lock()
+	stored := k.entries[key].stored
+	k.mu.Unlock()
+	var err error
+	if stored {
+		err = k.remove(key)
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if err == nil {
@@ -337,9 +340,9 @@ func (k *Keeper) CleanedUp() {
 	}
 	k.mu.Unlock()
 	for key, e := range gone {
-		b, err := encode(key, e)
+		update, content, err := encode(e)
 		if err == nil {
-			err = k.write(key, b)
+			err = k.write(key, update, content)
 		}
 		if err != nil {
 			k.cfg.Logger.Error("cannot write the state directory", "error", err)

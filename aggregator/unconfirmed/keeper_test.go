@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -46,11 +44,27 @@ func (r *reverts) revert(_ context.Context, _ desired.Key, f *weftv1.Fragment) e
 	return err
 }
 
-// open returns a Keeper that has read a directory, as after a start.
-func open(t *testing.T, dir string, run bool) (*Keeper, *reverts) {
+// storeOf returns the store of a directory. The one of the Keeper before is closed.
+func storeOf(t *testing.T, dir string, before *Keeper) *store.Store {
+	t.Helper()
+	if before != nil {
+		if err := before.cfg.Store.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return store.New(store.Config{Path: dir, Retry: time.Millisecond, Logger: slog.New(slog.DiscardHandler), Failed: func(kind string) { t.Errorf("%s is lost", kind) }})
+}
+
+// open returns a Keeper that has read a directory, as after a start. The Keeper before has ended.
+func open(t *testing.T, dir string, before *Keeper, run bool) (*Keeper, *reverts) {
 	t.Helper()
 	r := &reverts{news: make(chan struct{}, 100)}
-	k := New(Config{Dir: dir, Revert: r.revert, Retry: time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
+	s := storeOf(t, dir, before)
+	k := New(Config{Store: s, Revert: r.revert, Retry: time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
+	if err := s.Load(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
 	k.Load()
 	if run {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -103,9 +117,9 @@ func TestKilled(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			dir := t.TempDir()
-			k, _ := open(t, dir, false)
+			k, _ := open(t, dir, nil, false)
 			test.until(t, k)
-			k, r := open(t, dir, true)
+			k, r := open(t, dir, k, true)
 			at, waits := k.Waits(key)
 			if waits != test.waits || waits && time.Until(at) < 50*time.Minute {
 				t.Fatalf("it waits: %v, until %v", waits, at)
@@ -119,7 +133,7 @@ func TestKilled(t *testing.T) {
 			if len(r.got) != 1 || !proto.Equal(r.got[0], test.before) {
 				t.Errorf("taken back %v, want %v once", r.got, test.before)
 			}
-			if k, _ = open(t, dir, false); len(k.entries) != 0 {
+			if k, _ = open(t, dir, k, false); len(k.entries) != 0 {
 				t.Error("it is taken back at the next start too")
 			}
 		})
@@ -130,7 +144,7 @@ func TestKilled(t *testing.T) {
 // tried again.
 func TestTime(t *testing.T) {
 	dir := t.TempDir()
-	k, r := open(t, dir, true)
+	k, r := open(t, dir, nil, true)
 	r.errs = []error{errors.New("refused"), errors.New("refused")}
 	begin(t, k, before, time.Millisecond)
 	// Until the update is committed it is not taken back.
@@ -143,20 +157,11 @@ func TestTime(t *testing.T) {
 		t.Errorf("%d attempts, want 3", len(r.got))
 	}
 
+	k.disk.Lock()
+	k.boot = "another"
+	k.disk.Unlock()
 	begin(t, k, before, time.Hour)
-	path := filepath.Join(dir, dirName, fileOf(key))
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	boot, err := store.BootID()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(strings.Replace(string(b), boot, "another", 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	rebooted, r := open(t, dir, true)
+	rebooted, r := open(t, dir, k, true)
 	<-r.news
 	gone(t, rebooted)
 }
@@ -165,12 +170,12 @@ func TestTime(t *testing.T) {
 func TestCleanedUp(t *testing.T) {
 	for _, life := range []weftv1.Lifetime{weftv1.Lifetime_LIFETIME_STICKY, weftv1.Lifetime_LIFETIME_DURABLE} {
 		dir := t.TempDir()
-		k, _ := open(t, dir, false)
+		k, _ := open(t, dir, nil, false)
 		f := proto.CloneOf(before)
 		f.Lifetime = life
 		begin(t, k, f, time.Hour)
 		k.CleanedUp()
-		k, r := open(t, dir, true)
+		k, r := open(t, dir, k, true)
 		if err := k.Revert(t.Context(), key); err != nil {
 			t.Fatal(err)
 		}
@@ -180,67 +185,12 @@ func TestCleanedUp(t *testing.T) {
 	}
 }
 
-// TestDamage has files that cannot be used: they are put aside, and the others are read.
-func TestDamage(t *testing.T) {
-	for name, change := range map[string]func(string) string{
-		"no JSON":           func(s string) string { return s[:len(s)/2] },
-		"another's name":    func(s string) string { return strings.Replace(s, "tester", "system", 1) },
-		"another content":   func(s string) string { return strings.Replace(s, `"before":"`, `"before":"AAAA`, 1) },
-		"an empty file":     func(string) string { return "" },
-		"no content at all": func(s string) string { return strings.Replace(s, `"sum":`, `"sum":1`, 1) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			k, _ := open(t, dir, false)
-			begin(t, k, before, time.Hour)
-			path := filepath.Join(dir, dirName, fileOf(key))
-			b, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, []byte(change(string(b))), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if k, _ = open(t, dir, false); len(k.entries) != 0 {
-				t.Error("it is used")
-			}
-			if _, err := os.Stat(path + damagedSuffix); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-}
-
-// TestLaterVersion has the file of a later version: it is left to that version. Files without a version are the first ones.
-func TestLaterVersion(t *testing.T) {
-	dir := t.TempDir()
-	k, _ := open(t, dir, false)
-	begin(t, k, before, time.Hour)
-	path := filepath.Join(dir, dirName, fileOf(key))
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for field, used := range map[string]bool{`"version":2,`: false, `"version":1,`: true, ``: true} {
-		text := strings.Replace(string(b), `"version":1,`, field, 1)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if k, _ := open(t, dir, false); (len(k.entries) == 1) != used {
-			t.Errorf("with %q: used: %t, want %t", field, !used, used)
-		}
-		if now, err := os.ReadFile(path); err != nil || string(now) != text {
-			t.Errorf("with %q: the file was changed (%v)", field, err)
-		}
-	}
-}
-
 // TestRefused has everything that is not accepted.
 func TestRefused(t *testing.T) {
-	if err := New(Config{}).Reserve(key); !errors.Is(err, ErrDisabled) {
+	if err := New(Config{Store: storeOf(t, "", nil)}).Reserve(key); !errors.Is(err, ErrDisabled) {
 		t.Errorf("without a directory: %v", err)
 	}
-	k, _ := open(t, t.TempDir(), false)
+	k, _ := open(t, t.TempDir(), nil, false)
 	if err := k.Confirm(key); !errors.Is(err, ErrNone) {
 		t.Errorf("nothing waits: %v", err)
 	}
@@ -279,11 +229,11 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestKept has a publisher keep as much as is allowed, and no more: what is kept is counted from the first byte to
-// the removal of the last file.
+// TestKept has a publisher keep as much as is allowed, and no more: it is counted from the first byte until it is
+// removed.
 func TestKept(t *testing.T) {
 	dir := t.TempDir()
-	k, _ := open(t, dir, false)
+	k, _ := open(t, dir, nil, false)
 	large := &weftv1.Fragment{Nft: strings.Repeat("x", MaxContent/2)}
 	full := 0
 	for i := range maxOfPublisher {
@@ -301,20 +251,20 @@ func TestKept(t *testing.T) {
 		}
 		k.Committed(key)
 	}
-	if kept := k.Kept("tester"); full == 0 || kept > maxKept || kept < full*MaxContent/2 || kept != onDisk(t, dir) {
-		t.Fatalf("%d updates keep %d bytes, %d on disk: at most %d are allowed", full, kept, onDisk(t, dir), maxKept)
+	if kept := k.Kept("tester"); full == 0 || kept > maxKept || kept < full*MaxContent/2 || kept != onDisk(t, k) {
+		t.Fatalf("%d updates keep %d bytes, %d on disk: at most %d are allowed", full, kept, onDisk(t, k), maxKept)
 	}
 	if k.Kept("another") != 0 {
 		t.Error("another publisher has to pay")
 	}
-	if k, _ = open(t, dir, false); k.Kept("tester") != onDisk(t, dir) {
-		t.Errorf("%d bytes are kept after a restart, %d on disk", k.Kept("tester"), onDisk(t, dir))
+	if k, _ = open(t, dir, k, false); k.Kept("tester") != onDisk(t, k) {
+		t.Errorf("%d bytes are kept after a restart, %d on disk", k.Kept("tester"), onDisk(t, k))
 	}
 	// What is left because it cannot be removed is still counted.
 	k.failing = func(string) error { return errors.New("read-only file system") }
 	k.Cancel(desired.Key{Publisher: "tester", Name: "0"})
-	if k.Kept("tester") != onDisk(t, dir) {
-		t.Errorf("%d bytes are kept with one that is left, %d on disk", k.Kept("tester"), onDisk(t, dir))
+	if k.Kept("tester") != onDisk(t, k) {
+		t.Errorf("%d bytes are kept with one that is left, %d on disk", k.Kept("tester"), onDisk(t, k))
 	}
 	k.failing = func(string) error { return nil }
 	for range full {
@@ -328,8 +278,8 @@ func TestKept(t *testing.T) {
 		}
 	}
 	k.step(t.Context())
-	if k.Kept("tester") != 0 || onDisk(t, dir) != 0 {
-		t.Errorf("%d bytes are kept in the end, %d on disk", k.Kept("tester"), onDisk(t, dir))
+	if k.Kept("tester") != 0 || onDisk(t, k) != 0 {
+		t.Errorf("%d bytes are kept in the end, %d on disk", k.Kept("tester"), onDisk(t, k))
 	}
 
 	refused := errors.New("over the limit")
@@ -342,32 +292,31 @@ func TestKept(t *testing.T) {
 	if err := k.Reserve(key); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := k.Begin(key, before, time.Hour); !errors.Is(err, refused) || onDisk(t, dir) != 0 {
+	if _, err := k.Begin(key, before, time.Hour); !errors.Is(err, refused) || onDisk(t, k) != 0 {
 		t.Errorf("over the limit of the publisher: %v", err)
 	}
 }
 
-// onDisk returns the size of all files.
-func onDisk(t *testing.T, dir string) (n int) {
+// onDisk returns the size of all that is stored, without keys.
+func onDisk(t *testing.T, k *Keeper) (n int) {
 	t.Helper()
-	files, err := os.ReadDir(filepath.Join(dir, dirName))
+	err := k.cfg.Store.View(func(tx *store.Tx) error {
+		b, err := tx.Bucket(bucket)
+		if err != nil {
+			return err
+		}
+		n = int(b.Size()) - b.Count()*len(updateKey)
+		return nil
+	})
 	if err != nil {
 		t.Fatal(err)
-	}
-	for _, f := range files {
-		info, err := f.Info()
-		if err != nil {
-			t.Fatal(err)
-		}
-		n += int(info.Size())
 	}
 	return n
 }
 
 // TestConfirmAndRevertAtOnce has both come at the same time: one of them wins, and the other one ends.
 func TestConfirmAndRevertAtOnce(t *testing.T) {
-	dir := t.TempDir()
-	k, _ := open(t, dir, true)
+	k, _ := open(t, t.TempDir(), nil, true)
 	for i := range 90 {
 		begin(t, k, before, time.Hour)
 		k.Committed(key)

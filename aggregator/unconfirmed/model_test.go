@@ -64,7 +64,8 @@ func fault(on bool) error {
 
 // start starts a process, which reads the directory.
 func (w *world) start() {
-	w.k = New(Config{Dir: w.dir, Retry: time.Millisecond, Logger: slog.New(slog.DiscardHandler), Revert: func(_ context.Context, key desired.Key, before *weftv1.Fragment) error {
+	s := storeOf(w.t, w.dir, w.k)
+	w.k = New(Config{Store: s, Retry: time.Millisecond, Logger: slog.New(slog.DiscardHandler), Revert: func(_ context.Context, key desired.Key, before *weftv1.Fragment) error {
 		if w.revertFails {
 			return errFault
 		}
@@ -75,6 +76,9 @@ func (w *world) start() {
 	w.k.now = func() time.Duration { return w.now }
 	w.k.failing = func(operation string) error {
 		return fault(operation == "write" && w.writeFails || operation == "remove" && w.removeFails)
+	}
+	if err := s.Load(); err != nil {
+		w.t.Fatal(err)
 	}
 	w.k.Load()
 	w.known = false
@@ -287,6 +291,9 @@ func TestModel(t *testing.T) {
 		}
 		w.start()
 		w.check()
+		if err := w.k.cfg.Store.Close(); err != nil {
+			t.Fatal(err)
+		}
 		updates, confirms, reverted, timely = updates+w.updates, confirms+w.confirms, reverted+w.reverted, timely+w.timely
 	}
 	t.Logf("%d updates, %d confirmed, %d taken back, %d of them because their time was over", updates, confirms, reverted, timely)

@@ -50,7 +50,7 @@ func (a *aggregatorFlags) add(set, state, expert *pflag.FlagSet) {
 	expert.Float64Var(&a.rate, "commit-rate", float64(aggregator.DefaultRate), "commits a second under load; 0 means no limit")
 	expert.IntVar(&a.burst, "commit-burst", aggregator.DefaultBurst, "commits without a wait after an idle time")
 	state.IntVar(&a.historyEntries, "history-entries", history.DefaultMaxEntries, "commits that the history in the state directory keeps at most; 0 records none")
-	state.Int64Var(&a.historyBytes, "history-bytes", history.DefaultMaxBytes, "bytes that the history keeps at most; its file has up to about twice as many")
+	state.Int64Var(&a.historyBytes, "history-bytes", history.DefaultMaxBytes, "bytes that the history keeps at most; it takes up to about twice as many in the database")
 	expert.DurationVar(&a.keepaliveTime, "keepalive-time", server.DefaultKeepaliveTime, "how long a publisher may be silent before it is pinged, at least 1s")
 	expert.DurationVar(&a.keepaliveTimeout, "keepalive-timeout", server.DefaultKeepaliveTimeout, "how long a publisher may leave a ping unanswered before its connection is closed, at least 1s")
 	set.BoolVar(&a.standby, "standby", false, "while another weft has the socket, its ports or the tables, wait instead of failing, and then take over")

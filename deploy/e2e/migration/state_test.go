@@ -3,7 +3,6 @@ package migration
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -29,8 +28,10 @@ var shape = []*regexp.Regexp{
 	regexp.MustCompile(`^(add rule ip6? weft remember .*@sticky-(services|nodeports)|delete rule ip6? weft remember handle \d+|delete set ip6? weft __set\d+)$`),
 }
 
-// TestUpgradeWrites goes from the earlier version to this one, back, and again, and once without a change. Of the state, all is there
-// each time, and nothing is written to the kernel but what has another shape.
+// TestUpgradeWrites goes from the earlier version to this one, back, and again, and once without a change. Neither reads
+// the state directory of the other: this version renames its files, and before the earlier version starts the directory is moved
+// away. The rules stay, and nothing is written to the kernel but what has another shape. A durable fragment that is applied
+// again is stored again.
 func TestUpgradeWrites(t *testing.T) {
 	h := newHost(t)
 	h.start(old)
@@ -38,12 +39,19 @@ func TestUpgradeWrites(t *testing.T) {
 	h.apply(old, "sticky", list("sticky", "198.51.100.1"))
 	durable, sticky := h.table("durable"), h.table("sticky")
 	const claimed = "add table "
-	for _, v := range []version{this, old, this, this} {
+	for i, v := range []version{this, old, this, this} {
 		before := h.weft.Name
+		h.unclaimed = before != string(v)
 		changes := h.monitored(func() {
 			h.stop()
+			if v == old {
+				if err := os.Rename(h.path("state"), h.path(fmt.Sprint("state.", i))); err != nil {
+					t.Fatal(err)
+				}
+			}
 			h.start(v)
 		})
+		h.apply(v, "durable", list("durable", "192.0.2.1", "192.0.2.2"), "--lifetime", "durable")
 		claims := slices.DeleteFunc(slices.Clone(changes), func(s string) bool { return !strings.HasPrefix(s, claimed) })
 		rules := slices.DeleteFunc(slices.Clone(changes), func(s string) bool { return strings.HasPrefix(s, claimed) })
 		t.Logf("%s to %s: %d tables taken over, %d other changes of the ruleset", before, v, len(claims), len(rules))
@@ -74,83 +82,6 @@ func TestUpgradeWrites(t *testing.T) {
 	}
 }
 
-// TestUpgradeKeepsHistory has the history of this version, which the earlier one neither knows nor changes. What the earlier one
-// committed is not undone by mistake.
-func TestUpgradeKeepsHistory(t *testing.T) {
-	h := newHost(t)
-	h.start(this)
-	h.apply(this, "deny", list("deny", "192.0.2.1"))
-	h.apply(this, "deny", list("deny", "192.0.2.1", "192.0.2.2"))
-	commits := h.run(this, "history", "-o", "json")
-	h.stop()
-	before := files(t, h.path("state/history.db"))
-	h.start(old)
-	h.apply(old, "deny", list("deny", "192.0.2.3"))
-	h.stop()
-	if files(t, h.path("state/history.db")) != before {
-		t.Error("the earlier version changed the history")
-	}
-	h.start(this)
-	// The history does not have what the earlier version committed, and knows that.
-	revisions := regexp.MustCompile(`"revision": *"?(\d+)`).FindAllStringSubmatch(commits, -1)
-	refused, err := h.node.Run(h.ctx, program(string(this)), "undo", revisions[0][1], "--socket", h.path("weft.sock"))
-	if err == nil || !strings.Contains(err.Error(), "changed fragment uid-0/deny again") {
-		t.Errorf("weft undo of a commit from before the downgrade: %v\n%s", err, refused)
-	}
-	h.apply(this, "deny", list("deny", "192.0.2.3", "192.0.2.4"))
-	after := h.run(this, "history", "-o", "json")
-	revision := regexp.MustCompile(`"revision": *"?\d+`)
-	for _, r := range revision.FindAllString(commits, -1) {
-		if !strings.Contains(after, r) {
-			t.Errorf("the history has lost %s:\n%s", r, after)
-		}
-	}
-	if was, is := len(revision.FindAllString(commits, -1)), len(revision.FindAllString(after, -1)); was < 3 || is <= was {
-		t.Errorf("%d commits before the downgrade, %d after it:\n%s", was, is, after)
-	}
-}
-
-// TestUpgradeUnconfirmed applies an update that is to be confirmed and goes to the earlier version, which does not know such
-// updates: it stays in force there, whatever the time, and this version takes it back when it is started again.
-func TestUpgradeUnconfirmed(t *testing.T) {
-	h := newHost(t)
-	h.start(this)
-	h.apply(this, "deny", list("deny", "192.0.2.1"))
-	h.apply(this, "deny", list("deny", "192.0.2.1", "192.0.2.2"), "--confirm", "1h")
-	h.stop()
-	tried := h.table("deny")
-	h.start(old)
-	if now := h.table("deny"); now != tried {
-		t.Errorf("the earlier version changed what it does not know:\n%s\nit was\n%s", now, tried)
-	}
-	h.stop()
-	h.rebooted()
-	h.start(this)
-	h.eventually(func() error {
-		if now := h.table("deny"); strings.Contains(now, "192.0.2.2") || !strings.Contains(now, "192.0.2.1") {
-			return fmt.Errorf("it was not taken back:\n%s", now)
-		}
-		return nil
-	})
-}
-
-// rebooted makes the time of updates that were not confirmed be over, as a reboot does: their files name another one.
-func (h *host) rebooted() {
-	h.t.Helper()
-	all, err := filepath.Glob(h.path("state/unconfirmed/*.json"))
-	if err != nil || len(all) != 1 {
-		h.t.Fatalf("files of updates that were not confirmed: %v (%v), want one", all, err)
-	}
-	b, err := os.ReadFile(all[0])
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	text := regexp.MustCompile(`"boot":"[^"]*"`).ReplaceAllString(string(b), `"boot":"another"`)
-	if err := os.WriteFile(all[0], []byte(text), 0o600); err != nil {
-		h.t.Fatal(err)
-	}
-}
-
 const configuration = `apiVersion: weft.dev/v1alpha1
 kind: Configuration
 publishers:
@@ -158,8 +89,7 @@ publishers:
     match: {uid: 981}
 `
 
-// TestUpgradeBeyondFormat goes back to a version that cannot read the state directory, because it has what that version does not
-// know: durable fragments of a publisher of the configuration. The earlier version refuses it and changes nothing, and the steps of
+// TestUpgradeBeyondFormat goes back to a version that cannot read the state directory. The earlier version refuses it and changes nothing, and the steps of
 // deploy/docs/operating.md lead to it.
 func TestUpgradeBeyondFormat(t *testing.T) {
 	h := newHost(t)
@@ -175,7 +105,7 @@ func TestUpgradeBeyondFormat(t *testing.T) {
 	<-h.weft.Done()
 	refused := h.weft.Tail(5)
 	t.Logf("the earlier version says: %s", refused)
-	if want := "state directory has another format: its version is 2, and this weft reads version 1: start the version of weft that wrote it"; !strings.Contains(refused, want) || !strings.Contains(refused, h.path("state")) {
+	if want := "state directory has another format: its version is 5, and this weft reads version 1: start the version of weft that wrote it"; !strings.Contains(refused, want) || !strings.Contains(refused, h.path("state")) {
 		t.Errorf("the earlier version ends with\n%s\nwant %q", refused, want)
 	}
 	if now := files(t, h.path("state")); now != before {
@@ -205,12 +135,18 @@ func TestUpgradeBeyondFormat(t *testing.T) {
 		t.Errorf("rules changed when they were applied again:\n%s%s\nthey were\n%s%s", a, s, agent, sticky)
 	}
 	h.stop()
-	// The fragments are durable there, and this version reads them from the earlier one, which started without a
-	// record and so left what it does not know, such as the counters of this version.
+	// This version sets the directory of the earlier one aside. The rules stay, and the fragments are applied once more.
 	h.unclaimed = true
 	h.start(this, "--config", config)
 	if a, s := h.table("agent"), h.table("sticky"); a != agent || s != sticky {
 		t.Errorf("rules changed on the way back:\n%s%s\nthey were\n%s%s", a, s, agent, sticky)
+	}
+	if _, err := os.Stat(h.path("state/weft.db.other-format")); err != nil {
+		t.Error(err)
+	}
+	h.apply(this, "list", saved, "--publisher", "agent", "--lifetime", "durable")
+	if a := h.table("agent"); a != agent {
+		t.Errorf("rules changed when they were applied again:\n%s\nthey were\n%s", a, agent)
 	}
 	if all := h.run(this, "get"); !regexp.MustCompile(`agent/list +0 +durable +committed`).MatchString(all) {
 		t.Errorf("the durable fragment is not there:\n%s", all)

@@ -1,0 +1,196 @@
+package statedir
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/entries"
+	"github.com/weft-proxy/weft/aggregator/store"
+)
+
+// Change is a committed update of a fragment that is or was durable. It has at most
+// one of Snapshot and Patch; with neither, the fragment is removed.
+type Change struct {
+	Fragment desired.Key
+	// Snapshot returns the whole content, Patch what is different. They are called when the change
+	// is stored, after a failure again.
+	Snapshot func() *weftv1.Fragment
+	Patch    func() *weftv1.Patch
+	// Configured is that of the Fragment, for a snapshot.
+	Configured bool
+	// Done is called when the change is stored, and with an error if it is to be tried again.
+	Done func(error)
+}
+
+// Store queues a change, and returns at once. The number of queued changes is bounded by their
+// senders: a stream waits for the answers to a bounded number of updates, and Failing has patches
+// refused while nothing can be stored.
+func (d *Dir) Store(c Change) {
+	d.mu.Lock()
+	d.add(c)
+	d.mu.Unlock()
+	if c.Done != nil {
+		d.task.Await(c.Done)
+	} else {
+		d.task.Hurry(0)
+	}
+}
+
+// add queues a change. A snapshot or removal makes the earlier changes of its fragment
+// superfluous. The lock is held.
+func (d *Dir) add(c Change) {
+	if c.Patch == nil {
+		d.pending = slices.DeleteFunc(d.pending, func(o Change) bool { return o.Fragment == c.Fragment })
+	}
+	d.pending = append(d.pending, c)
+}
+
+// Failing returns why the last changes of fragments could not be stored; nil if they
+// could. Failures of SaveRecord are not reported here.
+func (d *Dir) Failing() error { return d.task.Failing() }
+
+// partEntries is how many entries one transaction stores of a large snapshot.
+const partEntries = 8192
+
+// configuredKey is the key of an entry that is there if Fragment.Configured is true.
+const configuredKey = "configured"
+
+// updater makes a transaction.
+type updater = func(func(*store.Tx) error) error
+
+// write stores the queued changes, in one transaction, and queues them again if that fails.
+func (d *Dir) write(update updater) error {
+	d.mu.Lock()
+	batch := d.pending
+	d.pending = nil
+	d.mu.Unlock()
+	if len(batch) == 0 {
+		return nil
+	}
+	err := storeAll(update, batch)
+	if err != nil {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		later := d.pending
+		d.pending = batch
+		for _, c := range later {
+			d.add(c)
+		}
+	}
+	return err
+}
+
+// storeAll stores changes. Large snapshots are stored before, in transactions of their own.
+func storeAll(update updater, batch []Change) error {
+	snapshots := make([][]entries.Entry, len(batch))
+	for i, c := range batch {
+		if c.Snapshot == nil {
+			continue
+		}
+		all := entries.Of(c.Snapshot())
+		if c.Configured {
+			all = append(all, entries.Entry{Key: configuredKey, Value: &emptypb.Empty{}})
+		}
+		if len(all) <= partEntries {
+			snapshots[i] = all
+		} else if err := stage(update, c.Fragment.String(), all); err != nil {
+			return fmt.Errorf("store fragment %s: %w", c.Fragment, err)
+		}
+	}
+	return update(func(tx *store.Tx) error {
+		for i, c := range batch {
+			if err := c.store(tx, snapshots[i]); err != nil {
+				return fmt.Errorf("store fragment %s: %w", c.Fragment, err)
+			}
+		}
+		return nil
+	})
+}
+
+// stage stores a large snapshot beside the fragments, in several transactions: a transaction holds
+// its entries in memory, and one that stores the record must wait for it. An earlier staged
+// snapshot of the fragment is replaced. Load does not see staged snapshots.
+func stage(update updater, id string, all []entries.Entry) error {
+	for part := range slices.Chunk(all, partEntries) {
+		first := &part[0] == &all[0]
+		err := update(func(tx *store.Tx) error {
+			staged, err := tx.Bucket(stagedBucket)
+			if err == nil && first {
+				err = staged.DeleteBucket(id)
+			}
+			if err != nil {
+				return err
+			}
+			return change(staged, id, func(s *entries.Stored) { s.PutAll(part) })
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// store stores a change in a transaction. A snapshot has these entries, or is staged if there are
+// none.
+func (c *Change) store(tx *store.Tx, snapshot []entries.Entry) error {
+	id := c.Fragment.String()
+	live, err := tx.Bucket(fragmentsBucket)
+	if err != nil {
+		return err
+	}
+	if c.Patch != nil {
+		return change(live, id, func(s *entries.Stored) {
+			for _, t := range c.Patch().GetTables() {
+				entries.Patch(s, t)
+			}
+		})
+	}
+	if err := live.DeleteBucket(id); err != nil || c.Snapshot == nil {
+		return err
+	}
+	if snapshot != nil {
+		return change(live, id, func(s *entries.Stored) { s.PutAll(snapshot) })
+	}
+	staged, err := tx.Bucket(stagedBucket)
+	if err != nil {
+		return err
+	}
+	return staged.MoveBucket(id, live)
+}
+
+// change changes the entries of a fragment.
+func change(parent *store.Bucket, id string, f func(*entries.Stored)) error {
+	b, err := parent.Obtain(id)
+	if err != nil {
+		return err
+	}
+	s := &entries.Stored{Bucket: b}
+	f(s)
+	return s.Err
+}
+
+// readFragments reads the durable fragments.
+func (c *Contents) readFragments(tx *store.Tx) error {
+	b, err := tx.Bucket(fragmentsBucket)
+	if err != nil {
+		return err
+	}
+	for _, id := range b.Names() {
+		publisher, name, _ := strings.Cut(id, "/")
+		f := Fragment{Key: desired.Key{Publisher: publisher, Name: name}, Content: &weftv1.Fragment{}}
+		for key, value := range b.Bucket(id).From("") {
+			if key == configuredKey {
+				f.Configured = true
+			} else if err := entries.Add(f.Content, key, value); err != nil {
+				return fmt.Errorf("fragment %s: %w", id, err)
+			}
+		}
+		c.Fragments = append(c.Fragments, f)
+	}
+	return nil
+}

@@ -1,0 +1,252 @@
+package store
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+	"iter"
+
+	bolt "go.etcd.io/bbolt"
+)
+
+// statsKey is the key of a bucket's stats. It sorts after all keys of entries, which do not begin with it.
+var statsKey = []byte{0xff}
+
+// stats describes the entries of a bucket and of the buckets in it.
+type stats struct {
+	// sum is the sum of their checksums, size the bytes of their keys and values.
+	sum, size, count uint64
+}
+
+func (s *stats) add(o stats) { s.sum, s.size, s.count = s.sum+o.sum, s.size+o.size, s.count+o.count }
+
+func (s *stats) remove(o stats) { s.sum, s.size, s.count = s.sum-o.sum, s.size-o.size, s.count-o.count }
+
+// entry returns the stats of one entry of a bucket.
+func entry(bucket, key, value []byte) stats {
+	return stats{checksum(bucket, key, value), uint64(len(key) + len(value)), 1}
+}
+
+// readStats returns the stats that a bucket has stored.
+func readStats(b *bolt.Bucket) (s stats) {
+	if v := b.Get(statsKey); len(v) == 24 {
+		s.sum, s.size, s.count = binary.BigEndian.Uint64(v), binary.BigEndian.Uint64(v[8:]), binary.BigEndian.Uint64(v[16:])
+	}
+	return s
+}
+
+func putStats(b *bolt.Bucket, s stats) error {
+	v := binary.BigEndian.AppendUint64(make([]byte, 0, 24), s.sum)
+	return b.Put(statsKey, binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(v, s.size), s.count))
+}
+
+// checksum is FNV-1a of texts, each with its length.
+func checksum(parts ...[]byte) uint64 {
+	h := fnv.New64a()
+	var n [4]byte
+	for _, p := range parts {
+		binary.BigEndian.PutUint32(n[:], uint32(len(p))) //nolint:gosec // a value has at most 2 GiB
+		_, _ = h.Write(n[:])
+		_, _ = h.Write(p)
+	}
+	return h.Sum64()
+}
+
+// Tx is a transaction. Values that it returns are valid until it ends.
+type Tx struct {
+	tx   *bolt.Tx
+	open map[string]*Bucket
+}
+
+func newTx(tx *bolt.Tx) *Tx { return &Tx{tx, make(map[string]*Bucket)} }
+
+// Bucket returns the bucket of a part. A transaction that writes makes it if it is missing.
+//
+// Possible errors: ErrDamaged, those of bbolt.
+func (t *Tx) Bucket(name string) (*Bucket, error) {
+	if b := t.open[name]; b != nil {
+		return b, nil
+	}
+	key := []byte(name)
+	b := t.tx.Bucket(key)
+	if b == nil {
+		if !t.tx.Writable() {
+			return nil, ErrDamaged
+		}
+		var err error
+		if b, err = t.tx.CreateBucket(key); err != nil {
+			return nil, err
+		}
+	}
+	t.open[name] = newBucket(b, key, nil)
+	return t.open[name], nil
+}
+
+// finish stores the stats that changed.
+func (t *Tx) finish() error { return finish(t.open) }
+
+func finish(open map[string]*Bucket) error {
+	for _, b := range open {
+		if err := finish(b.open); err != nil {
+			return err
+		}
+		if b.stats != b.stored {
+			if err := putStats(b.b, b.stats); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Bucket is a bucket in a transaction. Its keys do not begin with the byte 0xff.
+type Bucket struct {
+	b      *bolt.Bucket
+	name   []byte
+	parent *Bucket
+	open   map[string]*Bucket
+	// stats are those of now, and stored those in the database.
+	stats, stored stats
+}
+
+func newBucket(b *bolt.Bucket, name []byte, parent *Bucket) *Bucket {
+	// Few entries are changed after they are put, so that little room has to be left for others.
+	b.FillPercent = 0.9
+	s := readStats(b)
+	return &Bucket{b: b, name: name, parent: parent, open: make(map[string]*Bucket), stats: s, stored: s}
+}
+
+// Size returns the bytes of all keys and values, with those of the buckets in it.
+func (b *Bucket) Size() int64 { return int64(b.stats.size) } //nolint:gosec // a size
+
+// Count returns the number of entries, with those of the buckets in it.
+func (b *Bucket) Count() int { return int(b.stats.count) } //nolint:gosec // a number of entries
+
+// change changes the stats of a bucket and of the buckets that contain it.
+func (b *Bucket) change(gone, added stats) {
+	for ; b != nil; b = b.parent {
+		b.stats.remove(gone)
+		b.stats.add(added)
+	}
+}
+
+// Bucket returns a bucket in this one; nil if there is none.
+func (b *Bucket) Bucket(name string) *Bucket {
+	if sub := b.open[name]; sub != nil {
+		return sub
+	}
+	key := []byte(name)
+	sub := b.b.Bucket(key)
+	if sub == nil {
+		return nil
+	}
+	b.open[name] = newBucket(sub, key, b)
+	return b.open[name]
+}
+
+// Obtain is Bucket, and makes the bucket if there is none.
+func (b *Bucket) Obtain(name string) (*Bucket, error) {
+	if sub := b.Bucket(name); sub != nil {
+		return sub, nil
+	}
+	if _, err := b.b.CreateBucket([]byte(name)); err != nil {
+		return nil, err
+	}
+	return b.Bucket(name), nil
+}
+
+// DeleteBucket deletes a bucket in this one, if it is there.
+func (b *Bucket) DeleteBucket(name string) error {
+	sub := b.Bucket(name)
+	if sub == nil {
+		return nil
+	}
+	b.change(sub.stats, stats{})
+	delete(b.open, name)
+	return b.b.DeleteBucket(sub.name)
+}
+
+// MoveBucket moves a bucket in this one to another one. It must not have been changed in the transaction:
+// bbolt moves the bucket as it is on the disk.
+func (b *Bucket) MoveBucket(name string, to *Bucket) error {
+	sub := b.Bucket(name)
+	if sub == nil || sub.stats != sub.stored {
+		return fmt.Errorf("bucket %s is missing or was changed in the same transaction", name)
+	}
+	b.change(sub.stats, stats{})
+	to.change(stats{}, sub.stats)
+	delete(b.open, name)
+	return b.b.MoveBucket(sub.name, to.b)
+}
+
+// Get returns the value of an entry; nil if there is none.
+func (b *Bucket) Get(key string) []byte { return b.b.Get([]byte(key)) }
+
+// Put puts an entry, or deletes it if the value is nil.
+func (b *Bucket) Put(key string, value []byte) error {
+	k := []byte(key)
+	old := b.b.Get(k)
+	if old == nil && value == nil {
+		return nil
+	}
+	var gone, added stats
+	if old != nil {
+		gone = entry(b.name, k, old)
+	}
+	if value != nil {
+		added = entry(b.name, k, value)
+	}
+	b.change(gone, added)
+	if value == nil {
+		return b.b.Delete(k)
+	}
+	return b.b.Put(k, value)
+}
+
+// Number returns a number that PutNumber has put; 0 if there is none.
+func (b *Bucket) Number(key string) uint64 {
+	value := b.Get(key)
+	if len(value) != 8 {
+		return 0
+	}
+	return binary.BigEndian.Uint64(value)
+}
+
+// PutNumber puts a number.
+func (b *Bucket) PutNumber(key string, n uint64) error {
+	return b.Put(key, binary.BigEndian.AppendUint64(nil, n))
+}
+
+// From returns the entries whose keys begin with prefix, in the order of the keys. The bucket must not be changed meanwhile.
+func (b *Bucket) From(prefix string) iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		c := b.b.Cursor()
+		for k, v := c.Seek([]byte(prefix)); k != nil && bytes.HasPrefix(k, []byte(prefix)); k, v = c.Next() {
+			if v != nil && !bytes.Equal(k, statsKey) && !yield(string(k), v) {
+				return
+			}
+		}
+	}
+}
+
+// Backward returns the entries in the reverse order of the keys. The bucket must not be changed meanwhile.
+func (b *Bucket) Backward() iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		c := b.b.Cursor()
+		for k, v := c.Last(); k != nil; k, v = c.Prev() {
+			if v != nil && !bytes.Equal(k, statsKey) && !yield(string(k), v) {
+				return
+			}
+		}
+	}
+}
+
+// Names returns the names of the buckets in this one, in their order.
+func (b *Bucket) Names() (names []string) {
+	_ = b.b.ForEachBucket(func(k []byte) error { names = append(names, string(k)); return nil })
+	return names
+}
+
+// NextSequence returns a number that it has not returned before.
+func (b *Bucket) NextSequence() (uint64, error) { return b.b.NextSequence() }

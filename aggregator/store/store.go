@@ -1,0 +1,292 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+
+	"github.com/weft-proxy/weft/aggregator/trusted"
+)
+
+var (
+	// ErrDamaged means that a part of the database differs from what was written.
+	ErrDamaged = errors.New("database is damaged")
+	// ErrInUse means that another process has the database open.
+	ErrInUse = errors.New("state directory is in use by another process")
+	// ErrNotOpen is returned before Load and after Close.
+	ErrNotOpen = errors.New("state directory is not open")
+)
+
+// Config describes a Store.
+type Config struct {
+	// Path is the directory, which is created if it is missing. If it is empty, nothing is stored.
+	Path string
+	// Retry is the time between attempts of a Task that failed; it must be positive.
+	Retry time.Duration
+	// Logger gets losses and failures.
+	Logger *slog.Logger
+	// Failed is called with a kind of data for each read and write of it that fails. Any goroutine
+	// may call it.
+	Failed func(kind string)
+	// Fault, if it is not nil, returns an error for a transaction that a test wants to fail.
+	Fault func() error
+}
+
+// Part is a top-level bucket of the database.
+type Part struct {
+	Bucket string
+	// Kind is the kind of its data, for Config.Failed.
+	Kind string
+	// Single is true if the part has only buckets, and damage to one leaves the others intact.
+	// Damage to any other part loses the whole part.
+	Single bool
+	// Lost is the log message of a loss.
+	Lost string
+}
+
+// Store is a state directory.
+type Store struct {
+	cfg   Config
+	parts []Part
+	tasks []*Task
+
+	jobs           chan func()
+	nudge          chan struct{}
+	stopping, done chan struct{}
+
+	// db is nil before Load and after Close.
+	db atomic.Pointer[bolt.DB]
+	// outdated is true while the database has the name of one with an outdated record.
+	outdated atomic.Bool
+	// unwritten is why the database is in memory only; nil if it is a file. The goroutine that
+	// writes uses it, and replaced.
+	unwritten error
+	// replaced is true if the file in place of the database must be renamed before a new one.
+	replaced bool
+	killed   bool
+	lost     map[string]bool
+}
+
+// New returns a Store. It does nothing until Load.
+func New(cfg Config) *Store {
+	return &Store{
+		cfg: cfg, jobs: make(chan func()), nudge: make(chan struct{}, 1), lost: make(map[string]bool),
+		stopping: make(chan struct{}), done: make(chan struct{}),
+	}
+}
+
+// Enabled reports whether there is a directory.
+func (s *Store) Enabled() bool { return s.cfg.Path != "" }
+
+// Register adds a part.
+func (s *Store) Register(p Part) { s.parts = append(s.parts, p) }
+
+// Failed counts a failure.
+func (s *Store) Failed(kind string) { s.cfg.Failed(kind) }
+
+// Load reads the directory, and copies the database to a new one. Data that cannot be read is
+// logged and counted. Files of other versions of weft are renamed to *.other-format. If the
+// directory cannot be written Load succeeds: see Unwritten.
+//
+// Possible errors: ErrInUse, trusted.ErrUnsafe, trusted.ErrLink.
+func (s *Store) Load() error {
+	if !s.Enabled() {
+		return nil
+	}
+	if err := s.makeDir(); errors.Is(err, trusted.ErrUnsafe) || errors.Is(err, trusted.ErrLink) {
+		return fmt.Errorf("state directory: %w", err)
+	}
+	removeTemporary(s.cfg.Path)
+	source, losses, err := s.read()
+	if err != nil {
+		return fmt.Errorf("state directory %s: %w", s.cfg.Path, err)
+	}
+	s.replaced = len(losses) > 0
+	db, renamed, err := s.create(source, losses)
+	if s.unwritten = err; err != nil {
+		s.cfg.Logger.Error("state directory cannot be written: every write tries again", "path", s.cfg.Path, "error", err)
+		if db, err = s.createInMemory(source, losses); err != nil {
+			return fmt.Errorf("copy the database to memory: %w", err)
+		}
+	}
+	for _, l := range losses {
+		s.lost[l.part.Bucket] = true
+		s.cfg.Failed(l.part.Kind)
+		s.cfg.Logger.Error(l.part.Lost, "error", l.err, "renamed", renamed)
+	}
+	if source != nil {
+		_ = guarded(source.Close)
+	}
+	s.db.Store(db)
+	go s.run()
+	return nil
+}
+
+// Lost reports whether a part lost data when it was loaded.
+func (s *Store) Lost(bucket string) bool { return s.lost[bucket] }
+
+// Unwritten returns why Load could not write the directory; nil if it could.
+func (s *Store) Unwritten() error {
+	var err error
+	_ = s.call(func() error { err = s.unwritten; return nil })
+	return err
+}
+
+// Killed reports whether the process that used the directory last was killed or crashed, and the
+// machine has not been restarted since.
+func (s *Store) Killed() bool { return s.killed }
+
+// The names of the database. The second one says that its record is older than the kernel.
+const (
+	databaseName = "weft.db"
+	outdatedName = "weft.db.outdated"
+)
+
+func (s *Store) file() string {
+	if s.outdated.Load() {
+		return filepath.Join(s.cfg.Path, outdatedName)
+	}
+	return filepath.Join(s.cfg.Path, databaseName)
+}
+
+// Outdated reports whether the database has the name of one with an outdated record.
+func (s *Store) Outdated() bool { return s.outdated.Load() }
+
+// SetOutdated renames the database to say whether its record is outdated.
+func (s *Store) SetOutdated(outdated bool) error {
+	if s.outdated.Load() == outdated {
+		return nil
+	}
+	return s.call(func() error {
+		from := s.file()
+		s.outdated.Store(outdated)
+		if err := rename(from, s.file()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			s.outdated.Store(!outdated)
+			return fmt.Errorf("rename database: %w", err)
+		}
+		return nil
+	})
+}
+
+// read opens the database that is there, and finds its damage. The database is nil if there is
+// none that can be used.
+//
+// Possible errors: ErrInUse.
+func (s *Store) read() (source *bolt.DB, losses []loss, err error) {
+	for _, outdated := range []bool{false, true} {
+		s.outdated.Store(outdated)
+		if source, losses, err = s.readFile(); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	other := formerFiles(s.cfg.Path)
+	switch {
+	case err == nil || errors.Is(err, ErrInUse):
+		return source, losses, err
+	case errors.Is(err, errOtherFormat):
+		other = append(other, s.file())
+		fallthrough
+	case errors.Is(err, fs.ErrNotExist):
+		s.replace(other, err)
+		s.outdated.Store(false)
+		return nil, nil, nil
+	}
+	return nil, s.all(fmt.Errorf("read database %s: %w", filepath.Base(s.file()), err), false), nil
+}
+
+// all returns a loss of all parts, one of each kind.
+func (s *Store) all(err error, kept bool) (losses []loss) {
+	kinds := make(map[string]bool)
+	for _, p := range s.parts {
+		if !kinds[p.Kind] {
+			kinds[p.Kind] = true
+			losses = append(losses, loss{part: p, err: err, kept: kept})
+		}
+	}
+	return losses
+}
+
+// readFile opens a database to read it, and checks its version and its parts.
+//
+// Possible errors: fs.ErrNotExist, ErrInUse, ErrDamaged, errOtherFormat, those of the file system.
+func (s *Store) readFile() (source *bolt.DB, losses []loss, err error) {
+	source, err = open(s.file(), &bolt.Options{ReadOnly: true})
+	if err != nil {
+		return nil, nil, err
+	}
+	err = guarded(func() error {
+		return source.View(func(tx *bolt.Tx) error {
+			if err := s.checkFormat(tx); err != nil {
+				return err
+			}
+			losses = s.check(tx)
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, nil, errors.Join(err, guarded(source.Close))
+	}
+	if err := checkMeta(s.file(), int64(source.Info().PageSize)); err != nil {
+		losses = append(losses, s.all(err, true)...)
+	}
+	return source, losses, nil
+}
+
+// replace renames files of other versions of weft, and logs the loss.
+func (s *Store) replace(files []string, cause error) {
+	if len(files) == 0 {
+		return
+	}
+	var renamed []string
+	var errs []error
+	for _, path := range files {
+		to, err := quarantine(path, otherSuffix)
+		renamed, errs = append(renamed, to), append(errs, err)
+	}
+	for _, l := range s.all(cause, false) {
+		s.cfg.Failed(l.part.Kind)
+	}
+	s.cfg.Logger.Error("the state directory has the format of another version of weft: a new database begins. The rules in the kernel stay. "+
+		"Durable fragments are no longer stored and do not survive a reboot: apply them again. Updates that wait for a confirmation stay in force. The history is empty",
+		"path", s.cfg.Path, "cause", cause, "renamed", renamed, "error", errors.Join(errs...))
+}
+
+// View makes a transaction that reads.
+//
+// Possible errors: ErrNotOpen, ErrDamaged, those of f.
+func (s *Store) View(f func(*Tx) error) error {
+	db := s.db.Load()
+	if db == nil {
+		return ErrNotOpen
+	}
+	err := guarded(func() error { return db.View(func(tx *bolt.Tx) error { return f(newTx(tx)) }) })
+	if errors.Is(err, berrors.ErrDatabaseNotOpen) {
+		return ErrNotOpen
+	}
+	return err
+}
+
+// Room tries to reserve the room for n bytes, and returns why the directory has none.
+func (s *Store) Room(n int64) error {
+	if err := s.makeDir(); err != nil {
+		return err
+	}
+	return reserve(s.cfg.Path, n)
+}
+
+// Close runs all tasks once more, and closes the database.
+func (s *Store) Close() error {
+	if s.db.Load() == nil {
+		return nil
+	}
+	close(s.stopping)
+	<-s.done
+	return s.db.Swap(nil).Close()
+}

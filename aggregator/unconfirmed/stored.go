@@ -1,0 +1,155 @@
+package unconfirmed
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/store"
+)
+
+// Kind is the kind of data that the Store counts when it cannot be read.
+const Kind = "unconfirmed"
+
+const (
+	// bucket has a bucket for each fragment, with these keys.
+	bucket    = "unconfirmed"
+	updateKey = "update"
+	// beforeKey has a weft.v1.Fragment. It is missing if there was none.
+	beforeKey = "before"
+)
+
+// stored is the value of updateKey.
+type stored struct {
+	// Boot is the kernel's boot_id, and Deadline CLOCK_BOOTTIME in nanoseconds.
+	Boot     string        `json:"boot"`
+	Deadline time.Duration `json:"deadline"`
+	// RevertTime is the same for people.
+	RevertTime time.Time `json:"revertTime"`
+}
+
+// encode returns the values of an entry. The second one is nil if there was no fragment.
+func encode(e *entry) (update, before []byte, err error) {
+	if e.before != nil {
+		before, err = proto.MarshalOptions{}.MarshalAppend([]byte{}, e.before)
+	}
+	if err == nil {
+		update, err = json.Marshal(stored{Boot: e.boot, Deadline: e.deadline, RevertTime: e.at})
+	}
+	return update, before, err
+}
+
+// write stores an entry durably. It replaces one that was left. The disk is locked.
+func (k *Keeper) write(key desired.Key, update, before []byte) error {
+	if err := k.failing("write"); err != nil {
+		return err
+	}
+	err := k.cfg.Store.Update(func(tx *store.Tx) error {
+		all, err := tx.Bucket(bucket)
+		if err != nil {
+			return err
+		}
+		b, err := all.Obtain(key.String())
+		if err != nil {
+			return err
+		}
+		return errors.Join(b.Put(updateKey, update), b.Put(beforeKey, before))
+	})
+	if err != nil {
+		return err
+	}
+	k.mu.Lock()
+	e := k.entries[key]
+	e.size, e.stored = len(update)+len(before), true
+	k.mu.Unlock()
+	return nil
+}
+
+// remove removes an entry durably. The disk is locked.
+func (k *Keeper) remove(key desired.Key) error {
+	if err := k.failing("remove"); err != nil {
+		return err
+	}
+	return k.cfg.Store.Update(func(tx *store.Tx) error {
+		all, err := tx.Bucket(bucket)
+		if err != nil {
+			return err
+		}
+		return all.DeleteBucket(key.String())
+	})
+}
+
+// removeLeft removes the entries that were left, and reports whether none is.
+func (k *Keeper) removeLeft() bool {
+	k.disk.Lock()
+	defer k.disk.Unlock()
+	k.mu.Lock()
+	left := maps.Clone(k.entries)
+	maps.DeleteFunc(left, func(_ desired.Key, e *entry) bool { return e.state != ended })
+	k.mu.Unlock()
+	removed := true
+	for key := range left {
+		if k.remove(key) != nil {
+			removed = false
+			continue
+		}
+		k.mu.Lock()
+		// Another update of the fragment may have come since.
+		if k.active(key) == nil {
+			delete(k.entries, key)
+		}
+		k.mu.Unlock()
+	}
+	return removed
+}
+
+// Load reads the entries. The Store has logged those that it lost.
+func (k *Keeper) Load() {
+	if !k.Enabled() {
+		return
+	}
+	err := k.cfg.Store.View(func(tx *store.Tx) error {
+		all, err := tx.Bucket(bucket)
+		if err != nil {
+			return err
+		}
+		var errs []error
+		for _, id := range all.Names() {
+			publisher, name, _ := strings.Cut(id, "/")
+			key := desired.Key{Publisher: publisher, Name: name}
+			e, err := decode(all.Bucket(id))
+			if err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			k.cfg.Logger.Info("fragment is not confirmed", "fragment", key.String(), "revert_time", e.at)
+			k.entries[key] = e
+		}
+		return errors.Join(errs...)
+	})
+	if err != nil {
+		k.cfg.Store.Failed(Kind)
+		k.cfg.Logger.Error("updates that were not confirmed stay", "error", err)
+	}
+}
+
+// decode reads an entry.
+func decode(b *store.Bucket) (*entry, error) {
+	var s stored
+	if err := json.Unmarshal(b.Get(updateKey), &s); err != nil {
+		return nil, err
+	}
+	before := b.Get(beforeKey)
+	e := &entry{state: waiting, stored: true, size: len(b.Get(updateKey)) + len(before), at: s.RevertTime, boot: s.Boot, deadline: s.Deadline, attempt: newAttempt()}
+	if before == nil {
+		return e, nil
+	}
+	e.before = &weftv1.Fragment{}
+	return e, proto.Unmarshal(before, e.before)
+}
