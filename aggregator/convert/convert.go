@@ -11,8 +11,7 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// File returns the tables of the text of a .nft file, which may be nft's JSON. A file
-// cannot give a map a role.
+// File returns the tables of a .nft file, in text or nft's JSON. A file cannot give a map a role.
 //
 // Possible errors: *ruleset.ErrorList, in which errors.As finds *syntax.Error.
 func File(text string) ([]*weftv1.Table, error) {
@@ -23,7 +22,7 @@ func File(text string) ([]*weftv1.Table, error) {
 	return each(tables, Table), nil
 }
 
-// Table returns the message of a table and all that is in it.
+// Table returns the message of a table with its content.
 func Table(t nft.Table) *weftv1.Table {
 	return &weftv1.Table{
 		Family: t.Family.String(), Name: t.Name, Comment: t.Comment, Flags: t.Flags,
@@ -104,8 +103,7 @@ func Set(s nft.Set) *weftv1.Set {
 	}
 }
 
-// SetOf returns the declaration of a set or map, without its elements: there may be
-// millions.
+// SetOf returns the declaration of a set or map without elements, because there may be millions.
 func SetOf(m *weftv1.Set) nft.Set {
 	return nft.Set{
 		Name: m.GetName(), Type: m.GetType(), TypeOf: m.GetTypeof(), Flags: m.GetFlags(),
@@ -150,7 +148,7 @@ func ElementOf(m *weftv1.Element) nft.Element {
 	return e
 }
 
-// Duration returns the message of a duration, nil for 0.
+// Duration returns the message of a duration, or nil for 0.
 func Duration(d time.Duration) *durationpb.Duration {
 	if d == 0 {
 		return nil

@@ -1,8 +1,8 @@
-// Package convert turns objects of package nft into messages of the protocol, and back.
-// Start with File, which reads a whole .nft file.
+// Package convert converts objects of package nft to messages of the protocol, and back. Start with File,
+// which reads a whole .nft file.
 //
-// It copies fields and checks nothing, except for the family of a table: the parser has
-// checked what comes from a file, and package admission checks what is sent.
+// It copies fields and checks only the family of a table: the parser has checked files, and package
+// admission checks updates.
 //
 // # Concurrency
 //

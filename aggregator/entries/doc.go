@@ -1,10 +1,8 @@
-// Package entries splits fragments into entries, so that a database can store a change of a
-// fragment without reading or writing the rest of it. The state directory and the history
-// keep fragments in this form.
+// Package entries splits fragments into entries, so that a database can store a change of a fragment
+// without reading or writing the rest. The state directory and the history use this form.
 //
-// [Of] returns the entries of a fragment. [Add] puts a fragment together again, from its
-// entries in the order of their keys. [Patch] applies a patch to stored entries: it gives the
-// same entries as Of of the fragment that the patch leads to.
+// [Of] returns the entries of a fragment. [Add] rebuilds a fragment from entries in the order of their
+// keys. [Patch] applies a patch to stored entries, with the same result as Of for the patched fragment.
 //
 //	head                             weft.v1.Fragment without tables
 //	FAMILY TABLE                     weft.v1.Table: comment and flags

@@ -12,12 +12,11 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// Head is the key of the entry that has what a fragment has beside its tables.
+// Head is the key of the entry with the fields of a fragment beside its tables.
 const Head = "head"
 
-// Key joins the parts of a key. Names of tables and of what they declare have no spaces, so
-// that a space separates them. It sorts before all characters of names: the entries of a
-// table follow it, and the elements of a set follow the set.
+// Key joins the parts of a key with a space, which cannot occur in names and sorts before all their
+// characters: the entries of a table follow the table, and the elements of a set follow the set.
 func Key(parts ...string) string { return strings.Join(parts, " ") }
 
 // Entry is a part of a fragment. Its value is a weft.v1.Element, or a part of a
@@ -41,7 +40,7 @@ func Of(f *weftv1.Fragment) []Entry {
 	return all
 }
 
-// copyWithout returns a message without one field. The other fields are shared.
+// copyWithout returns a shallow copy of a message without one field.
 func copyWithout[M proto.Message](m M, field protoreflect.Name) M {
 	c := m.ProtoReflect().New()
 	m.ProtoReflect().Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
@@ -53,7 +52,7 @@ func copyWithout[M proto.Message](m M, field protoreflect.Name) M {
 	return c.Interface().(M)
 }
 
-// tableEntries returns the entries of what a table declares.
+// tableEntries returns the entries of a table's declarations.
 func tableEntries(table string, t *weftv1.Table) []Entry {
 	var all []Entry
 	for _, c := range t.GetChains() {
@@ -85,8 +84,7 @@ func setEntries(table string, s *weftv1.Set, part *weftv1.Table) []Entry {
 	return all
 }
 
-// Add adds an entry to a fragment that has all entries before it in the order of
-// their keys.
+// Add adds an entry to a fragment, in the order of the keys.
 func Add(f *weftv1.Fragment, key string, value []byte) error {
 	merge := proto.UnmarshalOptions{Merge: true}
 	if key == Head {
@@ -116,7 +114,7 @@ func Add(f *weftv1.Fragment, key string, value []byte) error {
 	return proto.Unmarshal(value, e)
 }
 
-// last returns the last message of a list; nil if the list is empty.
+// last returns the last message of a list, or nil.
 func last[M any](list []*M) *M {
 	if len(list) == 0 {
 		return nil

@@ -6,22 +6,17 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// Writer holds the entries of one fragment. It keeps the first error for itself, and does
-// nothing after it.
+// Writer holds the entries of one fragment. After the first error, which it keeps, it ignores calls.
 type Writer interface {
-	// Has reports whether there is an entry.
 	Has(key string) bool
-	// Put adds or replaces an entry.
 	Put(e Entry)
-	// Delete deletes an entry, if it is there.
+	// Delete deletes an entry if it exists.
 	Delete(key string)
-	// DeleteBelow deletes the entries whose keys begin with the parts of key, without key
-	// itself.
+	// DeleteBelow deletes the entries below key, without key itself.
 	DeleteBelow(key string)
 }
 
-// Patch applies the part of a patch in one table: what it deletes, what it
-// declares, and then the elements.
+// Patch applies a patch of one table: deletions, declarations, then elements.
 func Patch(w Writer, t *weftv1.TablePatch) {
 	table := Key(t.GetFamily(), t.GetName())
 	if !w.Has(table) {

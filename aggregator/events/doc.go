@@ -1,8 +1,7 @@
-// Package events hands events to watchers.
+// Package events distributes events to watchers.
 //
-// Events come in from any goroutine (Publish) and go out to the callers of Watch, each in its own
-// goroutine. A watcher that lags more than 256 events behind is dropped. The package does not know the
-// content of events. Read events.go.
+// Any goroutine may publish events; each caller of Watch gets them on its own goroutine. A watcher lagging
+// by more than 256 events is dropped. The package does not know the content of events. Read events.go.
 //
 // # Concurrency
 //

@@ -11,13 +11,13 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// ErrSlowWatcher means that a watcher did not keep up and was dropped.
+// ErrSlowWatcher means that a slow watcher was dropped.
 var ErrSlowWatcher = errors.New("watcher too slow: events were lost")
 
-// watcherBuffer is the number of events that a watcher may lag behind before it is dropped.
+// watcherBuffer is the lag in events after which a watcher is dropped.
 const watcherBuffer = 256
 
-// Hub hands events to watchers. It never waits for a watcher.
+// Hub distributes events to watchers without waiting for them.
 type Hub struct {
 	now func() time.Time
 
@@ -66,7 +66,7 @@ func (h *Hub) drop(w *watcher, err error) {
 	close(w.events)
 }
 
-// Close ends all watchers with err, present and future ones.
+// Close ends all present and future watchers with err.
 func (h *Hub) Close(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -76,9 +76,8 @@ func (h *Hub) Close(err error) {
 	}
 }
 
-// Watch calls f with every event from now on until ctx ends or f fails, and returns that error. It
-// calls started first, when it already collects events, and returns its error, too. started must not
-// be nil. f must not change the event.
+// Watch subscribes to events, calls started, and then calls f with every event until ctx ends or f fails.
+// It returns that error, or the error of started. started must not be nil. f must not change the event.
 //
 // Possible errors: ErrSlowWatcher, Close's, started's, f's, ctx's.
 func (h *Hub) Watch(ctx context.Context, started func() error, f func(*weftv1.WatchResponse) error) error {

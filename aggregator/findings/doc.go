@@ -1,17 +1,16 @@
-// Package findings looks after commits whether the rules of the fragments, together and with those of other
-// programs, do what they must mean, with package lint.
+// Package findings lints the rules of all fragments, together with the rules of other programs, after
+// commits (package lint).
 //
-// In come the merged tables and what the kernel has of other programs; out goes the current list of findings of
-// each fragment ([Inspector.Of]), and a call for each that appears or goes. Read inspector.go first.
+// Merged tables and the kernel's tables of other programs come in. The current findings of each fragment
+// ([Inspector.Of]) go out, and a call for each new or resolved finding. Read inspector.go first.
 //
 // # Cost
 //
-// An [Inspector] has a goroutine of its own: no commit waits for it. It begins a look when a commit has changed
-// more than elements, and rests after one for 50 times as long as it took, so that it takes at most 2 % of a
-// CPU whatever there is.
+// An [Inspector] has its own goroutine: commits do not wait for it. It looks after a commit of more than
+// elements, and then rests 50 times as long as the look took, to use at most 2 % of a CPU.
 //
 // # Who sees what
 //
-// A finding that is shown to a publisher names the other party, its table and chain, but has the text of rules only
-// if they are the publisher's own or no fragment's.
+// A finding shown to a publisher names the other party, its table and chain. It includes the text of rules
+// only if they belong to the publisher or to no fragment.
 package findings

@@ -14,23 +14,23 @@ import (
 )
 
 const (
-	// minRest is the time between two looks, and restFactor how many times as long as the last one took.
+	// minRest is the least time between two looks; restFactor multiplies the time of the last look.
 	minRest    = time.Second
 	restFactor = 50
 )
 
-// Config of an Inspector.
+// Config describes an Inspector.
 type Config struct {
 	// Merged returns all merged tables as of the last commit.
 	Merged func(context.Context) ([]*desired.Merged, error)
-	// Foreign returns the tables of all programs in the kernel, which are valid until they are closed; nil looks
-	// at weft's alone.
+	// Foreign returns the tables of all programs in the kernel, valid until closed; nil means only weft's
+	// tables.
 	Foreign func() (rules *eval.Ruleset, close func(), err error)
-	// Needs returns what the node must be able to send and receive; nil means nothing.
+	// Needs returns the traffic that the node needs; may be nil.
 	Needs func() []lint.Need
-	// Changed is called for each finding that appears, and with gone for each that goes.
+	// Changed is called for each new finding, and with gone for each resolved one.
 	Changed func(f *lint.Finding, gone bool)
-	// Counted is called after each look with the number of findings of each kind.
+	// Counted is called after each look with the number of findings by kind.
 	Counted func(map[lint.ID]int)
 	Logger  *slog.Logger
 }
@@ -49,14 +49,14 @@ type state struct {
 	of map[string][]*weftv1.Finding
 }
 
-// New returns an Inspector; it does nothing until Run.
+// New returns an Inspector, idle until Run.
 func New(cfg Config) *Inspector {
 	i := &Inspector{cfg: cfg, wake: make(chan struct{}, 1)}
 	i.state.Store(&state{})
 	return i
 }
 
-// Wake says that a commit has changed rules, chains or sets. It does not wait.
+// Wake reports a commit that changed rules, chains or sets. It does not wait.
 func (i *Inspector) Wake() {
 	select {
 	case i.wake <- struct{}{}:
@@ -64,8 +64,7 @@ func (i *Inspector) Wake() {
 	}
 }
 
-// Of returns the findings of a fragment as its publisher sees them. They are shared: they must not be
-// changed.
+// Of returns the findings of a fragment as visible to its publisher. They are shared and read-only.
 func (i *Inspector) Of(key desired.Key) []*weftv1.Finding { return i.state.Load().of[key.String()] }
 
 // Run looks at the rules after commits until ctx ends.
@@ -130,7 +129,7 @@ func (i *Inspector) Find(merged []*desired.Merged) ([]lint.Finding, error) {
 	return found, nil
 }
 
-// compare tells which findings are new and which are gone.
+// compare reports new and resolved findings.
 func (i *Inspector) compare(before, after []lint.Finding) {
 	const isBefore, isAfter = 1, 2
 	seen := make(map[string]int)
@@ -170,7 +169,7 @@ func newState(found []lint.Finding) *state {
 	return s
 }
 
-// Message returns a finding as a publisher sees it.
+// Message returns a finding as visible to a publisher.
 func Message(f *lint.Finding, publisher string) *weftv1.Finding {
 	sees := func(p lint.Party) bool {
 		return p.Fragment == "" || strings.HasPrefix(p.Fragment, publisher+"/")
@@ -181,7 +180,7 @@ func Message(f *lint.Finding, publisher string) *weftv1.Finding {
 	}
 }
 
-// fragmentName returns the name of a fragment, nil if it is empty.
+// fragmentName returns the name of a fragment, or nil.
 func fragmentName(fragment string) *weftv1.FragmentName {
 	publisher, name, ok := strings.Cut(fragment, "/")
 	if !ok {

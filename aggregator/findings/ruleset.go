@@ -13,8 +13,8 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// Ruleset joins merged tables with those of other programs. Foreign has the tables of all programs in the
-// kernel's order, in which the merged ones take the place of weft's; nil means that there are no others.
+// Ruleset joins merged tables with the tables of other programs. Foreign has the tables of all programs in
+// the kernel's order; the merged tables replace weft's. It may be nil.
 func Ruleset(merged []*desired.Merged, foreign *eval.Ruleset) *eval.Ruleset {
 	out := &eval.Ruleset{}
 	ours := make(map[nft.TableID]*desired.Merged, len(merged))
@@ -48,11 +48,11 @@ func table(m *desired.Merged) eval.Table {
 		for i, r := range c.Rules {
 			exprs := r.Rule.Exprs
 			if r.Rule.Text == "" {
-				// It was adopted: what it reads and does is known when its publisher is back.
+				// An adopted rule is unknown until its publisher is back.
 				exprs = []expr.Expr{&expr.Unknown{Name: "adopted"}}
 			}
 			chain.Rules = append(chain.Rules, eval.Rule{
-				// A number that is not 0: new rules have no handle yet.
+				// Not 0: new rules have no handle yet.
 				Handle: uint64(i) + 1, Text: r.Rule.Text, Comment: r.Rule.Comment, Owner: r.Owner, //nolint:gosec // an index
 				Exprs: exprs, Anonymous: anonymous(r.Rule.Anonymous),
 			})
@@ -65,7 +65,7 @@ func table(m *desired.Merged) eval.Table {
 	return t
 }
 
-// first returns the first of the fragments as "publisher/name", or nothing.
+// first returns the first fragment as "publisher/name", or "".
 func first(fragments []desired.Key) string {
 	if len(fragments) == 0 {
 		return ""
@@ -73,13 +73,13 @@ func first(fragments []desired.Key) string {
 	return fragments[0].String()
 }
 
-// maxIndexed is the size of the largest set that is looked into.
+// maxIndexed is the size of the largest inspected set.
 const maxIndexed = 4096
 
 // errTooLarge makes the evaluation of a packet undecided.
 var errTooLarge = fmt.Errorf("the set has more than %d elements", maxIndexed)
 
-// newElements returns n elements of a set, which are read when they are needed.
+// newElements returns n elements of a set, read on demand.
 func newElements(decl *set.Set, n int, all iter.Seq[set.Element]) eval.Finder {
 	if n > maxIndexed {
 		return large{}
@@ -98,13 +98,12 @@ func anonymous(sets []set.Anonymous) []eval.Set {
 	return out
 }
 
-// large are elements that are not looked at.
+// large are elements of a set that is not inspected.
 type large struct{}
 
 // Find implements eval.Finder.
 func (large) Find(string) (set.Element, bool, error) { return set.Element{}, false, errTooLarge }
 
-// elements are those of a set.
 type elements struct{ all func() eval.Lister }
 
 // Find implements eval.Finder.

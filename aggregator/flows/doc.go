@@ -1,31 +1,27 @@
-// Package flows removes what a commit leaves behind in the kernel outside of the
-// ruleset: UDP conntrack entries that lead to backends that are gone, and entries
-// of affinity maps that no rule makes any more. What a commit made stale comes in;
-// calls of conntrack and of the kernel go out. Read flusher.go first.
+// Package flows removes stale kernel state outside of the ruleset after a commit: UDP conntrack entries
+// that lead to removed backends, and entries of affinity maps without a rule. Stale changes come in; calls
+// of conntrack and the kernel go out. Read flusher.go first.
 //
-// [Flusher] removes conntrack entries, and [Purger] entries of affinity maps.
-// Both work after the commit and never delay the next one.
+// [Flusher] removes conntrack entries, and [Purger] entries of affinity maps. Both work after the commit
+// and never delay the next one.
 //
-// The package does not decide which entries are stale: package desired derives
-// that from the change, which is a commit or an address that becomes local. It does not touch TCP.
+// Package desired decides which entries are stale, from a commit or an address that becomes local. This
+// package does not touch TCP.
 //
 // # Notes
 //
-// A comparison of all flows with the present ruleset finds no flows to a
-// destination that is gone. So a Flusher stores the destinations that a commit
-// leaves without a backend before the commit (see Config.Save), and forgets them once
-// their flows are removed. A process that is killed in between leaves them to the
-// next one. Without Config.Save the destinations are kept in memory, so that a removal that fails is tried again.
-// Nothing that a commit waits for is locked while a list is saved, but for the list of the commit itself.
+// A comparison of all flows with the ruleset misses flows to removed destinations. So before a commit a
+// Flusher saves the destinations that lose their last backend (see Config.Save), and forgets them once
+// their flows are removed. If the process is killed in between, the next one removes the flows. Without
+// Config.Save the destinations are only kept in memory, to retry failed removals. Saving a list blocks only
+// the commit of this list.
 //
 // # Concurrency
 //
-// A Flusher is safe for concurrent use. It works on the goroutine that calls
-// Run. The methods of a Purger belong to the goroutine that owns the kernel, except
-// for Run, which reads maps on a goroutine of its own.
+// A Flusher is safe for concurrent use. It works on the goroutine that calls Run. The methods of a Purger
+// belong to the goroutine that owns the kernel, except Run, which reads maps on its own goroutine.
 //
 // # Errors
 //
-// Errors are counted and logged, and the removal is retried: no update fails
-// because of them.
+// Errors are counted and logged, and the removal is retried. They never fail an update.
 package flows

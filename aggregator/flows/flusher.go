@@ -14,52 +14,49 @@ import (
 )
 
 const (
-	// maxStale bounds the destinations that wait for a removal. If there are
-	// more, one comparison of all flows with the present ruleset replaces them.
+	// maxStale bounds the destinations waiting for a removal. Beyond it, one comparison of all flows with
+	// the ruleset replaces them.
 	maxStale = 1 << 16
-	// maxEvents bounds the events of commits that wait for a removal.
+	// maxEvents bounds the commit events waiting for a removal.
 	maxEvents = 256
 	// retryDelay is the time between a failed removal and the next one.
 	retryDelay = time.Second
-	// answerDelay is the time after a removal in which answers arrive that were on their way: see
-	// conntrack.Change.
+	// answerDelay is the time to wait after a removal for answers under way: see conntrack.Change.
 	answerDelay = 500 * time.Millisecond
 )
 
-// Conntrack is the part of package conntrack that a Flusher needs.
+// Conntrack is the part of package conntrack used by a Flusher.
 type Conntrack interface {
-	// Flush removes the flows that are stale.
+	// Flush removes stale flows.
 	Flush(ctx context.Context, stale []conntrack.Change) (deleted int, err error)
-	// Reconcile removes the flows that lead elsewhere than live says.
+	// Reconcile removes flows that contradict live.
 	Reconcile(ctx context.Context, live []conntrack.Destination) (deleted int, err error)
 }
 
 // Watcher is a Conntrack that follows local addresses.
 type Watcher interface {
-	// Watch calls added with each address or range that becomes local, until ctx ends: see
-	// conntrack.Conn.
+	// Watch calls added with each new local address or range, until ctx ends: see conntrack.Conn.
 	Watch(ctx context.Context, added func(netip.Prefix)) error
 }
 
-// Metrics counts the entries that a Flusher and a Purger remove.
+// Metrics counts entries removed by a Flusher and a Purger.
 type Metrics struct {
-	// Flows counts conntrack entries, and Purged entries of affinity maps. FlowErrors
-	// and PurgeErrors count failed attempts, each of which is retried.
+	// Flows counts conntrack entries, Purged entries of affinity maps. FlowErrors and PurgeErrors count
+	// failed attempts, which are retried.
 	Flows, FlowErrors, Purged, PurgeErrors prometheus.Counter
 }
 
 // Config describes a Flusher.
 type Config struct {
-	// Conntrack removes flows. If it is nil, flows stay.
+	// Conntrack removes flows; nil leaves them.
 	Conntrack Conntrack
-	// Save stores the destinations that have lost their last backend and whose flows
-	// are not removed yet, and forgets what it stored before. They need not
-	// survive a reboot, because flows do not. If Save is nil, they are kept in memory, and a process that
-	// is killed leaves their flows.
+	// Save replaces the stored list of destinations without a backend whose flows are not removed yet. The
+	// list need not survive a reboot, because flows do not. If Save is nil, the list is kept in memory, and
+	// the flows remain if the process is killed.
 	Save func([]conntrack.Change) error
 	// NoteErrors counts errors of Save.
 	NoteErrors prometheus.Counter
-	// Drain bounds how long Run goes on after its context has ended.
+	// Drain bounds how long Run continues after the end of its context.
 	Drain time.Duration
 	// Publish publishes the event of a commit. It must not block or call the Flusher.
 	Publish func(*weftv1.WatchResponse)
@@ -67,9 +64,8 @@ type Config struct {
 	Metrics *Metrics
 }
 
-// Flusher removes UDP flows after commits, on a goroutine of its own, so that
-// the next commit never waits for conntrack. Each pass removes everything that
-// commits have made stale until then.
+// Flusher removes UDP flows after commits, on its own goroutine, so that commits never wait for conntrack.
+// Each pass removes all flows that are stale at its start.
 type Flusher struct {
 	cfg Config
 	// overdue asks the writer to call Reconcile.
@@ -77,12 +73,11 @@ type Flusher struct {
 	nudge   chan struct{}
 	local   chan netip.Prefix
 
-	// saving is held while noted is saved, so that the last list that is saved is the last one. It is
-	// locked before mu.
+	// saving is held while noted is saved, to save the lists in order. It is locked before mu.
 	saving sync.Mutex
-	// mu is held for moments only: the writer waits for it. Nothing is saved meanwhile.
+	// mu is held only briefly, and not while saving, because the writer waits for it.
 	mu sync.Mutex
-	// noted are the destinations that are saved, in the order of their commits.
+	// noted are the saved destinations, in the order of their commits.
 	noted  []conntrack.Change
 	stale  []conntrack.Change
 	live   []conntrack.Destination
@@ -91,26 +86,24 @@ type Flusher struct {
 	busy   bool
 	// committing is true between Before and After.
 	committing bool
-	// incomplete is true if some of the noted destinations are not in stale.
-	// They are added by the next Reconcile.
+	// incomplete is true if some noted destinations are not in stale. The next Reconcile adds them.
 	incomplete bool
 }
 
-// NewFlusher returns a Flusher that works once Run is called.
+// NewFlusher returns a Flusher; call Run to start it.
 func NewFlusher(cfg Config) *Flusher {
 	return &Flusher{cfg: cfg, overdue: make(chan struct{}, 1), nudge: make(chan struct{}, 1), local: make(chan netip.Prefix)}
 }
 
-// Overdue delivers a value if all flows are to be compared with the ruleset: after
-// Ask, after an error, and if too many destinations are stale at once. The receiver
-// has to call Reconcile.
+// Overdue delivers a value if all flows are to be compared with the ruleset: after Ask, an error, or too
+// many stale destinations. The receiver must call Reconcile.
 func (f *Flusher) Overdue() <-chan struct{} { return f.overdue }
 
-// Local delivers each address or range that has become local, and the zero Prefix if any may have.
-// The receiver has to call Add with the flows that are stale now.
+// Local delivers each new local address or range, or the zero Prefix if any may be new. The receiver must
+// call Add with the flows that are stale now.
 func (f *Flusher) Local() <-chan netip.Prefix { return f.local }
 
-// Follow delivers what Local returns until ctx ends, if Config.Conntrack is a Watcher.
+// Follow feeds Local until ctx ends, if Config.Conntrack is a Watcher.
 func (f *Flusher) Follow(ctx context.Context) {
 	w, ok := f.cfg.Conntrack.(Watcher)
 	if !ok {
@@ -135,11 +128,9 @@ func (f *Flusher) Follow(ctx context.Context) {
 	}
 }
 
-// Before notes the destinations that a commit is about to leave without a
-// backend. If the process dies before their flows are removed, only the note
-// tells the next process about them. Until the next call of After no note is
-// removed. The note is saved before Before returns. An error is logged and
-// counted, and does not stop the commit.
+// Before saves the destinations that a commit is about to leave without a backend. If the process dies
+// before their flows are removed, only this note tells the next process. Until After, all notes are kept.
+// An error is logged and counted, and does not stop the commit.
 func (f *Flusher) Before(deserted []conntrack.Change) {
 	if f.cfg.Conntrack == nil || len(deserted) == 0 {
 		return
@@ -150,7 +141,6 @@ func (f *Flusher) Before(deserted []conntrack.Change) {
 	f.noteFailed(f.add(deserted))
 }
 
-// noteFailed reports an error of the notes.
 func (f *Flusher) noteFailed(err error) {
 	if err != nil {
 		f.cfg.NoteErrors.Inc()
@@ -158,25 +148,22 @@ func (f *Flusher) noteFailed(err error) {
 	}
 }
 
-// Resume removes the flows to the destinations that an earlier process has saved.
-// Destinations in live are left out: they have a backend, because that process
-// died before its commit.
+// Resume removes the flows to destinations saved by an earlier process. It skips destinations in live: they
+// have a backend, because that process died before its commit.
 func (f *Flusher) Resume(noted []conntrack.Change, live func() []conntrack.Destination) {
 	if f.cfg.Conntrack == nil || len(noted) == 0 {
 		return
 	}
 	now := live()
 	f.mu.Lock()
-	// They are saved already.
 	f.noted = append(f.noted, noted...)
 	f.recall(now)
 	f.mu.Unlock()
 	wake(f.nudge)
 }
 
-// After receives what a commit made stale, and the event of the commit or nil, which is
-// published with the number of flows that were removed. If several commits share
-// a pass, the event of the last one has the number. After does not wait for
+// After receives the stale flows of a commit and its event, or nil. The event is published with the number
+// of removed flows. If several commits share a pass, the last event has the number. After does not wait for
 // conntrack. It may call Config.Publish, which must not block or call the Flusher.
 func (f *Flusher) After(stale []conntrack.Change, e *weftv1.WatchResponse) {
 	f.mu.Lock()
@@ -222,8 +209,8 @@ func (f *Flusher) queue(stale []conntrack.Change) {
 	}
 }
 
-// Reconcile compares all flows with live, the destinations and backends of the
-// present ruleset, and removes those that lead elsewhere.
+// Reconcile compares all flows with live, the present destinations and backends, and removes flows that
+// lead elsewhere.
 func (f *Flusher) Reconcile(live []conntrack.Destination) {
 	if f.cfg.Conntrack == nil {
 		return
@@ -236,7 +223,7 @@ func (f *Flusher) Reconcile(live []conntrack.Destination) {
 	wake(f.nudge)
 }
 
-// Ask makes Overdue deliver a value, so that its receiver calls Reconcile.
+// Ask makes Overdue deliver a value.
 func (f *Flusher) Ask() { wake(f.overdue) }
 
 // wake sends to a channel with room for one value, unless it is full.
@@ -247,8 +234,7 @@ func wake(c chan<- struct{}) {
 	}
 }
 
-// Run removes flows until ctx ends, and then what commits have made stale until then,
-// for at most Config.Drain.
+// Run removes flows until ctx ends, and then the flows stale by then, for at most Config.Drain.
 func (f *Flusher) Run(ctx context.Context) {
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -271,7 +257,7 @@ func (f *Flusher) Run(ctx context.Context) {
 	}
 }
 
-// pass removes what has become stale so far, and reports whether it succeeded.
+// pass removes the stale flows and reports success.
 func (f *Flusher) pass(ctx context.Context) bool {
 	f.mu.Lock()
 	stale, live, all, events := f.stale, f.live, f.all, f.events
@@ -323,8 +309,8 @@ func (f *Flusher) pass(ctx context.Context) bool {
 	return err == nil
 }
 
-// followAnswers adds a removal of the flows that answers begin which arrive after a removal of flows to the
-// destinations. It ends with the removal that finds none.
+// followAnswers schedules a removal of flows started by answers that arrive after a removal. It repeats
+// until a removal finds no flows.
 func (f *Flusher) followAnswers(removed []conntrack.Change) {
 	var answered []conntrack.Change
 	for _, c := range removed {
@@ -337,7 +323,7 @@ func (f *Flusher) followAnswers(removed []conntrack.Change) {
 	}
 }
 
-// firsts returns the changes after which flows to destinations that were not translated are stale.
+// firsts returns the changes that make untranslated flows to destinations stale.
 func firsts(live []conntrack.Destination) []conntrack.Change {
 	all := make([]conntrack.Change, 0, len(live))
 	for _, d := range live {

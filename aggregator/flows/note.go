@@ -8,10 +8,10 @@ import (
 	"github.com/weft-proxy/weft/conntrack"
 )
 
-// maxNoted bounds the destinations that are noted. Further ones are not stored.
+// maxNoted bounds the noted destinations. Further ones are not stored.
 const maxNoted = 1 << 14
 
-// note changes the list of destinations that are noted, and saves it.
+// note changes and saves the list of noted destinations.
 func (f *Flusher) note(change func([]conntrack.Change) []conntrack.Change) error {
 	f.saving.Lock()
 	defer f.saving.Unlock()
@@ -25,7 +25,6 @@ func (f *Flusher) note(change func([]conntrack.Change) []conntrack.Change) error
 	return f.cfg.Save(noted)
 }
 
-// add notes destinations.
 func (f *Flusher) add(deserted []conntrack.Change) error {
 	var over error
 	saved := f.note(func(noted []conntrack.Change) []conntrack.Change {
@@ -49,7 +48,7 @@ func (f *Flusher) strike(count int) error {
 	})
 }
 
-// recall adds the noted destinations that are not in live to those that are stale. The lock is held.
+// recall adds the noted destinations that are not in live to the stale ones. The lock is held.
 func (f *Flusher) recall(live []conntrack.Destination) {
 	leads := make(map[netip.AddrPort]bool, len(live))
 	for _, l := range live {

@@ -18,55 +18,49 @@ import (
 )
 
 const (
-	// purgeChunk is how many entries of an affinity map one batch removes, and
-	// purgeScan how many entries are checked before. Other commits run between two
-	// of either.
+	// purgeChunk is the number of affinity entries removed by one batch, purgeScan the number of entries
+	// checked at a time. Other commits run in between.
 	purgeChunk = 4096
 	purgeScan  = 4 * purgeChunk
 )
 
-// Kernel is the part of nft/kernel that a Purger needs.
+// Kernel is the part of nft/kernel used by a Purger.
 type Kernel interface {
 	Commit(ops []kernel.Op) (kernel.Stats, error)
 	// DumpSet reads one set or map, concurrently with other calls.
 	DumpSet(table nft.TableID, set *set.Set) ([]set.Element, error)
 }
 
-// Purger removes entries from affinity maps that packets have made and that no
-// rule makes any more: because the rule with their value is gone, or because the value has
-// left the set that the rule looks up before. It belongs to the goroutine that owns the kernel. Reading
-// a map takes long, so Run does that on a goroutine of its own.
+// Purger removes affinity map entries made by packets if no rule makes them any more: the rule with their
+// value is gone, or the value has left the set looked up by the rule. It belongs to the goroutine that owns
+// the kernel. Reading a map takes long, so Run reads on its own goroutine.
 //
-// A map is read after a commit took the last rule of a value away, or the value from
-// the set, and once more after a delay: a packet that passed the old rules during the
-// commit can make its entry after the first reading. Entries are compared with the rules of the
-// moment, so an additional or late reading does no harm. After an error the map
-// is read again.
+// A map is read after a commit has removed the last rule of a value, or the value from the set, and again
+// after a delay: a packet in the old rules during the commit can make its entry after the first reading.
+// Entries are compared with the present rules, so extra or late readings are harmless. After an error the
+// map is read again.
 //
-// Reading is the expensive part, and nearly all of it is spent in the kernel. The
-// kernel cannot filter a dump by value, so it sends every entry. It continues
-// each part of 32 KiB by walking from the start of the map. That costs 3 us of
-// processor time for each of 16,384 entries, and 4 us for each of 65,536. Asking
-// for single keys is not possible, because the clients are not known.
+// Reading is expensive, nearly all of it in the kernel. The kernel cannot filter a dump by value, so it
+// sends every entry. For each part of 32 KiB it walks again from the start of the map: 3 us of processor
+// time for each of 16,384 entries, 4 us for each of 65,536. Single keys cannot be requested, because the
+// clients are unknown.
 //
-// Until an entry is removed, new connections of its client follow it. UDP flows
-// that begin in this time begin after the flows of the commit were removed. So
-// all flows are compared again if entries were removed after a commit that made
-// flows stale.
+// Until an entry is removed, new connections of its client follow it. UDP flows that begin in this time
+// miss the removal for the commit. So all flows are compared again if entries were removed after a commit
+// that made flows stale.
 type Purger struct {
 	cfg PurgerConfig
 
-	// pending are maps to read, later those to read when the timer fires.
+	// pending are maps to read, later the maps to read when the timer fires.
 	pending, later []purge
 	armed          bool
-	// current is the map that is being purged. entries were read from it and not
-	// checked yet; found are to be removed.
+	// current is the map being purged. entries are its unchecked entries; found are to be removed.
 	current        purge
 	entries, found []set.Element
 	// reading is true while Run reads a map.
 	reading bool
 	reads   chan desired.Purge
-	// events delivers what Run and the timer ask the owner to do.
+	// events delivers work of Run and the timer to the owner.
 	events chan func()
 	// ready is closed.
 	ready chan struct{}
@@ -77,10 +71,9 @@ type PurgerConfig struct {
 	// Kernel has the maps.
 	Kernel Kernel
 	State  *merge.State
-	// Delay is the time until the second reading of a map, and until the retry of
-	// a failed one.
+	// Delay is the time until the second reading of a map, and until the retry of a failed one.
 	Delay time.Duration
-	// Removed is called if entries were removed that UDP flows may have followed.
+	// Removed is called after removing entries that UDP flows may have followed.
 	Removed func()
 	Log     *slog.Logger
 	Metrics *Metrics
@@ -92,8 +85,7 @@ type purge struct {
 	// last is true for the second reading.
 	last bool
 	// flows is true if UDP flows may follow the entries.
-	flows bool
-	// removed counts the removed entries.
+	flows   bool
 	removed int
 }
 
@@ -126,7 +118,7 @@ func (p *Purger) Add(maps []desired.Purge, flows bool) {
 	}
 }
 
-// schedule appends a purge, or joins it with one of the same map.
+// schedule appends a purge, or joins it with a purge of the same map.
 func schedule(queue []purge, next purge) []purge {
 	i := slices.IndexFunc(queue, func(o purge) bool { return o.Table == next.Table && o.Decl.Name == next.Decl.Name })
 	if i < 0 {
@@ -150,8 +142,8 @@ func (p *Purger) Due() <-chan struct{} {
 	return nil
 }
 
-// Events delivers functions that the owner has to call. They take over the entries
-// that Run has read, and try again what has failed.
+// Events delivers functions that the owner must call. They take over the entries read by Run, and retry
+// failures.
 func (p *Purger) Events() <-chan func() { return p.events }
 
 // Step does a part of the work: it asks Run to read a map, or checks and removes
@@ -167,12 +159,11 @@ func (p *Purger) Step() {
 	}
 }
 
-// read receives the entries of a map.
 func (p *Purger) read(entries []set.Element, err error) {
 	p.reading = false
 	switch {
 	case errors.Is(err, syscall.ENOENT):
-		// Another process has deleted the map. The writer repairs that.
+		// Another process has deleted the map. The writer repairs it.
 	case err != nil:
 		p.fail(fmt.Errorf("read map: %w", err))
 	default:
@@ -181,8 +172,7 @@ func (p *Purger) read(entries []set.Element, err error) {
 	}
 }
 
-// removeSome removes some entries, after checking more of them if there are none
-// to remove.
+// removeSome removes some entries, after checking more if none are found.
 func (p *Purger) removeSome() {
 	if len(p.found) == 0 {
 		n := min(purgeScan, len(p.entries))
@@ -190,7 +180,7 @@ func (p *Purger) removeSome() {
 	}
 	chunk := p.found[:min(purgeChunk, len(p.found))]
 	p.found = p.found[len(chunk):]
-	// Another commit may have brought rules back since they were checked.
+	// Another commit may have restored rules since the check.
 	n, err := p.remove(planner.Leftovers(p.cfg.State, p.current.Purge, chunk))
 	p.current.removed += n
 	p.cfg.Metrics.Purged.Add(float64(n))
@@ -213,7 +203,7 @@ func (p *Purger) removeSome() {
 	}
 }
 
-// Drain does the remaining work at a stop, at most for d.
+// Drain does the remaining work at a stop, for at most d.
 func (p *Purger) Drain(d time.Duration) {
 	deadline := time.NewTimer(d)
 	defer deadline.Stop()
@@ -229,8 +219,8 @@ func (p *Purger) Drain(d time.Duration) {
 	}
 }
 
-// remove deletes entries and returns how many it deleted. It uses one batch,
-// unless the kernel refuses that because some entries have timed out meanwhile.
+// remove deletes entries and returns their number. It uses one batch, unless the kernel refuses it because
+// entries have timed out.
 func (p *Purger) remove(entries []set.Element) (int, error) {
 	if len(entries) == 0 {
 		return 0, nil

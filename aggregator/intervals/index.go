@@ -7,15 +7,14 @@ import (
 	"strings"
 )
 
-// Index has intervals by their IDs, in order. The IDs are packed into chunks, so a change
-// copies one chunk at most.
+// Index holds ordered interval IDs, packed into chunks, so that a change copies at most one chunk.
 type Index struct {
 	// size is the length of an ID.
 	size   int
 	chunks []chunk
 }
 
-// chunk has up to perChunk IDs in order. last is the greatest of their last keys.
+// chunk has up to perChunk IDs in order. last is their greatest last key.
 type chunk struct {
 	ids  string
 	last string
@@ -35,7 +34,7 @@ func (r *Index) at(c, i int) string { return r.chunks[c].ids[i*r.size : (i+1)*r.
 // end returns the last key of an ID.
 func (r *Index) end(id string) string { return id[r.size/2:] }
 
-// search returns the place of the first ID that is not less than key, which may be a first key alone.
+// search returns the place of the first ID not less than key, which may be a first key alone.
 func (r *Index) search(key string) (c, i int) {
 	c = max(sort.Search(len(r.chunks), func(c int) bool { return r.at(c, 0) >= key })-1, 0)
 	if c == len(r.chunks) {
@@ -62,7 +61,7 @@ func (r *Index) Has(id string) bool {
 	return c < len(r.chunks) && r.at(c, i) == id
 }
 
-// From returns the IDs that are not less than key, in order.
+// From returns the IDs not less than key, in order.
 func (r *Index) From(key string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		c, i := r.search(key)
@@ -76,7 +75,7 @@ func (r *Index) From(key string) iter.Seq[string] {
 	}
 }
 
-// Before returns the last ID that is less than key, or "".
+// Before returns the last ID less than key, or "".
 func (r *Index) Before(key string) string {
 	c, i := r.search(key)
 	if i == 0 {
@@ -88,7 +87,7 @@ func (r *Index) Before(key string) string {
 	return r.at(c, i-1)
 }
 
-// Covered returns the greatest last key of the IDs that are less than key, or "".
+// Covered returns the greatest last key of the IDs less than key, or "".
 func (r *Index) Covered(key string) (last string) {
 	c, i := r.search(key)
 	for _, ch := range r.chunks[:c] {
@@ -100,7 +99,7 @@ func (r *Index) Covered(key string) (last string) {
 	return last
 }
 
-// Overlapping returns the IDs of the intervals that have a key from first to last.
+// Overlapping returns the IDs of the intervals with a key from first to last.
 func (r *Index) Overlapping(first, last string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for c, ch := range r.chunks {
@@ -117,7 +116,7 @@ func (r *Index) Overlapping(first, last string) iter.Seq[string] {
 	}
 }
 
-// Insert adds an ID that is not there.
+// Insert adds a new ID.
 func (r *Index) Insert(id string) {
 	c, i := r.search(id)
 	if i == 0 && c > 0 {
@@ -143,7 +142,7 @@ func (r *Index) Insert(id string) {
 	r.measure(c + 1)
 }
 
-// Remove removes an ID that is there.
+// Remove removes an existing ID.
 func (r *Index) Remove(id string) {
 	c, i := r.search(id)
 	ch := &r.chunks[c]
@@ -156,7 +155,6 @@ func (r *Index) Remove(id string) {
 	}
 }
 
-// measure finds the greatest last key of a ch.
 func (r *Index) measure(c int) {
 	ch, last := &r.chunks[c], ""
 	for i := 0; i*r.size < len(ch.ids); i++ {

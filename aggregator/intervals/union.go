@@ -2,10 +2,10 @@ package intervals
 
 import "github.com/weft-proxy/weft/nft/set"
 
-// Union has the IDs of intervals that neither overlap nor touch, in order.
+// Union has ordered IDs of intervals that neither overlap nor touch.
 type Union []string
 
-// Add adds the interval from first to last. First keys come in order.
+// Add adds the interval from first to last. Call it in the order of the first keys.
 func (u *Union) Add(first, last string) {
 	if n := len(*u); n > 0 {
 		before := (*u)[n-1]

@@ -1,13 +1,11 @@
-// Package message turns fragments, tables and plans of package desired into messages of the
-// protocol.
+// Package message converts fragments, tables and plans of package desired to messages of the protocol.
 //
-// Large answers become several messages of about [PartBytes], made when they are read. Read names.go
-// first, then fragment.go, table.go and plan.go.
+// Large answers become several messages of about [PartBytes], made on demand. Read names.go first, then
+// fragment.go, table.go and plan.go.
 //
-// The functions share the values that they get, and change them only where they say so.
+// Results share values with the arguments, which are changed only where documented.
 //
 // # Concurrency
 //
-// All functions are pure. The values of package desired that they get are immutable, so any goroutine
-// may call them.
+// All functions are pure. Their arguments of package desired are immutable, so any goroutine may call them.
 package message

@@ -15,8 +15,8 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// Fragment returns a fragment with what updates put into tables. If stated is not zero, the elements
-// say when they expire that were stated at that time.
+// Fragment returns a fragment with the content of table updates. If stated is not zero, elements stated at
+// that time get their expiration time.
 func Fragment(head *weftv1.Fragment, tables []desired.TableUpdate, stated time.Time) *weftv1.Fragment {
 	for f := range FragmentParts(head, tables, stated, math.MaxInt) {
 		return f
@@ -78,7 +78,7 @@ func (b *fragmentParts) addTable(t *desired.TableUpdate) {
 	}
 }
 
-// addChain adds a chain with the rules of which the text is known: an adopted one has only a fingerprint.
+// addChain adds a chain and its rules, without adopted rules, whose text is unknown.
 func (b *fragmentParts) addChain(c *desired.Chain) {
 	m := chainMessage(c.Decl.Name, written(c.Source))
 	b.fit(m)
@@ -124,7 +124,7 @@ func (b *fragmentParts) addSet(s *desired.Set) {
 	}
 }
 
-// Patch returns a patch that does what an update does; stated is as in fragmentMessage.
+// Patch returns the patch equivalent to an update; stated is as in fragmentMessage.
 func Patch(u *desired.Update, stated time.Time) *weftv1.Patch {
 	p := &weftv1.Patch{Fragment: u.Fragment.Name}
 	for i := range u.Tables {
@@ -157,8 +157,7 @@ func elementsMessage(e *desired.Elements, stated time.Time) *weftv1.ElementPatch
 	return m
 }
 
-// written returns a declaration as its publisher wrote it, which is empty for an
-// adopted fragment.
+// written returns a declaration as written by its publisher; it is empty for an adopted fragment.
 func written[T any](source *T) (d T) {
 	if source != nil {
 		d = *source
@@ -171,7 +170,7 @@ func chainMessage(name string, d nft.Chain) *weftv1.Chain {
 	return convert.Chain(d)
 }
 
-// setMessage is a declaration without elements.
+// setMessage converts a declaration without elements.
 func setMessage(d nft.Set, s desired.Set) *weftv1.Set {
 	d.Name, d.Elements = s.Decl.Name, nil
 	m := convert.Set(d)
@@ -190,7 +189,6 @@ func elementMessage(d *set.Set, e *set.Element, stated time.Time) *weftv1.Elemen
 	return m
 }
 
-// flagsMessage returns the flags of a table.
 func flagsMessage(dormant bool) []string {
 	if dormant {
 		return []string{"dormant"}
@@ -198,7 +196,6 @@ func flagsMessage(dormant bool) []string {
 	return nil
 }
 
-// roleOf returns the role of a map.
 func roleOf(s desired.Set) weftv1.MapRole {
 	switch {
 	case s.Conntrack:

@@ -125,13 +125,13 @@ func (b *planParts) addChanges(i int) {
 	}
 }
 
-// Noun returns an op in nft's words without the verb.
+// Noun returns an op in nft syntax without the verb.
 func Noun(op kernel.Op) string {
 	_, rest, _ := strings.Cut(kernel.Describe(op), " ")
 	return rest
 }
 
-// RuleText returns a rule as nft lists it. The text of an adopted rule is not known.
+// RuleText returns a rule as nft lists it. The text of an adopted rule is unknown.
 func RuleText(table nft.TableID, chain string, r *compile.Rule) string {
 	s := fmt.Sprintf("rule %s %s", table, chain)
 	if r == nil {

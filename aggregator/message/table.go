@@ -20,9 +20,9 @@ type Table struct {
 	Merged   *desired.Merged
 	Reader   desired.Reader
 	Revision uint64
-	// Live has the live values. It is empty if they were not requested.
+	// Live has the live values, or is empty if not requested.
 	Live *kernel.Live
-	// Counted selects only elements with a counter that is not zero.
+	// Counted selects only elements with a nonzero counter.
 	Counted bool
 }
 
@@ -120,9 +120,8 @@ func (b *tableParts) addSets() {
 	}
 }
 
-// elements returns the elements of a set that are in force, and those that packets have
-// added. A reader who does not see all does not see the latter: they may be another
-// publisher's.
+// elements returns the elements of a set in force, and the elements added by packets. A reader with limited
+// rights does not get the latter, because they may be another publisher's.
 func (v *Table) elements(s *desired.MergedSet, m *weftv1.MergedSet) (inForce, added iter.Seq[set.Element]) {
 	none := slices.Values([]set.Element(nil))
 	if s.Elements == nil {
@@ -179,9 +178,8 @@ func TableStatus(st *desired.TableStatus) *weftv1.TableStatus {
 	}
 }
 
-// splitLive divides the elements of a set into those that fragments have, with their
-// state in the kernel, and those that packets have added. The merged elements must be
-// ordered by compareElements. Elements that have expired are left out.
+// splitLive divides the elements of a set into fragments' elements, with their kernel state, and elements
+// added by packets. The merged elements must be ordered by compareElements. Expired elements are left out.
 func splitLive(merged []set.Element, live kernel.LiveElements) (inForce, added []set.Element) {
 	slices.SortFunc(live.Elements, compareElements)
 	for _, e := range live.Elements {

@@ -10,20 +10,18 @@ import (
 )
 
 const (
-	// maxShare is the part of the writer's time that a publisher may use while others
-	// are active: one in 5.
+	// maxShare limits a publisher to one part in 5 of the writer's time while others are active.
 	maxShare = 5
-	// activeFor is how long after its last update a publisher is active. Publishers that
-	// wait for each acknowledgement have no update in the queue most of the time.
+	// activeFor is how long a publisher is active after its last update. Publishers that wait for
+	// acknowledgements rarely have an update in the queue.
 	activeFor = time.Second
 	// maxPause bounds the pause after one commit.
 	maxPause = 10 * time.Second
-	// slowEvery is the pause after the second slow commit of a limited publisher within
-	// slowEvery. At the default rate others make 400 updates meanwhile, so fewer than 1 in 100
-	// of them wait for a slow commit.
+	// slowEvery is the pause after the second slow commit of a limited publisher within slowEvery. At the
+	// default rate others make 400 updates in this time, so fewer than 1 in 100 wait for a slow commit.
 	slowEvery = 20 * time.Second
-	// freeOfCharge is the time of a commit that no publisher is paced for. A commit with
-	// 4,096 elements takes about as long.
+	// freeOfCharge is the time of a commit up to which its publisher does not pause. A commit with 4,096
+	// elements takes about as long.
 	freeOfCharge = 20 * time.Millisecond
 	// measuredFrom is the number of elements and rules from which an update is measured.
 	measuredFrom = 256
@@ -33,15 +31,15 @@ const (
 	maxActive = 64
 )
 
-// pace decides which publishers pause, so that a publisher of slow updates leaves most of the
-// writer's time to others. It charges the measured processor time of a commit, the kernel's
-// included. So the form of the updates, their outcome and other load of the machine do not matter.
+// pace decides which publishers pause, so that slow updates leave most of the writer's time to others. It
+// charges the measured processor time of a commit, including the kernel's, so that the form of the updates,
+// their outcome and other load do not matter.
 type pace struct {
 	// limited reports whether the rights of a publisher are limited.
 	limited func(publisher string) bool
 	// byPublisher has the publishers that were active lately or pause.
 	byPublisher map[string]*paced
-	// stopping is true once no publisher has to pause any more.
+	// stopping is true after EndPauses.
 	stopping bool
 }
 
@@ -50,10 +48,10 @@ type paced struct {
 	// active is the time of the last update. until is the end of the pause. slowAt is the time of
 	// the last slow commit of a limited publisher.
 	active, until, slowAt time.Time
-	// slow is true after a slow commit: until a fast one, updates share no commit with other
-	// publishers' updates.
+	// slow is true after a slow commit until a fast one: meanwhile the publisher's updates are committed
+	// apart from others.
 	slow bool
-	// long says that the last commit took more than freeOfCharge on the clock.
+	// long is true if the last commit took more than freeOfCharge of wall time.
 	long bool
 }
 
@@ -96,9 +94,9 @@ func (p *pace) paced(publisher string, now time.Time) bool {
 	return now.Before(p.of(publisher).until) && !p.stopping && p.othersActive(publisher, now)
 }
 
-// Meter begins to measure the commit of updates. The returned function charges their publishers.
-// Reading the processor's time costs 5 % of a small commit. Meter reads it only if exact is true,
-// an update is not small, or the last commit of one of the publishers was long.
+// Meter begins to measure the commit of updates. The returned function charges their publishers. Reading
+// the processor time costs 5 % of a small commit, so Meter reads it only if exact is true, an update is not
+// small, or the last commit of one of the publishers was long.
 func (q *Queue[U]) Meter(updates []U, exact bool) (charge func()) {
 	q.mu.Lock()
 	exact = exact || slices.ContainsFunc(updates, func(s U) bool {
@@ -126,8 +124,8 @@ func (q *Queue[U]) noteLong(updates []U, long bool) {
 	}
 }
 
-// charge records the processor's time of a commit. If it was long, its publisher pauses. With
-// several publishers the slow one is not known: each has its next commit to itself.
+// charge records the processor time of a commit. If it was long, its publisher pauses. With several
+// publishers the slow one is unknown: each commits alone next.
 func (q *Queue[U]) charge(updates []U, took time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -164,8 +162,8 @@ func (p *pace) pause(publisher string, took time.Duration, now time.Time) time.D
 	return pause
 }
 
-// Rest returns the pause of a publisher after a step of a staging, which took the kernel a time:
-// as long as the step, or the pause of a commit if the step took longer than expected.
+// Rest returns the pause of a publisher after a staging step: as long as the step took, or the pause of a
+// commit if the step took longer than expected.
 func (q *Queue[U]) Rest(publisher string, took, expected time.Duration) time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -179,16 +177,15 @@ func (q *Queue[U]) Rest(publisher string, took, expected time.Duration) time.Dur
 	}
 }
 
-// EndPauses ends all pauses, those of later commits too.
+// EndPauses ends all present and future pauses.
 func (q *Queue[U]) EndPauses() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.stopping = true
 }
 
-// measureThread keeps the goroutine on its thread until used is called, which returns the
-// processor's time of the thread since then. The kernel carries out a transaction in the thread
-// that sends it.
+// measureThread locks the goroutine to its thread until used is called, which returns the processor time
+// used by the thread. The kernel carries out a transaction in the sending thread.
 func measureThread() (used func() time.Duration) {
 	runtime.LockOSThread()
 	began := threadTime()
@@ -198,7 +195,7 @@ func measureThread() (used func() time.Duration) {
 	}
 }
 
-// threadTime returns the processor's time that this thread has used.
+// threadTime returns the processor time used by this thread.
 func threadTime() time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts); err != nil {

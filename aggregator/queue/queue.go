@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Quantum is the cost from which an update is large, and the share of one publisher in a commit
-// while others wait. A cost is a number of elements and rules. The kernel adds a Quantum of
-// elements in about QuantumTime (BenchmarkFairness of package aggregator).
+// Quantum is the cost of the smallest large update, and the share of one publisher in a commit while others
+// wait. A cost is a number of elements and rules. The kernel adds a Quantum of elements in about
+// QuantumTime (BenchmarkFairness of package aggregator).
 const (
 	Quantum     = 4096
 	QuantumTime = 10 * time.Millisecond
@@ -35,7 +35,7 @@ type Queue[U Update] struct {
 	nudge chan struct{}
 
 	mu sync.Mutex
-	// lanes are the lanes that are not empty, in the order of their turns.
+	// lanes holds the non-empty lanes in the order of their turns.
 	lanes []*lane[U]
 	// large is true if the next turn belongs to a large update.
 	large  bool
@@ -56,7 +56,7 @@ func New[U Update](now func() time.Time, limited func(publisher string) bool) *Q
 	return &Queue[U]{now: now, nudge: make(chan struct{}, 1), pace: newPace(limited)}
 }
 
-// Nudge receives a value after the queue has changed, or a pause is over: call Ready again.
+// Nudge receives a value when the queue has changed or a pause is over: call Ready again.
 func (q *Queue[U]) Nudge() <-chan struct{} { return q.nudge }
 
 // Put adds an update to the lane of its publisher. It returns false after Close.
@@ -95,8 +95,7 @@ func (q *Queue[U]) wake() {
 	}
 }
 
-// Hold puts an update that Take returned back to the head of its lane. Take skips the lane until
-// Release.
+// Hold returns an update from Take to the head of its lane. Take skips the lane until Release.
 func (q *Queue[U]) Hold(s U) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -164,7 +163,7 @@ func (q *Queue[U]) takeSmall(cost func(U) int) (batch []U) {
 	return batch
 }
 
-// share returns the number of small updates at the head of the lane that cost a share together.
+// share returns the number of small updates at the head of the lane within a share.
 func (l *lane[U]) share(cost func(U) int, share int) (n int) {
 	for ; n < len(l.items) && share > 0; n++ {
 		c := cost(l.items[n])

@@ -26,7 +26,7 @@ type Fragments struct {
 	mu sync.RWMutex
 	// byKey has immutable values.
 	byKey map[desired.Key]*weftv1.FragmentStatus
-	// usage omits publishers that hold nothing.
+	// usage omits publishers without content.
 	usage map[string]Holding
 	// paths is State.PathsVersion of the last commit.
 	paths uint64
@@ -39,7 +39,6 @@ type Holding struct {
 	Worst, Every int
 }
 
-// NewFragments returns the status of no fragment.
 func NewFragments() *Fragments {
 	return &Fragments{byKey: make(map[desired.Key]*weftv1.FragmentStatus), usage: make(map[string]Holding)}
 }
@@ -56,7 +55,7 @@ func (s *Fragments) List() ([]*weftv1.FragmentStatus, uint64) {
 	s.mu.RLock()
 	out, revision := slices.Collect(maps.Values(s.byKey)), s.Revision.Load()
 	s.mu.RUnlock()
-	// Not with the lock held, because the writer waits for it.
+	// Sort without the lock, because the writer waits for it.
 	slices.SortFunc(out, func(a, b *weftv1.FragmentStatus) int {
 		return message.Key(a.GetFragment()).Compare(message.Key(b.GetFragment()))
 	})
@@ -74,7 +73,7 @@ func (s *Fragments) Adopt(state *merge.State, revision uint64, now time.Time) {
 	}
 }
 
-// measure updates the usage of a publisher. It computes packet times again only if paths is true.
+// measure updates the usage of a publisher. It recomputes packet times only if paths is true.
 func (s *Fragments) measure(state *merge.State, publisher string, paths bool) {
 	u := s.usage[publisher]
 	if u.Usage = state.Usage(publisher); u.Usage == (desired.Usage{}) {
@@ -113,14 +112,14 @@ func (s *Fragments) Committed(keys []desired.Key, state *merge.State, revision u
 		}
 		s.byKey[key] = st
 	}
-	// Updates can make packets visit more rules in the chains of other publishers.
+	// Updates can lengthen packet paths through chains of other publishers.
 	if paths := state.Paths.Version(); s.paths != paths {
 		s.paths = paths
 		for publisher := range s.usage {
 			s.measure(state, publisher, true)
 		}
 	}
-	// Updates can shadow elements of other fragments, or show them again.
+	// Updates can shadow or reveal elements of other fragments.
 	for _, key := range state.TakeShadowChanges() {
 		f, ok := views.Fragment(state, key)
 		if old := s.byKey[key]; ok && old != nil && old.GetShadowed() != uint64(f.Shadowed) { //nolint:gosec // a count
@@ -157,7 +156,7 @@ func fragmentStatus(f desired.Status, revision uint64, changed *timestamppb.Time
 	return st
 }
 
-// Lapsed updates the status of a fragment of which elements have expired.
+// Lapsed updates the status of a fragment after elements have expired.
 func (s *Fragments) Lapsed(state *merge.State, key desired.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,7 +176,7 @@ func (s *Fragments) Orphaned(orphans map[desired.Key]*weftv1.FragmentStatus) {
 	maps.Copy(s.byKey, orphans)
 }
 
-// Missing returns the publishers that have not come back, ordered, and counts their fragments.
+// Missing returns the publishers that have not come back, in order, and the number of their fragments.
 func (s *Fragments) Missing() (publishers []string, fragments int) {
 	all, _ := s.List()
 	for _, f := range all {
@@ -188,7 +187,7 @@ func (s *Fragments) Missing() (publishers []string, fragments int) {
 	return slices.Compact(publishers), fragments
 }
 
-// Refused returns the first of the fragments with violations and their number; nil and 0 without any.
+// Refused returns the first fragment with violations and the number of such fragments, or nil and 0.
 func (s *Fragments) Refused() (first *weftv1.FragmentStatus, n int) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

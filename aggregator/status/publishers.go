@@ -14,8 +14,8 @@ import (
 	"github.com/weft-proxy/weft/aggregator/message"
 )
 
-// maxRecords limits the publishers in the record. The longest idle publisher without a session is
-// forgotten first.
+// maxRecords limits the recorded publishers. The longest idle publisher without a session is forgotten
+// first.
 const maxRecords = 1024
 
 // Session is a connected stream of a publisher.
@@ -28,8 +28,7 @@ type Session struct {
 	since   time.Time
 }
 
-// Publishers records the connected publishers, and the numbers of their committed and rejected
-// updates.
+// Publishers records the connected publishers, and counts their committed and rejected updates.
 type Publishers struct {
 	now func() time.Time
 
@@ -44,10 +43,10 @@ type publisherRecord struct {
 	committed, rejected uint64
 	last                *weftv1.Rejection
 	lastAt              time.Time
-	// active is when something was noted last.
+	// active is the time of the last record.
 	active time.Time
-	// stays is true once a session lasted for steady. left is when the last session ended,
-	// zero while there is one.
+	// stays is true after a session of at least steady. left is the end of the last session, or zero during
+	// one.
 	stays bool
 	left  time.Time
 }
@@ -60,13 +59,11 @@ const (
 	absence = 20 * time.Second
 )
 
-// NewPublishers returns the record of no publisher.
 func NewPublishers(now func() time.Time) *Publishers {
 	return &Publishers{now: now, records: make(map[string]*publisherRecord)}
 }
 
-// record returns a publisher's record, and makes it if it is new. It is called
-// with the lock held.
+// record returns a publisher's record and creates it if needed. The lock is held.
 func (r *Publishers) record(publisher string) *publisherRecord {
 	p := r.records[publisher]
 	if p == nil {
@@ -80,7 +77,7 @@ func (r *Publishers) record(publisher string) *publisherRecord {
 	return p
 }
 
-// forget drops the record that has not been used for the longest.
+// forget drops the least recently used record.
 func (r *Publishers) forget() {
 	oldest := ""
 	for name, p := range r.records {
@@ -116,8 +113,7 @@ func (r *Publishers) Leave(s *Session) {
 	}
 }
 
-// Gone returns the publishers whose sessions have ended after one of at least steady, and the time
-// since then.
+// Gone returns the publishers without a session after one of at least steady, and the time since then.
 func (r *Publishers) Gone() map[string]time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -147,8 +143,7 @@ func (r *Publishers) Rejected(e *admission.RejectedError) {
 	p.lastAt = p.active
 }
 
-// Report adds what the roster knows to the statuses of publishers, and adds
-// publishers that are connected.
+// Report adds the recorded values to the statuses of publishers, and adds connected publishers.
 func (r *Publishers) Report(all map[string]*weftv1.PublisherStatus) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -19,12 +19,12 @@ var (
 	ErrLink = errors.New("is a symbolic link")
 )
 
-// maxLinks is how many links a path may have, as in the kernel.
+// maxLinks is the number of links allowed in a path, as in the kernel.
 const maxLinks = 40
 
-// MakeDir creates a directory and those above it that are missing, with a mode that the
-// umask does not reduce. One that exists keeps its mode. All of them must be trusted.
-// MakeDir reports whether it created the directory.
+// MakeDir creates a directory and its missing parents, with a mode that the umask does not reduce. An
+// existing directory keeps its mode. All of them must be trusted. MakeDir reports whether it created the
+// directory.
 //
 // Possible errors: ErrUnsafe, ErrLink, those of the file system.
 func MakeDir(path string, mode os.FileMode) (created bool, err error) {
@@ -57,7 +57,7 @@ func MakeDir(path string, mode os.FileMode) (created bool, err error) {
 		if links++; links > maxLinks {
 			return created, &fs.PathError{Op: "open", Path: path, Err: syscall.ELOOP}
 		}
-		// In a directory that only trusted users can write to, only they make links.
+		// In a directory writable only by trusted users, only they make links.
 		if err := checkOwner(next, info); sticky && err != nil {
 			return created, err
 		}
@@ -73,8 +73,8 @@ func MakeDir(path string, mode os.FileMode) (created bool, err error) {
 	}
 }
 
-// inProc reports whether a directory is in /proc. Links there, such as /proc/self/fd/3, are
-// not paths but open files, and belong to the user of the process.
+// inProc reports whether a directory is in /proc. Links there, such as /proc/self/fd/3, are open files
+// rather than paths, and belong to the user of the process.
 func inProc(dir string) bool {
 	var st unix.Statfs_t
 	return unix.Statfs(dir, &st) == nil && st.Type == unix.PROC_SUPER_MAGIC
@@ -93,11 +93,11 @@ func makeDir(path string, mode os.FileMode) (fs.FileInfo, error) {
 	err := os.Mkdir(path, mode)
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		// Another process was faster: it is checked like any other.
+		// Another process was faster: check its directory like any other.
 	case err != nil:
 		return nil, err
 	default:
-		// The umask may have taken something away.
+		// The umask may have reduced the mode.
 		if err := os.Chmod(path, mode); err != nil {
 			return nil, err
 		}
@@ -105,8 +105,7 @@ func makeDir(path string, mode os.FileMode) (fs.FileInfo, error) {
 	return os.Lstat(path)
 }
 
-// checkDir returns an error if a directory is not trusted. Unless it is the last of its
-// path, it may be sticky.
+// checkDir returns an error if a directory is not trusted. Only a parent directory may be sticky.
 func checkDir(path string, last bool) (sticky bool, err error) {
 	info, err := os.Stat(path)
 	if err != nil {

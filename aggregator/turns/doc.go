@@ -1,8 +1,9 @@
-// Package turns shares something that takes long among callers: one call at a time, and for each caller a rest after a call
-// for ten times as long as it took. In come calls by the names of their callers, out goes when each may go on. Read turns.go.
+// Package turns shares a slow operation among callers: one call at a time, and after a call its caller
+// rests for ten times as long as the call took. Calls come in by the names of their callers; permissions to
+// go on go out. Read turns.go.
 //
-// The package knows neither what is done nor who the callers are: aggregator/server has turns of publishers, the status page
-// of users.
+// The package knows neither the operation nor the callers: aggregator/server has turns of publishers, the
+// status page of users.
 //
 // # Concurrency
 //

@@ -9,20 +9,19 @@ import (
 )
 
 const (
-	// restFactor is how many times as long as its last call a caller waits for the next
-	// one, which leaves it less than a tenth of a processor.
+	// restFactor is the rest of a caller per time of its last call, which leaves it less than a tenth of a
+	// processor.
 	restFactor = 10
-	// maxRest is the longest such time.
+	// maxRest bounds the rest.
 	maxRest = 10 * time.Second
 )
 
-// ErrBusy is the refusal of a caller that has a call under way and another one that waits.
+// ErrBusy refuses a caller that has one call under way and another one waiting.
 var ErrBusy = errors.New("limit exceeded")
 
-// Turns gives callers their turns at something that takes long: one at a time in the
-// process. A caller has one call under way and one that waits, and rests between two calls.
+// Turns grants turns at a slow operation, one at a time in the process. A caller may have one call under
+// way and one waiting, and rests between two calls.
 type Turns struct {
-	// what is what a caller does in its turn, for errors.
 	what string
 	// taken has a value during a turn.
 	taken chan struct{}
@@ -34,7 +33,7 @@ type Turns struct {
 
 // ownTurns are the turns of one caller.
 type ownTurns struct {
-	// calls counts those that are under way or wait.
+	// calls counts calls under way or waiting.
 	calls int
 	// first has a value while a call is under way.
 	first chan struct{}
@@ -42,7 +41,7 @@ type ownTurns struct {
 	next time.Time
 }
 
-// New returns turns at what callers do, such as "lists flows".
+// New returns the turns at an operation, such as "lists flows".
 func New(what string) *Turns {
 	return &Turns{what: what, taken: make(chan struct{}, 1), byCaller: make(map[string]*ownTurns)}
 }
@@ -53,12 +52,12 @@ type Turn struct {
 	own   *ownTurns
 	// first and taken are true while the call has the values in the channels.
 	first, taken bool
-	// began is when the work began, and idle how long of it nothing was done.
+	// began is when the work began, idle the part of it without activity.
 	began time.Time
 	idle  time.Duration
 }
 
-// Enter counts a call of a caller, such as "publisher cni", before anything of it is received.
+// Enter counts a call of a caller, such as "publisher cni", before the request is received.
 //
 // Possible errors: ErrBusy.
 func (t *Turns) Enter(caller string) (*Turn, error) {
@@ -82,8 +81,8 @@ func (t *Turns) Enter(caller string) (*Turn, error) {
 	return &Turn{turns: t, own: own}, nil
 }
 
-// Rest waits until no other call of the caller is under way, and then until it
-// has rested. The request is received after that. The caller calls Leave at the end of the call.
+// Rest waits until the caller's other call has ended, and then until the caller has rested. Receive the
+// request afterwards. The caller must call Leave at the end.
 //
 // Possible errors: ctx's.
 func (t *Turn) Rest(ctx context.Context) error {
@@ -106,7 +105,7 @@ func (t *Turn) Rest(ctx context.Context) error {
 	}
 }
 
-// Work notes that the request has arrived: what follows counts as the work of the caller.
+// Work marks the arrival of the request: from now on time counts as the caller's work.
 func (t *Turn) Work() {
 	if t.began.IsZero() {
 		t.began = time.Now()
@@ -128,7 +127,7 @@ func (t *Turn) Take(ctx context.Context) error {
 	}
 }
 
-// End ends the turn. Idle is how long of it nothing was done.
+// End ends the turn. Idle is the part of it without activity.
 func (t *Turn) End(idle time.Duration) {
 	t.idle += idle
 	t.worked()
@@ -138,7 +137,7 @@ func (t *Turn) End(idle time.Duration) {
 	}
 }
 
-// worked sets when the caller has rested from the work until now.
+// worked sets the end of the rest for the work until now.
 func (t *Turn) worked() {
 	if t.began.IsZero() {
 		return

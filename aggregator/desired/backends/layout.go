@@ -9,31 +9,30 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// partLen is the room of a protocol or port in a concatenation, whose parts
-// are padded to multiples of four bytes.
+// partLen is the size of a protocol or port in a concatenation, whose parts are padded to multiples of four
+// bytes.
 const partLen = 4
 
-// Layout has the positions of the parts of a packed key and its data, in bytes. Layouts are comparable.
+// Layout has the byte positions of the parts of a packed key and its data. Layouts are comparable.
 type Layout struct {
 	addr        int // the length of the address in the key, 0 where it has none
 	proto, port int
-	// end is the length of the destination in the key, dataAddr that of the
-	// address in the data, data that of all the data.
+	// end is the length of the destination in the key, dataAddr the length of the address in the data, data
+	// the length of the data.
 	end, dataAddr, data int
 }
 
-// Backend is a UDP destination and one of its backends, as a map packs them.
+// Backend is a packed UDP destination and one of its backends.
 type Backend struct {
-	// Dest is the packed key up to and with the port.
+	// Dest is the packed key up to and including the port.
 	Dest string
 	// Data is the packed address and port.
 	Data string
 }
 
-// NewLayout returns the layout of a map whose flows can be watched: its key
-// begins with an optional address, inet_proto and inet_service, in this
-// order, and its data is an address and a port. It goes by the names of the
-// types alone, which is all that a dumped declaration has.
+// NewLayout returns the layout of a map with watchable flows: the key begins with an optional address,
+// inet_proto and inet_service, in this order, and the data is an address and a port. It uses only the names
+// of the types, because a dumped declaration has no more.
 func NewLayout(d *nftset.Set) (Layout, bool) {
 	var l Layout
 	if !d.Map || d.Verdict || len(d.Data.Names) != 2 {
@@ -54,7 +53,7 @@ func NewLayout(d *nftset.Set) (Layout, bool) {
 	return l, l.dataAddr > 0 && d.Data.Names[1] == "inet_service"
 }
 
-// AddrLen returns the length of an address type in bytes, 0 of other types.
+// AddrLen returns the length of an address type in bytes, or 0.
 func AddrLen(name string) int {
 	switch name {
 	case "ipv4_addr":
@@ -66,12 +65,12 @@ func AddrLen(name string) int {
 	}
 }
 
-// ByPort reports whether the keys of a map are ports without an address, whatever its data are.
+// ByPort reports whether the keys of a map are ports without an address, for any data.
 func ByPort(d *nftset.Set) bool {
 	return d.Map && len(d.Key.Names) >= 2 && d.Key.Names[0] == "inet_proto" && d.Key.Names[1] == "inet_service"
 }
 
-// UDPPort returns the port of a packed key of a map for which ByPort is true, if it is one of UDP.
+// UDPPort returns the UDP port of a packed key of a map for which ByPort is true.
 func UDPPort(key string) (port uint16, ok bool) {
 	if len(key) < 2*partLen || key[0] != unix.IPPROTO_UDP {
 		return 0, false
@@ -82,11 +81,11 @@ func UDPPort(key string) (port uint16, ok bool) {
 // ByPort reports whether the keys have no address.
 func (l *Layout) ByPort() bool { return l.addr == 0 }
 
-// DestLen returns the length of Backend.Dest, and BackendLen that of both parts of a Backend.
+// DestLen returns the length of Backend.Dest, BackendLen the length of both parts of a Backend.
 func (l *Layout) DestLen() int    { return l.end }
 func (l *Layout) BackendLen() int { return l.end + l.data }
 
-// Backend returns an element's destination and backend, if it is UDP.
+// Backend returns the destination and backend of a UDP element.
 func (l *Layout) Backend(e *nftset.Element) (Backend, bool) {
 	if len(e.Key) < l.end || e.Key[l.proto] != unix.IPPROTO_UDP || len(e.Data) < l.dataAddr+2 || len(e.Data) != l.data {
 		return Backend{}, false
@@ -94,8 +93,8 @@ func (l *Layout) Backend(e *nftset.Element) (Backend, bool) {
 	return Backend{Dest: e.Key[:l.end], Data: e.Data}, true
 }
 
-// Pack returns the packed destination and backend of a UDP flow, if a map of this layout
-// can have it. A destination without an address has the unspecified one.
+// Pack returns the packed destination and backend of a UDP flow, if the layout can hold it. A destination
+// without an address has the unspecified one.
 func (l *Layout) Pack(dest, to netip.AddrPort) (Backend, bool) {
 	addr, data := dest.Addr().AsSlice(), to.Addr().AsSlice()
 	if len(data) != l.dataAddr || l.addr > 0 && len(addr) != l.addr || l.addr == 0 && !dest.Addr().IsUnspecified() {
@@ -109,8 +108,8 @@ func (l *Layout) Pack(dest, to netip.AddrPort) (Backend, bool) {
 	return Backend{Dest: string(key), Data: string(value)}, true
 }
 
-// Dest unpacks a destination. Where the key has no address it is the unspecified
-// one of the family that its backends have: see conntrack.Change.
+// Dest unpacks a destination. Without an address in the key it returns the unspecified address of the
+// backends' family: see conntrack.Change.
 func (l *Layout) Dest(dest string) netip.AddrPort {
 	addr, ok := netip.AddrFromSlice([]byte(dest[:l.addr]))
 	if !ok {
@@ -125,8 +124,8 @@ func (l *Layout) AddrPort(data string) netip.AddrPort {
 	return netip.AddrPortFrom(addr, binary.BigEndian.Uint16([]byte(data[l.dataAddr:l.dataAddr+2])))
 }
 
-// Previous returns the key of the slot before a key's, where the key is a destination and the number of a
-// slot in host order. First is true if there is none.
+// Previous returns the key of the previous slot, where the key is a destination and a slot number in host
+// order. First is true if there is no previous slot.
 func (l *Layout) Previous(key string) (previous string, first, ok bool) {
 	if len(key) != l.end+partLen {
 		return "", false, false

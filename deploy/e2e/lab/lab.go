@@ -6,10 +6,10 @@ import (
 	"net/netip"
 )
 
-// Addresses is one of each family.
+// Addresses holds one address of each family.
 type Addresses struct{ V4, V6 netip.Addr }
 
-// All are those that are set, IPv4 first.
+// All returns the set addresses, IPv4 first.
 func (a Addresses) All() []netip.Addr {
 	var all []netip.Addr
 	for _, addr := range []netip.Addr{a.V4, a.V6} {
@@ -20,19 +20,17 @@ func (a Addresses) All() []netip.Addr {
 	return all
 }
 
-// Lab is the whole network.
 type Lab struct {
-	// Control is where the process is, and the API server.
+	// Control is the host of this process and the API server.
 	Control *Host
-	// Outside is a host on the nodes' link that is not a node. It routes Routed
-	// to the first node.
+	// Outside is a host on the nodes' link that is not a node. It routes Routed to the first node.
 	Outside *Host
 	Nodes   []*Node
 
 	pods []*Pod
 	// podCIDRs are the prefixes of all pods.
 	podCIDRs []netip.Prefix
-	// links are those in Control.
+	// links are the links in Control.
 	links []string
 }
 
@@ -53,10 +51,10 @@ type Node struct {
 	pods   int
 }
 
-// Config says how large the network is.
+// Config is the size of the network.
 type Config struct {
 	Nodes int // 1 to 9
-	// Routed are prefixes that Outside sends to the first node: the Services'.
+	// Routed are the prefixes, of the Services, that Outside sends to the first node.
 	Routed []netip.Prefix
 	// PodCIDRs are the prefixes of all pods, IPv4 (/16) first and IPv6 (/48); by default ClusterCIDRs.
 	PodCIDRs []netip.Prefix
@@ -118,8 +116,8 @@ func (l *Lab) build(cfg Config) error {
 	return l.route(cfg.Routed)
 }
 
-// route makes the pods of every node reachable from every other host, which is
-// what a CNI plugin does, and the routed prefixes from outside.
+// route makes the pods of every node reachable from every other host, like a CNI plugin, and the routed
+// prefixes from outside.
 func (l *Lab) route(routed []netip.Prefix) error {
 	var errs []error
 	for _, n := range l.Nodes {
@@ -132,8 +130,8 @@ func (l *Lab) route(routed []netip.Prefix) error {
 				}
 			}
 		}
-		// A node has a default route, as nodes do: without one an address that
-		// only a rule rewrites, such as a ClusterIP, has no way out of a host process.
+		// Like real nodes, a node has a default route: otherwise a host process has no route to an address
+		// that only a rule rewrites, such as a ClusterIP.
 		for _, gw := range l.Control.Addresses.All() {
 			errs = append(errs, n.addRoute(uplink, everything(gw), gw))
 		}
@@ -175,8 +173,8 @@ func (h *Host) address(link string) error {
 	return errors.Join(h.addAddress(link, netip.PrefixFrom(h.Addresses.V4, 24)), h.addAddress(link, netip.PrefixFrom(h.Addresses.V6, 64)))
 }
 
-// Close stops all servers, removes the nodes' link from Control, and lets go of all namespaces, so
-// that the process can make another lab.
+// Close stops all servers, removes the nodes' link from Control, and releases all namespaces, so that the
+// process can make another lab.
 func (l *Lab) Close() {
 	for _, p := range l.pods {
 		p.Stop()
@@ -195,7 +193,7 @@ func (l *Lab) Close() {
 	}
 }
 
-// of is the address of a prefix's family.
+// of returns the address of a prefix's family.
 func (a Addresses) of(p netip.Prefix) netip.Addr {
 	if p.Addr().Is4() {
 		return a.V4
@@ -203,7 +201,7 @@ func (a Addresses) of(p netip.Prefix) netip.Addr {
 	return a.V6
 }
 
-// everything is the default route of an address's family.
+// everything returns the default route of an address's family.
 func everything(a netip.Addr) netip.Prefix {
 	return netip.PrefixFrom(Addresses{netip.IPv4Unspecified(), netip.IPv6Unspecified()}.of(host(a)), 0)
 }
@@ -222,7 +220,7 @@ func (l *Lab) podCIDRsOf(node int) []netip.Prefix {
 	return []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4(v4), 24), netip.PrefixFrom(netip.AddrFrom16(v6), 64)}
 }
 
-// podAddresses returns those with a number in the prefixes of a node.
+// podAddresses returns the addresses with a number in the prefixes of a node.
 func (l *Lab) podAddresses(node, pod int) Addresses {
 	cidrs := l.podCIDRsOf(node)
 	v4, v6 := cidrs[0].Addr().As4(), cidrs[1].Addr().As16()

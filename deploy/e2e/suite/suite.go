@@ -19,34 +19,33 @@ import (
 
 // Suite is a test binary.
 type Suite struct {
-	// Name is what its output begins with.
+	// Name begins the output.
 	Name string
 	// Bin is the directory for its programs.
 	Bin string
-	// Tools must be on the PATH; Packages are what has them.
+	// Tools must be on the PATH; Packages contain them.
 	Tools    []string
 	Packages string
 	// Root is true if a user namespace is not enough.
-	Root bool
-	// Programs are what it runs.
+	Root     bool
 	Programs []Program
 }
 
 // Program is built before the tests.
 type Program struct {
-	// Name is that of the file in Suite.Bin.
+	// Name is the file name in Suite.Bin.
 	Name string
-	// Note says what may take long, empty for nothing.
+	// Note names a slow part of the build, or is empty.
 	Note string
 	// Dir is the module's directory, Package the package in it.
 	Dir, Package string
 	Flags, Env   []string
-	// Commit is the one that it is built from, empty for the files as they are. Its files are beside the
-	// program then, see Suite.Source. The module must be that of the whole repository.
+	// Commit is the commit to build, or empty for the present files. Its files are then beside the program,
+	// see Suite.Source. The module must span the whole repository.
 	Commit string
 }
 
-// Kubernetes returns a program of the version of Kubernetes that is tested against.
+// Kubernetes returns a program of the tested version of Kubernetes.
 func Kubernetes(name, note, dir, pkg string) Program {
 	const stamp = "-s -w" +
 		" -X k8s.io/component-base/version.gitVersion=v1.36.3" +
@@ -55,8 +54,8 @@ func Kubernetes(name, note, dir, pkg string) Program {
 	return Program{Name: name, Note: note, Dir: dir, Package: pkg, Flags: []string{"-ldflags", stamp}}
 }
 
-// Weft returns weft, from the directory of its module, built as its Makefile does so
-// that the cache serves both.
+// Weft returns weft, from the directory of its module, built like its Makefile does so that they share the
+// cache.
 func Weft(dir string) Program {
 	return Program{
 		Name: weft, Dir: dir, Package: "./cmd/weft",
@@ -73,10 +72,10 @@ func Earlier(name, dir, commit string) Program {
 
 const (
 	weft = "weft"
-	// inside is set in the second of the two processes: the one in the namespaces.
+	// inside is set in the second of the two processes, in the namespaces.
 	inside = "WEFT_E2E_INSIDE"
-	// override names a weft to test in place of the one that is built: a released
-	// one, or another proxy behind a script that takes the same arguments.
+	// override names a weft to test in place of the built one: a released one, or another proxy behind a
+	// script with the same arguments.
 	override = "WEFT_E2E_WEFT"
 )
 
@@ -96,7 +95,7 @@ func (s *Suite) Main(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Path is where a program is.
+// Path returns the path of a program.
 func (s *Suite) Path(name string) string {
 	if other := os.Getenv(override); name == weft && other != "" {
 		return other
@@ -109,8 +108,7 @@ func (s *Suite) Source(name string) string { return filepath.Join(s.Bin, name+".
 
 func (s *Suite) say(what any) { fmt.Fprintf(os.Stderr, "%s: %v\n", s.Name, what) }
 
-// outer builds, where there is a network to fetch modules from, and then runs this
-// program again in namespaces of its own.
+// outer builds, with network access for modules, and then runs this program again in its own namespaces.
 func (s *Suite) outer() int {
 	for _, tool := range s.Tools {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -130,8 +128,8 @@ func (s *Suite) outer() int {
 	cmd.Env = append(os.Environ(), inside+"="+s.Name)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{
-		// Whatever happens to this process, the kernel ends everything in the
-		// PID namespace with its first process, which is the child.
+		// When the child, the first process of the PID namespace, ends, the kernel ends all others in it,
+		// whatever happens to this process.
 		Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWPID,
 		Pdeathsig:  syscall.SIGKILL,
 	}
@@ -140,7 +138,7 @@ func (s *Suite) outer() int {
 		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
 	}
-	// The child gets the terminal's signals too, and says what it has to say.
+	// The child gets the terminal's signals too, and reports them.
 	signal.Ignore(os.Interrupt)
 	err := cmd.Start()
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSPC) {
@@ -161,7 +159,7 @@ func (s *Suite) outer() int {
 	return 0
 }
 
-// unable skips everything, but not where a missing privilege would go unnoticed.
+// unable skips all tests, or fails if a missing privilege would go unnoticed.
 func (s *Suite) unable(err error) int {
 	if os.Getenv("CI") == "true" {
 		s.say(err)
@@ -171,8 +169,7 @@ func (s *Suite) unable(err error) int {
 	return 0
 }
 
-// enter makes the second process at home in its namespaces: a /proc of its own
-// PIDs and a private /run.
+// enter sets up the second process in its namespaces: a /proc of its own PIDs and a private /run.
 func enter() error {
 	for _, m := range []struct {
 		kind, at string
@@ -185,7 +182,7 @@ func enter() error {
 	return nil
 }
 
-// build brings the programs up to date. Nothing is linked again that is.
+// build updates the programs. Up-to-date programs are not linked again.
 func (s *Suite) build() error {
 	out, err := filepath.Abs(s.Bin)
 	if err != nil {
