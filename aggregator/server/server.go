@@ -163,7 +163,7 @@ func open(cfg Config) (*Server, error) {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: cfg.KeepaliveTime, Timeout: cfg.KeepaliveTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 	)
-	impl := &service{agg: cfg.Aggregator, pacer: in.pacer, reads: &reads{making: make(chan struct{}, 1), byPublisher: make(map[string]*readShare)}, flows: cfg.Flows, partial: &partialSnapshots{access: cfg.Access, byPublisher: counts[string]{}}, log: cfg.Logger}
+	impl := &service{agg: cfg.Aggregator, pacer: in.pacer, reads: &reads{making: make(chan struct{}, 1), byPublisher: make(map[string]*readShare)}, flows: cfg.Flows, tables: &servedTables{owners: make(map[string][]*tableOwner)}, partial: &partialSnapshots{access: cfg.Access, byPublisher: counts[string]{}}, log: cfg.Logger}
 	if cfg.Local != nil {
 		cfg.Local.in, cfg.Local.impl = in, impl
 	}
@@ -172,6 +172,7 @@ func open(cfg Config) (*Server, error) {
 	weftv1.RegisterInspectServer(services, impl)
 	weftv1.RegisterFlowsServer(services, impl)
 	weftv1.RegisterHistoryServer(services, impl)
+	weftv1.RegisterTablesServer(services, impl)
 	weftv1.RegisterAdminServer(services, impl)
 	healthv1.RegisterHealthServer(services, s.health)
 	s.setHealth(healthv1.HealthCheckResponse_NOT_SERVING)
@@ -184,7 +185,7 @@ func open(cfg Config) (*Server, error) {
 
 // setHealth sets the status of the whole server and of its services.
 func (s *Server) setHealth(status healthv1.HealthCheckResponse_ServingStatus) {
-	for _, service := range []string{"", weftv1.Publisher_ServiceDesc.ServiceName, weftv1.Inspect_ServiceDesc.ServiceName, weftv1.Flows_ServiceDesc.ServiceName, weftv1.History_ServiceDesc.ServiceName, weftv1.Admin_ServiceDesc.ServiceName} {
+	for _, service := range []string{"", weftv1.Publisher_ServiceDesc.ServiceName, weftv1.Inspect_ServiceDesc.ServiceName, weftv1.Flows_ServiceDesc.ServiceName, weftv1.History_ServiceDesc.ServiceName, weftv1.Tables_ServiceDesc.ServiceName, weftv1.Admin_ServiceDesc.ServiceName} {
 		s.health.SetServingStatus(service, status)
 	}
 }

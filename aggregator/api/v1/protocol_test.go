@@ -67,6 +67,9 @@ func enums(all protoreflect.EnumDescriptors, check func(protoreflect.Descriptor)
 func messages(all protoreflect.MessageDescriptors, check func(protoreflect.Descriptor)) {
 	for i := range all.Len() {
 		m := all.Get(i)
+		if m.IsMapEntry() {
+			continue
+		}
 		check(m)
 		for j := range m.Fields().Len() {
 			check(m.Fields().Get(j))
