@@ -164,8 +164,8 @@ func dialError(socket string, err error) error {
 	}
 }
 
-// Conn returns the connection, for other services on weft's socket, such as the state of the
-// Service frontend. Their calls do not carry Config.Publisher.
+// Conn returns the connection, for calls without a method of Client. They do not carry
+// Config.Publisher.
 func (c *Client) Conn() grpc.ClientConnInterface { return c.conn }
 
 // Close ends the connection and all its sessions, so Session.Close is unnecessary. Calls in

@@ -111,6 +111,9 @@ type tableStream = grpc.BidiStreamingClient[weftv1.ServeTablesRequest, weftv1.Se
 // accept opens one stream after the other, and has each answer its query. It calls opened when the
 // tables are registered.
 func (s *tableServer) accept(ctx context.Context, opened func()) error {
+	// An answer ends after the next stream has registered the tables again.
+	release := func() {}
+	defer func() { release() }()
 	for {
 		select {
 		case s.answers <- struct{}{}:
@@ -118,16 +121,21 @@ func (s *tableServer) accept(ctx context.Context, opened func()) error {
 			return ctx.Err()
 		}
 		ctx, cancel := context.WithCancel(ctx)
-		stream, query, err := s.receive(ctx, opened)
+		stream, query, err := s.receive(ctx, func() {
+			release()
+			opened()
+		})
 		if err != nil {
 			cancel()
 			<-s.answers
 			return streamError(s.client, err)
 		}
+		next := make(chan struct{})
+		release = sync.OnceFunc(func() { close(next) })
 		s.answering.Go(func() {
 			defer func() { <-s.answers }()
 			defer cancel()
-			s.answer(ctx, cancel, stream, query)
+			s.answer(ctx, cancel, stream, query, next)
 		})
 	}
 }
@@ -150,7 +158,7 @@ func (s *tableServer) receive(ctx context.Context, opened func()) (tableStream, 
 }
 
 // answer sends the rows or the reason why there are none. It ends early if the reader leaves.
-func (s *tableServer) answer(ctx context.Context, cancel func(), stream tableStream, query *weftv1.ServeTablesResponse) {
+func (s *tableServer) answer(ctx context.Context, cancel func(), stream tableStream, query *weftv1.ServeTablesResponse, next <-chan struct{}) {
 	left := make(chan struct{})
 	go func() {
 		defer close(left)
@@ -160,6 +168,10 @@ func (s *tableServer) answer(ctx context.Context, cancel func(), stream tableStr
 	err := s.rows(ctx, query, func(rows [][]byte) error { return stream.Send(&weftv1.ServeTablesRequest{Rows: rows}) })
 	if err != nil && ctx.Err() == nil {
 		_ = stream.Send(&weftv1.ServeTablesRequest{Error: err.Error()})
+	}
+	select {
+	case <-next:
+	case <-ctx.Done():
 	}
 	_ = stream.CloseSend()
 	<-left

@@ -67,11 +67,6 @@ type Config struct {
 	// MaxConnectionsPerUser, 0 means DefaultMaxConnectionsPerUser, or half of MaxConnections.
 	// Beyond the limits, calls are refused with RESOURCE_EXHAUSTED.
 	MaxConnections, MaxConnectionsPerUser int
-	// Register, if set, is called once, when the server is made, to register further services on
-	// the socket. Reflection lists them. They must only read: every permitted caller may call them,
-	// with the same credentials and the same limits of connections and streams, but without
-	// publishers' rights and rates. A panic in a handler ends only that call.
-	Register func(grpc.ServiceRegistrar)
 	// time until a connection must speak HTTP/2; 0 means DefaultHandshakeTimeout
 	HandshakeTimeout time.Duration
 }
@@ -176,9 +171,6 @@ func open(cfg Config) (*Server, error) {
 	weftv1.RegisterAdminServer(services, impl)
 	healthv1.RegisterHealthServer(services, s.health)
 	s.setHealth(healthv1.HealthCheckResponse_NOT_SERVING)
-	if cfg.Register != nil {
-		cfg.Register(services)
-	}
 	reflection.Register(services)
 	return s, nil
 }

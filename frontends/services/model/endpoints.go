@@ -9,9 +9,9 @@ import (
 // Endpoint is a destination of traffic.
 type Endpoint struct {
 	// Addr has no zone.
-	Addr netip.AddrPort
+	Addr netip.AddrPort `json:"address"`
 	// Local is true for endpoints on this node.
-	Local bool
+	Local bool `json:"local"`
 }
 
 // Endpoints is an immutable list sorted by address and port, without duplicates. The zero value is empty.
