@@ -41,7 +41,9 @@ func serveTables(t *testing.T, socket, publisher string, tables ...client.Table)
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- client.ServeTables(ctx, client.Config{Socket: socket, Publisher: publisher}, tables...) }()
+	go func() {
+		done <- client.ServeTables(ctx, client.Config{Socket: socket, Publisher: publisher}, tables...)
+	}()
 	stop = func() {
 		cancel()
 		if err := <-done; err != nil {

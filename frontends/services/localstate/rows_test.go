@@ -94,7 +94,6 @@ func drawService(t *rapid.T) *model.Service {
 	return s
 }
 
-
 // TestRoundTrip: whatever a Service can hold comes back from its row, except its creation.
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
