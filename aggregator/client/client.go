@@ -74,6 +74,7 @@ type Client struct {
 	inspect   weftv1.InspectClient
 	flows     weftv1.FlowsClient
 	history   weftv1.HistoryClient
+	tables    weftv1.TablesClient
 	admin     weftv1.AdminClient
 }
 
@@ -86,6 +87,11 @@ func Dial(ctx context.Context, cfg Config) (*Client, error) {
 	if err := await(ctx, cfg.Socket, cfg.DialTimeout); err != nil {
 		return nil, err
 	}
+	return connect(cfg)
+}
+
+// connect returns a client that connects when it is used.
+func connect(cfg Config) (*Client, error) {
 	conn, err := grpc.NewClient("passthrough:///weft",
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
@@ -108,7 +114,7 @@ func Dial(ctx context.Context, cfg Config) (*Client, error) {
 	}
 	c := &Client{
 		cfg: cfg, conn: conn,
-		publisher: weftv1.NewPublisherClient(conn), inspect: weftv1.NewInspectClient(conn), flows: weftv1.NewFlowsClient(conn), history: weftv1.NewHistoryClient(conn), admin: weftv1.NewAdminClient(conn),
+		publisher: weftv1.NewPublisherClient(conn), inspect: weftv1.NewInspectClient(conn), flows: weftv1.NewFlowsClient(conn), history: weftv1.NewHistoryClient(conn), tables: weftv1.NewTablesClient(conn), admin: weftv1.NewAdminClient(conn),
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	if c.streams = c.publisher; cfg.Local != nil {
@@ -158,8 +164,8 @@ func dialError(socket string, err error) error {
 	}
 }
 
-// Conn returns the connection, for other services on weft's socket, such as the state of the
-// Service frontend. Their calls do not carry Config.Publisher.
+// Conn returns the connection, for calls without a method of Client. They do not carry
+// Config.Publisher.
 func (c *Client) Conn() grpc.ClientConnInterface { return c.conn }
 
 // Close ends the connection and all its sessions, so Session.Close is unnecessary. Calls in

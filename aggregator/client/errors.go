@@ -27,6 +27,8 @@ var (
 	ErrTooLarge = fmt.Errorf("%w: request too large", ErrLimit)
 	// ErrNotFound means that there is no such fragment, table or object.
 	ErrNotFound = errors.New("not found")
+	// ErrNotServed means that no process serves a table.
+	ErrNotServed = errors.New("table not served")
 	// ErrInvalid means that a request is malformed, such as a name, or a fragment that cannot be
 	// encoded.
 	ErrInvalid = errors.New("invalid request")
@@ -171,13 +173,14 @@ func checkSize(n int) error {
 }
 
 var sentinels = map[codes.Code]error{
-	codes.Unavailable:       ErrUnavailable,
-	codes.PermissionDenied:  ErrPermission,
-	codes.Unauthenticated:   ErrPermission,
-	codes.NotFound:          ErrNotFound,
-	codes.InvalidArgument:   ErrInvalid,
-	codes.ResourceExhausted: ErrLimit,
-	codes.Unimplemented:     errors.ErrUnsupported, // an aggregator that does not know the call
-	codes.Canceled:          context.Canceled,
-	codes.DeadlineExceeded:  context.DeadlineExceeded,
+	codes.Unavailable:        ErrUnavailable,
+	codes.PermissionDenied:   ErrPermission,
+	codes.Unauthenticated:    ErrPermission,
+	codes.NotFound:           ErrNotFound,
+	codes.InvalidArgument:    ErrInvalid,
+	codes.FailedPrecondition: ErrNotServed,
+	codes.ResourceExhausted:  ErrLimit,
+	codes.Unimplemented:      errors.ErrUnsupported, // an aggregator that does not know the call
+	codes.Canceled:           context.Canceled,
+	codes.DeadlineExceeded:   context.DeadlineExceeded,
 }

@@ -37,38 +37,53 @@ func jitter(d time.Duration) time.Duration {
 // run keeps a stream until the session is closed.
 func (s *Session) run(ctx context.Context) {
 	defer s.finish()
-	log := s.client.cfg.Logger.With("socket", s.client.cfg.Socket)
-	pace := s.client.cfg.pace
+	s.client.keep(ctx, "stream to the aggregator", func(ctx context.Context, opened func()) error {
+		s.restart()
+		return s.serve(ctx, opened)
+	}, func(err error) {
+		if err != nil && !errors.Is(err, ErrUnavailable) {
+			// A retry may help later (a limit, a permission), but waiting callers must know.
+			s.fail(err)
+		}
+		if s.cfg.OnStream != nil {
+			s.cfg.OnStream(err)
+		}
+	})
+}
+
+// keep calls serve again and again until ctx ends or the client is closed. serve calls opened when
+// the aggregator has accepted its stream. tell is called with nil then, and with each error of
+// serve.
+func (c *Client) keep(ctx context.Context, what string, serve func(ctx context.Context, opened func()) error, tell func(error)) {
+	log := c.cfg.Logger.With("socket", c.cfg.Socket)
+	pace := c.cfg.pace
 	var delay time.Duration
 	logged := ""
 	for ctx.Err() == nil {
-		s.restart()
 		began, up := time.Now(), false
-		err := s.serve(ctx, func() {
+		err := serve(ctx, func() {
 			up = true
 			if logged != "" {
-				log.Info("stream to the aggregator is back")
+				log.Info(what + " is back")
 				logged = ""
 			}
-			s.tell(nil)
+			tell(nil)
 		})
 		if ctx.Err() != nil || errors.Is(err, ErrClosed) {
 			return
 		}
 		limit := pace.maxBackoff
 		if !errors.Is(err, ErrUnavailable) {
-			// A retry may help later (a limit, a permission), but waiting callers must know.
 			limit = pace.maxRefused
-			s.fail(err)
 		}
-		s.tell(err)
+		tell(err)
 		if up && time.Since(began) >= pace.stable {
 			delay = 0
 		}
 		if err.Error() != logged {
 			// Log each reason once: it can be the same for hours.
 			logged = err.Error()
-			log.Warn("no stream to the aggregator: trying again", "error", err)
+			log.Warn("no "+what+": trying again", "error", err)
 		}
 		if delay > 0 {
 			select {
@@ -78,13 +93,6 @@ func (s *Session) run(ctx context.Context) {
 			}
 		}
 		delay = min(max(pace.backoff, 2*delay), limit)
-	}
-}
-
-// tell reports the state of the stream.
-func (s *Session) tell(err error) {
-	if s.cfg.OnStream != nil {
-		s.cfg.OnStream(err)
 	}
 }
 

@@ -32,7 +32,7 @@ func (s *Session) serve(ctx context.Context, opened func()) error {
 	stream, err := s.client.streams.Publish(ctx, grpc.WaitForReady(true), grpc.ForceCodecV2(encodedCodec{encoding.GetCodecV2("proto")}))
 	if err != nil {
 		cancel()
-		return s.streamError(err)
+		return streamError(s.client, err)
 	}
 	broken := make(chan struct{}) // closed when receiveErr is set
 	var receiveErr error
@@ -93,9 +93,9 @@ func (s *Session) use(stream publishStream, online bool) {
 }
 
 // streamError returns the reason why a stream ended.
-func (s *Session) streamError(err error) error {
+func streamError(c *Client, err error) error {
 	switch {
-	case s.client.conn.GetState() == connectivity.Shutdown:
+	case c.conn.GetState() == connectivity.Shutdown:
 		// Client.Close closed the connection under the stream.
 		return ErrClosed
 	case errors.Is(err, io.EOF):
@@ -247,7 +247,7 @@ func (s *Session) receive(stream publishStream, opened func()) error {
 	for {
 		resp, err := stream.Recv()
 		if err != nil {
-			return s.streamError(err)
+			return streamError(s.client, err)
 		}
 		var rejection error
 		if r := resp.GetRejected(); r != nil {

@@ -17,8 +17,7 @@
 // The service Flows (flows.go) bypasses the aggregator. It reads and changes the kernel's
 // connection tracking table, in turns (aggregator/turns), over its own connection to the kernel.
 //
-// Other packages can register read-only services on the socket (Config.Register). The same
-// credentials and limits apply.
+// The service Tables (tables.go) relays tables of publishers to readers. It keeps no rows.
 //
 // # Limits of hostile callers
 //

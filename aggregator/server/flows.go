@@ -71,6 +71,8 @@ func longest(m proto.Message) int {
 	switch m.(type) {
 	case *weftv1.ListFlowsRequest, *weftv1.DeleteFlowsRequest:
 		return maxFlowRequest
+	case *weftv1.ReadTableRequest:
+		return maxTableQuery
 	default:
 		return MaxMessage
 	}

@@ -183,6 +183,7 @@ var calls = []string{
 	weftv1.Inspect_GetTable_FullMethodName, weftv1.Inspect_ListPublishers_FullMethodName, weftv1.Inspect_Owner_FullMethodName, weftv1.Inspect_GetInfo_FullMethodName,
 	weftv1.Flows_ListFlows_FullMethodName, weftv1.Flows_DeleteFlows_FullMethodName,
 	weftv1.History_ListRevisions_FullMethodName, weftv1.History_CompareRevisions_FullMethodName, weftv1.Publisher_Confirm_FullMethodName,
+	weftv1.Tables_ServeTables_FullMethodName, weftv1.Tables_ReadTable_FullMethodName,
 }
 
 // FuzzMessages calls each method with arbitrary messages, those that do not
@@ -273,7 +274,7 @@ func TestFuzzedCallsExist(t *testing.T) {
 	for _, c := range calls {
 		known[c] = true
 	}
-	for _, service := range []grpc.ServiceDesc{weftv1.Publisher_ServiceDesc, weftv1.Inspect_ServiceDesc, weftv1.Flows_ServiceDesc, weftv1.History_ServiceDesc, weftv1.Admin_ServiceDesc} {
+	for _, service := range []grpc.ServiceDesc{weftv1.Publisher_ServiceDesc, weftv1.Inspect_ServiceDesc, weftv1.Flows_ServiceDesc, weftv1.History_ServiceDesc, weftv1.Tables_ServiceDesc, weftv1.Admin_ServiceDesc} {
 		var names []string
 		for _, m := range service.Methods {
 			names = append(names, m.MethodName)

@@ -19,12 +19,14 @@ type service struct {
 	weftv1.UnimplementedInspectServer
 	weftv1.UnimplementedFlowsServer
 	weftv1.UnimplementedHistoryServer
+	weftv1.UnimplementedTablesServer
 	weftv1.UnimplementedAdminServer
-	agg   *aggregator.Aggregator
-	pacer *pacer
-	reads *reads
-	flows FlowTable
-	log   *slog.Logger
+	agg    *aggregator.Aggregator
+	pacer  *pacer
+	reads  *reads
+	flows  FlowTable
+	tables *servedTables
+	log    *slog.Logger
 	// limits incomplete snapshots of all streams
 	partial *partialSnapshots
 }

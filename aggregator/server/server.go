@@ -67,11 +67,6 @@ type Config struct {
 	// MaxConnectionsPerUser, 0 means DefaultMaxConnectionsPerUser, or half of MaxConnections.
 	// Beyond the limits, calls are refused with RESOURCE_EXHAUSTED.
 	MaxConnections, MaxConnectionsPerUser int
-	// Register, if set, is called once, when the server is made, to register further services on
-	// the socket. Reflection lists them. They must only read: every permitted caller may call them,
-	// with the same credentials and the same limits of connections and streams, but without
-	// publishers' rights and rates. A panic in a handler ends only that call.
-	Register func(grpc.ServiceRegistrar)
 	// time until a connection must speak HTTP/2; 0 means DefaultHandshakeTimeout
 	HandshakeTimeout time.Duration
 }
@@ -165,7 +160,7 @@ func open(cfg Config) (*Server, error) {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: cfg.KeepaliveTime, Timeout: cfg.KeepaliveTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 	)
-	impl := &service{agg: cfg.Aggregator, pacer: in.pacer, reads: &reads{making: make(chan struct{}, 1), byPublisher: make(map[string]*readShare)}, flows: cfg.Flows, partial: &partialSnapshots{access: cfg.Access, byPublisher: counts[string]{}}, log: cfg.Logger}
+	impl := &service{agg: cfg.Aggregator, pacer: in.pacer, reads: &reads{making: make(chan struct{}, 1), byPublisher: make(map[string]*readShare)}, flows: cfg.Flows, tables: &servedTables{owners: make(map[string][]*tableOwner)}, partial: &partialSnapshots{access: cfg.Access, byPublisher: counts[string]{}}, log: cfg.Logger}
 	if cfg.Local != nil {
 		cfg.Local.in, cfg.Local.impl = in, impl
 	}
@@ -174,19 +169,17 @@ func open(cfg Config) (*Server, error) {
 	weftv1.RegisterInspectServer(services, impl)
 	weftv1.RegisterFlowsServer(services, impl)
 	weftv1.RegisterHistoryServer(services, impl)
+	weftv1.RegisterTablesServer(services, impl)
 	weftv1.RegisterAdminServer(services, impl)
 	healthv1.RegisterHealthServer(services, s.health)
 	s.setHealth(healthv1.HealthCheckResponse_NOT_SERVING)
-	if cfg.Register != nil {
-		cfg.Register(services)
-	}
 	reflection.Register(services)
 	return s, nil
 }
 
 // setHealth sets the status of the whole server and of its services.
 func (s *Server) setHealth(status healthv1.HealthCheckResponse_ServingStatus) {
-	for _, service := range []string{"", weftv1.Publisher_ServiceDesc.ServiceName, weftv1.Inspect_ServiceDesc.ServiceName, weftv1.Flows_ServiceDesc.ServiceName, weftv1.History_ServiceDesc.ServiceName, weftv1.Admin_ServiceDesc.ServiceName} {
+	for _, service := range []string{"", weftv1.Publisher_ServiceDesc.ServiceName, weftv1.Inspect_ServiceDesc.ServiceName, weftv1.Flows_ServiceDesc.ServiceName, weftv1.History_ServiceDesc.ServiceName, weftv1.Tables_ServiceDesc.ServiceName, weftv1.Admin_ServiceDesc.ServiceName} {
 		s.health.SetServingStatus(service, status)
 	}
 }

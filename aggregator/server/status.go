@@ -64,6 +64,8 @@ var statusCodes = []struct {
 	{errMalformed, codes.InvalidArgument},
 	{errPanic, codes.Internal},
 	{errNoFlowTable, codes.Unimplemented},
+	{errNotServed, codes.FailedPrecondition},
+	{errAnswer, codes.Aborted},
 	{aggregator.ErrNotFound, codes.NotFound},
 	{aggregator.ErrNoObject, codes.NotFound},
 	{history.ErrForgotten, codes.NotFound},

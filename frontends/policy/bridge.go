@@ -84,7 +84,7 @@ func podAddresses(s localstate.State) []netip.Addr {
 // warnBridges logs a warning if a bridge connects pods past the rules, unless it equals the warning
 // before. It returns the present warning.
 func (f *Frontend) warnBridges(h host, before string) string {
-	bridges, settings := h.unfilteredBridges(f.have, func() []netip.Addr { return podAddresses(f.state.State(nil, false)) })
+	bridges, settings := h.unfilteredBridges(f.have, func() []netip.Addr { return podAddresses(f.state.State()) })
 	now := strings.Join(bridges, ",") + " " + strings.Join(settings, ",")
 	if len(bridges) > 0 && now != before {
 		f.cfg.Logger.Warn("packets between two pods on one bridge are not filtered: load br_netfilter and set these to 1",

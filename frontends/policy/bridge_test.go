@@ -56,7 +56,7 @@ func TestBridges(t *testing.T) {
 func TestRoutedPods(t *testing.T) {
 	var s localstate.State
 	for i, link := range []model.Link{{}, {Name: "port", Bridged: true}, {Name: "veth1"}} {
-		s.Pods = append(s.Pods, localstate.Pod{Pod: &model.Pod{Addresses: []netip.Addr{netip.AddrFrom4([4]byte{10, 244, 1, byte(i)})}, Link: link}})
+		s.Pods = append(s.Pods, localstate.PodState{Pod: &model.Pod{Addresses: []netip.Addr{netip.AddrFrom4([4]byte{10, 244, 1, byte(i)})}, Link: link}})
 	}
 	if got := fmt.Sprint(podAddresses(s)); got != "[10.244.1.0 10.244.1.1]" {
 		t.Error(got)

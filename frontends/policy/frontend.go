@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"google.golang.org/grpc"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weft-proxy/weft/aggregator/client"
@@ -38,7 +37,7 @@ type Frontend struct {
 	state     *state
 	content   *content
 	publisher *publish.Publisher[model.PolicyID, model.Policy]
-	local     *localstate.Server
+	local     *localstate.Tables
 	metrics   *metrics
 	drops     *drops
 	flows     *flows
@@ -236,9 +235,8 @@ func (f *Frontend) want(ids ...model.PolicyID) { f.publisher.Want(ids...) }
 
 func (f *Frontend) outcome(id model.PolicyID) publish.Outcome { return f.publisher.Outcome(id) }
 
-// RegisterLocalState registers the LocalState service, which serves this node's policies to
-// readers, with a gRPC server.
-func (f *Frontend) RegisterLocalState(r grpc.ServiceRegistrar) { f.local.Register(r) }
+// Tables returns the tables of the local state.
+func (f *Frontend) Tables() []client.Table { return f.local.Tables() }
 
 func (f *Frontend) deliver(events []source.Event) {
 	counts, dirty := f.state.apply(events)

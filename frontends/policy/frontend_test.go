@@ -16,7 +16,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
-	"google.golang.org/grpc"
 	corev1 "k8s.io/api/core/v1"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
@@ -150,27 +149,27 @@ func TestFrontend(t *testing.T) {
 	await(t, "the pods", func() bool {
 		return l.has("ingress", "10.244.1.5") && l.has("egress", "10.244.1.6") && !l.has("egress", "10.244.1.5")
 	})
-	await(t, "the answer", func() bool { return l.state.State(nil, true).Pods[0].Outcome.State == publish.InForce })
-	s := l.state.State(nil, true)
-	if len(s.Pods) != 2 || len(s.Policies) != 2 || s.Node.Name != "node-a" || s.Counters.LocalPods != 2 {
+	await(t, "the answer", func() bool { return l.state.State().Pods[0].Outcome.State == publish.InForce })
+	s := l.state.State()
+	if len(s.Pods) != 2 || len(s.Policies) != 2 || s.Node.Name != "node-a" || s.Stats.LocalPods != 2 {
 		t.Errorf("state %+v", s)
 	}
 	for _, p := range s.Policies {
-		if p.Pods != 1 || p.Outcome.State != publish.InForce || p.Outcome.Revision == 0 || len(p.Problems) > 0 {
+		if p.Outcome.State != publish.InForce || p.Outcome.Revision == 0 || len(p.Problems) > 0 {
 			t.Errorf("policy %+v", p)
 		}
 	}
 	for _, set := range s.Sets {
-		if set.Size != len(set.Members) || set.Size == 0 || set.Outcome.State != publish.InForce {
+		if set.Size == 0 {
 			t.Errorf("set %+v", set)
 		}
 	}
 	l.write(t, "bad.yaml", badPolicy)
 	await(t, "the isolation by a policy that is not valid", func() bool { return l.has("egress", "10.244.1.5") })
 	bad := model.PolicyID{Tier: model.TierAdmin, Name: "bad"}
-	s = l.state.State(func() *localstate.Names { return &localstate.Names{Policies: []model.PolicyID{bad}} }, false)
-	if len(s.Policies) != 1 || len(s.Policies[0].Problems) != 1 || len(s.Pods)+len(s.Sets) > 0 {
-		t.Errorf("state of one policy: %+v", s)
+	s = l.state.State()
+	if i := slices.IndexFunc(s.Policies, func(p localstate.PolicyState) bool { return p.ID == bad }); i < 0 || len(s.Policies[i].Problems) != 1 {
+		t.Errorf("state of a policy that is not valid: %+v", s)
 	}
 	if got := l.events.text(); !strings.Contains(got, "policy.networking.k8s.io/v1alpha2 ClusterNetworkPolicy/bad InvalidPolicy") {
 		t.Errorf("events %s", got)
@@ -181,7 +180,9 @@ func TestFrontend(t *testing.T) {
 	}
 	l.write(t, "bad.yaml", "")
 	await(t, "the end of the isolation", func() bool { return !l.has("egress", "10.244.1.5") })
-	l.RegisterLocalState(grpc.NewServer())
+	if n := len(l.Tables()); n != 3 {
+		t.Errorf("%d tables", n)
+	}
 	metrics, err := l.reg.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -231,13 +232,13 @@ spec:
 func TestRejected(t *testing.T) {
 	l := newLab(t)
 	id := model.PolicyID{Tier: model.TierNetworkPolicy, Namespace: "shop", Name: "new"}
-	entry := func() *localstate.Policy {
-		for _, p := range l.state.State(nil, false).Policies {
+	entry := func() *localstate.PolicyState {
+		for _, p := range l.state.State().Policies {
 			if p.ID == id {
 				return &p
 			}
 		}
-		return &localstate.Policy{}
+		return &localstate.PolicyState{}
 	}
 	l.agg.Judge(l.rejects("shop/new"))
 	l.write(t, "new.yaml", newPolicy)
@@ -340,8 +341,8 @@ func TestRenderLeftOut(t *testing.T) {
 	if items, other := c.Refresh(); len(items) > 0 || other {
 		t.Errorf("an empty model has changes %v %v", items, other)
 	}
-	pod := l.state.State(nil, false).Pods[0]
-	for _, p := range l.state.State(nil, false).Pods {
+	pod := l.state.State().Pods[0]
+	for _, p := range l.state.State().Pods {
 		if p.Name.Name == "db" {
 			pod = p
 		}

@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 
-	"github.com/weft-proxy/weft/frontends/policy/localstate"
 	"github.com/weft-proxy/weft/frontends/policy/model"
 	"github.com/weft-proxy/weft/frontends/publish"
 )
@@ -35,18 +34,15 @@ func (o *observer) Sent(s publish.Sent) {
 }
 
 // Committed implements publish.Observer.
-func (o *observer) Committed(items []change) {
+func (o *observer) Committed([]change) {
 	status := o.publisher.Status()
-	names := o.state.committed(status.Revision, status.Acknowledged)
-	for i := range items {
-		names.Policies = append(names.Policies, items[i].Key)
-	}
-	o.local.OutcomesChanged(names)
+	o.state.committed(status.Revision, status.Acknowledged)
+	o.local.OutcomesChanged()
 }
 
 // Refused implements publish.Observer.
 func (o *observer) Refused(ids []model.PolicyID) {
-	o.local.OutcomesChanged(&localstate.Names{Policies: ids})
+	o.local.OutcomesChanged()
 	o.status.SetRejected(o.refusedClusterPolicies())
 	for _, id := range ids {
 		reason, why := reasonRejected, "its rules are rejected"

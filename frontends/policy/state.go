@@ -33,8 +33,7 @@ type state struct {
 	// Changes found by a reader, unknown to the publisher.
 	found     []model.Changes
 	refreshed func(*model.Changes) // called under the lock
-	pods      carried[types.UID]
-	sets      carried[model.SetID]
+	pods      carried
 }
 
 // apply applies a batch of events under one lock, so that a refresh never sees half of a batch. It
@@ -108,26 +107,20 @@ func (s *state) note(c *model.Changes) {
 	for _, p := range c.Pods {
 		s.pods.want(cmp.Or(p.New, p.Old).UID, p.New != nil)
 	}
-	for _, set := range c.Sets {
-		s.sets.want(cmp.Or(set.New, set.Old).ID, set.New != nil)
-	}
 }
 
-// ahead returns the objects found by a reader, without an update.
-func (s *state) ahead() *localstate.Names {
-	out := &localstate.Names{}
+// ahead returns the pods and policies found by a reader, without an update.
+func (s *state) ahead() (pods map[types.UID]bool, policies map[model.PolicyID]bool) {
+	pods, policies = make(map[types.UID]bool), make(map[model.PolicyID]bool)
 	for i := range s.found {
 		for _, p := range s.found[i].Policies {
-			out.Policies = append(out.Policies, changeOf(p).Key)
+			policies[changeOf(p).Key] = true
 		}
 		for _, p := range s.found[i].Pods {
-			out.Pods = append(out.Pods, cmp.Or(p.New, p.Old).UID)
-		}
-		for _, set := range s.found[i].Sets {
-			out.Sets = append(out.Sets, cmp.Or(set.New, set.Old).ID)
+			pods[cmp.Or(p.New, p.Old).UID] = true
 		}
 	}
-	return out
+	return pods, policies
 }
 
 // unless returns the outcome of an object. It is not in force if a reader has found a newer value.
@@ -148,11 +141,11 @@ func (s *state) find() {
 	}
 }
 
-// committed notes that the changes of all refreshes are in force, and returns the new objects.
-func (s *state) committed(revision uint64, since time.Time) *localstate.Names {
+// committed notes that the changes of all refreshes are in force.
+func (s *state) committed(revision uint64, since time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return &localstate.Names{Pods: s.pods.commit(revision, since), Sets: s.sets.commit(revision, since)}
+	s.pods.commit(revision, since)
 }
 
 // policy returns a policy as the publisher knows it, nil if it applies to no local pod.
@@ -176,87 +169,24 @@ func (s *state) stats() model.Stats {
 }
 
 // State implements localstate.Source.
-func (s *state) State(names func() *localstate.Names, members bool) localstate.State {
+func (s *state) State() localstate.State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.backlog.Behind() && len(s.found) < maxFound {
 		s.find()
 	}
-	wanted, ahead := everything(), only(s.ahead())
-	if names != nil {
-		wanted = only(names())
-	}
-	all, stats := s.model.Snapshot(), s.model.Stats()
-	out := localstate.State{Node: all.Node, Counters: localstate.Counters{
-		Revision: stats.Revision, Pods: stats.Pods, Namespaces: stats.Namespaces, Policies: stats.Policies, LocalPods: stats.LocalPods,
-	}}
+	podsAhead, policiesAhead := s.ahead()
+	all := s.model.Snapshot()
+	out := localstate.State{Node: all.Node, Sets: all.Sets, Stats: s.model.Stats()}
 	degraded := s.degraded()
-	uses := make(map[model.PolicyID]int)
 	for _, p := range all.Pods {
-		countPolicies(uses, p)
-		if wanted.pod(p.UID) {
-			out.Pods = append(out.Pods, localstate.Pod{Pod: p, Outcome: unless(ahead.pod(p.UID), s.pods.outcome(p.UID, degraded))})
-		}
+		out.Pods = append(out.Pods, localstate.PodState{Pod: p, Outcome: unless(podsAhead[p.UID], s.pods.outcome(p.UID, degraded))})
 	}
 	for _, p := range all.Policies {
-		if !wanted.policy(p.ID) {
-			continue
-		}
-		out.Policies = append(out.Policies, localstate.Policy{Policy: p.Policy, Pods: uses[p.ID], Problems: p.Problems, Outcome: unless(ahead.policy(p.ID), s.outcome(p.ID))})
+		out.Policies = append(out.Policies, localstate.PolicyState{PolicyState: p, Outcome: unless(policiesAhead[p.ID], s.outcome(p.ID))})
 	}
-	slices.SortFunc(out.Policies, func(a, b localstate.Policy) int { return compareDecision(a.Policy, b.Policy) })
-	for i := range all.Sets {
-		set := &all.Sets[i]
-		if !wanted.set(set.ID) {
-			continue
-		}
-		entry := localstate.Set{Set: &set.Set, Size: set.Size, Outcome: unless(ahead.set(set.ID), s.sets.outcome(set.ID, degraded))}
-		if members {
-			entry.Members = s.model.Members(set.ID)
-		}
-		out.Sets = append(out.Sets, entry)
-	}
+	slices.SortFunc(out.Policies, func(a, b localstate.PolicyState) int { return compareDecision(a.Policy, b.Policy) })
 	return out
-}
-
-type selection struct {
-	pod    func(types.UID) bool
-	policy func(model.PolicyID) bool
-	set    func(model.SetID) bool
-}
-
-func everything() selection {
-	return selection{
-		pod:    func(types.UID) bool { return true },
-		policy: func(model.PolicyID) bool { return true },
-		set:    func(model.SetID) bool { return true },
-	}
-}
-
-func only(n *localstate.Names) selection {
-	return selection{pod: in(n.Pods), policy: in(n.Policies), set: in(n.Sets)}
-}
-
-func in[T comparable](names []T) func(T) bool {
-	set := make(map[T]struct{}, len(names))
-	for _, n := range names {
-		set[n] = struct{}{}
-	}
-	return func(n T) bool {
-		_, ok := set[n]
-		return ok
-	}
-}
-
-func countPolicies(uses map[model.PolicyID]int, p *model.Pod) {
-	for _, id := range p.Policies[model.Ingress] {
-		uses[id]++
-	}
-	for _, id := range p.Policies[model.Egress] {
-		if !slices.Contains(p.Policies[model.Ingress], id) {
-			uses[id]++
-		}
-	}
 }
 
 func compareDecision(a, b *model.Policy) int {

@@ -337,8 +337,8 @@ func (w *wedge) check() {
 	}
 	reached := w.reached(pods...)
 	entries := w.entries()
-	for _, p := range w.f.state.State(nil, false).Policies {
-		if p.ID.Namespace != "wilder" || p.Pods == 0 {
+	for _, p := range w.f.state.State().Policies {
+		if p.ID.Namespace != "wilder" {
 			continue
 		}
 		o := w.f.publisher.Outcome(p.ID)
@@ -359,7 +359,7 @@ func (w *wedge) check() {
 		}
 	}
 	// A pod stays isolated, whatever becomes of its policies.
-	for _, p := range w.f.state.State(nil, false).Pods {
+	for _, p := range w.f.state.State().Pods {
 		if _, isolated := entries[p.Addresses[0]]; isolated != (len(p.Policies[model.Ingress]) > 0) {
 			w.t.Errorf("pod %s has policies %v, and is isolated: %t", p.Name, p.Policies, isolated)
 		}
@@ -448,7 +448,7 @@ func TestWedge(t *testing.T) {
 	}
 	slices.Sort(w.waits)
 	states := make(map[publish.State]int)
-	for _, p := range w.f.state.State(nil, false).Policies {
+	for _, p := range w.f.state.State().Policies {
 		states[w.f.publisher.Outcome(p.ID).State]++
 	}
 	t.Logf("%d events of good policies: half in force within %v, all within %v and %d commits; after %d restarts within %v; %v", len(w.waits), w.waits[len(w.waits)/2], w.waits[len(w.waits)-1], w.commits, len(w.starts), slices.Max(w.starts), states)

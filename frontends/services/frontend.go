@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"google.golang.org/grpc"
 
 	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/frontends/publish"
@@ -28,7 +27,7 @@ type Frontend struct {
 	state     *state
 	content   *content
 	publisher *publish.Publisher[model.Key, model.Service]
-	local     *localstate.Server
+	local     *localstate.Tables
 	health    *health.Proxy
 	servers   *health.Servers
 	metrics   *metrics
@@ -206,14 +205,14 @@ func (f *Frontend) inForce() error {
 func (f *Frontend) Health() *health.Proxy { return f.health }
 
 // Model returns the local model as of its last Refresh.
-func (f *Frontend) Model() model.Snapshot { return f.state.State(nil).Snapshot }
+func (f *Frontend) Model() model.Snapshot { return f.state.State().Snapshot }
 
 func (f *Frontend) outcome(key model.Key) publish.Outcome { return f.publisher.Outcome(key) }
 
 func (f *Frontend) want(keys ...model.Key) { f.publisher.Want(keys...) }
 
-// RegisterLocalState registers the local state service with a gRPC server.
-func (f *Frontend) RegisterLocalState(r grpc.ServiceRegistrar) { f.local.Register(r) }
+// Tables returns the tables of the local state.
+func (f *Frontend) Tables() []client.Table { return f.local.Tables() }
 
 func (f *Frontend) deliver(events []source.Event) {
 	counts, dirty, eligible := f.state.apply(events)

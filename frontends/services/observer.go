@@ -53,12 +53,12 @@ func (o *observer) outcomesChanged(items []change) {
 	for i := range items {
 		keys[i] = items[i].Key
 	}
-	o.local.OutcomesChanged(keys)
+	o.local.OutcomesChanged()
 }
 
 // Refused implements publish.Observer.
 func (o *observer) Refused(keys []model.Key) {
-	o.local.OutcomesChanged(keys)
+	o.local.OutcomesChanged()
 	for _, key := range keys {
 		switch outcome := o.publisher.Outcome(key); outcome.State {
 		case publish.Refused:

@@ -130,18 +130,15 @@ func (s *state) Find(addr netip.Addr, protocol model.Protocol, port uint16) (key
 }
 
 // State implements localstate.Source.
-func (s *state) State(names func() []model.Key) localstate.State {
+func (s *state) State(names ...model.Key) localstate.State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.backlog.Behind() {
-		c := s.look()
-		s.join(&c)
-	}
-	out := localstate.State{Stats: s.model.Stats()}
+	s.catchUp()
+	var out localstate.State
 	if names == nil {
 		out.Snapshot = s.model.Snapshot()
 	} else {
-		out.Snapshot = s.model.Select(names())
+		out.Snapshot = s.model.Select(names)
 	}
 	for _, svc := range out.Services {
 		o := s.outcome(svc.Name)
@@ -151,4 +148,20 @@ func (s *state) State(names func() []model.Key) localstate.State {
 		out.Outcomes = append(out.Outcomes, o)
 	}
 	return out
+}
+
+// Stats implements localstate.Source.
+func (s *state) Stats() model.Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.catchUp()
+	return s.model.Stats()
+}
+
+// catchUp refreshes the model for a reader. The lock is held.
+func (s *state) catchUp() {
+	if s.backlog.Behind() {
+		c := s.look()
+		s.join(&c)
+	}
 }

@@ -6686,6 +6686,251 @@ func (x *FragmentComparison) GetTo() *Fragment {
 	return nil
 }
 
+// ServeTablesRequest is the registration in the first message, and a part of the answer in
+// each later one.
+type ServeTablesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The names of the tables. A table is registered while a stream with its name is open.
+	Tables []string `protobuf:"bytes,1,rep,name=tables,proto3" json:"tables,omitempty"`
+	// JSON objects.
+	Rows [][]byte `protobuf:"bytes,2,rep,name=rows,proto3" json:"rows,omitempty"`
+	// Why there is no answer. It is the last message.
+	Error         string `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ServeTablesRequest) Reset() {
+	*x = ServeTablesRequest{}
+	mi := &file_weft_proto_msgTypes[83]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ServeTablesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ServeTablesRequest) ProtoMessage() {}
+
+func (x *ServeTablesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[83]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ServeTablesRequest.ProtoReflect.Descriptor instead.
+func (*ServeTablesRequest) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{83}
+}
+
+func (x *ServeTablesRequest) GetTables() []string {
+	if x != nil {
+		return x.Tables
+	}
+	return nil
+}
+
+func (x *ServeTablesRequest) GetRows() [][]byte {
+	if x != nil {
+		return x.Rows
+	}
+	return nil
+}
+
+func (x *ServeTablesRequest) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+// ServeTablesResponse is a query. A stream has one.
+type ServeTablesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Table string                 `protobuf:"bytes,1,opt,name=table,proto3" json:"table,omitempty"`
+	// As in ReadTableRequest.
+	Arguments     map[string]string `protobuf:"bytes,2,rep,name=arguments,proto3" json:"arguments,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Watch         bool              `protobuf:"varint,3,opt,name=watch,proto3" json:"watch,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ServeTablesResponse) Reset() {
+	*x = ServeTablesResponse{}
+	mi := &file_weft_proto_msgTypes[84]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ServeTablesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ServeTablesResponse) ProtoMessage() {}
+
+func (x *ServeTablesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[84]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ServeTablesResponse.ProtoReflect.Descriptor instead.
+func (*ServeTablesResponse) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{84}
+}
+
+func (x *ServeTablesResponse) GetTable() string {
+	if x != nil {
+		return x.Table
+	}
+	return ""
+}
+
+func (x *ServeTablesResponse) GetArguments() map[string]string {
+	if x != nil {
+		return x.Arguments
+	}
+	return nil
+}
+
+func (x *ServeTablesResponse) GetWatch() bool {
+	if x != nil {
+		return x.Watch
+	}
+	return false
+}
+
+type ReadTableRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Empty means the caller. Other publishers need the right to read.
+	Publisher string `protobuf:"bytes,1,opt,name=publisher,proto3" json:"publisher,omitempty"`
+	Table     string `protobuf:"bytes,2,opt,name=table,proto3" json:"table,omitempty"`
+	// Their names and meaning belong to the table.
+	Arguments map[string]string `protobuf:"bytes,3,rep,name=arguments,proto3" json:"arguments,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Send no rows, but an empty response at once and after changes of the table, until the
+	// caller ends the call. Changes while a response is on its way share the next one.
+	Watch         bool `protobuf:"varint,4,opt,name=watch,proto3" json:"watch,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadTableRequest) Reset() {
+	*x = ReadTableRequest{}
+	mi := &file_weft_proto_msgTypes[85]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadTableRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadTableRequest) ProtoMessage() {}
+
+func (x *ReadTableRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[85]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadTableRequest.ProtoReflect.Descriptor instead.
+func (*ReadTableRequest) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{85}
+}
+
+func (x *ReadTableRequest) GetPublisher() string {
+	if x != nil {
+		return x.Publisher
+	}
+	return ""
+}
+
+func (x *ReadTableRequest) GetTable() string {
+	if x != nil {
+		return x.Table
+	}
+	return ""
+}
+
+func (x *ReadTableRequest) GetArguments() map[string]string {
+	if x != nil {
+		return x.Arguments
+	}
+	return nil
+}
+
+func (x *ReadTableRequest) GetWatch() bool {
+	if x != nil {
+		return x.Watch
+	}
+	return false
+}
+
+// ReadTableResponse is a part of the rows.
+type ReadTableResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// JSON objects.
+	Rows          [][]byte `protobuf:"bytes,1,rep,name=rows,proto3" json:"rows,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadTableResponse) Reset() {
+	*x = ReadTableResponse{}
+	mi := &file_weft_proto_msgTypes[86]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadTableResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadTableResponse) ProtoMessage() {}
+
+func (x *ReadTableResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[86]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadTableResponse.ProtoReflect.Descriptor instead.
+func (*ReadTableResponse) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{86}
+}
+
+func (x *ReadTableResponse) GetRows() [][]byte {
+	if x != nil {
+		return x.Rows
+	}
+	return nil
+}
+
 var File_weft_proto protoreflect.FileDescriptor
 
 const file_weft_proto_rawDesc = "" +
@@ -7190,7 +7435,28 @@ const file_weft_proto_rawDesc = "" +
 	"from_state\x18\x02 \x01(\x0e2\x15.weft.v1.ContentStateR\tfromState\x120\n" +
 	"\bto_state\x18\x03 \x01(\x0e2\x15.weft.v1.ContentStateR\atoState\x12%\n" +
 	"\x04from\x18\x04 \x01(\v2\x11.weft.v1.FragmentR\x04from\x12!\n" +
-	"\x02to\x18\x05 \x01(\v2\x11.weft.v1.FragmentR\x02to*e\n" +
+	"\x02to\x18\x05 \x01(\v2\x11.weft.v1.FragmentR\x02to\"V\n" +
+	"\x12ServeTablesRequest\x12\x16\n" +
+	"\x06tables\x18\x01 \x03(\tR\x06tables\x12\x12\n" +
+	"\x04rows\x18\x02 \x03(\fR\x04rows\x12\x14\n" +
+	"\x05error\x18\x03 \x01(\tR\x05error\"\xca\x01\n" +
+	"\x13ServeTablesResponse\x12\x14\n" +
+	"\x05table\x18\x01 \x01(\tR\x05table\x12I\n" +
+	"\targuments\x18\x02 \x03(\v2+.weft.v1.ServeTablesResponse.ArgumentsEntryR\targuments\x12\x14\n" +
+	"\x05watch\x18\x03 \x01(\bR\x05watch\x1a<\n" +
+	"\x0eArgumentsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xe2\x01\n" +
+	"\x10ReadTableRequest\x12\x1c\n" +
+	"\tpublisher\x18\x01 \x01(\tR\tpublisher\x12\x14\n" +
+	"\x05table\x18\x02 \x01(\tR\x05table\x12F\n" +
+	"\targuments\x18\x03 \x03(\v2(.weft.v1.ReadTableRequest.ArgumentsEntryR\targuments\x12\x14\n" +
+	"\x05watch\x18\x04 \x01(\bR\x05watch\x1a<\n" +
+	"\x0eArgumentsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"'\n" +
+	"\x11ReadTableResponse\x12\x12\n" +
+	"\x04rows\x18\x01 \x03(\fR\x04rows*e\n" +
 	"\bLifetime\x12\x18\n" +
 	"\x14LIFETIME_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fLIFETIME_STICKY\x10\x01\x12\x14\n" +
@@ -7237,7 +7503,10 @@ const file_weft_proto_rawDesc = "" +
 	"\vDeleteFlows\x12\x1b.weft.v1.DeleteFlowsRequest\x1a\x1c.weft.v1.DeleteFlowsResponse2\xb6\x01\n" +
 	"\aHistory\x12P\n" +
 	"\rListRevisions\x12\x1d.weft.v1.ListRevisionsRequest\x1a\x1e.weft.v1.ListRevisionsResponse0\x01\x12Y\n" +
-	"\x10CompareRevisions\x12 .weft.v1.CompareRevisionsRequest\x1a!.weft.v1.CompareRevisionsResponse0\x012E\n" +
+	"\x10CompareRevisions\x12 .weft.v1.CompareRevisionsRequest\x1a!.weft.v1.CompareRevisionsResponse0\x012\x9c\x01\n" +
+	"\x06Tables\x12L\n" +
+	"\vServeTables\x12\x1b.weft.v1.ServeTablesRequest\x1a\x1c.weft.v1.ServeTablesResponse(\x010\x01\x12D\n" +
+	"\tReadTable\x12\x19.weft.v1.ReadTableRequest\x1a\x1a.weft.v1.ReadTableResponse0\x012E\n" +
 	"\x05Admin\x12<\n" +
 	"\aCleanup\x12\x17.weft.v1.CleanupRequest\x1a\x18.weft.v1.CleanupResponseB5Z3github.com/weft-proxy/weft/aggregator/api/v1;weftv1b\x06proto3"
 
@@ -7254,7 +7523,7 @@ func file_weft_proto_rawDescGZIP() []byte {
 }
 
 var file_weft_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
-var file_weft_proto_msgTypes = make([]protoimpl.MessageInfo, 83)
+var file_weft_proto_msgTypes = make([]protoimpl.MessageInfo, 89)
 var file_weft_proto_goTypes = []any{
 	(Lifetime)(0),                    // 0: weft.v1.Lifetime
 	(MapRole)(0),                     // 1: weft.v1.MapRole
@@ -7347,32 +7616,38 @@ var file_weft_proto_goTypes = []any{
 	(*CompareRevisionsRequest)(nil),  // 88: weft.v1.CompareRevisionsRequest
 	(*CompareRevisionsResponse)(nil), // 89: weft.v1.CompareRevisionsResponse
 	(*FragmentComparison)(nil),       // 90: weft.v1.FragmentComparison
-	(*durationpb.Duration)(nil),      // 91: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),    // 92: google.protobuf.Timestamp
+	(*ServeTablesRequest)(nil),       // 91: weft.v1.ServeTablesRequest
+	(*ServeTablesResponse)(nil),      // 92: weft.v1.ServeTablesResponse
+	(*ReadTableRequest)(nil),         // 93: weft.v1.ReadTableRequest
+	(*ReadTableResponse)(nil),        // 94: weft.v1.ReadTableResponse
+	nil,                              // 95: weft.v1.ServeTablesResponse.ArgumentsEntry
+	nil,                              // 96: weft.v1.ReadTableRequest.ArgumentsEntry
+	(*durationpb.Duration)(nil),      // 97: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),    // 98: google.protobuf.Timestamp
 }
 var file_weft_proto_depIdxs = []int32{
 	0,   // 0: weft.v1.Fragment.lifetime:type_name -> weft.v1.Lifetime
 	11,  // 1: weft.v1.Fragment.tables:type_name -> weft.v1.Table
-	91,  // 2: weft.v1.Fragment.ttl:type_name -> google.protobuf.Duration
-	92,  // 3: weft.v1.Fragment.expire_time:type_name -> google.protobuf.Timestamp
+	97,  // 2: weft.v1.Fragment.ttl:type_name -> google.protobuf.Duration
+	98,  // 3: weft.v1.Fragment.expire_time:type_name -> google.protobuf.Timestamp
 	12,  // 4: weft.v1.Table.chains:type_name -> weft.v1.Chain
 	14,  // 5: weft.v1.Table.sets:type_name -> weft.v1.Set
 	14,  // 6: weft.v1.Table.maps:type_name -> weft.v1.Set
 	17,  // 7: weft.v1.Table.objects:type_name -> weft.v1.Object
 	18,  // 8: weft.v1.Table.flowtables:type_name -> weft.v1.Flowtable
 	13,  // 9: weft.v1.Chain.rules:type_name -> weft.v1.Rule
-	91,  // 10: weft.v1.Set.timeout:type_name -> google.protobuf.Duration
-	91,  // 11: weft.v1.Set.gc_interval:type_name -> google.protobuf.Duration
+	97,  // 10: weft.v1.Set.timeout:type_name -> google.protobuf.Duration
+	97,  // 11: weft.v1.Set.gc_interval:type_name -> google.protobuf.Duration
 	1,   // 12: weft.v1.Set.role:type_name -> weft.v1.MapRole
 	15,  // 13: weft.v1.Set.elements:type_name -> weft.v1.Element
-	91,  // 14: weft.v1.Element.timeout:type_name -> google.protobuf.Duration
+	97,  // 14: weft.v1.Element.timeout:type_name -> google.protobuf.Duration
 	16,  // 15: weft.v1.Element.state:type_name -> weft.v1.ElementState
-	91,  // 16: weft.v1.ElementState.expires:type_name -> google.protobuf.Duration
-	92,  // 17: weft.v1.ElementState.expire_time:type_name -> google.protobuf.Timestamp
+	97,  // 16: weft.v1.ElementState.expires:type_name -> google.protobuf.Duration
+	98,  // 17: weft.v1.ElementState.expire_time:type_name -> google.protobuf.Timestamp
 	10,  // 18: weft.v1.ApplyRequest.fragment:type_name -> weft.v1.Fragment
-	91,  // 19: weft.v1.ApplyRequest.confirm:type_name -> google.protobuf.Duration
+	97,  // 19: weft.v1.ApplyRequest.confirm:type_name -> google.protobuf.Duration
 	71,  // 20: weft.v1.ApplyResponse.changes:type_name -> weft.v1.Counts
-	92,  // 21: weft.v1.ApplyResponse.revert_time:type_name -> google.protobuf.Timestamp
+	98,  // 21: weft.v1.ApplyResponse.revert_time:type_name -> google.protobuf.Timestamp
 	8,   // 22: weft.v1.ConfirmRequest.fragment:type_name -> weft.v1.FragmentName
 	8,   // 23: weft.v1.DeleteRequest.fragment:type_name -> weft.v1.FragmentName
 	10,  // 24: weft.v1.PublishRequest.snapshot:type_name -> weft.v1.Fragment
@@ -7415,10 +7690,10 @@ var file_weft_proto_depIdxs = []int32{
 	8,   // 61: weft.v1.FragmentStatus.fragment:type_name -> weft.v1.FragmentName
 	0,   // 62: weft.v1.FragmentStatus.lifetime:type_name -> weft.v1.Lifetime
 	6,   // 63: weft.v1.FragmentStatus.state:type_name -> weft.v1.FragmentStatus.State
-	92,  // 64: weft.v1.FragmentStatus.changed:type_name -> google.protobuf.Timestamp
+	98,  // 64: weft.v1.FragmentStatus.changed:type_name -> google.protobuf.Timestamp
 	33,  // 65: weft.v1.FragmentStatus.violations:type_name -> weft.v1.Violation
-	92,  // 66: weft.v1.FragmentStatus.expire_time:type_name -> google.protobuf.Timestamp
-	92,  // 67: weft.v1.FragmentStatus.revert_time:type_name -> google.protobuf.Timestamp
+	98,  // 66: weft.v1.FragmentStatus.expire_time:type_name -> google.protobuf.Timestamp
+	98,  // 67: weft.v1.FragmentStatus.revert_time:type_name -> google.protobuf.Timestamp
 	48,  // 68: weft.v1.FragmentStatus.findings:type_name -> weft.v1.Finding
 	8,   // 69: weft.v1.Finding.subject:type_name -> weft.v1.FragmentName
 	8,   // 70: weft.v1.Finding.other:type_name -> weft.v1.FragmentName
@@ -7444,13 +7719,13 @@ var file_weft_proto_depIdxs = []int32{
 	61,  // 90: weft.v1.ListPublishersResponse.publishers:type_name -> weft.v1.PublisherStatus
 	63,  // 91: weft.v1.PublisherStatus.sessions:type_name -> weft.v1.SessionStatus
 	72,  // 92: weft.v1.PublisherStatus.last_rejection:type_name -> weft.v1.Rejection
-	92,  // 93: weft.v1.PublisherStatus.last_rejected:type_name -> google.protobuf.Timestamp
+	98,  // 93: weft.v1.PublisherStatus.last_rejected:type_name -> google.protobuf.Timestamp
 	62,  // 94: weft.v1.PublisherStatus.limits:type_name -> weft.v1.LimitStatus
-	92,  // 95: weft.v1.SessionStatus.since:type_name -> google.protobuf.Timestamp
+	98,  // 95: weft.v1.SessionStatus.since:type_name -> google.protobuf.Timestamp
 	9,   // 96: weft.v1.OwnerRequest.object:type_name -> weft.v1.ObjectName
 	66,  // 97: weft.v1.OwnerResponse.owners:type_name -> weft.v1.ObjectOwner
 	8,   // 98: weft.v1.ObjectOwner.fragment:type_name -> weft.v1.FragmentName
-	92,  // 99: weft.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
+	98,  // 99: weft.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
 	70,  // 100: weft.v1.WatchResponse.commit:type_name -> weft.v1.Commit
 	72,  // 101: weft.v1.WatchResponse.rejection:type_name -> weft.v1.Rejection
 	73,  // 102: weft.v1.WatchResponse.drift:type_name -> weft.v1.Drift
@@ -7460,26 +7735,26 @@ var file_weft_proto_depIdxs = []int32{
 	48,  // 106: weft.v1.FindingChange.finding:type_name -> weft.v1.Finding
 	8,   // 107: weft.v1.Commit.fragments:type_name -> weft.v1.FragmentName
 	71,  // 108: weft.v1.Commit.changes:type_name -> weft.v1.Counts
-	91,  // 109: weft.v1.Commit.wait:type_name -> google.protobuf.Duration
-	91,  // 110: weft.v1.Commit.build:type_name -> google.protobuf.Duration
-	91,  // 111: weft.v1.Commit.kernel:type_name -> google.protobuf.Duration
+	97,  // 109: weft.v1.Commit.wait:type_name -> google.protobuf.Duration
+	97,  // 110: weft.v1.Commit.build:type_name -> google.protobuf.Duration
+	97,  // 111: weft.v1.Commit.kernel:type_name -> google.protobuf.Duration
 	8,   // 112: weft.v1.Rejection.fragment:type_name -> weft.v1.FragmentName
 	33,  // 113: weft.v1.Rejection.violations:type_name -> weft.v1.Violation
 	71,  // 114: weft.v1.Drift.repaired:type_name -> weft.v1.Counts
 	8,   // 115: weft.v1.Expired.fragment:type_name -> weft.v1.FragmentName
-	92,  // 116: weft.v1.Expired.expire_time:type_name -> google.protobuf.Timestamp
+	98,  // 116: weft.v1.Expired.expire_time:type_name -> google.protobuf.Timestamp
 	9,   // 117: weft.v1.CleanupResponse.tables:type_name -> weft.v1.ObjectName
 	80,  // 118: weft.v1.ListFlowsResponse.flows:type_name -> weft.v1.Flow
 	2,   // 119: weft.v1.Flow.tcp_state:type_name -> weft.v1.TCPState
 	81,  // 120: weft.v1.Flow.bytes:type_name -> weft.v1.FlowBytes
 	80,  // 121: weft.v1.DeleteFlowsRequest.flows:type_name -> weft.v1.Flow
 	86,  // 122: weft.v1.ListRevisionsResponse.revisions:type_name -> weft.v1.Revision
-	92,  // 123: weft.v1.Revision.time:type_name -> google.protobuf.Timestamp
+	98,  // 123: weft.v1.Revision.time:type_name -> google.protobuf.Timestamp
 	87,  // 124: weft.v1.Revision.fragments:type_name -> weft.v1.FragmentChange
 	71,  // 125: weft.v1.Revision.changes:type_name -> weft.v1.Counts
-	91,  // 126: weft.v1.Revision.wait:type_name -> google.protobuf.Duration
-	91,  // 127: weft.v1.Revision.build:type_name -> google.protobuf.Duration
-	91,  // 128: weft.v1.Revision.kernel:type_name -> google.protobuf.Duration
+	97,  // 126: weft.v1.Revision.wait:type_name -> google.protobuf.Duration
+	97,  // 127: weft.v1.Revision.build:type_name -> google.protobuf.Duration
+	97,  // 128: weft.v1.Revision.kernel:type_name -> google.protobuf.Duration
 	8,   // 129: weft.v1.FragmentChange.fragment:type_name -> weft.v1.FragmentName
 	7,   // 130: weft.v1.FragmentChange.kind:type_name -> weft.v1.FragmentChange.Kind
 	90,  // 131: weft.v1.CompareRevisionsResponse.fragments:type_name -> weft.v1.FragmentComparison
@@ -7488,47 +7763,53 @@ var file_weft_proto_depIdxs = []int32{
 	3,   // 134: weft.v1.FragmentComparison.to_state:type_name -> weft.v1.ContentState
 	10,  // 135: weft.v1.FragmentComparison.from:type_name -> weft.v1.Fragment
 	10,  // 136: weft.v1.FragmentComparison.to:type_name -> weft.v1.Fragment
-	19,  // 137: weft.v1.Publisher.Apply:input_type -> weft.v1.ApplyRequest
-	25,  // 138: weft.v1.Publisher.Publish:input_type -> weft.v1.PublishRequest
-	21,  // 139: weft.v1.Publisher.Confirm:input_type -> weft.v1.ConfirmRequest
-	23,  // 140: weft.v1.Publisher.Delete:input_type -> weft.v1.DeleteRequest
-	34,  // 141: weft.v1.Publisher.Plan:input_type -> weft.v1.PlanRequest
-	39,  // 142: weft.v1.Inspect.GetInfo:input_type -> weft.v1.GetInfoRequest
-	43,  // 143: weft.v1.Inspect.GetFragment:input_type -> weft.v1.GetFragmentRequest
-	45,  // 144: weft.v1.Inspect.ListFragments:input_type -> weft.v1.ListFragmentsRequest
-	49,  // 145: weft.v1.Inspect.GetTable:input_type -> weft.v1.GetTableRequest
-	51,  // 146: weft.v1.Inspect.ListTables:input_type -> weft.v1.ListTablesRequest
-	59,  // 147: weft.v1.Inspect.ListPublishers:input_type -> weft.v1.ListPublishersRequest
-	64,  // 148: weft.v1.Inspect.Owner:input_type -> weft.v1.OwnerRequest
-	67,  // 149: weft.v1.Inspect.Watch:input_type -> weft.v1.WatchRequest
-	78,  // 150: weft.v1.Flows.ListFlows:input_type -> weft.v1.ListFlowsRequest
-	82,  // 151: weft.v1.Flows.DeleteFlows:input_type -> weft.v1.DeleteFlowsRequest
-	84,  // 152: weft.v1.History.ListRevisions:input_type -> weft.v1.ListRevisionsRequest
-	88,  // 153: weft.v1.History.CompareRevisions:input_type -> weft.v1.CompareRevisionsRequest
-	76,  // 154: weft.v1.Admin.Cleanup:input_type -> weft.v1.CleanupRequest
-	20,  // 155: weft.v1.Publisher.Apply:output_type -> weft.v1.ApplyResponse
-	30,  // 156: weft.v1.Publisher.Publish:output_type -> weft.v1.PublishResponse
-	22,  // 157: weft.v1.Publisher.Confirm:output_type -> weft.v1.ConfirmResponse
-	24,  // 158: weft.v1.Publisher.Delete:output_type -> weft.v1.DeleteResponse
-	35,  // 159: weft.v1.Publisher.Plan:output_type -> weft.v1.PlanResponse
-	40,  // 160: weft.v1.Inspect.GetInfo:output_type -> weft.v1.GetInfoResponse
-	44,  // 161: weft.v1.Inspect.GetFragment:output_type -> weft.v1.GetFragmentResponse
-	46,  // 162: weft.v1.Inspect.ListFragments:output_type -> weft.v1.ListFragmentsResponse
-	50,  // 163: weft.v1.Inspect.GetTable:output_type -> weft.v1.GetTableResponse
-	52,  // 164: weft.v1.Inspect.ListTables:output_type -> weft.v1.ListTablesResponse
-	60,  // 165: weft.v1.Inspect.ListPublishers:output_type -> weft.v1.ListPublishersResponse
-	65,  // 166: weft.v1.Inspect.Owner:output_type -> weft.v1.OwnerResponse
-	68,  // 167: weft.v1.Inspect.Watch:output_type -> weft.v1.WatchResponse
-	79,  // 168: weft.v1.Flows.ListFlows:output_type -> weft.v1.ListFlowsResponse
-	83,  // 169: weft.v1.Flows.DeleteFlows:output_type -> weft.v1.DeleteFlowsResponse
-	85,  // 170: weft.v1.History.ListRevisions:output_type -> weft.v1.ListRevisionsResponse
-	89,  // 171: weft.v1.History.CompareRevisions:output_type -> weft.v1.CompareRevisionsResponse
-	77,  // 172: weft.v1.Admin.Cleanup:output_type -> weft.v1.CleanupResponse
-	155, // [155:173] is the sub-list for method output_type
-	137, // [137:155] is the sub-list for method input_type
-	137, // [137:137] is the sub-list for extension type_name
-	137, // [137:137] is the sub-list for extension extendee
-	0,   // [0:137] is the sub-list for field type_name
+	95,  // 137: weft.v1.ServeTablesResponse.arguments:type_name -> weft.v1.ServeTablesResponse.ArgumentsEntry
+	96,  // 138: weft.v1.ReadTableRequest.arguments:type_name -> weft.v1.ReadTableRequest.ArgumentsEntry
+	19,  // 139: weft.v1.Publisher.Apply:input_type -> weft.v1.ApplyRequest
+	25,  // 140: weft.v1.Publisher.Publish:input_type -> weft.v1.PublishRequest
+	21,  // 141: weft.v1.Publisher.Confirm:input_type -> weft.v1.ConfirmRequest
+	23,  // 142: weft.v1.Publisher.Delete:input_type -> weft.v1.DeleteRequest
+	34,  // 143: weft.v1.Publisher.Plan:input_type -> weft.v1.PlanRequest
+	39,  // 144: weft.v1.Inspect.GetInfo:input_type -> weft.v1.GetInfoRequest
+	43,  // 145: weft.v1.Inspect.GetFragment:input_type -> weft.v1.GetFragmentRequest
+	45,  // 146: weft.v1.Inspect.ListFragments:input_type -> weft.v1.ListFragmentsRequest
+	49,  // 147: weft.v1.Inspect.GetTable:input_type -> weft.v1.GetTableRequest
+	51,  // 148: weft.v1.Inspect.ListTables:input_type -> weft.v1.ListTablesRequest
+	59,  // 149: weft.v1.Inspect.ListPublishers:input_type -> weft.v1.ListPublishersRequest
+	64,  // 150: weft.v1.Inspect.Owner:input_type -> weft.v1.OwnerRequest
+	67,  // 151: weft.v1.Inspect.Watch:input_type -> weft.v1.WatchRequest
+	78,  // 152: weft.v1.Flows.ListFlows:input_type -> weft.v1.ListFlowsRequest
+	82,  // 153: weft.v1.Flows.DeleteFlows:input_type -> weft.v1.DeleteFlowsRequest
+	84,  // 154: weft.v1.History.ListRevisions:input_type -> weft.v1.ListRevisionsRequest
+	88,  // 155: weft.v1.History.CompareRevisions:input_type -> weft.v1.CompareRevisionsRequest
+	91,  // 156: weft.v1.Tables.ServeTables:input_type -> weft.v1.ServeTablesRequest
+	93,  // 157: weft.v1.Tables.ReadTable:input_type -> weft.v1.ReadTableRequest
+	76,  // 158: weft.v1.Admin.Cleanup:input_type -> weft.v1.CleanupRequest
+	20,  // 159: weft.v1.Publisher.Apply:output_type -> weft.v1.ApplyResponse
+	30,  // 160: weft.v1.Publisher.Publish:output_type -> weft.v1.PublishResponse
+	22,  // 161: weft.v1.Publisher.Confirm:output_type -> weft.v1.ConfirmResponse
+	24,  // 162: weft.v1.Publisher.Delete:output_type -> weft.v1.DeleteResponse
+	35,  // 163: weft.v1.Publisher.Plan:output_type -> weft.v1.PlanResponse
+	40,  // 164: weft.v1.Inspect.GetInfo:output_type -> weft.v1.GetInfoResponse
+	44,  // 165: weft.v1.Inspect.GetFragment:output_type -> weft.v1.GetFragmentResponse
+	46,  // 166: weft.v1.Inspect.ListFragments:output_type -> weft.v1.ListFragmentsResponse
+	50,  // 167: weft.v1.Inspect.GetTable:output_type -> weft.v1.GetTableResponse
+	52,  // 168: weft.v1.Inspect.ListTables:output_type -> weft.v1.ListTablesResponse
+	60,  // 169: weft.v1.Inspect.ListPublishers:output_type -> weft.v1.ListPublishersResponse
+	65,  // 170: weft.v1.Inspect.Owner:output_type -> weft.v1.OwnerResponse
+	68,  // 171: weft.v1.Inspect.Watch:output_type -> weft.v1.WatchResponse
+	79,  // 172: weft.v1.Flows.ListFlows:output_type -> weft.v1.ListFlowsResponse
+	83,  // 173: weft.v1.Flows.DeleteFlows:output_type -> weft.v1.DeleteFlowsResponse
+	85,  // 174: weft.v1.History.ListRevisions:output_type -> weft.v1.ListRevisionsResponse
+	89,  // 175: weft.v1.History.CompareRevisions:output_type -> weft.v1.CompareRevisionsResponse
+	92,  // 176: weft.v1.Tables.ServeTables:output_type -> weft.v1.ServeTablesResponse
+	94,  // 177: weft.v1.Tables.ReadTable:output_type -> weft.v1.ReadTableResponse
+	77,  // 178: weft.v1.Admin.Cleanup:output_type -> weft.v1.CleanupResponse
+	159, // [159:179] is the sub-list for method output_type
+	139, // [139:159] is the sub-list for method input_type
+	139, // [139:139] is the sub-list for extension type_name
+	139, // [139:139] is the sub-list for extension extendee
+	0,   // [0:139] is the sub-list for field type_name
 }
 
 func init() { file_weft_proto_init() }
@@ -7563,9 +7844,9 @@ func file_weft_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_weft_proto_rawDesc), len(file_weft_proto_rawDesc)),
 			NumEnums:      8,
-			NumMessages:   83,
+			NumMessages:   89,
 			NumExtensions: 0,
-			NumServices:   5,
+			NumServices:   6,
 		},
 		GoTypes:           file_weft_proto_goTypes,
 		DependencyIndexes: file_weft_proto_depIdxs,

@@ -1020,6 +1020,161 @@ var History_ServiceDesc = grpc.ServiceDesc{
 }
 
 const (
+	Tables_ServeTables_FullMethodName = "/weft.v1.Tables/ServeTables"
+	Tables_ReadTable_FullMethodName   = "/weft.v1.Tables/ReadTable"
+)
+
+// TablesClient is the client API for Tables service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// Tables relays tables of publishers, such as the Services of the Service frontend, to
+// readers. A publisher serves tables under its own name only. The aggregator keeps no rows,
+// and asks the publisher only for a reader.
+type TablesClient interface {
+	// ServeTables registers tables of the caller, and answers one query of a reader. The
+	// aggregator sends the header once the tables are registered, and the query when a reader
+	// comes. The publisher then opens the next stream, and sends the rows on this one. It ends
+	// the answer by closing its direction. The stream ends early if the reader leaves.
+	ServeTables(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ServeTablesRequest, ServeTablesResponse], error)
+	// ReadTable reads a table of a publisher.
+	ReadTable(ctx context.Context, in *ReadTableRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReadTableResponse], error)
+}
+
+type tablesClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewTablesClient(cc grpc.ClientConnInterface) TablesClient {
+	return &tablesClient{cc}
+}
+
+func (c *tablesClient) ServeTables(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ServeTablesRequest, ServeTablesResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Tables_ServiceDesc.Streams[0], Tables_ServeTables_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[ServeTablesRequest, ServeTablesResponse]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Tables_ServeTablesClient = grpc.BidiStreamingClient[ServeTablesRequest, ServeTablesResponse]
+
+func (c *tablesClient) ReadTable(ctx context.Context, in *ReadTableRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReadTableResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Tables_ServiceDesc.Streams[1], Tables_ReadTable_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[ReadTableRequest, ReadTableResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Tables_ReadTableClient = grpc.ServerStreamingClient[ReadTableResponse]
+
+// TablesServer is the server API for Tables service.
+// All implementations must embed UnimplementedTablesServer
+// for forward compatibility.
+//
+// Tables relays tables of publishers, such as the Services of the Service frontend, to
+// readers. A publisher serves tables under its own name only. The aggregator keeps no rows,
+// and asks the publisher only for a reader.
+type TablesServer interface {
+	// ServeTables registers tables of the caller, and answers one query of a reader. The
+	// aggregator sends the header once the tables are registered, and the query when a reader
+	// comes. The publisher then opens the next stream, and sends the rows on this one. It ends
+	// the answer by closing its direction. The stream ends early if the reader leaves.
+	ServeTables(grpc.BidiStreamingServer[ServeTablesRequest, ServeTablesResponse]) error
+	// ReadTable reads a table of a publisher.
+	ReadTable(*ReadTableRequest, grpc.ServerStreamingServer[ReadTableResponse]) error
+	mustEmbedUnimplementedTablesServer()
+}
+
+// UnimplementedTablesServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedTablesServer struct{}
+
+func (UnimplementedTablesServer) ServeTables(grpc.BidiStreamingServer[ServeTablesRequest, ServeTablesResponse]) error {
+	return status.Error(codes.Unimplemented, "method ServeTables not implemented")
+}
+func (UnimplementedTablesServer) ReadTable(*ReadTableRequest, grpc.ServerStreamingServer[ReadTableResponse]) error {
+	return status.Error(codes.Unimplemented, "method ReadTable not implemented")
+}
+func (UnimplementedTablesServer) mustEmbedUnimplementedTablesServer() {}
+func (UnimplementedTablesServer) testEmbeddedByValue()                {}
+
+// UnsafeTablesServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to TablesServer will
+// result in compilation errors.
+type UnsafeTablesServer interface {
+	mustEmbedUnimplementedTablesServer()
+}
+
+func RegisterTablesServer(s grpc.ServiceRegistrar, srv TablesServer) {
+	// If the following call panics, it indicates UnimplementedTablesServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&Tables_ServiceDesc, srv)
+}
+
+func _Tables_ServeTables_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(TablesServer).ServeTables(&grpc.GenericServerStream[ServeTablesRequest, ServeTablesResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Tables_ServeTablesServer = grpc.BidiStreamingServer[ServeTablesRequest, ServeTablesResponse]
+
+func _Tables_ReadTable_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(ReadTableRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(TablesServer).ReadTable(m, &grpc.GenericServerStream[ReadTableRequest, ReadTableResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Tables_ReadTableServer = grpc.ServerStreamingServer[ReadTableResponse]
+
+// Tables_ServiceDesc is the grpc.ServiceDesc for Tables service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var Tables_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "weft.v1.Tables",
+	HandlerType: (*TablesServer)(nil),
+	Methods:     []grpc.MethodDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "ServeTables",
+			Handler:       _Tables_ServeTables_Handler,
+			ServerStreams: true,
+			ClientStreams: true,
+		},
+		{
+			StreamName:    "ReadTable",
+			Handler:       _Tables_ReadTable_Handler,
+			ServerStreams: true,
+		},
+	},
+	Metadata: "weft.proto",
+}
+
+const (
 	Admin_Cleanup_FullMethodName = "/weft.v1.Admin/Cleanup"
 )
 

@@ -7,10 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/protobuf/types/known/timestamppb"
-
 	"github.com/weft-proxy/weft/cmd/weft/cli"
-	"github.com/weft-proxy/weft/cmd/weft/conditions/conditionspb"
 )
 
 // State of a condition.
@@ -38,16 +35,6 @@ func (s *State) UnmarshalText(text []byte) error {
 		return fmt.Errorf("read the state of a condition: %q is not one of %s", text, strings.Join(stateNames[:], ", "))
 	}
 	return nil
-}
-
-func (s State) proto() conditionspb.State { return conditionspb.State(s) + conditionspb.State_STATE_OK }
-
-// An unknown state is Degraded.
-func stateOf(s conditionspb.State) State {
-	if s < conditionspb.State_STATE_OK || s > conditionspb.State_STATE_NOT_READY {
-		return Degraded
-	}
-	return State(s - conditionspb.State_STATE_OK)
 }
 
 // Condition is one aspect of the health of a process.
@@ -92,26 +79,13 @@ type Status struct {
 	Remedy  string `json:"remedy,omitempty"`
 }
 
-// Process is the list of conditions of a process.
+// Process is the list of conditions of a process, and the row of Table.
 type Process struct {
 	// Process is a verb, Version weft's version.
 	Process string `json:"process"`
 	Version string `json:"version"`
 	// a cause before its effects
 	Conditions []Status `json:"conditions"`
-}
-
-// ProcessOf returns the process of a message.
-func ProcessOf(m *conditionspb.ListConditionsResponse) *Process {
-	return &Process{m.GetProcess(), m.GetVersion(), cli.Map(m.GetConditions(), func(c *conditionspb.Condition) Status {
-		return Status{c.GetName(), stateOf(c.GetState()), c.GetSince().AsTime(), c.GetMessage(), c.GetRemedy()}
-	})}
-}
-
-func (p *Process) proto() *conditionspb.ListConditionsResponse {
-	return &conditionspb.ListConditionsResponse{Process: p.Process, Version: p.Version, Conditions: cli.Map(p.Conditions, func(s Status) *conditionspb.Condition {
-		return &conditionspb.Condition{Name: s.Name, State: s.State.proto(), Since: timestamppb.New(s.Since), Message: s.Message, Remedy: s.Remedy}
-	})}
 }
 
 // Wrong returns the conditions that are not OK.

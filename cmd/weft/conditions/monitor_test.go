@@ -2,6 +2,7 @@ package conditions
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -14,8 +15,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
-
-	"github.com/weft-proxy/weft/cmd/weft/conditions/conditionspb"
 )
 
 // scene is a monitor with two conditions whose results and clock a test sets.
@@ -128,19 +127,32 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// TestListConditions has the states on the wire, and since when they are.
-func TestListConditions(t *testing.T) {
+// TestTable has the states as readers decode them, and since when they are.
+func TestTable(t *testing.T) {
 	s := newScene(t)
 	s.Look()
 	began := s.now
 	s.now = s.now.Add(time.Minute)
 	s.services = errors.New("refused")
-	got, err := server{monitor: s.Monitor}.ListConditions(t.Context(), nil)
-	if err != nil || got.GetProcess() != "run" || got.GetVersion() != "v1" || len(got.GetConditions()) != 2 {
-		t.Fatalf("%v, %v", got, err)
+	rows, err := s.Table().Rows(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got Process
+	for row := range rows {
+		text, err := json.Marshal(row)
+		if err == nil {
+			err = json.Unmarshal(text, &got)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got.Process != "run" || got.Version != "v1" || len(got.Conditions) != 2 {
+		t.Fatalf("%+v", got)
 	}
 	for i, want := range []Status{{"api-server", OK, began, "", ""}, {"services", NotReady, s.now, "refused", KindOf("services").Remedy}} {
-		have := ProcessOf(got).Conditions[i]
+		have := got.Conditions[i]
 		if !have.Since.Equal(want.Since) {
 			t.Errorf("%s since %v, want %v", want.Name, have.Since, want.Since)
 		}
@@ -148,9 +160,6 @@ func TestListConditions(t *testing.T) {
 		if have != want {
 			t.Errorf("%+v, want %+v", have, want)
 		}
-	}
-	if got := stateOf(conditionspb.State(99)); got != Degraded {
-		t.Errorf("an unknown state is %v", got)
 	}
 }
 

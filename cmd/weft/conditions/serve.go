@@ -1,16 +1,14 @@
 package conditions
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"net/http"
 	"strings"
 	"time"
 
-	"google.golang.org/grpc"
-
-	"github.com/weft-proxy/weft/cmd/weft/conditions/conditionspb"
+	"github.com/weft-proxy/weft/aggregator/client"
 )
 
 // Readyz answers /readyz: 200, or 503 with the reason as JSON if a condition is not ready. ?verbose
@@ -58,17 +56,12 @@ func Answer(w http.ResponseWriter, err error, wrong ...Status) {
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-type server struct {
-	conditionspb.UnimplementedConditionsServer
-	monitor *Monitor
-}
+// TableName is the name of the table of a process's conditions. It has one Process.
+const TableName = "conditions"
 
-// Register registers the service Conditions.
-func (m *Monitor) Register(r grpc.ServiceRegistrar) {
-	conditionspb.RegisterConditionsServer(r, server{monitor: m})
-}
-
-// ListConditions implements conditionspb.ConditionsServer.
-func (s server) ListConditions(context.Context, *conditionspb.ListConditionsRequest) (*conditionspb.ListConditionsResponse, error) {
-	return s.monitor.Look().proto(), nil
+// Table returns the table of the process's conditions.
+func (m *Monitor) Table() client.Table {
+	return client.Table{Name: TableName, Rows: func(map[string]string) (iter.Seq[any], error) {
+		return func(yield func(any) bool) { yield(m.Look()) }, nil
+	}}
 }

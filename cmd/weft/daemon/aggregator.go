@@ -158,7 +158,6 @@ func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
 	}
 	listen := server.Config{
 		Socket: a.socket, Local: &d.local, Aggregator: agg, Flows: measureTable(flowTable, d.registry), Access: control, Logger: log, KeepaliveTime: a.keepaliveTime, KeepaliveTimeout: a.keepaliveTimeout,
-		Register: d.registerLocalState,
 	}
 	run := func(srv *server.Server) error {
 		d.socket = srv

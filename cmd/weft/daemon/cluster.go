@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -20,13 +19,11 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/cmd/weft/cli"
+	"github.com/weft-proxy/weft/cmd/weft/get"
 	"github.com/weft-proxy/weft/cmd/weft/kubeproxy"
 	"github.com/weft-proxy/weft/frontends/event"
-	"github.com/weft-proxy/weft/frontends/localsocket"
 	"github.com/weft-proxy/weft/frontends/policy"
-	policystate "github.com/weft-proxy/weft/frontends/policy/localstate"
 	"github.com/weft-proxy/weft/frontends/services"
-	"github.com/weft-proxy/weft/frontends/services/localstate"
 	"github.com/weft-proxy/weft/frontends/source"
 )
 
@@ -37,41 +34,34 @@ type frontend interface {
 	Name() string
 	// Degraded returns a problem although the rules are committed.
 	Degraded() error
-	RegisterLocalState(grpc.ServiceRegistrar)
+	Tables() []client.Table
 }
 
 type frontendFlags struct {
 	manifests string
-	// socket and local exist only if the aggregator is another process.
+	// socket exists only if the aggregator is another process.
 	socket string
-	local  string
 }
 
 func (f *frontendFlags) add(set *pflag.FlagSet, verb Verb) {
-	kinds, readers, name := "Service, EndpointSlice, Node", `"weft get services"`, localstate.SocketName
+	kinds := "Service, EndpointSlice, Node"
 	switch verb {
 	case VerbPolicy:
-		kinds, readers, name = "NetworkPolicy, Pod, Namespace, Node", `"weft get policies"`, policystate.SocketName
+		kinds = "NetworkPolicy, Pod, Namespace, Node"
 	case VerbRun:
 		kinds += "; with --network-policy also NetworkPolicy, Pod, Namespace"
 	}
 	set.StringVar(&f.manifests, "manifests", "", "directory of YAML manifests ("+kinds+") to follow in place of an API server")
 	if !verb.hasAggregator() {
 		set.StringVar(&f.socket, "socket", client.DefaultSocket, "path of the aggregator's Unix socket")
-		set.StringVar(&f.local, "local-state-socket", "", "path of a Unix socket for readers of the local state, such as "+readers+" (default: "+name+" in the directory of the aggregator's)")
+		set.String(flagLocalState, "", "")
+		// The only error is an unknown flag.
+		_ = set.MarkDeprecated(flagLocalState, "it has no effect: readers of the local state use the aggregator's socket")
 	}
 }
 
-func (f *frontendFlags) localState(verb Verb) string {
-	if f.local != "" {
-		return f.local
-	}
-	name := localstate.SocketName
-	if verb == VerbPolicy {
-		name = policystate.SocketName
-	}
-	return filepath.Join(filepath.Dir(f.socket), name)
-}
+// flagLocalState is accepted, because units and manifests of earlier versions have it.
+const flagLocalState = "local-state-socket"
 
 type cluster struct {
 	nodeName string
@@ -168,25 +158,34 @@ func (c *cluster) run(ctx context.Context, g *errgroup.Group, services bool) {
 	g.Go(func() error { return c.source.Run(ctx) })
 }
 
-func (d *daemon) registerLocalState(r grpc.ServiceRegistrar) {
-	d.monitor.Register(r)
-	for _, f := range d.frontends {
-		f.RegisterLocalState(r)
+// servedTables returns the tables of the process by the publisher that serves them.
+func (d *daemon) servedTables() map[string][]client.Table {
+	out := make(map[string][]client.Table)
+	if d.verb.hasAggregator() {
+		out[get.AggregatorPublisher] = []client.Table{d.monitor.Table()}
+	}
+	for i, name := range d.publishers() {
+		out[name] = d.frontends[i].Tables()
+		if !d.verb.hasAggregator() {
+			out[name] = append(out[name], d.monitor.Table())
+		}
+	}
+	return out
+}
+
+// serveTables offers the tables to readers of the aggregator.
+func (d *daemon) serveTables(ctx context.Context, g *errgroup.Group, socket string) {
+	for publisher, tables := range d.servedTables() {
+		g.Go(func() error {
+			return client.ServeTables(ctx, client.Config{Socket: socket, Publisher: publisher, Logger: d.log}, tables...)
+		})
 	}
 }
 
-// startFrontends only logs a failure of the local state server, because the frontends do not depend on
-// the server.
 func (d *daemon) startFrontends(ctx context.Context, g *errgroup.Group) error {
 	if err := d.newMonitor(nil); err != nil {
 		return err
 	}
-	g.Go(func() error {
-		if err := localsocket.Serve(ctx, localsocket.Config{Path: d.frontend.localState(d.verb), Register: d.registerLocalState, Logger: d.log}); err != nil {
-			d.log.Warn("cannot serve the local state to readers", "error", err)
-		}
-		return nil
-	})
 	return d.serve(ctx, g, func() error { return nil })
 }
 

@@ -254,6 +254,11 @@ func (d *daemon) serve(ctx context.Context, g *errgroup.Group, healthy check) er
 	}
 	srv.run(inPlace, g, d.registry)
 	g.Go(func() error { d.monitor.Run(ctx); return nil })
+	socket := d.frontend.socket
+	if d.verb.hasAggregator() {
+		socket = d.aggregator.socket
+	}
+	d.serveTables(ctx, g, socket)
 	if d.successor != nil {
 		g.Go(func() error { d.successor.run(inPlace); return nil })
 	}

@@ -5,14 +5,12 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
-	"google.golang.org/grpc"
 
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/frontends/testing/apitest"
@@ -87,31 +85,32 @@ func TestFrontendsOfVerbs(t *testing.T) {
 		if err := d.newMonitor(nil); err != nil {
 			t.Fatal(err)
 		}
-		server := grpc.NewServer()
-		d.registerLocalState(server)
-		// The conditions have a service of their own.
-		if got := len(server.GetServiceInfo()); got != tt.n+1 {
-			t.Errorf("weft %s %v: %d services for readers, want %d", tt.verb, tt.args, got, tt.n+1)
+		conditions := 0
+		for publisher, tables := range d.servedTables() {
+			for _, table := range tables {
+				if table.Name == "conditions" {
+					conditions++
+				}
+			}
+			if len(tables) == 0 {
+				t.Errorf("weft %s %v: %s has no tables", tt.verb, tt.args, publisher)
+			}
+		}
+		if conditions != 1 {
+			t.Errorf("weft %s %v: %d tables of conditions, want 1", tt.verb, tt.args, conditions)
 		}
 	}
 }
 
-// TestPolicySettings has the ports of weft policy, and its socket for readers.
+// TestPolicySettings has the ports of weft policy, and takes the flag of earlier versions.
 func TestPolicySettings(t *testing.T) {
 	dir := t.TempDir()
-	d, err := parse(t, VerbPolicy, "--manifests", dir, "--socket", dir+"/weft.sock", "--profiling")
+	d, err := parse(t, VerbPolicy, "--manifests", dir, "--socket", dir+"/weft.sock", "--profiling", "--local-state-socket=/x.sock")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if h := d.settings.HTTP; h.metrics != policyMetricsAddress || h.healthz != policyHealthzAddress || !h.profiling {
 		t.Errorf("settings of the HTTP servers: %+v", h)
-	}
-	if got := d.frontend.localState(VerbPolicy); got != filepath.Join(dir, "policy.sock") {
-		t.Errorf("the socket for readers is %s", got)
-	}
-	d.frontend.local = "/x.sock"
-	if got := d.frontend.localState(VerbPolicy); got != "/x.sock" {
-		t.Errorf("the socket for readers is %s", got)
 	}
 }
 

@@ -19,15 +19,17 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"google.golang.org/grpc"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/weft-proxy/weft/aggregator"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/aggregator/server"
 	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
+	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/cmd/weft/conditions"
+	"github.com/weft-proxy/weft/cmd/weft/get"
 	"github.com/weft-proxy/weft/cmd/weft/statuspage"
-	"github.com/weft-proxy/weft/frontends/localsocket"
 	"github.com/weft-proxy/weft/frontends/source"
 )
 
@@ -46,12 +48,12 @@ type fakeFrontend struct {
 	ready, degraded, node error
 }
 
-func (f *fakeFrontend) Run(context.Context) error                  { return nil }
-func (f *fakeFrontend) Ready() error                               { return f.ready }
-func (f *fakeFrontend) Name() string                               { return f.name }
-func (f *fakeFrontend) Degraded() error                            { return f.degraded }
-func (f *fakeFrontend) Node() error                                { return f.node }
-func (f *fakeFrontend) RegisterLocalState(r grpc.ServiceRegistrar) {}
+func (f *fakeFrontend) Run(context.Context) error { return nil }
+func (f *fakeFrontend) Ready() error              { return f.ready }
+func (f *fakeFrontend) Name() string              { return f.name }
+func (f *fakeFrontend) Degraded() error           { return f.degraded }
+func (f *fakeFrontend) Node() error               { return f.node }
+func (f *fakeFrontend) Tables() []client.Table    { return []client.Table{{Name: "things"}} }
 
 // fakePolicies is a fakeFrontend that knows the interfaces of pods, or not.
 type fakePolicies struct {
@@ -119,15 +121,28 @@ func newScene(t *testing.T) *scene {
 			s.agg.Aggregator = c.Aggregator
 			of := &aggregatorHealth{aggregator: &s.agg, rival: func() error { return s.rival }, current: func() error { return s.current }, root: s.root}
 			s.watch(of)
-			c.Register = s.registerLocalState
 		},
 	})
+	s.serve(s.daemon)
 	// A page keeps what it has read for a second.
 	s.page = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		statuspage.New(statuspage.Config{Socket: s.running.Socket, Version: "v1"}).ServeHTTP(w, r)
 	}))
 	t.Cleanup(s.page.Close)
 	return s
+}
+
+// serve serves the tables of a process until the test ends, and waits until they are registered.
+func (s *scene) serve(d *daemon) {
+	ctx, cancel := context.WithCancel(context.Background())
+	g, ctx := errgroup.WithContext(ctx)
+	d.serveTables(ctx, g, s.running.Socket)
+	s.t.Cleanup(func() { cancel(); _ = g.Wait() })
+	conn := cli.Connection{Socket: s.running.Socket}
+	aggregatortest.Eventually(s.t, "the conditions are registered", func() bool {
+		all, err := get.ReadStatus(aggregatortest.Context(s.t), &conn)
+		return err == nil && slices.ContainsFunc(all, func(p *conditions.Process) bool { return p.Process == string(d.verb) })
+	})
 }
 
 // watch makes the monitor, as newMonitor does, with a clock and events of the test.
@@ -327,8 +342,7 @@ func TestEveryCondition(t *testing.T) {
 	}
 }
 
-// TestViewsOfOtherProcesses: what is wrong with a frontend that is a process of its own, with its socket where the
-// chart and systemd have it, is in the views of the node.
+// TestViewsOfOtherProcesses: what is wrong with a frontend that is a process of its own is in the views of the node.
 func TestViewsOfOtherProcesses(t *testing.T) {
 	s := newScene(t)
 	degraded := fakeFrontend{name: "services", degraded: errors.New("services: IPv4 stays as it was")}
@@ -336,17 +350,7 @@ func TestViewsOfOtherProcesses(t *testing.T) {
 	if err := other.newMonitor(nil); err != nil {
 		t.Fatal(err)
 	}
-	dir := filepath.Dir(s.running.Socket) + "-services"
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() {
-		done <- localsocket.Serve(ctx, localsocket.Config{Path: filepath.Join(dir, "services.sock"), Register: other.registerLocalState})
-	}()
-	t.Cleanup(func() { cancel(); <-done })
+	s.serve(other)
 	want := shown{"services": {"degraded", degraded.degraded.Error(), conditions.KindOf("services").Remedy}}
 	for _, v := range views {
 		if !v.node {

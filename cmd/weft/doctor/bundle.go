@@ -18,6 +18,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/cmd/weft/cli"
+	"github.com/weft-proxy/weft/cmd/weft/get"
+	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
 const (
@@ -135,8 +138,12 @@ func (b *bundle) weft(ctx context.Context, n *node) {
 	b.message("publishers.json")(c.ListPublishers(ctx))
 	b.message("fragments.json")(c.List(ctx))
 	b.message("tables.json")(c.ListTables(ctx))
-	state, err := n.readServices(ctx)
-	b.message("services.json")(state.Proto(), err)
+	state, err := get.ReadServices(ctx, &cli.Connection{Socket: n.Socket, Publisher: n.Publisher}, model.Key{})
+	var text []byte
+	if err == nil {
+		text, err = json.MarshalIndent(state, "", "  ")
+	}
+	b.add("services.json", text, err)
 }
 
 // limited drops bytes after maxPart.

@@ -88,10 +88,14 @@ func (n *node) close() {
 	}
 }
 
-// readServices can do without the aggregator.
+// readServices asks the Service frontend.
 func (n *node) readServices(ctx context.Context) (*model.Snapshot, error) {
-	state, _, err := get.ReadServices(ctx, &cli.Connection{Socket: n.Socket, Publisher: n.Publisher}, model.Key{})
-	return &state, err
+	state, err := get.ReadServices(ctx, &cli.Connection{Socket: n.Socket, Publisher: n.Publisher}, model.Key{})
+	if err != nil {
+		return nil, err
+	}
+	services, err := state.Models()
+	return &model.Snapshot{Revision: state.Stats.Revision, Services: services}, err
 }
 
 // running reports whether weft answers. If not, checkSocket reports that, and checks of weft skip.

@@ -133,14 +133,10 @@ func (a *asker) service(ctx context.Context, text, port string) (place, error) {
 	if err != nil {
 		return place{}, err
 	}
-	state, _, err := get.ReadServices(ctx, &a.conn, key)
+	s, err := a.readService(ctx, key)
 	if err != nil {
 		return place{}, err
 	}
-	if len(state.Services) != 1 {
-		return place{}, fmt.Errorf("Service %s has no rules on this node", key)
-	}
-	s := state.Services[0]
 	p, err := choosePort(s, port)
 	if err != nil {
 		return place{}, err

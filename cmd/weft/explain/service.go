@@ -3,6 +3,7 @@ package explain
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
 
@@ -39,15 +40,14 @@ func (a *asker) serviceOf(ctx context.Context, f flow, ways []Way) (*Service, er
 	case err != nil:
 		return nil, err
 	}
-	state, _, err := get.ReadServices(ctx, &a.conn, key)
+	s, err := a.readService(ctx, key)
 	if err != nil {
 		return nil, err
 	}
 	candidates, err := get.ReadCandidates(ctx, &a.conn, key)
-	if err != nil || len(state.Services) != 1 {
+	if err != nil {
 		return nil, err
 	}
-	s := state.Services[0]
 	family := model.FamilyOf(f.destination.Addr())
 	if how == howClusterIP && s.ClusterIPs[family] != f.destination.Addr() {
 		how = howExternal
@@ -60,6 +60,18 @@ func (a *asker) serviceOf(ctx context.Context, f flow, ways []Way) (*Service, er
 	out.Local = how == howClusterIP && s.InternalLocal || how != howClusterIP && s.ExternalLocal && !leavesNode(ways, candidates)
 	out.Endpoints = cli.Map(candidates, func(c model.Candidate) Endpoint { return endpointOf(c, out.Local) })
 	return out, nil
+}
+
+// readService returns a Service with rules on this node.
+func (a *asker) readService(ctx context.Context, key model.Key) (*model.Service, error) {
+	state, err := get.ReadServices(ctx, &a.conn, key)
+	if err != nil {
+		return nil, err
+	}
+	if len(state.Services) != 1 {
+		return nil, fmt.Errorf("%d rows of Service %s, want 1", len(state.Services), key)
+	}
+	return state.Services[0].Model()
 }
 
 func leavesNode(ways []Way, candidates []model.Candidate) bool {

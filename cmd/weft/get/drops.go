@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-proxy/weft/cmd/weft/cli"
-	"github.com/weft-proxy/weft/frontends/policy/localstate/statepb"
 )
 
 // namesAge bounds the age of pods' names.
@@ -55,11 +54,9 @@ the kernel's messages.`,
 }
 
 func (f *dropsFlags) run(ctx context.Context, stdin io.Reader, out, stderr io.Writer) error {
-	names := &podNames{read: func() (*statepb.WatchResponse, error) {
-		return readLocal(ctx, &f.conn, policyFrontend, readPolicyState)
-	}, stderr: stderr}
-	state, stateErr := names.read()
-	off := stateErr == nil && state.GetDropLog() == 0
+	names := &podNames{read: func() ([]*PodView, error) { return ReadPods(ctx, &f.conn) }, stderr: stderr}
+	logged, stateErr := readDropLog(ctx, &f.conn)
+	off := stateErr == nil && logged == 0
 	printed := false
 	err := f.read(ctx, stdin, f.follow && !off, func(line string) error {
 		p, ok := parseDrop(line)
@@ -113,7 +110,7 @@ func (f *dropsFlags) read(ctx context.Context, stdin io.Reader, follow bool, eac
 
 // podNames caches the names of this node's pods by address.
 type podNames struct {
-	read   func() (*statepb.WatchResponse, error)
+	read   func() ([]*PodView, error)
 	stderr io.Writer
 	names  map[netip.Addr]string
 	at     time.Time
@@ -125,9 +122,9 @@ type podNames struct {
 func (n *podNames) of(addr netip.Addr) string {
 	if time.Since(n.at) > namesAge {
 		n.at = time.Now()
-		state, err := n.read()
+		pods, err := n.read()
 		if err == nil {
-			n.names, n.failed = addressesOf(viewPods(state)), false
+			n.names, n.failed = addressesOf(pods), false
 		} else if !n.failed {
 			n.failed = true
 			fmt.Fprintf(n.stderr, "weft: no names of pods: %v\n", err)
@@ -137,12 +134,12 @@ func (n *podNames) of(addr netip.Addr) string {
 }
 
 // addressesOf joins pods with the same address by ",".
-func addressesOf(pods []PodView) map[netip.Addr]string {
+func addressesOf(pods []*PodView) map[netip.Addr]string {
 	out := make(map[netip.Addr]string)
 	for _, p := range pods {
 		for _, text := range p.Addresses {
 			if addr, err := netip.ParseAddr(text); err == nil {
-				out[addr] = strings.TrimPrefix(out[addr]+","+p.text(), ",")
+				out[addr] = strings.TrimPrefix(out[addr]+","+p.Text(), ",")
 			}
 		}
 	}

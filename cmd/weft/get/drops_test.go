@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/weft-proxy/weft/aggregator/client"
-	"github.com/weft-proxy/weft/frontends/policy/localstate/statepb"
 )
 
 // TestParseDrop reads lines as the kernel writes them.
@@ -68,11 +67,11 @@ func TestPodNames(t *testing.T) {
 	var stderr bytes.Buffer
 	var err error
 	reads := 0
-	n := &podNames{stderr: &stderr, read: func() (*statepb.WatchResponse, error) {
+	n := &podNames{stderr: &stderr, read: func() ([]*PodView, error) {
 		reads++
-		pod := &statepb.Pod{Namespace: "shop", Name: "db", Uid: "1", Addresses: []string{"10.0.0.1", "x"}}
-		other := &statepb.Pod{Namespace: "shop", Name: "old", Uid: "0", Addresses: []string{"10.0.0.1"}}
-		return &statepb.WatchResponse{Pods: []*statepb.Pod{pod, other}}, err
+		pod := &PodView{Namespace: "shop", Name: "db", UID: "1", Addresses: []string{"10.0.0.1", "x"}}
+		other := &PodView{Namespace: "shop", Name: "old", UID: "0", Addresses: []string{"10.0.0.1"}}
+		return []*PodView{pod, other}, err
 	}}
 	addr := netip.MustParseAddr("10.0.0.1")
 	check := func(want string, wantReads int) {

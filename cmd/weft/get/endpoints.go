@@ -4,22 +4,24 @@ import (
 	"cmp"
 	"context"
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/weft-proxy/weft/cmd/weft/cli"
+	"github.com/weft-proxy/weft/frontends/services/localstate"
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
 func newEndpointsCmd() *cobra.Command {
-	return kind[[]serviceView]{func(ctx context.Context, conn *cli.Connection, args []string) ([]serviceView, error) {
+	return kind[[]localstate.Service]{func(ctx context.Context, conn *cli.Connection, args []string) ([]localstate.Service, error) {
 		name, err := ParseServiceName(args[0])
 		if err != nil {
 			return nil, err
 		}
 		return readEndpoints(ctx, conn, name)
-	}, func(services []serviceView, _ time.Time) *Rows { return endpointRows(services) }, serviceChanges}.command(&cobra.Command{
+	}, func(services []localstate.Service, _ time.Time) *Rows { return endpointRows(services) }, serviceChanges}.command(&cobra.Command{
 		Use:   "endpoints [NAMESPACE/]NAME",
 		Short: "Show the endpoints of a Service, for which traffic this node uses them, and why not",
 		Long: `Show the endpoints of a Service. USE is "cluster" for endpoints that receive new
@@ -32,7 +34,7 @@ is why an endpoint does not receive new flows, or those of some addresses.`,
 	}, CompleteServices)
 }
 
-func readEndpoints(ctx context.Context, conn *cli.Connection, name model.Key) ([]serviceView, error) {
+func readEndpoints(ctx context.Context, conn *cli.Connection, name model.Key) ([]localstate.Service, error) {
 	state, err := readService(ctx, conn, name)
 	if err != nil {
 		return nil, err
@@ -42,7 +44,7 @@ func readEndpoints(ctx context.Context, conn *cli.Connection, name model.Key) ([
 		return nil, err
 	}
 	for i := range state.Services {
-		state.Services[i].replaceEndpoints(candidates)
+		replaceEndpoints(&state.Services[i], candidates)
 	}
 	return state.Services, nil
 }
@@ -56,22 +58,22 @@ func Endpoints(ctx context.Context, conn *cli.Connection, name model.Key) (*Rows
 	return endpointRows(services), nil
 }
 
-func (s *serviceView) replaceEndpoints(candidates []model.Candidate) {
+func replaceEndpoints(s *localstate.Service, candidates []model.Candidate) {
 	for i := range s.Ports {
 		p := &s.Ports[i]
-		p.Endpoints = []endpointView{}
+		p.Endpoints = []localstate.Endpoint{}
 		for _, c := range candidates {
-			if c.Port == p.Name && c.Protocol == p.protocol {
-				p.Endpoints = append(p.Endpoints, s.viewCandidate(p, c))
+			if c.Port == p.Name && strings.EqualFold(c.Protocol.String(), p.Protocol) {
+				p.Endpoints = append(p.Endpoints, viewCandidate(s, p, c))
 			}
 		}
 	}
 }
 
-func (s *serviceView) viewCandidate(p *portView, c model.Candidate) endpointView {
-	internal, external := c.Why(s.InternalTrafficPolicy == policyLocal), c.Why(s.ExternalTrafficPolicy == policyLocal)
-	outside := p.NodePort != 0 || len(p.external) > 0
-	out := endpointView{Address: c.Addr, Use: []string{}, Local: c.Local, Excluded: internal}
+func viewCandidate(s *localstate.Service, p *localstate.Port, c model.Candidate) localstate.Endpoint {
+	internal, external := c.Why(s.InternalTrafficPolicy == localstate.PolicyLocal), c.Why(s.ExternalTrafficPolicy == localstate.PolicyLocal)
+	outside := p.NodePort != 0 || len(p.ExternalIPs)+len(p.LoadBalancerIPs) > 0
+	out := localstate.Endpoint{Address: c.Addr, Use: []string{}, Local: c.Local, Excluded: internal}
 	switch {
 	case !outside || internal == external:
 	case internal == "":
@@ -84,7 +86,7 @@ func (s *serviceView) viewCandidate(p *portView, c model.Candidate) endpointView
 	for _, list := range []struct {
 		use string
 		in  bool
-	}{{"cluster", c.Cluster && (outside || s.InternalTrafficPolicy != policyLocal)}, {"local", c.ForLocal}, {"draining", c.Draining}} {
+	}{{"cluster", c.Cluster && (outside || s.InternalTrafficPolicy != localstate.PolicyLocal)}, {"local", c.ForLocal}, {"draining", c.Draining}} {
 		if list.in {
 			out.Use = append(out.Use, list.use)
 		}
@@ -100,20 +102,21 @@ func EndpointText(addr netip.AddrPort) string {
 	return addr.String()
 }
 
-func endpointRows(services []serviceView) *Rows {
+func endpointRows(services []localstate.Service) *Rows {
 	t := newRows("PORT", "ENDPOINT", "USE", "ON THIS NODE", "WHY NOT")
 	t.key = 2
 	waits := waiting{names: make(map[string][]string)}
 	for i := range services {
 		s := &services[i]
-		waits.add(t, s.Namespace+"/"+s.Name, &s.outcomeView)
-		for _, p := range s.Ports {
+		waits.add(t, s.Namespace+"/"+s.Name, &s.OutcomeRow)
+		for i := range s.Ports {
+			p := &s.Ports[i]
 			for _, e := range p.Endpoints {
 				here := "no"
 				if e.Local {
 					here = "yes"
 				}
-				t.Add(p.text(), EndpointText(e.Address), joined(e.Use), here, cmp.Or(e.Excluded, "-"))
+				t.Add(portText(p), EndpointText(e.Address), joined(e.Use), here, cmp.Or(e.Excluded, "-"))
 			}
 		}
 	}

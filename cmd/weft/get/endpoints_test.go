@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/weft-proxy/weft/frontends/publish"
+	"github.com/weft-proxy/weft/frontends/services/localstate"
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
@@ -34,13 +36,13 @@ func TestEndpointRows(t *testing.T) {
 			"10.1.0.3 - no no EndpointSlice has it with port http/tcp: the slices have https/tcp; compare the Service's targetPort with the names of its pods' ports",
 		}},
 	} {
-		s := viewService(&model.Service{
+		s := localstate.NewService(&model.Service{
 			Name: model.Key{Namespace: "shop", Name: "web"}, InternalLocal: tt.internal, ExternalLocal: tt.external,
 			Ports: []model.Port{{Name: "http", Protocol: model.TCP, Number: 80, NodePort: tt.nodePort}},
-		}, nil)
-		s.replaceEndpoints(tt.candidates)
+		}, publish.Outcome{})
+		replaceEndpoints(&s, tt.candidates)
 		var got []string
-		for _, row := range endpointRows([]serviceView{s}).Rows {
+		for _, row := range endpointRows([]localstate.Service{s}).Rows {
 			got = append(got, fmt.Sprintf("%s %s %s %s", row[1], row[2], row[3], row[4]))
 		}
 		if !slices.Equal(got, tt.want) {

@@ -2,24 +2,11 @@ package get
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/weft-proxy/weft/cmd/weft/cli"
-	"github.com/weft-proxy/weft/frontends/publish/outcomepb"
+	"github.com/weft-proxy/weft/frontends/publish"
 )
-
-// outcomeView says in JSON and YAML whether an object is in force.
-type outcomeView struct {
-	// "wanted", "in force", "refused" or "left out"; "unknown" for a frontend of an earlier version
-	State string `json:"state"`
-	// the commit and the time of the value in force, which is older unless State is "in force"
-	Revision uint64    `json:"revision,omitempty"`
-	Since    time.Time `json:"since,omitzero"`
-	// why the present value is not in force, and the time of the next try
-	Reason string    `json:"reason,omitempty"`
-	Retry  time.Time `json:"retry,omitzero"`
-}
 
 const aboutState = `STATE is "in force" if a commit has what is shown; "wanted" if none has it yet;
 "refused" if the aggregator rejects it; or "left out" if no rules can be made of it.
@@ -31,33 +18,19 @@ const (
 	stateInForce = "in force"
 )
 
-func viewOutcome(m *outcomepb.Outcome) outcomeView {
-	v := outcomeView{State: "unknown", Revision: m.GetRevision(), Reason: m.GetReason()}
-	if m.GetState() != outcomepb.State_STATE_UNSPECIFIED {
-		v.State = strings.ReplaceAll(cli.Word(m.GetState().String(), "STATE_"), "_", " ")
-	}
-	if m.GetSince() != nil {
-		v.Since = m.GetSince().AsTime().Local()
-	}
-	if m.GetRetry() != nil {
-		v.Retry = m.GetRetry().AsTime().Local()
-	}
-	return v
-}
-
-func lastRevision[T any](all []T, outcome func(*T) *outcomeView) (last uint64) {
-	for i := range all {
-		last = max(last, outcome(&all[i]).Revision)
+func lastRevision[T any](all []T, of func(T) uint64) (last uint64) {
+	for _, v := range all {
+		last = max(last, of(v))
 	}
 	return last
 }
 
 // revision is short relative to last.
-func (v *outcomeView) revision(last uint64) string {
-	if v.Revision == 0 {
+func revision(n, last uint64) string {
+	if n == 0 {
 		return "-"
 	}
-	return cli.ShortRevision(v.Revision, last)
+	return cli.ShortRevision(n, last)
 }
 
 type waiting struct {
@@ -67,7 +40,7 @@ type waiting struct {
 
 // add records why an object is not in force. Wanted objects share a note, because all have the same reason
 // while the aggregator is away.
-func (w *waiting) add(t *Rows, name string, v *outcomeView) {
+func (w *waiting) add(t *Rows, name string, v *publish.OutcomeRow) {
 	switch {
 	case v.Reason == "":
 	case v.State == stateWanted:
@@ -78,7 +51,7 @@ func (w *waiting) add(t *Rows, name string, v *outcomeView) {
 	default:
 		retry := ""
 		if !v.Retry.IsZero() {
-			retry = fmt.Sprintf(" (tried again at %s)", v.Retry.Format(time.TimeOnly))
+			retry = fmt.Sprintf(" (tried again at %s)", v.Retry.Local().Format(time.TimeOnly))
 		}
 		t.note("%s is %s%s: %s", name, v.State, retry, v.Reason)
 	}

@@ -15,17 +15,16 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
-	"google.golang.org/grpc"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/weft-proxy/weft/aggregator"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
 	"github.com/weft-proxy/weft/aggregator/testing/nametest"
 	"github.com/weft-proxy/weft/cmd/weft/cli"
-	"github.com/weft-proxy/weft/frontends/localsocket"
 	"github.com/weft-proxy/weft/frontends/policy"
-	policystate "github.com/weft-proxy/weft/frontends/policy/localstate"
 	"github.com/weft-proxy/weft/frontends/services"
-	"github.com/weft-proxy/weft/frontends/services/localstate"
 	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/frontends/source"
 	"github.com/weft-proxy/weft/frontends/testing/publishtest"
@@ -62,7 +61,8 @@ func (n *node) event(reason, name string) {
 func newNode(t *testing.T) *node {
 	t.Helper()
 	n := &node{t: t, dir: t.TempDir(), services: publishtest.New(t), policies: publishtest.New(t), reg: prometheus.NewPedanticRegistry()}
-	n.conn.Socket = n.services.Socket
+	// Readers ask another one, which goes on while those are away.
+	n.conn.Socket = aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: &aggregatortest.Kernel{}}}).Socket
 	return n
 }
 
@@ -92,9 +92,9 @@ func (n *node) start() {
 	for _, run := range []func(context.Context) error{src.Run, s.Run, p.Run} {
 		g.Go(func() error { return run(ctx) })
 	}
-	for name, register := range map[string]func(grpc.ServiceRegistrar){localstate.SocketName: s.RegisterLocalState, policystate.SocketName: p.RegisterLocalState} {
+	for publisher, tables := range map[string][]client.Table{services.Publisher: s.Tables(), policy.Publisher: p.Tables()} {
 		g.Go(func() error {
-			return localsocket.Serve(ctx, localsocket.Config{Path: filepath.Join(filepath.Dir(n.conn.Socket), name), Register: func(r grpc.ServiceRegistrar) { register(r) }})
+			return client.ServeTables(ctx, client.Config{Socket: n.conn.Socket, Publisher: publisher}, tables...)
 		})
 	}
 	n.t.Cleanup(func() {
@@ -223,27 +223,27 @@ func (n *node) views() (map[string]view, error) {
 		for _, e := range s.Ports[0].Endpoints {
 			v.value = strings.ReplaceAll(e.Address.String(), ":", " . ")
 		}
-		out["service "+s.ClusterIPs[0]] = v
+		out["service "+s.ClusterIPs[0].String()] = v
 		if s.State != row["STATE"] || (s.Revision == 0) != (row["REVISION"] == "-") {
-			n.t.Errorf("Service %s is %+v in JSON and %v in the table", s.Name, s.outcomeView, row)
+			n.t.Errorf("Service %s is %+v in JSON and %v in the table", s.Name, s.OutcomeRow, row)
 		}
 	}
-	policies, err := policyPart(viewPolicies)(n.t.Context(), &n.conn)
+	all, err := policies.ask(n.t.Context(), &n.conn, nil)
 	if err != nil {
 		return nil, err
 	}
-	policyTable := policyRows(policies, time.Now())
-	for _, p := range policies {
-		row := find(policyTable, p.text())
-		out["policy "+p.text()] = view{row["STATE"], row["REVISION"], strings.TrimPrefix(p.Ingress[0].Ports[0], "tcp "), p.Reason}
+	policyTable := policyRows(all, time.Now())
+	for _, p := range all {
+		row := find(policyTable, p.Text())
+		out["policy "+p.Text()] = view{row["STATE"], row["REVISION"], strings.TrimPrefix(p.Ingress[0].Ports[0], "tcp "), p.Reason}
 	}
-	pods, err := policyPart(viewPods)(n.t.Context(), &n.conn)
+	pods, err := ReadPods(n.t.Context(), &n.conn)
 	if err != nil {
 		return nil, err
 	}
 	podTable := podRows(pods, time.Now())
 	for _, p := range pods {
-		row := find(podTable, p.text())
+		row := find(podTable, p.Text())
 		value := ""
 		if row["ISOLATED"] == "ingress" {
 			value = "isolated"

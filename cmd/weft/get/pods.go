@@ -2,14 +2,12 @@ package get
 
 import (
 	"context"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/weft-proxy/weft/cmd/weft/cli"
-	"github.com/weft-proxy/weft/frontends/policy/localstate/statepb"
+	policystate "github.com/weft-proxy/weft/frontends/policy/localstate"
 )
 
 func newPodsCmd() *cobra.Command {
@@ -28,80 +26,34 @@ on the node is not known: theirs apply to addresses alone.
 	}, CompletePods)
 }
 
-var pods = policyKind(viewPods, PodView.text, "no pod of this name has an address of its own", podRows)
+var pods = policyKind(policystate.TablePods, (*PodView).Text, "no pod of this name has an address of its own", podRows)
 
 // CompletePods completes the name of a pod of this node.
 func CompletePods(conn *cli.Connection) cobra.CompletionFunc { return pods.complete(conn) }
 
 // PodView is a pod of this node with its own addresses, and the policies that apply to it.
-type PodView struct {
-	Namespace string   `json:"namespace"`
-	Name      string   `json:"name"`
-	UID       string   `json:"uid"`
-	Addresses []string `json:"addresses"`
-	// the host's end of the pod's interface, empty if unknown
-	Interface string `json:"interface,omitempty"`
-	// policies, as "namespace/name" or "name"
-	Ingress []string `json:"ingressPolicies"`
-	Egress  []string `json:"egressPolicies"`
-	// "ingress" and "egress"
-	Isolated []string `json:"isolated"`
-	outcomeView
-}
-
-func (v PodView) text() string { return v.Namespace + "/" + v.Name }
+type PodView = policystate.Pod
 
 // ReadPods asks the NetworkPolicy frontend for the pods of this node.
-func ReadPods(ctx context.Context, c *cli.Connection) ([]PodView, error) {
-	return policyPart(viewPods)(ctx, c)
+func ReadPods(ctx context.Context, c *cli.Connection) ([]*PodView, error) {
+	return readTable[*PodView](ctx, c, policyFrontend, policystate.TablePods, nil)
 }
 
-func viewPods(state *statepb.WatchResponse) []PodView {
-	out := cli.Map(state.GetPods(), func(p *statepb.Pod) PodView {
-		v := PodView{
-			Namespace: p.GetNamespace(), Name: p.GetName(), UID: p.GetUid(), Addresses: p.GetAddresses(), Interface: p.GetInterface(),
-			Ingress: cli.Map(p.GetIngress(), nameText), Egress: cli.Map(p.GetEgress(), nameText), Isolated: []string{},
-			outcomeView: viewOutcome(p.GetOutcome()),
-		}
-		if isolates(p.GetIngress()) {
-			v.Isolated = append(v.Isolated, "ingress")
-		}
-		if isolates(p.GetEgress()) {
-			v.Isolated = append(v.Isolated, "egress")
-		}
-		return v
-	})
-	slices.SortFunc(out, func(a, b PodView) int {
-		return strings.Compare(a.Namespace+"/"+a.Name+"/"+a.UID, b.Namespace+"/"+b.Name+"/"+b.UID)
-	})
-	return out
-}
-
-func podRows(pods []PodView, _ time.Time) *Rows {
+func podRows(pods []*PodView, _ time.Time) *Rows {
 	t := newRows("POD", "ADDRESSES", "INGRESS", "EGRESS", "ISOLATED", "STATE", "REVISION")
-	last := lastRevision(pods, func(v *PodView) *outcomeView { return &v.outcomeView })
+	last := lastRevision(pods, func(v *PodView) uint64 { return v.Revision })
 	waits := waiting{names: make(map[string][]string)}
 	var unknown []string
-	for i := range pods {
-		p := &pods[i]
+	for _, p := range pods {
 		if p.Interface == "" && len(p.Ingress)+len(p.Egress) > 0 {
-			unknown = append(unknown, p.text())
+			unknown = append(unknown, p.Text())
 		}
-		t.Add(p.text(), joined(p.Addresses), joined(p.Ingress), joined(p.Egress), joined(p.Isolated), p.State, p.revision(last))
-		waits.add(t, p.text(), &p.outcomeView)
+		t.Add(p.Text(), joined(p.Addresses), joined(p.Ingress), joined(p.Egress), joined(p.Isolated), p.State, revision(p.Revision, last))
+		waits.add(t, p.Text(), &p.OutcomeRow)
 	}
 	waits.note(t)
 	if len(unknown) > 0 {
 		t.note("interface not known: %s: the policies apply to the addresses of these pods alone", cli.Some(unknown))
 	}
 	return t
-}
-
-// nameText returns "namespace/name", or "name" for a ClusterNetworkPolicy.
-func nameText(n *statepb.PolicyName) string {
-	return strings.TrimPrefix(n.GetNamespace()+"/"+n.GetName(), "/")
-}
-
-func isolates(in []*statepb.PolicyName) bool {
-	return slices.ContainsFunc(in, func(n *statepb.PolicyName) bool { return n.GetTier() == statepb.Tier_TIER_NETWORK_POLICY })
 }

@@ -4,16 +4,16 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/grpc"
 
 	"github.com/weft-proxy/weft/cmd/weft/cli"
+	"github.com/weft-proxy/weft/frontends/services/localstate"
 	"github.com/weft-proxy/weft/frontends/services/model"
-	"github.com/weft-proxy/weft/frontends/services/model/modelpb"
 )
 
 var servedServices = kind[*stateView]{func(ctx context.Context, conn *cli.Connection, args []string) (*stateView, error) {
@@ -27,9 +27,7 @@ var servedServices = kind[*stateView]{func(ctx context.Context, conn *cli.Connec
 	return readService(ctx, conn, name)
 }, stateRows, serviceChanges}
 
-var serviceChanges = streamed(servicesFrontend, func(ctx context.Context, conn grpc.ClientConnInterface) (grpc.ServerStreamingClient[modelpb.WatchResponse], error) {
-	return modelpb.NewLocalStateClient(conn).Watch(ctx, &modelpb.WatchRequest{})
-})
+var serviceChanges = watched(servicesFrontend, localstate.TableServices)
 
 // CompleteServices completes the name of a Service.
 func CompleteServices(conn *cli.Connection) cobra.CompletionFunc {
@@ -58,23 +56,24 @@ func readState(ctx context.Context, conn *cli.Connection) (*stateView, error) {
 
 // readService reads one Service, or all if only is zero.
 func readService(ctx context.Context, conn *cli.Connection, only model.Key) (*stateView, error) {
-	snapshot, m, err := ReadServices(ctx, conn, only)
+	state, err := ReadServices(ctx, conn, only)
 	if err != nil {
 		return nil, err
 	}
-	return viewState(snapshot, m), nil
+	return &stateView{state.Stats.Revision, state.Services, state.Stats}, nil
 }
 
-func serviceRows(services []serviceView) *Rows {
+func serviceRows(services []localstate.Service) *Rows {
 	t := newRows("SERVICE", "PORT", "CLUSTER-IP", "EXTERNAL", "NODEPORT", "POLICY", "AFFINITY", "ENDPOINTS", "LOCAL", "STATE", "REVISION")
 	t.key = 2
-	last := lastRevision(services, func(s *serviceView) *outcomeView { return &s.outcomeView })
+	last := lastRevision(services, func(s localstate.Service) uint64 { return s.Revision })
 	waits := waiting{names: make(map[string][]string)}
 	for i := range services {
 		s := &services[i]
 		name := s.Namespace + "/" + s.Name
-		waits.add(t, name, &s.outcomeView)
-		for _, p := range s.Ports {
+		waits.add(t, name, &s.OutcomeRow)
+		for i := range s.Ports {
+			p := &s.Ports[i]
 			cluster, local := 0, 0
 			for _, e := range p.Endpoints {
 				if slices.Contains(e.Use, "cluster") {
@@ -91,7 +90,7 @@ func serviceRows(services []serviceView) *Rows {
 			if s.AffinitySeconds != 0 {
 				affinity = (time.Duration(s.AffinitySeconds) * time.Second).String()
 			}
-			t.Add(name, p.text(), joined(p.ClusterIPs), joined(p.external), nodePort, s.policies(), affinity, cluster, local, s.State, s.revision(last))
+			t.Add(name, portText(p), addresses(p.ClusterIPs), addresses(external(p)), nodePort, trafficPolicies(s), affinity, cluster, local, s.State, revision(s.Revision, last))
 		}
 	}
 	waits.note(t)
@@ -103,9 +102,9 @@ type FoundServices struct {
 	// the numbers of matches and of all Services
 	Matched, Of int
 	// at most limit
-	Names    []string
-	Rows     *Rows
-	Counters *modelpb.Counters
+	Names []string
+	Rows  *Rows
+	Stats model.Stats
 }
 
 // FindServices returns the Services with word in their names, and rows for at most limit.
@@ -114,33 +113,35 @@ func FindServices(ctx context.Context, conn *cli.Connection, word string, limit 
 	if err != nil {
 		return nil, err
 	}
-	out := &FoundServices{Of: len(state.Services), Counters: state.counters}
-	matched := slices.DeleteFunc(state.Services, func(s serviceView) bool { return !strings.Contains(s.Namespace+"/"+s.Name, word) })
+	out := &FoundServices{Of: len(state.Services), Stats: state.stats}
+	matched := slices.DeleteFunc(state.Services, func(s localstate.Service) bool { return !strings.Contains(s.Namespace+"/"+s.Name, word) })
 	out.Matched = len(matched)
 	matched = matched[:min(len(matched), limit)]
-	out.Names = cli.Map(matched, func(s serviceView) string { return s.Namespace + "/" + s.Name })
+	out.Names = cli.Map(matched, func(s localstate.Service) string { return s.Namespace + "/" + s.Name })
 	out.Rows = serviceRows(matched)
 	return out, nil
 }
 
 func stateRows(state *stateView, _ time.Time) *Rows {
-	t, c := serviceRows(state.Services), state.counters
+	t, c := serviceRows(state.Services), state.stats
 	t.note("revision %d; events: %d services, %d slices, %d nodes, %d service CIDRs; changes: %d services, %d nodes; conflicts %d, fields left out %d",
-		state.Revision, c.GetServiceEvents(), c.GetSliceEvents(), c.GetNodeEvents(), c.GetServiceCidrEvents(),
-		c.GetServiceChanges(), c.GetNodeChanges(), c.GetConflicts(), c.GetSkipped())
+		state.Revision, c.ServiceEvents, c.SliceEvents, c.NodeEvents, c.ServiceCIDREvents,
+		c.ServiceChanges, c.NodeChanges, c.Conflicts, c.Skipped)
 	return t
 }
 
-// policies leaves out default policies.
-func (s *serviceView) policies() string {
+// trafficPolicies leaves out default policies.
+func trafficPolicies(s *localstate.Service) string {
 	var out []string
-	if s.InternalTrafficPolicy == policyLocal {
-		out = append(out, "internal="+policyLocal)
+	if s.InternalTrafficPolicy == localstate.PolicyLocal {
+		out = append(out, "internal="+localstate.PolicyLocal)
 	}
-	if s.ExternalTrafficPolicy == policyLocal {
-		out = append(out, "external="+policyLocal)
+	if s.ExternalTrafficPolicy == localstate.PolicyLocal {
+		out = append(out, "external="+localstate.PolicyLocal)
 	}
 	return joined(out)
 }
 
 func joined(in []string) string { return cmp.Or(strings.Join(in, ","), "-") }
+
+func addresses(in []netip.Addr) string { return joined(cli.Map(in, netip.Addr.String)) }

@@ -7,13 +7,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
-	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/cmd/weft/conditions"
-	"github.com/weft-proxy/weft/cmd/weft/conditions/conditionspb"
 )
 
 func newStatusCmd() *cobra.Command {
@@ -43,52 +39,19 @@ process has.`,
 	}, Status, polled}.command(cmd, nil)
 }
 
-// ReadStatus returns the conditions of the process on weft's socket, and of frontends with their own
-// sockets.
+// ReadStatus returns the conditions of the processes that are connected to the aggregator, and of its
+// own.
 //
-// Possible errors: client.ErrUnavailable if no process answers.
+// Possible errors: client.ErrUnavailable if no aggregator answers.
 func ReadStatus(ctx context.Context, c *cli.Connection) (out []*conditions.Process, _ error) {
-	p, first := readProcess(ctx, c.Socket, c.Publisher)
-	if first == nil {
-		out = append(out, p)
-	} else if !errors.Is(first, client.ErrUnavailable) {
-		return nil, first
-	}
-	for _, f := range []frontend{servicesFrontend, policyFrontend} {
-		for _, own := range f.own(c.Socket) {
-			if own == c.Socket {
-				break
-			}
-			p, err := readProcess(ctx, own, "")
-			if errors.Is(err, client.ErrUnavailable) {
-				continue
-			}
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, p)
-			break
+	for _, f := range []frontend{{publisher: AggregatorPublisher}, servicesFrontend, policyFrontend} {
+		processes, err := readTable[*conditions.Process](ctx, c, f, conditions.TableName, nil)
+		if err != nil && !errors.As(err, new(*NoFrontendError)) {
+			return nil, err
 		}
-	}
-	if len(out) == 0 {
-		return nil, first
+		out = append(out, processes...)
 	}
 	return out, nil
-}
-
-func readProcess(ctx context.Context, socket, publisher string) (*conditions.Process, error) {
-	config := client.Config{Socket: socket, Publisher: publisher, DialTimeout: -1}
-	return cli.Ask(ctx, config, func(c *client.Client) (*conditions.Process, error) {
-		answer, err := conditionspb.NewConditionsClient(c.Conn()).ListConditions(ctx, &conditionspb.ListConditionsRequest{})
-		switch status.Code(err) {
-		case codes.OK:
-			return conditions.ProcessOf(answer), nil
-		case codes.Unimplemented:
-			return nil, fmt.Errorf("read status: the weft on %s is older than this command: restart it with this version", socket)
-		default:
-			return nil, fmt.Errorf("read status: %s", status.Convert(err).Message())
-		}
-	})
 }
 
 // Status returns a row for each condition.

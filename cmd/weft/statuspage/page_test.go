@@ -1,6 +1,7 @@
 package statuspage_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -10,13 +11,13 @@ import (
 	"sync"
 	"testing"
 
-	"google.golang.org/grpc"
-
 	"github.com/weft-proxy/weft/aggregator"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
-	"github.com/weft-proxy/weft/aggregator/server"
+	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
+	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/cmd/weft/conditions"
+	"github.com/weft-proxy/weft/cmd/weft/get"
 	"github.com/weft-proxy/weft/cmd/weft/statuspage"
 )
 
@@ -54,7 +55,17 @@ func serve(t *testing.T) *served {
 		Config: aggregator.Config{
 			Kernel: &aggregatortest.Kernel{}, Findings: true, Rate: 10_000, Burst: 1000, StateDir: t.TempDir(), HistoryEntries: 100, HistoryBytes: 1 << 20,
 		},
-		Limits: func(c *server.Config) { c.Register = func(r grpc.ServiceRegistrar) { monitor.Register(r) } },
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = client.ServeTables(ctx, client.Config{Socket: s.daemon.Socket, Publisher: get.AggregatorPublisher}, monitor.Table())
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	aggregatortest.Eventually(t, "the conditions are registered", func() bool {
+		all, err := get.ReadStatus(aggregatortest.Context(t), &cli.Connection{Socket: s.daemon.Socket})
+		return err == nil && len(all) == 1
 	})
 	s.Server = httptest.NewServer(statuspage.New(statuspage.Config{Socket: s.daemon.Socket, Version: "v1"}))
 	t.Cleanup(s.Close)

@@ -79,10 +79,10 @@ func (p *Page) services(ctx context.Context, word string) node {
 	links := cli.Map(found.Names, func(name string) node {
 		return list{el("a", text(name)).with("href", Root+"services?name="+name), text(" ")}
 	})
-	c := found.Counters
+	c := found.Stats
 	return list{
 		el("p", text(fmt.Sprintf("%d of %d Services. Received: %d changes of Services, %d of EndpointSlices; %d changes made.",
-			found.Matched, found.Of, c.GetServiceEvents(), c.GetSliceEvents(), c.GetServiceChanges()))),
+			found.Matched, found.Of, c.ServiceEvents, c.SliceEvents, c.ServiceChanges))),
 		table(found.Rows), notes(found.Rows),
 		el("h2", text("Endpoints of")), el("p", links...),
 	}

@@ -69,14 +69,18 @@ func (s *sampler) sample(ctx context.Context) (*sample, error) {
 // here, or the rules do not count.
 func (s *sampler) connections(ctx context.Context, c *client.Client, out *sample) (why string, err error) {
 	if s.index == nil || time.Since(s.read) > servicesAge {
-		state, _, err := get.ReadServices(ctx, s.conn, model.Key{})
+		state, err := get.ReadServices(ctx, s.conn, model.Key{})
 		if errors.As(err, new(*get.NoFrontendError)) {
 			return "no Service frontend runs here", nil
 		}
 		if err != nil {
 			return "", err
 		}
-		s.index, s.read = newIndex(state.Services), time.Now()
+		services, err := state.Models()
+		if err != nil {
+			return "", err
+		}
+		s.index, s.read = newIndex(services), time.Now()
 	}
 	ports := slices.Clone(s.index.ports)
 	counted, err := s.index.count(ctx, c, ports)

@@ -1,18 +1,14 @@
-// Package localstate serves the network policies that a node enforces to readers over gRPC, as the
-// service LocalState: first the present state, then the changes.
+// Package localstate has the tables of the NetworkPolicy frontend: the pods of a node, and the policies
+// that apply to them, with their outcomes.
 //
-// It takes the changes of the model, and snapshots from a Source, and sends messages of package
-// statepb. Read localstate.go first; convert.go makes the messages. A reader of the members of sets
-// that has applied all responses has the state of this frontend's renderer, so it can drive another
-// back end. The package does not change the model.
+// It takes snapshots from a Source, and returns tables for client.ServeTables. Read localstate.go first;
+// rows.go has the rows. The package does not change the model.
 //
 // # Concurrency
 //
-// Changed never blocks: for a slow reader, it keeps only a set of the objects with unsent changes.
-// Each call of Watch runs on the goroutine of gRPC.
+// Tables are safe for concurrent use. Changed and OutcomesChanged never block.
 //
 // # Errors
 //
-// Watch fails with Unavailable if the reader wants only the present state and objects are still
-// unknown.
+// Before all objects are known, a table has an error in place of rows.
 package localstate

@@ -1,18 +1,14 @@
-// Package localstate serves the local model over gRPC, as the service LocalState: first the state, then
-// changes.
+// Package localstate has the tables of the Service frontend: Services with their endpoints and outcomes,
+// as this node serves them.
 //
-// It takes snapshots and changes of the model, and sends messages of package modelpb. Read localstate.go
-// first. All responses together have the renderer's input, so another back end can use them. The package
-// does not change the model.
+// It takes the state of the model, and returns tables for client.ServeTables. Read localstate.go first;
+// rows.go has the rows. The package does not change the model.
 //
 // # Concurrency
 //
-// Changed never blocks: a slow reader only has a set of Services with unsent state. Each Watch runs on
-// gRPC's goroutine.
+// Tables are safe for concurrent use. Changed and OutcomesChanged never block.
 //
 // # Errors
 //
-// Watch fails with InvalidArgument if a request lacks a Service's name or namespace. For the present
-// state only, it fails with Unavailable before everything is known, and with NotFound for a Service
-// without rules here.
+// Before everything is known, a table has an error in place of rows. So has a Service that does not exist.
 package localstate

@@ -5,23 +5,25 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-
-	"github.com/weft-proxy/weft/frontends/services/model/modelpb"
 )
 
-// Candidate is an endpoint in a Service's EndpointSlices for one port, used or not.
+// Candidate is an endpoint in a Service's EndpointSlices for one port, used or not. It is a row of local
+// state.
 type Candidate struct {
 	// Endpoint has port 0 if Excluded is NoPort.
 	Endpoint
 	// Port is the name of the Service's port.
-	Port     string
-	Protocol Protocol
+	Port string `json:"port,omitempty"`
+	// Protocol is an IANA number.
+	Protocol Protocol `json:"protocol"`
 	// Cluster, ForLocal and Draining report membership in the lists of Backends.
-	Cluster, ForLocal, Draining bool
+	Cluster  bool `json:"inCluster,omitempty"`
+	ForLocal bool `json:"inLocal,omitempty"`
+	Draining bool `json:"draining,omitempty"`
 	// Excluded is why the endpoint is not in Cluster.
-	Excluded Exclusion
+	Excluded Exclusion `json:"excluded,omitempty"`
 	// SlicePorts are the ports of its slices if Port is not among them.
-	SlicePorts string
+	SlicePorts string `json:"slicePorts,omitempty"`
 }
 
 // Exclusion is why the traffic policy Cluster does not use an endpoint.
@@ -44,6 +46,32 @@ const (
 	NoPort
 )
 
+var exclusionTexts = [...]string{
+	NotExcluded: "", NotReady: "not ready", Terminating: "terminating", OtherNode: "hinted to other nodes",
+	OtherZone: "hinted to other zones", NoPort: "no port",
+}
+
+// String returns the reason, or "".
+func (e Exclusion) String() string {
+	if int(e) >= len(exclusionTexts) {
+		return "unknown reason"
+	}
+	return exclusionTexts[e]
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (e Exclusion) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (e *Exclusion) UnmarshalText(text []byte) error {
+	i := slices.Index(exclusionTexts[:], string(text))
+	if i < 0 {
+		return fmt.Errorf("%q is not the reason of an exclusion", text)
+	}
+	*e = Exclusion(i) //nolint:gosec // few texts
+	return nil
+}
+
 // Why returns why traffic under the policy Local or Cluster does not reach the endpoint, or "".
 func (c *Candidate) Why(local bool) string {
 	switch {
@@ -55,23 +83,10 @@ func (c *Candidate) Why(local bool) string {
 	case local && !c.Local:
 		return "on another node (traffic policy Local)"
 	}
-	switch c.Excluded {
-	case NotExcluded:
-		if !local {
-			return ""
-		}
-		return "not ready" // another local endpoint is ready
-	case NotReady:
-		return "not ready"
-	case Terminating:
-		return "terminating"
-	case OtherNode:
-		return "hinted to other nodes"
-	case OtherZone:
-		return "hinted to other zones"
-	default:
-		return "unknown reason"
+	if c.Excluded == NotExcluded && local {
+		return NotReady.String() // another local endpoint is ready
 	}
+	return c.Excluded.String()
 }
 
 func portText(name string, protocol Protocol) string {
@@ -165,27 +180,4 @@ func (c choice) excluded(t flags) Exclusion {
 	default:
 		return OtherZone
 	}
-}
-
-// Proto returns the message of a candidate.
-func (c *Candidate) Proto() *modelpb.Candidate {
-	return &modelpb.Candidate{
-		PortName: c.Port, Protocol: uint32(c.Protocol),
-		Endpoint: &modelpb.Endpoint{Address: c.Addr.Addr().AsSlice(), Port: uint32(c.Addr.Port()), Local: c.Local},
-		Cluster:  c.Cluster, Local: c.ForLocal, Draining: c.Draining, Excluded: modelpb.Exclusion(c.Excluded), SlicePorts: c.SlicePorts,
-	}
-}
-
-// CandidateFromProto returns the candidate of a message.
-//
-// Possible errors: an error naming the invalid value.
-func CandidateFromProto(m *modelpb.Candidate) (Candidate, error) {
-	var d decoder
-	e := m.GetEndpoint()
-	c := Candidate{
-		Endpoint: Endpoint{Addr: netip.AddrPortFrom(d.addr(e.GetAddress()), d.optionalPort(e.GetPort())), Local: e.GetLocal()},
-		Port:     m.GetPortName(), Protocol: d.protocol(m.GetProtocol()),
-		Cluster: m.GetCluster(), ForLocal: m.GetLocal(), Draining: m.GetDraining(), Excluded: Exclusion(m.GetExcluded()), SlicePorts: m.GetSlicePorts(), //nolint:gosec // few values
-	}
-	return c, d.err
 }

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -143,7 +144,11 @@ func TestCandidatesWithoutPort(t *testing.T) {
 		all, _ := m.Candidates(Key{Namespace: s.Namespace, Name: s.Name})
 		var got []string
 		for _, c := range all {
-			back, err := CandidateFromProto(c.Proto())
+			var back Candidate
+			text, err := json.Marshal(&c)
+			if err == nil {
+				err = json.Unmarshal(text, &back)
+			}
 			if err != nil || back != c {
 				t.Errorf("%s: %+v comes back as %+v, %v", tt.name, c, back, err)
 			}

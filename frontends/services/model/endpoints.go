@@ -10,9 +10,9 @@ import (
 // Endpoint is a destination of traffic.
 type Endpoint struct {
 	// Addr has no zone.
-	Addr netip.AddrPort
+	Addr netip.AddrPort `json:"address"`
 	// Local is true for endpoints on this node.
-	Local bool
+	Local bool `json:"local"`
 }
 
 // Endpoints is an immutable list of endpoints of one family, sorted by address and port, without

@@ -176,22 +176,22 @@ type Notice struct {
 
 // Stats count events and outcomes.
 type Stats struct {
-	ServiceEvents     uint64
-	SliceEvents       uint64
-	NodeEvents        uint64
-	ServiceCIDREvents uint64
+	ServiceEvents     uint64 `json:"serviceEvents"`
+	SliceEvents       uint64 `json:"sliceEvents"`
+	NodeEvents        uint64 `json:"nodeEvents"`
+	ServiceCIDREvents uint64 `json:"serviceCIDREvents"`
 	// ServiceChanges and NodeChanges count differences in the outcome.
-	ServiceChanges uint64
-	NodeChanges    uint64
+	ServiceChanges uint64 `json:"serviceChanges"`
+	NodeChanges    uint64 `json:"nodeChanges"`
 	// Revision counts the Refresh calls with changes in this process.
-	Revision uint64
+	Revision uint64 `json:"revision"`
 	// Skipped counts invalid parts of objects.
-	Skipped uint64
+	Skipped uint64 `json:"skipped"`
 	// Conflicts is the current number of lost claims.
-	Conflicts int
+	Conflicts int `json:"conflicts"`
 	// Work counts visited endpoints, slices, Services and claims.
-	Work uint64
+	Work uint64 `json:"-"`
 	// Services and Slices are the numbers of objects in the model.
-	Services int
-	Slices   int
+	Services int `json:"services"`
+	Slices   int `json:"slices"`
 }

@@ -1,0 +1,24 @@
+package publish
+
+import "time"
+
+// OutcomeRow is an Outcome in rows of local state.
+type OutcomeRow struct {
+	// State is "wanted", "in force", "refused" or "left out".
+	State string `json:"state"`
+	// Revision and Since are as in Outcome.
+	Revision uint64    `json:"revision,omitempty"`
+	Since    time.Time `json:"since,omitzero"`
+	// Reason is why the present value is not in force, Retry the time of the next try.
+	Reason string    `json:"reason,omitempty"`
+	Retry  time.Time `json:"retry,omitzero"`
+}
+
+// Row returns the outcome for a row of local state.
+func (o *Outcome) Row() OutcomeRow {
+	out := OutcomeRow{State: o.State.String(), Revision: o.Revision, Since: o.Since, Retry: o.Retry}
+	if o.Reason != nil {
+		out.Reason = o.Reason.Error()
+	}
+	return out
+}
