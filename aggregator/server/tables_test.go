@@ -200,7 +200,6 @@ func TestSlowReaders(t *testing.T) {
 	if err != nil || len(all) != 200_000 {
 		t.Errorf("%d rows beside slow readers, error %v", len(all), err)
 	}
-	all = nil
 	n.works(t, "beside slow readers")
 	if used := memory() - before; used > slow<<20 {
 		t.Errorf("%d slow readers hold %d bytes: at most 1 MiB each is wanted", slow, used)
