@@ -43,7 +43,7 @@ func flags(t *testing.T) map[string]map[string]string {
 			t.Fatal(err)
 		}
 		all[c.verb] = map[string]string{}
-		_, text, _ := strings.Cut(string(out), "\nFlags:\n")
+		_, text, _ := strings.Cut(string(out), "\nFlags")
 		for _, m := range helpLine.FindAllStringSubmatch(text, -1) {
 			if m[1] != "help" {
 				all[c.verb][m[1]] = m[2]

@@ -190,7 +190,7 @@ func newPatient(t *testing.T, i *incident) *patient {
 	p.weft = weft("weft.log", append([]string{"run", "--metrics-bind-address", metricsAddress, "--healthz-bind-address", healthAddress}, storage...)...)
 	p.second = weft("second.log", append([]string{"run", "--metrics-bind-address=", "--healthz-bind-address="}, storage...)...)
 	if i.split {
-		p.weft = weft("weft.log", "services", "--socket", p.socket, "--local-state-socket", at("services.sock"), "--metrics-bind-address", metricsAddress, "--healthz-bind-address", healthAddress)
+		p.weft = weft("weft.log", "services", "--socket", p.socket, "--metrics-bind-address", metricsAddress, "--healthz-bind-address", healthAddress)
 		p.aggregator = weft("aggregator.log", append([]string{"aggregator", "--metrics-bind-address", aggregatorMetrics, "--healthz-bind-address", aggregatorHealth}, storage...)...)
 	}
 	return p

@@ -50,14 +50,8 @@ func (k Kind) files() []fileRule {
 	if k == Single {
 		rules = append(rules, fileRule{process + "oom_score_adj", "rw", ""})
 	}
-	if k == Aggregator {
-		// What the frontends know, for weft explain.
-		rules = append(rules, fileRule{"/run/weft-services/services.sock", "rw", ""}, fileRule{"/run/weft-policy/policy.sock", "rw", ""})
-	}
 	switch k {
 	case Services, Policy:
-		dir := "/run/weft-" + string(k) + "/"
-		rules = append(rules, fileRule{dir, "rk", ""}, fileRule{dir + string(k) + ".sock", "rw", ""})
 	case Aggregator, Single:
 		rules = append(rules,
 			fileRule{"/run/weft/{,**}", "rwk", ""},

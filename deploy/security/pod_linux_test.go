@@ -183,11 +183,3 @@ func (p *pod) publisher() *container {
 	}
 	return nil
 }
-
-// has returns a container by its name, or the only one.
-func (p *pod) has(name string) *container {
-	if c, ok := p.containers[name]; ok {
-		return c
-	}
-	return p.containers["weft"]
-}

@@ -98,11 +98,11 @@ func (p *pod) leave(t *testing.T) {
 // verbs runs what an operator enters.
 func (p *pod) verbs(t *testing.T) {
 	t.Helper()
-	kernel, services, policy := p.publisher(), p.has("services"), p.has("policy")
+	kernel := p.publisher()
 	put(t, p.volumes["run"], "deny.nft", "table inet deny {\n set blocked { type ipv4_addr; flags interval; elements = { 192.0.2.200 }; }\n chain input { type filter hook input priority filter; policy accept; ip saddr @blocked counter drop; }\n}\n")
 	for _, line := range []string{
 		"version", "check -f /run/weft/deny.nft", "apply -f /run/weft/deny.nft", "get", "get all", "get tables", "get publishers", "get status",
-		"get deny -o nft", "history", "explain --from node --to 10.96.0.10:80", "explain --from node --to default/web:80", "get services", "get policies", "explain --from 10.244.1.2 --to 10.96.0.10:80 -o json", "delete deny",
+		"get deny -o nft", "history", "explain --from node --to 10.96.0.10:80", "explain --from node --to default/web:80", "get services", "get endpoints default/web", "get policies", "get pods", "explain --from 10.244.1.2 --to 10.96.0.10:80 -o json", "delete deny",
 	} {
 		kernel.exec(t, nil, strings.Fields(line)...)
 	}
@@ -113,17 +113,6 @@ func (p *pod) verbs(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(p.volumes["run"], "bundle.tar.gz")); err != nil {
 		t.Error(err)
 	}
-	local := func(c *container, name, line string) {
-		args := strings.Fields(line)
-		if c != kernel {
-			args = append(args, "--socket", "/run/weft-"+name+"/"+name+".sock")
-		}
-		c.exec(t, nil, args...)
-	}
-	local(services, "services", "get services")
-	local(services, "services", "get endpoints default/web")
-	local(policy, "policy", "get policies")
-	local(policy, "policy", "get pods")
 	traced := make(chan string, 1)
 	go func() {
 		traced <- kernel.exec(t, nil, "trace", "--to", serviceIP+":80", "--count", "1", "--time", "30s")
