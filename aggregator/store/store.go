@@ -198,13 +198,13 @@ func (s *Store) read() (source *bolt.DB, losses []loss, err error) {
 		s.outdated.Store(false)
 		return nil, nil, nil
 	}
-	return nil, s.all(fmt.Errorf("read database %s: %w", filepath.Base(s.file()), err), false), nil
+	return nil, lossOfAll(s.parts, fmt.Errorf("read database %s: %w", filepath.Base(s.file()), err), false), nil
 }
 
-// all returns a loss of all parts, one of each kind.
-func (s *Store) all(err error, kept bool) (losses []loss) {
+// lossOfAll returns a loss of all parts, one of each kind.
+func lossOfAll(parts []Part, err error, kept bool) (losses []loss) {
 	kinds := make(map[string]bool)
-	for _, p := range s.parts {
+	for _, p := range parts {
 		if !kinds[p.Kind] {
 			kinds[p.Kind] = true
 			losses = append(losses, loss{part: p, err: err, kept: kept})
@@ -234,7 +234,7 @@ func (s *Store) readFile() (source *bolt.DB, losses []loss, err error) {
 		return nil, nil, errors.Join(err, guarded(source.Close))
 	}
 	if err := checkMeta(s.file(), int64(source.Info().PageSize)); err != nil {
-		losses = append(losses, s.all(err, true)...)
+		losses = append(losses, lossOfAll(s.parts, err, true)...)
 	}
 	return source, losses, nil
 }
@@ -250,7 +250,7 @@ func (s *Store) replace(files []string, cause error) {
 		to, err := quarantine(path, otherSuffix)
 		renamed, errs = append(renamed, to), append(errs, err)
 	}
-	for _, l := range s.all(cause, false) {
+	for _, l := range lossOfAll(s.parts, cause, false) {
 		s.cfg.Failed(l.part.Kind)
 	}
 	s.cfg.Logger.Error("the state directory has the format of another version of weft: a new database begins. The rules in the kernel stay. "+
