@@ -51,15 +51,12 @@ func networkCalls() []call {
 	return concat(
 		always("accept4", "bind", "connect", "getpeername", "getsockname", "getsockopt", "listen", "recvfrom", "sendto", "setsockopt", "socket"),
 		rarely("a connection is closed while its request arrives", "shutdown"),
-		// A socket is created with a mode, under a lock, and removed.
-		always("flock", "fchmodat", "unlinkat"),
 	)
 }
 
 // frontendCalls are those of a container with API credentials.
 func frontendCalls() []call {
-	return concat(runtimeCalls(), networkCalls(), always("fchmod", "pread64"),
-		rarely("the directory of the socket is missing", "mkdirat"),
+	return concat(runtimeCalls(), networkCalls(), always("pread64"),
 		rarely("weft top and weft get ask for the size of the terminal", "ioctl"))
 }
 
@@ -69,14 +66,16 @@ func kernelCalls() []call {
 		// Netlink, and who is at the other end of the socket.
 		always("recvmsg", "sendmsg", "ppoll", "getegid", "geteuid", "pidfd_send_signal"),
 		rarely("before Linux 6.5 the socket does not say which process is at its other end", "pidfd_open"),
+		// A socket is created with a mode, under a lock, and removed.
+		always("flock", "fchmodat", "unlinkat"),
 		// The state directory.
-		always("fallocate", "fdatasync", "fsync", "ftruncate", "pread64", "pwrite64", "renameat"),
+		always("fdatasync", "fsync", "ftruncate", "pread64", "pwrite64", "renameat"),
 		rarely("a directory is missing", "mkdirat"),
+		rarely("a durable fragment is stored", "fallocate"),
 		rarely("the socket is given to its group; on arm64 it is fchownat", "lchown", "fchownat"),
 		rarely("weft run --manifests watches the directory", "inotify_add_watch", "inotify_init1", "inotify_rm_watch"),
 		// Verbs look at the terminal.
-		always("ioctl"),
-		rarely("weft run locks the directory of the frontends' sockets", "fchmod"))
+		always("ioctl"))
 }
 
 // socketFamilies are the address families of weft's sockets, by number: names differ
