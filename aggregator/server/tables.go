@@ -29,7 +29,7 @@ const (
 	// maxTableQuery is the size of a ReadTableRequest in bytes.
 	maxTableQuery = 4 << 10
 	// tablePatience is the time for a publisher to accept a query, and to send the next part.
-	tablePatience = 10 * time.Second
+	tablePatience = 30 * time.Second
 )
 
 // errNotServed means that no open stream serves a table.

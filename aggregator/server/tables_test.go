@@ -185,7 +185,7 @@ func TestLeaving(t *testing.T) {
 // TestSlowReaders read nothing of long answers: others are answered, and the owner publishes.
 func TestSlowReaders(t *testing.T) {
 	d := unlimited(t)
-	serveTables(t, d.Socket, "one", numbers("many", 200_000))
+	serveTables(t, d.Socket, "one", numbers("many", 50_000))
 	n := newNeighbour(t, d)
 	before := memory()
 	const slow = 20
@@ -197,7 +197,7 @@ func TestSlowReaders(t *testing.T) {
 		}
 	}
 	all, err := client.ReadRows[row](aggregatortest.Context(t), d.Dial(t, "reader"), "one", "many", nil)
-	if err != nil || len(all) != 200_000 {
+	if err != nil || len(all) != 50_000 {
 		t.Errorf("%d rows beside slow readers, error %v", len(all), err)
 	}
 	n.works(t, "beside slow readers")
