@@ -18,22 +18,23 @@ import (
 )
 
 const (
-	// lockTimeout bounds the wait for another process: one that stops has up to Config.Drain of
-	// package aggregator to store what is left.
+	// lockTimeout bounds the wait for another process: a stopping aggregator stores its rest for up
+	// to Config.Drain.
 	lockTimeout = 10 * time.Second
-	// mapSize is the address space for the database, in bytes. If the database needs more, bbolt waits for all readers.
+	// mapSize is the address space for the database in bytes. To get more, bbolt waits for all
+	// readers.
 	mapSize = 1 << (25 + 5*(strconv.IntSize/64))
-	// allocSize is by how much the file grows, in bytes.
+	// allocSize is the step in bytes by which the file grows.
 	allocSize = 1 << 20
-	// copySize is about how many bytes one transaction copies.
+	// copySize is about the size of one copying transaction in bytes.
 	copySize = 4 << 20
 )
 
-// minSize is the least size of a database, in bytes: its two meta pages. bbolt has no error of
-// its own for a shorter file.
+// minSize is the size of the two meta pages in bytes. bbolt has no error of its own for a shorter
+// file.
 var minSize = int64(2 * os.Getpagesize())
 
-// open opens a database, or makes it. Only trusted users may be able to change the file.
+// open opens or makes a database. Only trusted users may be able to change the file.
 //
 // Possible errors: ErrDamaged, errOtherFormat (of bbolt), ErrInUse, those of the file system.
 func open(path string, o *bolt.Options) (db *bolt.DB, err error) {
@@ -59,9 +60,9 @@ func open(path string, o *bolt.Options) (db *bolt.DB, err error) {
 	return db, err
 }
 
-// guarded calls f and returns a panic as an error. bbolt panics if it meets a
-// damaged page, and reads a memory map, where a page beyond the end of the file
-// is a fault. A damaged list of free pages makes bbolt write pages that no file can have.
+// guarded calls f and returns a panic as an error. bbolt panics on a damaged page. A page beyond
+// the end of the mapped file is a fault. A damaged list of free pages makes bbolt write pages that
+// no file can have (EFBIG).
 func guarded(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -76,15 +77,15 @@ func guarded(f func() error) (err error) {
 }
 
 const (
-	// metaOffset is where the meta data of bbolt begins in pages 0 and 1, metaSize
-	// its length without the checksum (bbolt's internal/common.Meta).
+	// metaOffset is the position of bbolt's meta data in pages 0 and 1, metaSize its length without
+	// the checksum (bbolt's internal/common.Meta).
 	metaOffset = 16
 	metaSize   = 56
 )
 
-// checkMeta returns an error if one of the two copies of the meta data is damaged.
-// bbolt falls back to the other one, which is that of the transaction before. No
-// crash leaves a copy damaged: it is less than a sector.
+// checkMeta returns an error if one of the two copies of the meta data is damaged. bbolt then uses
+// the other copy, from the transaction before. A crash cannot damage a copy: it is less than a
+// sector.
 func checkMeta(path string, pageSize int64) error {
 	f, err := trusted.OpenFile(path, os.O_RDONLY, 0)
 	if err != nil {
