@@ -10,8 +10,8 @@ import (
 // Shadowed returns the number of shadowed elements of all fragments.
 func (s *State) Shadowed() int { return s.shadowed }
 
-// TakeShadowChanges returns the fragments whose number of shadowed elements may have
-// changed since the last call, in no order.
+// TakeShadowChanges returns, in no order, the fragments with a possibly changed number of shadowed
+// elements since the last call.
 func (s *State) TakeShadowChanges() []desired.Key {
 	if len(s.shaded) == 0 {
 		return nil
@@ -26,7 +26,6 @@ func (s *State) TakeShadowChanges() []desired.Key {
 	return keys
 }
 
-// checkSize rejects an update that makes its fragment too large.
 func (a *Apply) checkSize(f *Fragment) {
 	for _, c := range []struct {
 		n, most int
@@ -45,13 +44,12 @@ func (a *Apply) checkSize(f *Fragment) {
 	}
 }
 
-// Usage returns what a publisher holds. It looks it up: the sum is kept with each change.
+// Usage returns the usage of a publisher, which each change updates.
 func (s *State) Usage(publisher string) desired.Usage { return s.Held[publisher] }
 
-// ApplyWithin is Apply for a publisher with limits. On an error nothing has
-// changed, including the publisher's usage. limit must not be nil. It is called after
-// the merge of an update that is valid so far. grant is called for each part of others
-// that the update would share; nil grants everything. Both must not use the State.
+// ApplyWithin is Apply for a publisher with limits. It calls limit, which must not be nil, after
+// the merge of an update without violations. It calls grant for each shared part of others; nil
+// grants all. Both must not use the State.
 //
 // Possible errors: those of Apply; limit's.
 func (s *State) ApplyWithin(u *desired.Update, limit desired.Limit, grant desired.Grant) error {
@@ -61,8 +59,7 @@ func (s *State) ApplyWithin(u *desired.Update, limit desired.Limit, grant desire
 	}, limit)
 }
 
-// charge adds (by is +1) or removes (-1) usage of a fragment. It is its own
-// inverse and writes no journal: its callers do.
+// charge adds (by is +1) or removes (-1) usage. Its callers write the journal.
 func (s *State) charge(f *Fragment, o desired.Usage, by int) {
 	if o == (desired.Usage{}) {
 		return
@@ -79,7 +76,6 @@ func (s *State) charge(f *Fragment, o desired.Usage, by int) {
 	s.Held[f.Key.Publisher] = u
 }
 
-// chargeElement counts the change of one element of a share.
 func (s *State) chargeElement(sh *SetShare, id string, old nftset.Element, had bool, e nftset.Element, has bool) {
 	var u desired.Usage
 	u.Memory -= sh.Content.Memory(sh.Decl)
@@ -96,7 +92,7 @@ func (s *State) chargeElement(sh *SetShare, id string, old nftset.Element, had b
 	s.charge(sh.Fragment, u, +1)
 }
 
-// usage returns the share's usage; bytes and content must be up to date.
+// Usage needs current bytes and Content.
 func (sh *SetShare) Usage() desired.Usage {
 	return desired.Usage{
 		Sets: 1, Elements: sh.Elements.Len(), Bytes: sh.bytes + len(sh.Decl.Name) + len(sh.Decl.Comment), Memory: sh.Content.Memory(sh.Decl),
@@ -109,7 +105,7 @@ func (sh *SetShare) Weigh() {
 	sh.measure()
 }
 
-// measure counts the content of a share for the present declaration.
+// measure counts the content for the present declaration.
 func (sh *SetShare) measure() {
 	sh.Content = cost.Content{}
 	if cost.Plain(sh.Decl) {
@@ -124,7 +120,7 @@ func (sh *SetShare) measure() {
 	}
 }
 
-// usage returns the share's usage.
+// Usage returns the usage of the declaration and the rules.
 func (sh *ChainShare) Usage() desired.Usage {
 	u := sh.total
 	u.Chains, u.BaseChains = 1, Count(sh.Decl.Base != nil)

@@ -11,9 +11,9 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// PartsOf returns what a snapshot declares in a table, and what it refers to there, ordered by
-// kind and name. A publisher needs a grant for each of them that another one owns. If the
-// snapshot wants the table dormant, the first Place has no kind, as in [Grant].
+// PartsOf returns the declarations and references of a snapshot in a table, by kind and name. A
+// publisher needs a grant for each part of another owner. If the snapshot wants the table dormant,
+// the first Place has no kind, as in [desired.Grant].
 func PartsOf(tu *desired.TableUpdate) []desired.Place {
 	var ids []ObjectID
 	if tu.Dormant {
@@ -50,7 +50,6 @@ func PartsOf(tu *desired.TableUpdate) []desired.Place {
 	return parts
 }
 
-// reference is one place that refers to an object.
 type reference struct {
 	fragment *Fragment
 	at       desired.Place
@@ -62,8 +61,8 @@ type reference struct {
 	serial uint64
 }
 
-// references finds the places that refer to a part of the table. It looks at
-// the whole table, so it is only for errors and for changed declarations.
+// references finds the references to a part. It looks at the whole table: only for errors and
+// changed declarations.
 func (t *Table) references(to ObjectID) []reference {
 	var refs []reference
 	for _, p := range t.SortedParts() {
@@ -91,8 +90,7 @@ func (sh *ChainShare) references(refs []reference, at desired.Place, to ObjectID
 	}
 	for i, r := range sh.Rules {
 		if r.Adopted {
-			// It is not known to which parts each adopted rule refers, only to which they
-			// all refer.
+			// Adopted rules have only their common references.
 			return append(refs, reference{fragment: sh.Fragment, at: at, slot: r, serial: sh.serial})
 		}
 		if slices.Contains(AppendReferences(nil, r.Rule), to) {
@@ -103,7 +101,7 @@ func (sh *ChainShare) references(refs []reference, at desired.Place, to ObjectID
 	return refs
 }
 
-// leading returns the first key of a share that leads to a part, and how many do.
+// leading returns the first key of a share that leads to a part, and the number of such keys.
 func (sh *SetShare) leading(to ObjectID) (first string, n int) {
 	if to.Kind == KindSet || !packed.HasTargets(sh.Decl) {
 		return "", 0
@@ -119,8 +117,7 @@ func (sh *SetShare) leading(to ObjectID) (first string, n int) {
 	return first, n
 }
 
-// checkReferences finds references that the change would leave without a
-// target.
+// checkReferences finds references without a target after the change.
 func (a *Apply) checkReferences() {
 	slices.SortFunc(a.s.checks, func(x, y check) int { return cmp.Or(cmp.Compare(x.rank(), y.rank()), CompareParts(x, y)) })
 	for _, c := range a.s.checks {
@@ -144,9 +141,8 @@ func (c check) rank() int {
 	}
 }
 
-// blame reports references to an object that does not exist, or that is a base
-// chain: the fragment's own references one by one, those of other fragments
-// together.
+// blame reports references to a missing object or a base chain: the fragment's own one by one,
+// those of others together.
 func (a *Apply) blame(at desired.Place, count int, refs []reference, base bool) {
 	what := at.InTable()
 	reason, own, other := desired.ReasonReference, "does not exist in table "+at.Table.String()+": publish it first or with this", "is still in use"
@@ -169,7 +165,6 @@ func (a *Apply) blame(at desired.Place, count int, refs []reference, base bool) 
 	}
 }
 
-// others says how many further elements of the same map refer to the object.
 func (r *reference) others() string {
 	if r.more == 0 {
 		return ""
@@ -177,7 +172,6 @@ func (r *reference) others() string {
 	return fmt.Sprintf(" and %d more", r.more)
 }
 
-// maxDependents bounds how many references a message names.
 const maxDependents = 4
 
 // dependents names references: "chain a rule 1 of fragment p/f, ...".
@@ -193,9 +187,8 @@ func dependents(refs []reference) string {
 	return strings.Join(parts, ", ")
 }
 
-// checkRedeclared finds rules that do not survive a new declaration of what they
-// refer to: those compiled against a set of other types, and those that cannot be
-// added again because only their handle is known.
+// checkRedeclared finds rules that do not survive a new declaration of their references: compiled
+// for other types, or adopted and not to be added again.
 func (a *Apply) checkRedeclared() {
 	for _, c := range a.s.checks {
 		n := c.Base()
@@ -225,7 +218,6 @@ func sameTypes(a, b *nftset.Set) bool {
 		a.Data.ID == b.Data.ID && a.Data.Len == b.Data.Len
 }
 
-// difference says in words how two declarations of a set differ.
 func difference(a, b *nftset.Set) string {
 	var parts []string
 	add := func(differs bool, what string, x, y any) {

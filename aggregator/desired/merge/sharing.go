@@ -8,12 +8,10 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// mayShare reports whether a fragment may declare a part, or change its share of it. The
-// publisher that declared a part first owns it while it declares it. All its fragments
-// may share the part; another publisher needs a grant. One with a grant never keeps the
-// part from its owner: if it came first, the next publisher without a grant becomes the
-// owner. Without a Grant every publisher may share everything, and it is not recorded who
-// came first: then the order of the merge decides.
+// mayShare reports whether a fragment may declare a part, or change its share. The publisher that
+// declared a part first owns it; another one needs a grant. If the first one came with a grant, the
+// next publisher without one becomes the owner. Without a Grant every publisher may share
+// everything, and no owner is recorded.
 func (a *Apply) mayShare(h *Holding, o Part) bool {
 	n, mine := o.Base(), h.Fragment.Key.Publisher
 	if a.grant == nil || n.Owner == mine {
@@ -55,22 +53,21 @@ func Declares(publisher string, o Part) bool {
 	return slices.ContainsFunc(o.Fragments(), func(f *Fragment) bool { return !f.Unclaimed && f.Key.Publisher == publisher })
 }
 
-// deny reports that a publisher has no grant.
 func (a *Apply) deny(at desired.Place, err error) {
 	if len(a.violations) < desired.MaxViolations {
 		a.violations = append(a.violations, desired.Violation{Object: at, Message: err.Error(), Reason: desired.ReasonPermission, Err: err})
 	}
 }
 
-// disown forgets the owner of a part that it no longer declares.
+// disown forgets an owner that no longer declares its part.
 func (a *Apply) disown(o Part) {
 	if n := o.Base(); n.Owner != "" && !Declares(n.Owner, o) {
 		assignRecorded(a.s, o, &n.Owner, "")
 	}
 }
 
-// checkReferred finds references of an update to parts that another publisher owns: they
-// would keep the owner from removing the parts, run its rules, and use up its quotas.
+// checkReferred finds references to parts of another owner: they would block a removal, run its
+// rules, and use up its quotas.
 func (a *Apply) checkReferred(tu *desired.TableUpdate) {
 	h := a.F.Tables[tu.Table]
 	if a.grant == nil || h == nil {
@@ -113,7 +110,6 @@ func (a *Apply) checkReferred(tu *desired.TableUpdate) {
 	}
 }
 
-// referTargets calls refer with the chains and objects that elements of a map lead to.
 func (a *Apply) referTargets(h *Holding, name string, elems []nftset.Element, refer func(desired.Place, ObjectID)) {
 	sh, ok := h.Shares[SetID(name)].(*SetShare)
 	if !ok || !packed.HasTargets(sh.Decl) {
@@ -131,10 +127,10 @@ type Dormancy uint8
 const (
 	// Awake fragments do not ask for it.
 	Awake Dormancy = iota
-	// DormantAlone has no effect while another publisher has a fragment in the table that
-	// is awake: its chains must stay on their hooks.
+	// DormantAlone has no effect while another publisher has an awake fragment in the table,
+	// because its chains must stay on their hooks.
 	DormantAlone
-	// Dormant has an effect in any case.
+	// Dormant always has an effect.
 	Dormant
 )
 
@@ -145,8 +141,7 @@ func (t *Table) Dormant() bool {
 	})
 }
 
-// awakeBeside returns the first fragment of another publisher that does not want the table
-// dormant, or nil.
+// awakeBeside returns the first awake fragment of another publisher, or nil.
 func (t *Table) awakeBeside(publisher string) *Fragment {
 	var found *Fragment
 	for _, h := range t.Holdings {
@@ -158,8 +153,7 @@ func (t *Table) awakeBeside(publisher string) *Fragment {
 	return found
 }
 
-// setDormant changes whether a fragment wants a table dormant. It needs a grant if another
-// publisher has something in the table.
+// setDormant needs a grant if another publisher has content in the table.
 func (a *Apply) setDormant(h *Holding, on bool) {
 	wanted := Awake
 	if on {
