@@ -5,24 +5,22 @@ import (
 	"slices"
 )
 
-// Lifetime says when a fragment is withdrawn without an update. The numbers are
-// those of Lifetime in weft.proto.
+// Lifetime says when a fragment is withdrawn without an update. The numbers are those of
+// weft.proto.
 type Lifetime int32
 
 const (
-	// LifetimeUnspecified means the same as LifetimeSticky.
+	// LifetimeUnspecified means LifetimeSticky.
 	LifetimeUnspecified Lifetime = 0
-	// LifetimeSticky keeps the fragment when its publisher or the aggregator
-	// restarts.
+	// LifetimeSticky keeps the fragment when its publisher or the aggregator restarts.
 	LifetimeSticky Lifetime = 1
-	// LifetimeSession withdraws the fragment when the session that sent it ends.
+	// LifetimeSession withdraws the fragment when its session ends.
 	LifetimeSession Lifetime = 2
-	// LifetimeDurable stores the fragment, so that it is committed again after a
-	// reboot.
+	// LifetimeDurable stores the fragment, and commits it again after a reboot.
 	LifetimeDurable Lifetime = 3
 )
 
-// lifetimeNames are the texts of lifetimes in a Record, by their numbers.
+// lifetimeNames are the texts in a Record.
 var lifetimeNames = [...]string{"", "sticky", "session", "durable"}
 
 // String returns the name of the lifetime.

@@ -8,8 +8,7 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// Merged is the content of one table as it is in force. Nothing of it changes
-// with the state.
+// Merged is an immutable copy of the content of one table in force.
 type Merged struct {
 	Status TableStatus
 	// Chains and Sets are ordered by name, Objects by kind and name.
@@ -28,8 +27,7 @@ type MergedObject struct {
 // MergedChain is a chain with its rules in the kernel's order.
 type MergedChain struct {
 	Decl *nftobject.Chain
-	// Source is the declaration as the first fragment wrote it whose text is known,
-	// or nil.
+	// Source is the first known declaration of a fragment, or nil.
 	Source    *nft.Chain
 	Fragments []Key
 	Rules     []MergedRule
@@ -38,7 +36,7 @@ type MergedChain struct {
 // MergedRule is a rule in its place. The text of an adopted rule is not known.
 type MergedRule struct {
 	Rule *compile.Rule
-	// Owner is the fragment as "publisher/name", or "" if there is none.
+	// Owner is "publisher/name", or "" without a fragment.
 	Owner  string
 	Handle uint64
 }
@@ -46,17 +44,17 @@ type MergedRule struct {
 // MergedSet is a set or map.
 type MergedSet struct {
 	Decl *nftset.Set
-	// Source is like that of a MergedChain.
+	// Source is as in MergedChain.
 	Source    *nft.Set
 	Fragments []Key
-	// Elements are the elements in force; nil if they were not asked for.
+	// Elements are the elements in force; nil if the Detail is less.
 	Elements *packed.View
 }
 
 // Detail says how much of a table Merged returns.
 type Detail int
 
-// The details, each with what is before it.
+// Each detail includes the earlier ones.
 const (
 	// DetailObjects is named objects and flowtables.
 	DetailObjects Detail = iota
@@ -64,7 +62,6 @@ const (
 	DetailRules
 	// DetailElements is the elements of sets.
 	DetailElements
-	// DetailPlanned is the rules as the last Plan or Preview would leave them, with handles where they have one
-	// already.
+	// DetailPlanned is the rules after the last plan or preview, with known handles.
 	DetailPlanned
 )

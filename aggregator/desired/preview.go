@@ -6,29 +6,25 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// Preview is a Plan with what is needed to describe it after a Rollback.
+// Preview is a Plan with its description for use after a Rollback.
 type Preview struct {
 	*Plan
-	// Before has, by the index of the op, what the kernel holds of the rule or set
-	// that the op deletes or flushes, and which rules are added at the head.
+	// Before has by index the kernel's rule or set that the op deletes or flushes, and marks rules
+	// that are added at the head.
 	Before map[int]Before
-	// Shadows are the map elements with several values of which one is a
-	// previewed fragment's, in no order.
+	// Shadows are map elements with several values, one from a previewed fragment, in no order.
 	Shadows []Shadow
-	// Paths has the base chains of the tables of the previewed fragments, the most
-	// expensive first. Of each ChainTime is set, and Time is not.
+	// Paths has the base chains of the fragments' tables, the most expensive first, without Time.
 	Paths []Path
 }
 
-// Before is what the kernel holds before an op: the rule that is deleted, or the set
-// that is deleted or flushed. For a rule that is added, only Head is set.
+// Before is the kernel's rule or set before an op.
 type Before struct {
 	Rule *compile.Rule
 	Set  *nftset.Set
-	// Head is true for a rule that is added in front of the rules of its chain.
+	// Head is true for a rule that is added in front of its chain's rules.
 	Head bool
-	// Staged is true for a set or table that another update brings to the kernel, and that
-	// is in no committed state.
+	// Staged is true for a set or table of another update that is in no committed state.
 	Staged bool
 }
 
@@ -36,7 +32,7 @@ type Before struct {
 type Shadow struct {
 	Table nft.TableID
 	Decl  *nftset.Set
-	// Winner's value is in force. It is the zero Key if no fragment owns it.
+	// Winner's value is in force. It is the zero Key without an owner.
 	Winner, Hidden Key
 	// Element is the winner's, HiddenElement the other's.
 	Element, HiddenElement nftset.Element

@@ -1,10 +1,9 @@
 package desired
 
-// Reader says whose content a reader sees. The zero value sees nothing.
+// Reader selects visible content. The zero value sees no content.
 type Reader struct {
-	// Publisher is the publisher whose fragments are seen.
 	Publisher string
-	// All is true if those of all publishers are seen, and content without a fragment.
+	// All includes all publishers, and content without a fragment.
 	All bool
 }
 

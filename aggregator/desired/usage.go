@@ -5,18 +5,17 @@ type Usage struct {
 	Fragments, Chains, Rules, Sets, Elements int
 	// Objects are named objects and flowtables.
 	Objects int
-	// Bytes are those of rule texts, packed elements, names and comments. An
-	// adopted rule's text is not known, and counts nothing.
+	// Bytes are those of rule texts, packed elements, names and comments. Adopted rules count 0
+	// here and in LogRate.
 	Bytes int
-	// LogRate is how many packets an hour the rules log at most. An adopted rule's rate is
-	// not known, and counts nothing.
+	// LogRate bounds the packets an hour that the rules log.
 	LogRate int
-	// BaseChains are those of Chains that have a hook.
+	// BaseChains are the Chains with a hook.
 	BaseChains int
-	// Anonymous counts the elements of the anonymous sets and maps of rules. They are not
-	// in Elements. Those of adopted rules are not known.
+	// Anonymous counts the elements of anonymous sets and maps, without adopted rules. Elements
+	// excludes them.
 	Anonymous int
-	// Memory is about how much memory of the kernel it takes, in bytes: see package cost.
+	// Memory estimates the kernel's memory in bytes: see package cost.
 	Memory int
 }
 
@@ -34,8 +33,7 @@ func (u *Usage) Add(o Usage, by int) {
 	u.Memory += by * o.Memory
 }
 
-// The most that one fragment holds, whether it comes as one snapshot or grows by patches: a
-// snapshot can always send again what patches have reached.
+// The bounds of one fragment, by snapshot or by patches: a snapshot can always repeat the content.
 const (
 	MaxTables   = 64
 	MaxChains   = 1_000_000

@@ -8,15 +8,14 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// ErrStale means that an update was compiled against declarations that have
-// changed since. Compile it again with the present Scope and apply it again.
+// ErrStale means that an update was compiled against declarations that have changed. Compile it
+// again with the present Scope and apply it again.
 var ErrStale = errors.New("declarations have changed since the update was compiled")
 
-// Reason classifies a violation. The numbers are those of Violation.Reason in
-// weft.proto.
+// Reason classifies a violation. The numbers are those of Violation.Reason in weft.proto.
 type Reason uint8
 
-// The reasons for which this package rejects an update. Admission has others.
+// The reasons of this package. Admission has others.
 const (
 	ReasonInvalid        Reason = 2
 	ReasonConflict       Reason = 3
@@ -26,14 +25,13 @@ const (
 	ReasonSnapshotNeeded Reason = 8
 )
 
-// Place is a table, an object in it, or a part of one. The zero value stands for a whole fragment.
+// Place is a table, an object in it, or a part of an object. The zero value is a whole fragment.
 type Place struct {
 	Table nft.TableID
-	// Kind is "chain", "set", "map" or the kind of an object, such as "ct helper". It
-	// is empty for the table itself.
+	// Kind is "chain", "set", "map" or the kind of an object, such as "ct helper". It is empty for
+	// the table.
 	Kind, Name string
-	// Rule is the number of a rule among those that its fragment has in the chain,
-	// counted from 1. It is 0 for the chain.
+	// Rule is the number of a rule among its fragment's in the chain, from 1, or 0.
 	Rule int
 	// Key is the key of an element, as nft writes it.
 	Key string
@@ -61,10 +59,9 @@ func (p Place) InTable() string {
 	}
 }
 
-// Violation describes an error in an update: where it is, what is wrong and
-// what to do.
+// Violation describes an error in an update.
 type Violation struct {
-	// Object is where the update is wrong; zero if that is the fragment as a whole.
+	// Object is the place of the error.
 	Object  Place
 	Message string
 	Reason  Reason

@@ -1,10 +1,8 @@
 package desired
 
-// Work counts what the state has looked at since New. Tests use it to prove that an
-// update costs what it changes.
+// Work counts the effort of the state since merge.New, for tests of costs.
 type Work struct {
-	// Keys counts elements examined by Apply, Plan and Rollback; Rules counts
-	// rules examined; Objects counts chains and sets, those that a Scope or a Record
-	// is made of included.
+	// Keys counts examined elements, Rules examined rules, Objects chains and sets, also for a
+	// Scope or a Record.
 	Keys, Rules, Objects uint64
 }

@@ -1,6 +1,6 @@
-// Package packed reads the keys and data of maps from destinations to backends: an optional address,
-// inet_proto and inet_service in the key, an address and a port in the data. The aggregator derives stale
-// UDP flows from changes of such maps.
+// Package backends reads maps from destinations to backends: an optional address, inet_proto and
+// inet_service in the key, an address and a port in the data. Stale UDP flows follow from their
+// changes.
 //
 // The package is pure.
 package backends
