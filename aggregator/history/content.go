@@ -11,8 +11,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/store"
 )
 
-// stored is the content of a fragment in the database. Without entries the content is unknown;
-// without a bucket there is no fragment.
+// stored is a fragment's content: unknown without entries, absent without bucket.
 type stored struct {
 	entries.Stored
 	id string
@@ -40,7 +39,7 @@ func (s *stored) state() weftv1.ContentState {
 	}
 }
 
-// all returns the entries, with values that outlive the transaction.
+// all returns entries that outlive the transaction.
 func (s *stored) all() map[string][]byte {
 	out := make(map[string][]byte)
 	for key, value := range s.From("") {
@@ -49,7 +48,6 @@ func (s *stored) all() map[string][]byte {
 	return out
 }
 
-// replace makes the content equal to a snapshot.
 func (s *stored) replace(f *weftv1.Fragment) {
 	all := entries.Of(f)
 	keep := make(map[string]bool, len(all))

@@ -21,40 +21,38 @@ const (
 type Config struct {
 	// Store is not loaded yet. Without a directory no commit is recorded.
 	Store *store.Store
-	// MaxEntries and MaxBytes bound the history. If one is 0, no commit is recorded.
+	// If one bound is 0, no commit is recorded.
 	MaxEntries int
 	MaxBytes   int64
-	// Lost is called by any goroutine with the number of commits without an entry.
+	// Lost gets, in any goroutine, the number of commits without an entry.
 	Lost func(commits int)
 }
 
 // Commit describes a commit to the recorder.
 type Commit struct {
-	// Revision is the entry. It belongs to the recorder.
+	// Revision belongs to the recorder.
 	Revision *weftv1.Revision
-	// Changes are the updates of fragments, in order.
-	Changes []Change
-	// Present, if not nil, has all fragments. Other fragments with content in the history were
-	// lost, and become the changes of this commit.
+	Changes  []Change
+	// Present, if not nil, has all fragments. Others in the history were lost, and become the
+	// changes of this commit.
 	Present map[desired.Key]bool
-	// Empty is true if the kernel had everything already. The commit is recorded only if content
-	// changed.
+	// Empty is true if the kernel had everything. The commit is recorded only if content changed.
 	Empty bool
-	// Patient allows to write the commit half a minute later: a crash may lose it.
+	// Patient commits may be written half a minute later.
 	Patient bool
 }
 
-// Change is an update of a fragment. It has at most one of Withdrawn, Snapshot and Patch; without
-// any the content becomes unknown.
+// Change is an update of a fragment with at most one of Withdrawn, Snapshot and Patch; without any
+// the content becomes unknown.
 type Change struct {
 	Fragment  desired.Key
 	Existed   bool
 	Withdrawn bool
-	// Snapshot returns the whole content, Patch the difference. They are called when the commit is
-	// written, after a failure again.
+	// Snapshot returns the whole content, Patch the difference, at each attempt to write the
+	// commit.
 	Snapshot func() *weftv1.Fragment
 	Patch    func() *weftv1.Patch
-	// Weight is about the size of the update in bytes.
+	// Weight is about the size in bytes.
 	Weight int
 }
 
@@ -86,7 +84,7 @@ func (r *Recorder) Enabled() bool {
 // Failing returns why the history could not be written, or nil.
 func (r *Recorder) Failing() error { return r.task.Failing() }
 
-// view makes a transaction that reads. It does not call f before the first recorded commit.
+// view does not call f before the first recorded commit.
 func (r *Recorder) view(f func(*tables) error) error {
 	err := r.cfg.Store.View(func(tx *store.Tx) error {
 		root, err := tx.Bucket(bucket)

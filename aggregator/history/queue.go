@@ -15,11 +15,10 @@ const (
 	maxWaiting = 4096
 	// maxWeight bounds their content in bytes.
 	maxWeight = 16 * MaxContent
-	// interval bounds the wait for other commits of the transaction, patience the wait of a Patient
-	// one.
+	// interval bounds the wait for other commits, patience that of a Patient one.
 	interval = time.Second
 	patience = 30 * time.Second
-	// With groupSize commits or groupWeight bytes a group waits no longer.
+	// A group of groupSize commits or groupWeight bytes waits no longer.
 	groupSize   = 512
 	groupWeight = 2 * MaxContent
 )
@@ -28,12 +27,12 @@ type queue struct {
 	mu     sync.Mutex
 	items  []*Commit
 	weight int
-	// gap joins the commits that found the queue full. It follows items.
+	// gap joins commits that found the queue full. It follows items.
 	gap *Commit
 }
 
-// Record queues a commit. It never waits: with too many waiting commits the entry is lost, with too
-// much content the fragment is unknown until its next snapshot.
+// Record queues a commit and never waits: with too many commits the entry is lost, with too much
+// content the fragment is unknown until its next snapshot.
 func (r *Recorder) Record(c *Commit) {
 	if !r.Enabled() {
 		return
@@ -77,7 +76,6 @@ func (c *Commit) forgetContent() {
 	}
 }
 
-// lose joins a commit, or a gap, with the other lost commits.
 func (r *Recorder) lose(c *Commit) {
 	c.forgetContent()
 	lost := c.Revision.GetLost()

@@ -15,20 +15,19 @@ import (
 	"github.com/weft-proxy/weft/aggregator/store"
 )
 
-// maxCompared bounds the bytes of content in a comparison at each of the two revisions, unless the
-// reader sees everything.
+// maxCompared bounds the bytes of each compared revision, unless the reader sees everything.
 const maxCompared = 16 << 20
 
 // Query selects entries for List.
 type Query struct {
 	// Limit is the greatest number of entries; 0 means all.
 	Limit int
-	// Before excludes this revision and later ones, unless it is 0.
+	// Before, if not 0, excludes this revision and later ones.
 	Before uint64
-	// Publisher, if not empty, excludes fragments of others, and entries without fragments.
+	// Publisher, if not empty, excludes other fragments, and entries without fragments.
 	Publisher string
-	// Reader excludes fragments that it does not see. An entry without a visible fragment is left
-	// out, unless the reader sees everything.
+	// Reader excludes invisible fragments, and entries without a visible one, unless it sees
+	// everything.
 	Reader desired.Reader
 }
 
@@ -87,7 +86,6 @@ type Content struct {
 // Difference is a fragment that changed between two revisions.
 type Difference struct {
 	Fragment desired.Key
-	// From and To are the content at the two revisions.
 	From, To Content
 }
 
@@ -157,9 +155,8 @@ func contentOf(state weftv1.ContentState, all map[string][]byte) (c Content, err
 }
 
 type comparison struct {
-	from, to uint64
-	out      []Difference
-	// size is the bytes of the content so far.
+	from, to    uint64
+	out         []Difference
 	size, limit int64
 }
 
@@ -175,7 +172,7 @@ type changed struct {
 	before
 }
 
-// compare adds the differences of a publisher that has forgotten entries up to a revision.
+// compare adds the differences of a publisher without entries up to forgotten.
 func (c *comparison) compare(s *share, forgotten uint64) error {
 	changes := make(map[string][]changed)
 	for key, value := range s.before.Backward() {
@@ -197,8 +194,7 @@ func (c *comparison) compare(s *share, forgotten uint64) error {
 		}
 	}
 	if c.from < forgotten && c.to != c.from+1 {
-		// All fragments may have changed, unless from and to enclose one commit, which is in the
-		// log.
+		// All fragments may have changed, except by one commit that is in the log.
 		ids = append(ids, s.content.Names()...)
 	}
 	slices.Sort(ids)
@@ -270,7 +266,6 @@ func (b *before) size() (n int64) {
 	return n
 }
 
-// same reports whether two known contents are equal.
 func same(a, b Content) bool {
 	return a.State == b.State && a.State != unknown && proto.Equal(a.Fragment, b.Fragment)
 }

@@ -8,8 +8,7 @@ import (
 )
 
 const (
-	// common is the share of data of several publishers or no publisher. No publisher can have that
-	// name.
+	// common is the share of several publishers or no publisher, and no publisher's name.
 	common = "-"
 	// joined is the key of the last revision that removed shares have forgotten.
 	joined = "*"
@@ -20,15 +19,14 @@ const (
 type share struct {
 	publisher            string
 	log, before, content *store.Bucket
-	// forgotten is common to all shares: the last removed revision by publisher, and for joined
-	// shares.
+	// forgotten has the last removed revision by publisher, and for joined shares.
 	forgotten *store.Bucket
 }
 
-// tables are the buckets of the history. The first three have a bucket for each publisher.
+// Each table but forgotten has a bucket for each publisher.
 type tables struct{ log, before, content, forgotten *store.Bucket }
 
-// open opens the buckets of the history. A transaction that writes makes them.
+// open makes missing buckets to write.
 func open(tx *store.Tx) (t tables, err error) {
 	root, err := tx.Bucket(bucket)
 	for name, b := range map[string]**store.Bucket{"log": &t.log, "before": &t.before, "content": &t.content, "forgotten": &t.forgotten} {
@@ -41,7 +39,7 @@ func open(tx *store.Tx) (t tables, err error) {
 
 func (t *tables) size() int64 { return t.log.Size() + t.before.Size() + t.content.Size() }
 
-// find returns the share of a publisher. The buckets are nil if it is missing.
+// find returns a share; missing ones have nil buckets.
 func (t *tables) find(publisher string) share {
 	return share{publisher, t.log.Bucket(publisher), t.before.Bucket(publisher), t.content.Bucket(publisher), t.forgotten}
 }
@@ -97,7 +95,7 @@ func most(all []share, number func(*share) int64) (largest *share) {
 	return largest
 }
 
-// trim removes surplus entries: the oldest of the publisher with the most.
+// trim removes the oldest entries of the publisher with the most.
 func (r *Recorder) trim(t *tables) error {
 	all := t.shares(everybody)
 	for {
@@ -118,8 +116,8 @@ func (r *Recorder) trim(t *tables) error {
 	}
 }
 
-// makeRoom forgets content until it takes half of MaxBytes: the largest fragment of the publisher
-// with the most. If that is the publisher itself, it returns false and forgets no content.
+// makeRoom forgets the largest fragments of the publisher with the most until content takes half of
+// MaxBytes. It returns false if that is the publisher itself.
 func (r *Recorder) makeRoom(t *tables, own share) (bool, error) {
 	if t.content.Size() <= r.cfg.MaxBytes/2 {
 		return true, nil
@@ -144,13 +142,12 @@ func (r *Recorder) makeRoom(t *tables, own share) (bool, error) {
 	return true, nil
 }
 
-// lost returns the last revision with entries of the publisher that may be removed.
+// lost returns the last revision that may lack entries of the publisher.
 func (s *share) lost() uint64 {
 	return max(s.forgotten.Number(joined), s.forgotten.Number(s.publisher))
 }
 
-// joinEmpty removes empty shares if there are too many, and notes the last revision that they have
-// forgotten.
+// joinEmpty removes empty shares, and notes their last forgotten revision.
 func (t *tables) joinEmpty() error {
 	all := t.shares(everybody)
 	if len(all) < maxShares {

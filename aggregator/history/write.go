@@ -25,13 +25,12 @@ type before struct {
 	// Fragment is "publisher/name".
 	Fragment string              `json:"fragment"`
 	State    weftv1.ContentState `json:"state"`
-	// Whole is true if Entries are complete, not only the changed ones.
+	// Whole entries are complete, not only the changed ones.
 	Whole bool `json:"whole,omitempty"`
 	// Entries are nil where there was no entry.
 	Entries map[string][]byte `json:"entries,omitempty"`
 }
 
-// write stores the queued commits in one transaction, and removes surplus entries.
 func (r *Recorder) write(update func(func(*store.Tx) error) error) error {
 	items := r.take()
 	if len(items) == 0 {
@@ -98,8 +97,7 @@ func (r *Recorder) store(t *tables, c *Commit) error {
 	return nil
 }
 
-// divide returns an entry's parts by publisher. With several publishers, totals are in the common
-// part.
+// divide returns an entry's parts by publisher. With several, totals are in the common part.
 func divide(c *weftv1.Revision) map[string]*weftv1.Revision {
 	out := make(map[string]*weftv1.Revision)
 	part := func(publisher string) *weftv1.Revision {
@@ -122,7 +120,6 @@ func divide(c *weftv1.Revision) map[string]*weftv1.Revision {
 	return out
 }
 
-// addLost adds the fragments that exist no more.
 func (c *Commit) addLost(t *tables) {
 	c.Revision.Fragments, c.Changes = nil, nil
 	for _, s := range t.shares(everybody) {
@@ -144,8 +141,7 @@ func keyOf(id string) desired.Key {
 	return desired.Key{Publisher: publisher, Name: name}
 }
 
-// change changes the content of a fragment. It returns the earlier content, or nil if the change
-// has no effect.
+// change changes the content of a fragment, and returns the earlier one, or nil without effect.
 func (r *Recorder) change(t *tables, ch *Change) (*before, error) {
 	own, err := t.obtain(ch.Fragment.Publisher)
 	if err != nil {
@@ -194,8 +190,7 @@ func (r *Recorder) change(t *tables, ch *Change) (*before, error) {
 	return b, own.forget(s, true)
 }
 
-// forget removes the content of a fragment: it is unknown afterwards if the fragment exists,
-// otherwise absent.
+// forget makes the content unknown if the fragment exists, otherwise absent.
 func (s *share) forget(f *stored, exists bool) error {
 	err := s.content.DeleteBucket(f.id)
 	if err == nil && exists {

@@ -1,9 +1,8 @@
 // Package statedir stores for the next start of the aggregator what the kernel does not tell:
 // durable fragments, the record of declarations, and the destinations with flows to remove.
 //
-// In come a [Change] for each committed update of a durable fragment, a [Record] before each commit
-// that changes one, and notes of package flows. Load returns the [Contents]. Package store has
-// files, damage and versions.
+// In comes a [Change] for each committed update of a durable fragment, and a [Record] before each
+// commit that changes it. Package store has files, damage and versions.
 //
 // # Buckets
 //
@@ -22,25 +21,24 @@
 //	staged
 //	  PUBLISHER/NAME  a snapshot that is being stored
 //
-// Numbers are big-endian. A patch touches only the entries that it changes, a commit to a large
-// table only the changed shares.
+// Numbers are big-endian. Writes touch only changed entries and shares.
 //
 // # Durability
 //
-// A change is answered once it is stored; waiting changes are stored together. A snapshot of more
-// than 8,192 entries takes several transactions; Load sees it after the last. Failed changes stay
-// queued. Every new change and the store's Retry try again.
+// A change is answered once it is stored. A snapshot of more than 8,192 entries takes several
+// transactions; Load sees it after the last. Failed changes stay queued: every new change and the
+// store's Retry try again.
 //
-// A revision is never used twice: the stored revision is some thousand ahead of the commit, and a
-// start counts from there. If the directory cannot be written only the clock is left.
+// A revision is never used twice: a start counts from the stored one, some thousand ahead of the
+// commit. If the directory cannot be written only the clock is left.
 //
 // # Concurrency
 //
-// Load comes first. After it, any goroutine may use Store, Failing, Room and SaveFlows. SaveRecord,
-// ReserveRevision and RemoveRecord belong to the writer, which waits for the disk only in these.
+// Load comes first. Then any goroutine may use Store, Failing, Room and SaveFlows. SaveRecord,
+// ReserveRevision and RemoveRecord belong to the writer, which waits for the disk only there.
 //
 // # Errors
 //
-// Load fails with store.ErrInUse, and with trusted.ErrUnsafe or trusted.ErrLink if another user
-// could change the directory. Other errors name the failed operation.
+// Load fails with store.ErrInUse, trusted.ErrUnsafe or trusted.ErrLink. Other errors name the
+// failed operation.
 package statedir

@@ -13,22 +13,21 @@ import (
 	"github.com/weft-proxy/weft/aggregator/store"
 )
 
-// Change is a committed update of a fragment that is or was durable. It has at most one of Snapshot
-// and Patch; without both, the fragment is removed.
+// Change is a committed update of a fragment that is or was durable. Without Snapshot and Patch, at
+// most one, the fragment is removed.
 type Change struct {
 	Fragment desired.Key
-	// Snapshot returns the whole content, Patch the difference. They are called when the change is
-	// stored, after a failure again.
-	Snapshot func() *weftv1.Fragment
-	Patch    func() *weftv1.Patch
-	// Configured is Fragment.Configured, for a snapshot.
+	// Snapshot returns the whole content, Patch the difference, at each attempt to store the
+	// change.
+	Snapshot   func() *weftv1.Fragment
+	Patch      func() *weftv1.Patch
 	Configured bool
-	// Done is called when the change is stored, and with an error if it is to be tried again.
+	// Done gets nil when the change is stored, or the error before the next attempt.
 	Done func(error)
 }
 
-// Store queues a change. Senders bound the queue: a stream waits for answers, and Failing has
-// patches refused while writes fail.
+// Store queues a change. Senders bound the queue: streams wait for answers, and Failing has patches
+// refused.
 func (d *Dir) Store(c Change) {
 	d.mu.Lock()
 	d.add(c)
@@ -40,8 +39,7 @@ func (d *Dir) Store(c Change) {
 	}
 }
 
-// add queues a change. A snapshot or removal replaces earlier changes of its fragment. The lock is
-// held.
+// A snapshot or removal replaces earlier changes of its fragment. The lock is held.
 func (d *Dir) add(c Change) {
 	if c.Patch == nil {
 		d.pending = slices.DeleteFunc(d.pending, func(o Change) bool { return o.Fragment == c.Fragment })
@@ -49,19 +47,17 @@ func (d *Dir) add(c Change) {
 	d.pending = append(d.pending, c)
 }
 
-// Failing returns why the last changes of fragments could not be stored, or nil. It does not report
-// failures of SaveRecord.
+// Failing returns why the last changes could not be stored, or nil. It ignores SaveRecord.
 func (d *Dir) Failing() error { return d.task.Failing() }
 
 // partEntries bounds the entries of a large snapshot in one transaction.
 const partEntries = 8192
 
-// configuredKey is the key of an entry that means Fragment.Configured.
 const configuredKey = "configured"
 
 type updater = func(func(*store.Tx) error) error
 
-// write stores the queued changes in one transaction, and queues them again after a failure.
+// write queues the changes again after a failure.
 func (d *Dir) write(update updater) error {
 	d.mu.Lock()
 	batch := d.pending
@@ -110,8 +106,8 @@ func storeAll(update updater, batch []Change) error {
 	})
 }
 
-// stage stores a large snapshot beside the fragments, in several transactions. A transaction holds
-// its entries in memory, and delays one with the record. It replaces an earlier staged snapshot.
+// stage stores a large snapshot beside the fragments, in place of an earlier one. A transaction
+// holds its entries in memory, and delays one with the record: there are several.
 func stage(update updater, id string, all []entries.Entry) error {
 	for part := range slices.Chunk(all, partEntries) {
 		first := &part[0] == &all[0]
@@ -132,7 +128,7 @@ func stage(update updater, id string, all []entries.Entry) error {
 	return nil
 }
 
-// store stores a change. If its snapshot is nil, it is staged.
+// A nil snapshot is staged.
 func (c *Change) store(tx *store.Tx, snapshot []entries.Entry) error {
 	id := c.Fragment.String()
 	live, err := tx.Bucket(fragmentsBucket)

@@ -12,18 +12,17 @@ import (
 
 // Record is for the next start.
 type Record struct {
-	// Partial is true while the kernel may hold content without a known fragment, because an
-	// earlier record was lost.
-	Partial bool `json:"partial,omitempty"`
-	// Desired says which fragments declare which objects.
+	// Partial is true while the kernel may hold content without a known fragment, after the loss of
+	// a record.
+	Partial bool           `json:"partial,omitempty"`
 	Desired desired.Record `json:"desired"`
 }
 
 // revisionsAhead is the number of revisions that one write reserves.
 const revisionsAhead = 10_000
 
-// SaveRecord stores a changed record before the commit that it describes, which may use revision.
-// If that fails, the stored record is marked as outdated.
+// SaveRecord stores a changed record before its commit, which may use revision. After a failure the
+// stored record is marked as outdated.
 func (d *Dir) SaveRecord(r Record, revision uint64) error {
 	if !d.store.Enabled() {
 		return nil
@@ -47,7 +46,7 @@ func (d *Dir) SaveRecord(r Record, revision uint64) error {
 	return d.store.SetOutdated(false)
 }
 
-// ReserveRevision makes sure that no later start uses a revision again. It rarely writes.
+// ReserveRevision makes sure that no later start uses a revision again.
 func (d *Dir) ReserveRevision(revision uint64) error {
 	if !d.store.Enabled() || revision <= d.reserved {
 		return nil
@@ -60,7 +59,7 @@ func (d *Dir) ReserveRevision(revision uint64) error {
 	return nil
 }
 
-// RemoveRecord removes the record when the kernel has no content. Fragments stay.
+// RemoveRecord is for an empty kernel. Fragments stay.
 func (d *Dir) RemoveRecord() error {
 	if !d.store.Enabled() {
 		return nil

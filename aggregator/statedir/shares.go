@@ -8,7 +8,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/store"
 )
 
-// apart visits each table with shares apart from the record, with the key of its bucket.
+// apart visits each table with shares apart from the record; id is its bucket.
 func apart(r *desired.Record, visit func(id string, t *desired.TableRecord) error) error {
 	for _, f := range r.Fragments {
 		for i := range f.Tables {
@@ -32,7 +32,7 @@ func hasShares(r *desired.Record) (has bool) {
 	return has
 }
 
-// putShares stores the changed shares apart from a record, and removes the shares of other tables.
+// putShares stores the changed shares apart from a record, and removes those of other tables.
 func putShares(tx *store.Tx, r *desired.Record) error {
 	b, err := tx.Bucket(sharesBucket)
 	if err != nil {

@@ -35,16 +35,16 @@ const (
 	flowsKey    = "flows"
 )
 
-// Dir is a state directory for the start of the aggregator. Load comes before all other methods.
+// Dir is a state directory for the start of the aggregator. Load comes first.
 type Dir struct {
 	store *store.Store
 	log   *slog.Logger
 	task  *store.Task
 
-	// record is the text of the stored record, or nil if unknown. It and reserved belong to the
-	// goroutine that saves records.
+	// record is the stored text, or nil if unknown. It and reserved belong to the goroutine that
+	// saves records.
 	record []byte
-	// reserved is the greatest revision that the database allows to use.
+	// reserved is the greatest revision allowed to use.
 	reserved uint64
 
 	mu      sync.Mutex
@@ -55,13 +55,12 @@ type Dir struct {
 type Contents struct {
 	// Revision is at least the last used revision.
 	Revision uint64
-	// Trusted is false if there is no record, or the kernel may hold content that it does not
-	// describe. Record then has only the names and lifetimes of fragments.
-	Record  Record
-	Trusted bool
-	// Fragments are the durable fragments, by publisher and name.
+	// Trusted is false without a complete record. Then it has only names and lifetimes of
+	// fragments.
+	Record    Record
+	Trusted   bool
 	Fragments []Fragment
-	// Flows are the destinations of the last SaveFlows.
+	// Flows are from the last SaveFlows.
 	Flows []conntrack.Change
 	// Killed is true if the last process was killed or crashed.
 	Killed bool
@@ -71,8 +70,8 @@ type Contents struct {
 type Fragment struct {
 	Key     desired.Key
 	Content *weftv1.Fragment
-	// Configured is true if the publisher was in the configuration when it was stored. It is false
-	// for a fragment of an administrator under another name.
+	// Configured is true if the publisher was in the configuration then, false for a fragment of an
+	// administrator under another name.
 	Configured bool
 }
 
@@ -110,7 +109,7 @@ func (d *Dir) Load() (*Contents, error) {
 	case d.store.Outdated():
 		err = errors.New("the last record could not be stored")
 	default:
-		// Commits may have followed the record, which could not be marked.
+		// Commits may have followed the unmarked record.
 		if err = d.store.Unwritten(); errors.Is(err, unix.ENOSPC) {
 			err = nil
 		}
@@ -154,8 +153,8 @@ func (c *Contents) read(tx *store.Tx) error {
 	return c.readFragments(tx)
 }
 
-// distrust keeps only the names and lifetimes of fragments: a record older than the kernel must not
-// give elements to a wrong fragment.
+// distrust keeps only names and lifetimes of fragments: an old record must not give elements to a
+// wrong fragment.
 func (c *Contents) distrust() {
 	c.Trusted = false
 	for i, f := range c.Record.Desired.Fragments {
@@ -191,11 +190,11 @@ func putRevision(tx *store.Tx, revision uint64) error {
 	return put(tx, recordBucket, revisionKey, binary.BigEndian.AppendUint64(nil, revision))
 }
 
-// Room returns an error if the directory has no room for a fragment with messages of n bytes.
-// Entries may be larger than messages: their texts are in full.
+// Room returns an error without room for a fragment with messages of n bytes. Entries may be
+// larger: their texts are in full.
 func (d *Dir) Room(n int) error { return d.store.Room(2*int64(n) + minRoom) }
 
-// minRoom is the room in bytes for the pages of a small change.
+// minRoom is the bytes of pages for a small change.
 const minRoom = 1 << 15
 
 // Close writes all queues once more, and closes the store.

@@ -14,7 +14,7 @@ import (
 var statsKey = []byte{0xff}
 
 type stats struct {
-	// sum adds up the FNV-1a checksums of the entries, size the bytes of their keys and values.
+	// sum adds up the FNV-1a checksums of entries, size the bytes of keys and values.
 	sum, size, count uint64
 }
 
@@ -57,7 +57,7 @@ type Tx struct {
 
 func newTx(tx *bolt.Tx) *Tx { return &Tx{tx, make(map[string]*Bucket)} }
 
-// Bucket returns the bucket of a part. A transaction that writes makes a missing bucket.
+// Bucket returns the bucket of a part, and makes a missing one to write.
 //
 // Possible errors: ErrDamaged, those of bbolt.
 func (t *Tx) Bucket(name string) (*Bucket, error) {
@@ -95,27 +95,27 @@ func finish(open map[string]*Bucket) error {
 	return nil
 }
 
-// Bucket is a bucket in a transaction. Its keys do not begin with the byte 0xff.
+// Bucket is a bucket in a transaction. No key begins with 0xff.
 type Bucket struct {
 	b      *bolt.Bucket
 	name   []byte
 	parent *Bucket
 	open   map[string]*Bucket
-	// stats are current, stored are those in the database. Both include the buckets in this one.
+	// stats are current, stored those in the database. Both include inner buckets.
 	stats, stored stats
 }
 
 func newBucket(b *bolt.Bucket, name []byte, parent *Bucket) *Bucket {
-	// Entries rarely change after they are put: leave little room.
+	// Entries rarely change.
 	b.FillPercent = 0.9
 	s := readStats(b)
 	return &Bucket{b: b, name: name, parent: parent, open: make(map[string]*Bucket), stats: s, stored: s}
 }
 
-// Size returns the bytes of all keys and values, also of the buckets in this one.
+// Size returns the bytes of all keys and values, with inner buckets.
 func (b *Bucket) Size() int64 { return int64(b.stats.size) } //nolint:gosec // a size
 
-// Count returns the number of entries, also of the buckets in this one.
+// Count returns the number of entries, with inner buckets.
 func (b *Bucket) Count() int { return int(b.stats.count) } //nolint:gosec // a number of entries
 
 func (b *Bucket) change(gone, added stats) {
@@ -125,7 +125,7 @@ func (b *Bucket) change(gone, added stats) {
 	}
 }
 
-// Bucket returns a bucket in this one, or nil.
+// Bucket returns an inner bucket, or nil.
 func (b *Bucket) Bucket(name string) *Bucket {
 	if sub := b.open[name]; sub != nil {
 		return sub
@@ -150,7 +150,7 @@ func (b *Bucket) Obtain(name string) (*Bucket, error) {
 	return b.Bucket(name), nil
 }
 
-// DeleteBucket deletes a bucket in this one, if it exists.
+// DeleteBucket deletes an inner bucket, if it exists.
 func (b *Bucket) DeleteBucket(name string) error {
 	sub := b.Bucket(name)
 	if sub == nil {
@@ -161,8 +161,8 @@ func (b *Bucket) DeleteBucket(name string) error {
 	return b.b.DeleteBucket(sub.name)
 }
 
-// MoveBucket moves a bucket in this one to another one. The transaction must not have changed it:
-// bbolt moves the bucket from the disk.
+// MoveBucket moves an inner bucket. The transaction must not have changed it: bbolt moves it from
+// the disk.
 func (b *Bucket) MoveBucket(name string, to *Bucket) error {
 	sub := b.Bucket(name)
 	if sub == nil || sub.stats != sub.stored {
@@ -177,7 +177,7 @@ func (b *Bucket) MoveBucket(name string, to *Bucket) error {
 // Get returns the value of an entry, or nil.
 func (b *Bucket) Get(key string) []byte { return b.b.Get([]byte(key)) }
 
-// Put puts an entry, or deletes it if the value is nil.
+// Put puts an entry; nil deletes it.
 func (b *Bucket) Put(key string, value []byte) error {
 	k := []byte(key)
 	old := b.b.Get(k)
@@ -198,7 +198,7 @@ func (b *Bucket) Put(key string, value []byte) error {
 	return b.b.Put(k, value)
 }
 
-// Number returns a number that PutNumber has put, or 0.
+// Number returns the number of PutNumber, or 0.
 func (b *Bucket) Number(key string) uint64 {
 	value := b.Get(key)
 	if len(value) != 8 {
@@ -212,8 +212,7 @@ func (b *Bucket) PutNumber(key string, n uint64) error {
 	return b.Put(key, binary.BigEndian.AppendUint64(nil, n))
 }
 
-// From returns the entries with keys that begin with prefix, in order. The bucket must not change
-// meanwhile.
+// From returns the entries with a prefix in order. The bucket must not change meanwhile.
 func (b *Bucket) From(prefix string) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		c := b.b.Cursor()
@@ -225,8 +224,7 @@ func (b *Bucket) From(prefix string) iter.Seq2[string, []byte] {
 	}
 }
 
-// Backward returns the entries in the reverse order of their keys. The bucket must not change
-// meanwhile.
+// Backward returns all entries in reverse order. The bucket must not change meanwhile.
 func (b *Bucket) Backward() iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		c := b.b.Cursor()
@@ -238,11 +236,11 @@ func (b *Bucket) Backward() iter.Seq2[string, []byte] {
 	}
 }
 
-// Names returns the sorted names of the buckets in this one.
+// Names returns the sorted names of inner buckets.
 func (b *Bucket) Names() (names []string) {
 	_ = b.b.ForEachBucket(func(k []byte) error { names = append(names, string(k)); return nil })
 	return names
 }
 
-// NextSequence returns a number that it has not returned before.
+// NextSequence returns a new number.
 func (b *Bucket) NextSequence() (uint64, error) { return b.b.NextSequence() }

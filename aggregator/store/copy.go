@@ -14,10 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// version is the version of the format. Versions 1 to 4 had the record and durable fragments alone.
+// version of the format. Versions 1 to 4 had the record and durable fragments alone.
 const version = "5"
 
-// Earlier versions of weft also find the version here, and refuse the database.
+// Earlier versions of weft find the version here too, and refuse the database.
 var (
 	stateBucket = []byte("state")
 	versionKey  = []byte("version")
@@ -30,13 +30,12 @@ var errOtherFormat = errors.New("another version of weft wrote the database")
 // maxDepth bounds the nesting of buckets: a damaged database may have cycles.
 const maxDepth = 4
 
-// loss is data that the copy of a database lacks.
 type loss struct {
 	part Part
-	// bucket is the lost bucket of a Single part, or nil for the whole part.
+	// bucket is the lost bucket of a Single part, or nil.
 	bucket []byte
 	err    error
-	// kept is true if the data is there, but may be from an earlier transaction.
+	// kept data is there, but may be from an earlier transaction.
 	kept bool
 }
 
@@ -72,7 +71,6 @@ func writeFormat(tx *bolt.Tx) error {
 	return state.Put(versionKey, binary.BigEndian.AppendUint64([]byte(version), checksum(versionKey, []byte(version))))
 }
 
-// check returns the damage to all parts.
 func (s *Store) check(tx *bolt.Tx) (losses []loss) {
 	for _, p := range s.parts {
 		name := []byte(p.Bucket)
@@ -110,7 +108,7 @@ func (s *Store) check(tx *bolt.Tx) (losses []loss) {
 	return losses
 }
 
-// checkBucket sums up a bucket, and returns ErrDamaged if it has stored another sum.
+// checkBucket compares the sum of a bucket with the stored one.
 func checkBucket(b *bolt.Bucket, name []byte, depth int) (sum stats, err error) {
 	if depth == 0 {
 		return sum, ErrDamaged
@@ -133,7 +131,7 @@ func checkBucket(b *bolt.Bucket, name []byte, depth int) (sum stats, err error) 
 }
 
 // create fills a new database from source (may be nil), and puts it in the place of the present
-// file. It returns the new name of a damaged file.
+// file. It returns the new name of a damaged one.
 func (s *Store) create(source *bolt.DB, losses []loss) (db *bolt.DB, renamed string, err error) {
 	if err := s.makeDir(); err != nil {
 		return nil, "", err
@@ -142,7 +140,7 @@ func (s *Store) create(source *bolt.DB, losses []loss) (db *bolt.DB, renamed str
 	if err := os.Remove(temporary); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, "", err
 	}
-	// create syncs the file once, as a whole.
+	// It is synced once, as a whole.
 	db, err = open(temporary, &bolt.Options{NoSync: true, NoGrowSync: true, InitialMmapSize: mapSize})
 	if err != nil {
 		return nil, "", err
@@ -182,7 +180,7 @@ func (s *Store) createInMemory(source *bolt.DB, losses []loss) (*bolt.DB, error)
 	return db, nil
 }
 
-// fill writes the parts of source to a new database, without the lost ones.
+// fill copies all parts of source but the lost ones.
 func (s *Store) fill(db, source *bolt.DB, losses []loss) error {
 	tx, err := db.Begin(true)
 	if err != nil {

@@ -18,23 +18,21 @@ import (
 )
 
 const (
-	// lockTimeout bounds the wait for another process: a stopping aggregator stores its rest for up
-	// to Config.Drain.
+	// lockTimeout bounds the wait for a stopping process, which has up to Config.Drain to store its
+	// rest.
 	lockTimeout = 10 * time.Second
-	// mapSize is the address space for the database in bytes. To get more, bbolt waits for all
-	// readers.
+	// mapSize is in bytes of address space. For more, bbolt waits for all readers.
 	mapSize = 1 << (25 + 5*(strconv.IntSize/64))
-	// allocSize is the step in bytes by which the file grows.
+	// allocSize is in bytes: the file grows by it.
 	allocSize = 1 << 20
-	// copySize is about the size of one copying transaction in bytes.
+	// copySize is about the bytes of one copying transaction.
 	copySize = 4 << 20
 )
 
-// minSize is the size of the two meta pages in bytes. bbolt has no error of its own for a shorter
-// file.
+// minSize is the size of the two meta pages: bbolt has no error of its own for a shorter file.
 var minSize = int64(2 * os.Getpagesize())
 
-// open opens or makes a database. Only trusted users may be able to change the file.
+// open opens or makes a database that only trusted users can change.
 //
 // Possible errors: ErrDamaged, errOtherFormat (of bbolt), ErrInUse, those of the file system.
 func open(path string, o *bolt.Options) (db *bolt.DB, err error) {
@@ -60,9 +58,9 @@ func open(path string, o *bolt.Options) (db *bolt.DB, err error) {
 	return db, err
 }
 
-// guarded calls f and returns a panic as an error. bbolt panics on a damaged page. A page beyond
-// the end of the mapped file is a fault. A damaged list of free pages makes bbolt write pages that
-// no file can have (EFBIG).
+// guarded returns a panic of f as an error: bbolt panics on a damaged page, and a page beyond the
+// end of the mapped file faults. A damaged list of free pages makes bbolt write impossible pages
+// (EFBIG).
 func guarded(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -77,15 +75,14 @@ func guarded(f func() error) (err error) {
 }
 
 const (
-	// metaOffset is the position of bbolt's meta data in pages 0 and 1, metaSize its length without
-	// the checksum (bbolt's internal/common.Meta).
+	// metaOffset is the position of the meta data in pages 0 and 1, metaSize its length without
+	// checksum (bbolt's internal/common.Meta).
 	metaOffset = 16
 	metaSize   = 56
 )
 
-// checkMeta returns an error if one of the two copies of the meta data is damaged. bbolt then uses
-// the other copy, from the transaction before. A crash cannot damage a copy: it is less than a
-// sector.
+// checkMeta checks both copies of the meta data. bbolt ignores a damaged copy, and uses the one of
+// the transaction before. A crash damages no copy: it is less than a sector.
 func checkMeta(path string, pageSize int64) error {
 	f, err := trusted.OpenFile(path, os.O_RDONLY, 0)
 	if err != nil {

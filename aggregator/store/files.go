@@ -15,18 +15,16 @@ import (
 )
 
 const (
-	// damagedSuffix ends the names of renamed damaged files, otherSuffix of files that other
-	// versions of weft wrote.
+	// damagedSuffix is for damaged files, otherSuffix for files of other versions of weft.
 	damagedSuffix = ".damaged"
 	otherSuffix   = ".other-format"
-	// temporarySuffix ends the name of an unfinished database, and of the file of reserve.
+	// temporarySuffix is for an unfinished database, and for reserve.
 	temporarySuffix = ".tmp"
 	// maxQuarantined bounds the renamed files of one name.
 	maxQuarantined = 10
 )
 
-// makeDir makes a missing directory and syncs its parent. Only trusted users may be able to change
-// it.
+// makeDir makes a missing directory that only trusted users can change, and syncs its parent.
 func (s *Store) makeDir() error {
 	created, err := trusted.MakeDir(s.cfg.Path, 0o750)
 	if err != nil || !created {
@@ -35,7 +33,7 @@ func (s *Store) makeDir() error {
 	return syncDir(filepath.Dir(s.cfg.Path))
 }
 
-// formerFiles returns the files that only versions before the database wrote.
+// formerFiles returns files from versions before the database.
 func formerFiles(dir string) (paths []string) {
 	for _, name := range []string{"history.db", "unconfirmed"} {
 		path := filepath.Join(dir, name)
@@ -46,8 +44,7 @@ func formerFiles(dir string) (paths []string) {
 	return paths
 }
 
-// quarantine renames a file or directory, and returns the new name: with the suffix, then with -1
-// and so on.
+// quarantine renames a file or directory: with the suffix, then with -1 and so on.
 func quarantine(path, suffix string) (string, error) {
 	for i := range maxQuarantined {
 		to := path + suffix
@@ -77,7 +74,7 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// reserve returns an error if a directory has no room for n more bytes.
+// reserve returns an error without room for n more bytes.
 func reserve(dir string, n int64) error {
 	f, err := os.CreateTemp(dir, "room*"+temporarySuffix)
 	if err != nil {
@@ -94,7 +91,7 @@ func reserve(dir string, n int64) error {
 	return nil
 }
 
-// removeTemporary removes the rest of a crash in create or reserve.
+// removeTemporary cleans up after a crash.
 func removeTemporary(dir string) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {

@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	// ErrDamaged means that a part of the database differs from the written one.
+	// ErrDamaged means that a part of the database was changed.
 	ErrDamaged = errors.New("database is damaged")
 	// ErrInUse means that another process has the database open.
 	ErrInUse = errors.New("state directory is in use by another process")
@@ -26,28 +26,26 @@ var (
 
 // Config describes a Store.
 type Config struct {
-	// Path is the directory; it is created if missing. An empty Path stores no data.
+	// Path is the directory, made if missing. An empty Path stores no data.
 	Path string
 	// Retry is the positive time between attempts of a failed Task.
 	Retry time.Duration
 	// Logger gets losses and failures.
 	Logger *slog.Logger
-	// Failed is called from any goroutine with the kind of data of each failed read or write.
+	// Failed gets, in any goroutine, the kind of data of each failed read or write.
 	Failed func(kind string)
-	// Fault, if not nil, returns an error for a transaction that a test wants to fail.
+	// Fault, if not nil, returns errors of transactions for tests.
 	Fault func() error
 }
 
-// Part is a top-level bucket of the database.
+// Part is a top-level bucket.
 type Part struct {
 	Bucket string
-	// Kind is for Config.Failed.
-	Kind string
-	// Single is true for a part of buckets only, where damage to one bucket leaves the others
-	// intact. Damage to another part loses all its data.
+	Kind   string
+	// Single parts have only buckets: damage to one leaves the others intact. Other parts are lost
+	// as a whole.
 	Single bool
-	// Lost is the log message of a loss.
-	Lost string
+	Lost   string
 }
 
 // Store is a state directory.
@@ -62,12 +60,11 @@ type Store struct {
 
 	// db is nil before Load and after Close.
 	db atomic.Pointer[bolt.DB]
-	// outdated is true while the database is named outdatedName.
-	outdated atomic.Bool
-	// unwritten is the reason if the database is in memory only. It and replaced belong to the
-	// writing goroutine.
+	// outdated is true with the name outdatedName.
+	outdated  atomic.Bool
 	unwritten error
-	// replaced is true if the present file must be renamed before a new one takes its place.
+	// The goroutine that writes owns unwritten (the reason for a database in memory) and replaced
+	// (the present file must be renamed).
 	replaced bool
 	killed   bool
 	lost     map[string]bool
@@ -84,14 +81,12 @@ func New(cfg Config) *Store {
 // Enabled reports whether there is a directory.
 func (s *Store) Enabled() bool { return s.cfg.Path != "" }
 
-// Register adds a part.
 func (s *Store) Register(p Part) { s.parts = append(s.parts, p) }
 
-// Failed counts a failure.
 func (s *Store) Failed(kind string) { s.cfg.Failed(kind) }
 
-// Load reads the directory and copies the database to a new one. It logs and counts lost data, and
-// renames files of other versions. It succeeds if the directory cannot be written: see Unwritten.
+// Load reads the directory and copies the database. It logs and counts lost data, and renames files
+// of other versions. It succeeds without write access: see Unwritten.
 //
 // Possible errors: ErrInUse, trusted.ErrUnsafe, trusted.ErrLink.
 func (s *Store) Load() error {
@@ -137,7 +132,7 @@ func (s *Store) Unwritten() error {
 	return err
 }
 
-// Killed reports whether the last process was killed or crashed since the last boot.
+// Killed reports whether the last process was killed or crashed, without a reboot since.
 func (s *Store) Killed() bool { return s.killed }
 
 const (
@@ -171,8 +166,8 @@ func (s *Store) SetOutdated(outdated bool) error {
 	})
 }
 
-// read opens the present database, and finds its damage. Source is nil if no database can be used.
-// The only error is ErrInUse.
+// read opens the present database, and finds its damage. Source may be nil. The only error is
+// ErrInUse.
 func (s *Store) read() (source *bolt.DB, losses []loss, err error) {
 	for _, outdated := range []bool{false, true} {
 		s.outdated.Store(outdated)
@@ -206,7 +201,7 @@ func lossOfAll(parts []Part, err error, kept bool) (losses []loss) {
 	return losses
 }
 
-// readFile opens a database to read it, and checks its version and parts.
+// readFile opens and checks a database.
 func (s *Store) readFile() (source *bolt.DB, losses []loss, err error) {
 	source, err = open(s.file(), &bolt.Options{ReadOnly: true})
 	if err != nil {
@@ -230,7 +225,7 @@ func (s *Store) readFile() (source *bolt.DB, losses []loss, err error) {
 	return source, losses, nil
 }
 
-// replace renames files of other versions of weft, and logs the loss.
+// replace renames files of other versions, and logs the loss.
 func (s *Store) replace(files []string, cause error) {
 	if len(files) == 0 {
 		return

@@ -29,7 +29,7 @@ func (s *Store) call(f func() error) error {
 	}
 }
 
-// transact makes one transaction. If Load could not create the database, it tries again first.
+// transact makes one transaction. It first creates the database if Load could not.
 func (s *Store) transact(f func(*Tx) error) error {
 	if s.cfg.Fault != nil {
 		if err := s.cfg.Fault(); err != nil {
@@ -85,7 +85,7 @@ func (s *Store) run() {
 	}
 }
 
-// end ignores a failure: the next start only logs a line too many.
+// A failure of end only costs a log line at the next start.
 func (s *Store) end() {
 	if s.unwritten == nil {
 		_ = guarded(func() error {
@@ -100,19 +100,19 @@ const never = 24 * time.Hour
 // Task is a queue that the goroutine of the Store writes.
 type Task struct {
 	store *Store
-	// failing and again are the log messages of the first failure, and of a success after failures.
+	// failing logs the first failure, again a success after failures.
 	kind, failing, again string
 	write                func(update func(func(*Tx) error) error) error
 
 	mu  sync.Mutex
 	due time.Time
-	// waiting is called with the outcome of the next write.
+	// waiting gets the outcome of the next write.
 	waiting []func(error)
 	err     atomic.Pointer[error]
 }
 
-// NewTask adds a queue. When it is due, write makes transactions with update; calls of Update run
-// between them. After an error write is called again after Config.Retry.
+// NewTask adds a queue. When it is due, write makes transactions with update, between calls of
+// Update. After an error it is called again after Config.Retry.
 func (s *Store) NewTask(kind, failing, again string, write func(update func(func(*Tx) error) error) error) *Task {
 	t := &Task{store: s, kind: kind, failing: failing, again: again, write: write, due: time.Now().Add(never)}
 	s.tasks = append(s.tasks, t)
@@ -142,7 +142,7 @@ func (t *Task) Hurry(d time.Duration) {
 	}
 }
 
-// Await makes the queue due now; done gets the outcome. After Close done is not called.
+// Await makes the queue due now; done gets the outcome, but not after Close.
 func (t *Task) Await(done func(error)) {
 	t.mu.Lock()
 	t.waiting = append(t.waiting, done)
@@ -180,7 +180,7 @@ func (t *Task) run() {
 	}
 }
 
-// updateAfterOthers makes a transaction of a Task, after the waiting calls of Update.
+// updateAfterOthers lets waiting calls of Update go first.
 func (s *Store) updateAfterOthers(f func(*Tx) error) error {
 	for {
 		select {

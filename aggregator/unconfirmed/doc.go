@@ -1,9 +1,5 @@
 // Package unconfirmed stores the content of fragments before updates that need a confirmation, and
-// has unconfirmed updates taken back in time.
-//
-// Before a commit [Keeper.Begin] gets the earlier content and a time; [Keeper.Confirm] gets a later
-// confirmation. For each update without one Config.Revert is called, also after a restart. The
-// package commits no update.
+// has unconfirmed updates taken back in time, also after a restart. It commits no update.
 //
 // # States
 //
@@ -15,15 +11,14 @@
 //	Revert, or the time is over reverting, then none; waiting again if the content cannot be put back
 //	restart                     waiting, if it is in the store
 //
-// A failed revert is tried again after Config.Retry; meanwhile the update can be confirmed. The
-// state ends with the removal from the store. If that fails after Cancel or a revert, the state is
-// ended, and Run tries again. A process that ends before leaves the update to the next one, which
-// reverts the fragment once more, also over a later update.
+// A failed revert is tried again after Config.Retry; meanwhile the update can be confirmed. If the
+// removal from the store fails after Cancel or a revert, the state is ended, and Run tries again.
+// Until then a restart reverts the fragment once more, also over a later update.
 //
 // # Limits
 //
-// The stored content of a publisher counts as its bytes (Config.Allow), also if it could not be
-// removed. A publisher has at most 32 waiting updates and 32 MiB of content.
+// The stored content of a publisher counts as its bytes (Config.Allow), at most 32 MiB. At most 32
+// of its updates wait.
 //
 // # Buckets
 //
@@ -36,13 +31,13 @@
 //
 // # Time
 //
-// Times are on CLOCK_BOOTTIME: steps of the clock and suspends do not matter. After a reboot every
-// unconfirmed update is taken back. Without a boot ID no time is over.
+// Times are on CLOCK_BOOTTIME. After a reboot every unconfirmed update is taken back. Without a
+// boot ID no time is over.
 //
 // # Concurrency
 //
-// Load comes first, Run is called once; any goroutine may call all other methods. Config.Allow must
-// not call the Keeper.
+// Load comes first, Run is called once; any goroutine may call other methods. Config.Allow must not
+// call the Keeper.
 //
 // # Errors
 //

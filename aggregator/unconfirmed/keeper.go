@@ -22,19 +22,19 @@ const (
 	MaxTime = 24 * time.Hour
 	// MaxContent bounds the earlier content in bytes.
 	MaxContent = 16 << 20
-	// maxEntries bounds the waiting fragments, maxOfPublisher those of one publisher.
+	// maxEntries bounds waiting fragments, maxOfPublisher those of one publisher.
 	maxEntries     = 256
 	maxOfPublisher = 32
-	// maxKept bounds the stored entries of one publisher, in bytes.
+	// maxKept bounds a publisher's stored bytes.
 	maxKept = 2 * MaxContent
 )
 
 var (
 	// ErrDisabled means that there is no state directory.
 	ErrDisabled = errors.New("nothing can be taken back after a restart: weft has no state directory")
-	// ErrWaits means that the fragment waits for a confirmation already.
+	// ErrWaits means that the fragment waits already.
 	ErrWaits = errors.New("the fragment waits for a confirmation")
-	// ErrNone means that the fragment does not wait for a confirmation.
+	// ErrNone means that the fragment does not wait.
 	ErrNone = errors.New("no fragment waits for this confirmation")
 	// ErrReverting means that the fragment is being taken back.
 	ErrReverting = errors.New("the fragment is being taken back")
@@ -46,8 +46,8 @@ var (
 type Config struct {
 	// Store is not loaded yet. Without a directory no update can be taken back.
 	Store *store.Store
-	// Revert gives a fragment its earlier content; nil withdraws it. After a failure it is called
-	// again after Retry.
+	// Revert gives a fragment its earlier content; nil withdraws it. A failed call is repeated
+	// after Retry.
 	Revert func(ctx context.Context, key desired.Key, before *weftv1.Fragment) error
 	// Allow returns why a publisher with kept bytes may not have more; nil allows all.
 	Allow  func(key desired.Key, kept, more int) error
@@ -55,38 +55,34 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// state is the state of an update until it is confirmed, refused or taken back.
 type state int
 
 const (
-	// committing: the earlier content is being stored, or the update committed.
+	// committing: storing the earlier content, or the update.
 	committing state = iota
-	// waiting: it can be confirmed.
 	waiting
-	// confirming: it is being removed from the store.
 	confirming
-	// reverting: it is being taken back. If that fails, it waits for the next attempt.
+	// reverting, or waiting again after a failure.
 	reverting
-	// ended: it could not be removed from the store.
+	// ended: left in the store.
 	ended
 )
 
 // Keeper has the fragments that wait for a confirmation.
 type Keeper struct {
 	cfg Config
-	// readBoot, now and failing are replaced by tests. failing returns errors of writes and
-	// removals.
+	// Tests replace readBoot, now and failing (errors of writes and removals).
 	readBoot func() (string, error)
 	now      func() time.Duration
 	failing  func(operation string) error
-	// nudge has room for one value: Run looks at all entries.
+	// nudge has room for one value.
 	nudge chan struct{}
-	// reported has the logged failures. It belongs to Run.
+	// reported has the logged failures of Run.
 	reported map[desired.Key]string
 
-	// disk is held while the store is used. It is locked before mu, and mu is not held during I/O.
+	// disk is held while the store is used. It is locked before mu; mu is not held during I/O.
 	disk sync.Mutex
-	// boot is the cached result of readBoot. The disk guards it.
+	// boot caches readBoot. The disk guards it.
 	boot string
 
 	mu      sync.Mutex
@@ -96,19 +92,18 @@ type Keeper struct {
 type entry struct {
 	state  state
 	before *weftv1.Fragment
-	// size is the bytes in the store. stored is true also for an earlier entry of the fragment.
-	size   int
-	stored bool
-	// overdue is true after a failed attempt.
+	// size is in bytes. stored is true also for an earlier entry of the fragment.
+	size     int
+	stored   bool
 	at       time.Time
 	boot     string
 	deadline time.Duration
 	overdue  bool
-	// attempt is the present attempt to take the update back, or the next one.
+	// attempt is the present or next one.
 	attempt *attempt
 }
 
-// attempt is an attempt to take an update back: err is its outcome once done is closed.
+// attempt is an attempt to take an update back: err is set when done is closed.
 type attempt struct {
 	done chan struct{}
 	err  error
@@ -139,7 +134,7 @@ func (k *Keeper) Waits(key desired.Key) (at time.Time, ok bool) {
 	return time.Time{}, false
 }
 
-// active returns the entry of a waiting fragment, or nil. The lock is held.
+// active returns a waiting entry, or nil. The lock is held.
 func (k *Keeper) active(key desired.Key) *entry {
 	if e := k.entries[key]; e != nil && e.state != ended {
 		return e
@@ -155,7 +150,7 @@ func (k *Keeper) Kept(publisher string) int {
 	return n
 }
 
-// kept needs the lock.
+// kept is called with the lock.
 func (k *Keeper) kept(publisher string) (bytes, entries int) {
 	for key, e := range k.entries {
 		if key.Publisher == publisher {
@@ -191,8 +186,8 @@ func (k *Keeper) Reserve(key desired.Key) error {
 	return nil
 }
 
-// Begin stores the content of a reserved fragment before a commit, and returns when the update is
-// taken back. The caller calls Committed or Cancel.
+// Begin stores the content of a reserved fragment, and returns the time of the revert. The caller
+// calls Committed or Cancel.
 //
 // Possible errors: ErrNotStored, those of Config.Allow.
 func (k *Keeper) Begin(key desired.Key, before *weftv1.Fragment, after time.Duration) (at time.Time, err error) {
@@ -231,7 +226,7 @@ func (k *Keeper) Begin(key desired.Key, before *weftv1.Fragment, after time.Dura
 	return e.at, nil
 }
 
-// Committed says that the update is committed: from now on its time can be over.
+// Committed says that the update is committed: its time can end.
 func (k *Keeper) Committed(key desired.Key) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -242,14 +237,14 @@ func (k *Keeper) Committed(key desired.Key) {
 }
 
 // Cancel ends the reservation after a refused update. If the removal from the store fails, Run
-// tries again. Until then it counts, and a restart reverts the fragment to the same content.
+// tries again; until then it counts.
 func (k *Keeper) Cancel(key desired.Key) {
 	if err := k.finish(key, ended); err != nil {
 		k.cfg.Logger.Error("remove an update that waits no more from the state directory", "fragment", key.String(), "error", err, "retry", k.cfg.Retry)
 	}
 }
 
-// finish removes an entry, also from the store. If that fails, the entry gets the state otherwise.
+// finish removes an entry, also from the store. After a failure it has the state otherwise.
 func (k *Keeper) finish(key desired.Key, otherwise state) error {
 	k.disk.Lock()
 	defer k.disk.Unlock()
@@ -303,8 +298,7 @@ func (k *Keeper) from(key desired.Key, to state) (*attempt, error) {
 	}
 }
 
-// Revert takes an update back now, and waits for one attempt. After a failure the update waits
-// again, and Run tries again.
+// Revert takes an update back, with one attempt. After a failure it waits again.
 //
 // Possible errors: ErrNone, those of Config.Revert, ctx's.
 func (k *Keeper) Revert(ctx context.Context, key desired.Key) error {
@@ -321,7 +315,7 @@ func (k *Keeper) Revert(ctx context.Context, key desired.Key) error {
 	}
 }
 
-// CleanedUp says that the kernel has no content any more: only durable content comes back.
+// CleanedUp says that the kernel is empty: only durable content comes back.
 func (k *Keeper) CleanedUp() {
 	k.disk.Lock()
 	defer k.disk.Unlock()
@@ -364,9 +358,8 @@ func (k *Keeper) Run(ctx context.Context) {
 	}
 }
 
-// step takes back due updates, and returns the wait for the next step.
+// step takes back due updates, and returns the wait for the next.
 func (k *Keeper) step(ctx context.Context) (wait time.Duration) {
-	// A suspended machine stops timers: look again after a minute.
 	wait = time.Minute
 	k.disk.Lock()
 	boot, err := k.bootNow()
@@ -394,7 +387,7 @@ func (k *Keeper) step(ctx context.Context) (wait time.Duration) {
 	return wait
 }
 
-// report logs a failure once for each reason, and reports whether there is one.
+// report logs each reason of a failure once, and reports whether err is one.
 func (k *Keeper) report(ctx context.Context, key desired.Key, message string, err error) bool {
 	if err == nil {
 		delete(k.reported, key)
@@ -407,8 +400,7 @@ func (k *Keeper) report(ctx context.Context, key desired.Key, message string, er
 	return true
 }
 
-// due returns the entries to take back, and shortens wait to the next time. Without a boot ID no
-// time is over.
+// due returns the entries to take back, and shortens wait to the next time.
 func (k *Keeper) due(boot string, wait *time.Duration) map[desired.Key]*entry {
 	now := k.now()
 	k.mu.Lock()
@@ -428,7 +420,6 @@ func (k *Keeper) due(boot string, wait *time.Duration) map[desired.Key]*entry {
 	return out
 }
 
-// bootNow caches the identity of the boot. The disk is locked.
 func (k *Keeper) bootNow() (string, error) {
 	if k.boot != "" {
 		return k.boot, nil

@@ -18,22 +18,19 @@ import (
 const Kind = "unconfirmed"
 
 const (
-	// bucket has a bucket for each fragment, with these keys.
 	bucket    = "unconfirmed"
 	updateKey = "update"
-	// beforeKey has a weft.v1.Fragment. It is missing if there was no fragment.
 	beforeKey = "before"
 )
 
 type stored struct {
 	// Boot is the kernel's boot_id, Deadline CLOCK_BOOTTIME in nanoseconds.
-	Boot     string        `json:"boot"`
-	Deadline time.Duration `json:"deadline"`
-	// RevertTime is the deadline for people.
-	RevertTime time.Time `json:"revertTime"`
+	Boot       string        `json:"boot"`
+	Deadline   time.Duration `json:"deadline"`
+	RevertTime time.Time     `json:"revertTime"`
 }
 
-// encode returns the values of an entry. Before is nil if there was no fragment.
+// Before is nil if there was no fragment.
 func encode(e *entry) (update, before []byte, err error) {
 	if e.before != nil {
 		before, err = proto.MarshalOptions{}.MarshalAppend([]byte{}, e.before)
@@ -44,7 +41,7 @@ func encode(e *entry) (update, before []byte, err error) {
 	return update, before, err
 }
 
-// write stores an entry durably, in place of an earlier one. The disk is locked.
+// write replaces an earlier entry. The disk is locked.
 func (k *Keeper) write(key desired.Key, update, before []byte) error {
 	if err := k.failing("write"); err != nil {
 		return err
@@ -70,7 +67,7 @@ func (k *Keeper) write(key desired.Key, update, before []byte) error {
 	return nil
 }
 
-// remove removes an entry durably. The disk is locked.
+// remove is called with the disk locked.
 func (k *Keeper) remove(key desired.Key) error {
 	if err := k.failing("remove"); err != nil {
 		return err
@@ -99,7 +96,7 @@ func (k *Keeper) removeLeft() bool {
 			continue
 		}
 		k.mu.Lock()
-		// Another update of the fragment may have come since.
+		// A later update may have come.
 		if k.active(key) == nil {
 			delete(k.entries, key)
 		}
