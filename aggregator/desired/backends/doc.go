@@ -1,6 +1,3 @@
-// Package backends reads maps from destinations to backends: an optional address, inet_proto and
-// inet_service in the key, an address and a port in the data. Stale UDP flows follow from their
-// changes.
-//
-// The package is pure.
+// Package backends reads maps from destinations to backends. The key is an optional address,
+// inet_proto and inet_service, the data an address and a port. It is pure.
 package backends

@@ -13,15 +13,15 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// Apply is one change in progress: it is made, then checked, and undone if invalid.
+// Apply is one change in progress: made, then checked, and undone if invalid.
 type Apply struct {
 	s *State
-	// F is the changed fragment, or nil until it is found.
+	// F is nil until the fragment is found.
 	F          *Fragment
 	violations []desired.Violation
-	// grant is nil if the publisher may share all parts of others.
+	// A nil grant allows all.
 	grant desired.Grant
-	// err is the first error besides violations: ErrStale, or the error of a Limit.
+	// err is ErrStale, or the error of a Limit.
 	err error
 }
 
@@ -35,7 +35,7 @@ func (s *State) Apply(u *desired.Update) error {
 // Change makes one change completely or not at all. limit may be nil.
 func (s *State) Change(key desired.Key, f func(*Apply), limit desired.Limit) error {
 	before := s.Usage(key.Publisher)
-	// Prices that an undone change has touched come first: they are no effect of this one.
+	// First the prices that an undone change has touched: they are no effect of this change.
 	s.Paths.Evaluate()
 	s.Paths.grown, s.Paths.attached = s.Paths.grown[:0], s.Paths.attached[:0]
 	mark := len(s.undo)
@@ -127,7 +127,7 @@ func (a *Apply) identify(f *Fragment, id Identity) {
 		a.s.setIdentity(f, id)
 		return
 	}
-	// A part with one share keeps it: its order cannot change.
+	// A part with one share keeps its order.
 	var unlinked []func()
 	for _, h := range f.Tables {
 		for id, sh := range h.Shares {
@@ -187,7 +187,6 @@ func (a *Apply) table(f *Fragment, tu *desired.TableUpdate, snapshot bool) {
 	}
 }
 
-// declare makes the declarations of an update, and returns their IDs.
 func (a *Apply) declare(h *Holding, tu *desired.TableUpdate) map[ObjectID]bool {
 	declared := make(map[ObjectID]bool, len(tu.PutObjects)+len(tu.PutFlowtables)+len(tu.PutSets)+len(tu.PutChains))
 	for _, d := range ObjectDecls(tu) {
@@ -214,7 +213,6 @@ func (a *Apply) checkUses(tu *desired.TableUpdate) {
 	}
 }
 
-// giveUp ends a share, if the fragment has one.
 func (a *Apply) giveUp(h *Holding, id ObjectID) {
 	if sh, ok := h.Shares[id]; ok {
 		enter(a.s, h.Shares, id, nil, false)
@@ -228,7 +226,6 @@ func (a *Apply) join(h *Holding, o Part, sh Share) {
 	enter(a.s, h.Shares, o.Base().ID, sh, true)
 }
 
-// putChain declares a chain with all rules of the fragment.
 func (a *Apply) putChain(h *Holding, p *desired.Chain) {
 	o := h.Table.Chain(p.Decl.Name)
 	agreed := agrees(a, h, o, o.Shares, func(sh *ChainShare) (string, bool) {
@@ -259,7 +256,6 @@ func (a *Apply) putChain(h *Holding, p *desired.Chain) {
 	}
 }
 
-// putSet declares a set with all elements of the fragment.
 func (a *Apply) putSet(h *Holding, p *desired.Set) {
 	o := h.Table.Set(p.Decl.Name)
 	agreed := agrees(a, h, o, o.Shares, func(sh *SetShare) (string, bool) {
@@ -300,7 +296,7 @@ func (a *Apply) putSet(h *Holding, p *desired.Set) {
 	a.newSet(h, o, p)
 }
 
-// newSet makes the share of a set that is new, or has elements of another shape.
+// newSet makes a new share, or one with elements of another shape.
 func (a *Apply) newSet(h *Holding, o *Set, p *desired.Set) {
 	sh := &SetShare{Fragment: h.Fragment, Decl: p.Decl, Source: p.Source, Conntrack: p.Conntrack, Affinity: p.Affinity, Origin: a.s.Origin, Fresh: p.Elements}
 	if sh.Elements = a.s.packed(o, p); sh.Elements == nil {

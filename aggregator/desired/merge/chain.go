@@ -13,11 +13,11 @@ import (
 // Chain is the merge of one chain.
 type Chain struct {
 	shared[*ChainShare]
-	// Rules are the kernel's rules as of the last Accept, in its order.
+	// Rules are the kernel's as of the last Accept.
 	Rules []*Slot
 	// Origins has by owner the last update since Accept that changed its share.
 	Origins map[string]int
-	// Price is the price of a packet from here on: see reach.go.
+	// Price is for a packet from here on: see reach.go.
 	Price Price
 }
 
@@ -25,20 +25,20 @@ type Chain struct {
 type ChainShare struct {
 	Fragment *Fragment
 	Decl     *nftobject.Chain
-	// Source is the publisher's declaration, or nil if unknown.
+	// Source is the publisher's declaration, or nil.
 	Source *nft.Chain
 	ruleList
 }
 
 type ruleList struct {
 	Rules []*Slot
-	// Refs are the sorted parts of the table that the rules refer to.
+	// Refs are the sorted references of the rules.
 	Refs []ObjectID
-	// serial is the number of the change that brought the rules.
+	// serial is that of the change with the rules.
 	serial uint64
 	total  desired.Usage
-	// calls are the lookups and targets of the rules, in order. price is for the rules alone. ends
-	// is true if no packet gets to the end.
+	// calls are the lookups and targets in order. price is for the rules alone. ends is true if no
+	// packet gets to the end.
 	calls []call
 	price Price
 	ends  bool
@@ -47,9 +47,9 @@ type ruleList struct {
 // Slot is one rule in its place.
 type Slot struct {
 	Rule *compile.Rule
-	// Owner is stored with the rule in the kernel: "publisher/name", or "" without a fragment.
+	// Owner is stored in the kernel: "publisher/name", or "".
 	Owner string
-	// Handle is nil until the rule is committed.
+	// Handle is nil until the commit.
 	Handle *kernel.Handle
 	// Adopted rules have only a handle and a fingerprint: they can stay or go, but not be added.
 	Adopted bool
@@ -164,8 +164,7 @@ func sameBase(a, b *nftobject.Base) bool {
 	return *a == *b
 }
 
-// Updatable reports whether the kernel can turn chain a into b: only the policy of a base chain can
-// change.
+// Updatable reports whether the kernel can change chain a to b: only the policy of a base chain.
 func Updatable(a, b *nftobject.Chain) bool {
 	if a.Comment != b.Comment {
 		return false

@@ -7,11 +7,11 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// Shadowed returns the number of shadowed elements of all fragments.
+// Shadowed returns the number of shadowed elements.
 func (s *State) Shadowed() int { return s.shadowed }
 
-// TakeShadowChanges returns, in no order, the fragments with a possibly changed number of shadowed
-// elements since the last call.
+// TakeShadowChanges returns, in no order, the fragments with a possibly different Shadowed since
+// the last call.
 func (s *State) TakeShadowChanges() []desired.Key {
 	if len(s.shaded) == 0 {
 		return nil
@@ -44,14 +44,14 @@ func (a *Apply) checkSize(f *Fragment) {
 	}
 }
 
-// Usage returns the usage of a publisher, which each change updates.
+// Usage returns the usage of a publisher.
 func (s *State) Usage(publisher string) desired.Usage { return s.Held[publisher] }
 
-// ApplyWithin is Apply for a publisher with limits. It calls limit, which must not be nil, after
-// the merge of an update without violations. It calls grant for each shared part of others; nil
-// grants all. Both must not use the State.
+// ApplyWithin is Apply for a publisher with limits. It calls limit, not nil, after a merge without
+// violations, and grant for each shared part of others; nil grants all. Both must not use the
+// State.
 //
-// Possible errors: those of Apply; limit's.
+// Possible errors: as Apply; limit's.
 func (s *State) ApplyWithin(u *desired.Update, limit desired.Limit, grant desired.Grant) error {
 	return s.Change(u.Fragment, func(a *Apply) {
 		a.grant = grant
@@ -59,7 +59,7 @@ func (s *State) ApplyWithin(u *desired.Update, limit desired.Limit, grant desire
 	}, limit)
 }
 
-// charge adds (by is +1) or removes (-1) usage. Its callers write the journal.
+// charge adds (by is +1) or removes (-1) usage, without journal.
 func (s *State) charge(f *Fragment, o desired.Usage, by int) {
 	if o == (desired.Usage{}) {
 		return
@@ -99,13 +99,12 @@ func (sh *SetShare) Usage() desired.Usage {
 	}
 }
 
-// Weigh counts the bytes and the content of a share that was made with its elements.
+// Weigh counts a share that was made with its elements.
 func (sh *SetShare) Weigh() {
 	sh.bytes = sh.Elements.Bytes()
 	sh.measure()
 }
 
-// measure counts the content for the present declaration.
 func (sh *SetShare) measure() {
 	sh.Content = cost.Content{}
 	if cost.Plain(sh.Decl) {
@@ -120,7 +119,7 @@ func (sh *SetShare) measure() {
 	}
 }
 
-// Usage returns the usage of the declaration and the rules.
+// Usage returns the usage of the chain.
 func (sh *ChainShare) Usage() desired.Usage {
 	u := sh.total
 	u.Chains, u.BaseChains = 1, Count(sh.Decl.Base != nil)
@@ -129,7 +128,6 @@ func (sh *ChainShare) Usage() desired.Usage {
 	return u
 }
 
-// Weigh counts the usage of the rules.
 func (l *ruleList) Weigh() {
 	l.total = desired.Usage{Rules: len(l.Rules)}
 	for _, r := range l.Rules {

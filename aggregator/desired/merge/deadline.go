@@ -13,9 +13,9 @@ import (
 
 // Due is when a fragment's statement of an element expires.
 type Due struct {
-	// At is on the clock of Advance. It is 0 from the statement until Accept starts the time.
+	// At is on the clock of Advance, or 0 before Accept.
 	At time.Duration
-	// queued is the time of its entry in the queue, or 0. It may be before At.
+	// queued is the time of its entry in the queue, or 0, at most At.
 	queued time.Duration
 }
 
@@ -23,19 +23,19 @@ type Due struct {
 // rounds both ends up to its ticks.
 const ExpiryMargin = 2 * packed.Jiffy
 
-// expirySlack bounds the difference between the kernel's deadline and the state's: the kernel sees
-// an element before its transaction ends.
+// expirySlack bounds the error of a kernel's deadline: the kernel sees an element before its
+// transaction ends.
 const expirySlack = time.Second
 
-// FewExpiries is a length of the queue without need to clean.
+// FewExpiries is a length without need to clean.
 const FewExpiries = 1024
 
 type expiries struct {
 	Now   time.Duration
 	Queue expiryQueue
-	// most is the length of the queue at which dead entries are removed.
+	// most is the length at which dead entries are removed.
 	most int
-	// stated are the statements with timeouts since the last Accept.
+	// stated are the statements with timeouts since Accept.
 	stated []expiry
 }
 
@@ -43,12 +43,11 @@ type expiry struct {
 	at    time.Duration
 	set   *Set
 	share *SetShare
-	// all stands for all elements of the share, in place of id.
+	// all stands for all elements, in place of id.
 	all bool
 	id  string
 }
 
-// live reports whether the statement still has this entry.
 func (e *expiry) live() bool {
 	d, ok := e.share.Due[e.id]
 	return ok && d.queued == e.at && slices.Contains(e.set.Shares, e.share)
@@ -78,7 +77,7 @@ func Timed(d *nftset.Set, e *nftset.Element) bool {
 }
 
 // Advance sets the time of a clock that never jumps and stops during suspend, as the kernel's. Call
-// it before Accept, which starts the time of new elements.
+// it before Accept, when the time of new elements starts.
 func (x *expiries) Advance(now time.Duration) { x.Now = now }
 
 // NextExpiry returns when Expire may have work.
@@ -90,8 +89,8 @@ func (x *expiries) NextExpiry() (at time.Duration, ok bool) {
 }
 
 // Expire forgets elements that the kernel has removed after their time, and returns a patch for
-// each share. With successor, another fragment states such an element with time left: commit the
-// next plan at once. The state must not have changed since the last Accept.
+// each share. With successor, another fragment states one with time left: commit the next plan at
+// once. The state must be accepted.
 func (s *State) Expire(now time.Duration) (expired []*desired.Update, successor bool) {
 	s.Expiries.Advance(now)
 	x, of := &s.Expiries, map[*SetShare]*desired.Update{}
@@ -120,15 +119,14 @@ func (s *State) Expire(now time.Duration) (expired []*desired.Update, successor 
 	return expired, successor
 }
 
-// forget removes an expired element from its share. It reports whether an element of another share
-// takes effect.
+// forget removes an expired element. It reports whether one of another share takes effect.
 func (s *State) forget(e expiry) (old nftset.Element, takesOver bool) {
 	s.Looked.Keys++
 	delete(e.share.Due, e.id)
 	old, _ = e.share.Elements.Get(e.id)
 	c := s.write(e.set, e.share, e.id, old, true, nftset.Element{}, false)
 	if e.set.Merge != nil {
-		// The kernel has a statement without a timeout already.
+		// The kernel has statements without a timeout already.
 		_, c.had = e.set.Merge.Get(e.id)
 		c.has = c.has && !c.had
 	}
@@ -143,8 +141,7 @@ func (s *State) forget(e expiry) (old nftset.Element, takesOver bool) {
 	return old, true
 }
 
-// ExpireAt notes when a statement expires. One entry in the queue suffices: Expire puts it back if
-// the time has moved later.
+// ExpireAt notes an expiry. One entry in the queue suffices: Expire puts it back for a later time.
 func (x *expiries) ExpireAt(o *Set, sh *SetShare, id string, d Due) {
 	if sh.Due == nil {
 		sh.Due = map[string]Due{}
@@ -161,7 +158,7 @@ func (x *expiries) ExpireAt(o *Set, sh *SetShare, id string, d Due) {
 	sh.Due[id] = d
 }
 
-// expiry returns when an element expires, or 0. The share may be nil.
+// expiry returns when an element expires, or 0; sh may be nil.
 func (sh *SetShare) expiry(id string) time.Duration {
 	if sh == nil {
 		return 0
@@ -169,7 +166,7 @@ func (sh *SetShare) expiry(id string) time.Duration {
 	return sh.Due[id].At
 }
 
-// restate journals that a fragment states an element anew, or (has is false) no more.
+// restate journals a statement, or (has is false) its end.
 func (s *State) restate(o *Set, sh *SetShare, id string, has bool) {
 	d, had := sh.Due[id]
 	if !had && !has {
@@ -202,7 +199,7 @@ func (s *State) restateAll(o *Set, sh *SetShare) {
 	s.undo = append(s.undo, func() { s.Expiries.stated = s.Expiries.stated[:n] })
 }
 
-// AcceptTimes starts the time of statements since the last Accept.
+// AcceptTimes starts the time of new statements.
 func (x *expiries) AcceptTimes() {
 	begin := func(o *Set, sh *SetShare, id string, e *nftset.Element) {
 		if Timed(sh.Decl, e) {
@@ -227,12 +224,12 @@ func (x *expiries) AcceptTimes() {
 	}
 }
 
-// Deadline returns when the kernel surely has removed an element with time left.
+// Deadline returns when an element with time left is surely removed.
 func (x *expiries) Deadline(left time.Duration) time.Duration {
 	return x.Now + left + ExpiryMargin
 }
 
-// Rest returns a statement with its remaining time: all, if it is new.
+// Rest returns a statement with its remaining time.
 func (x *expiries) Rest(sh *SetShare, id string, e nftset.Element) nftset.Element {
 	if at := sh.expiry(id); at != 0 {
 		e.State = nftset.NewState(max(at-ExpiryMargin-x.Now, packed.Jiffy).Truncate(time.Millisecond), e.Stateful())
@@ -240,13 +237,13 @@ func (x *expiries) Rest(sh *SetShare, id string, e nftset.Element) nftset.Elemen
 	return e
 }
 
-// Renews reports whether the kernel's element of a key stays with another time.
+// Renews reports whether the kernel's element stays with another time.
 func (t *Touch) Renews(d *nftset.Set, sh *SetShare, id string, e *nftset.Element) bool {
 	at := sh.expiry(id)
 	return Timed(d, e) && (at == 0 || at != t.Due)
 }
 
-// Lags reports whether the kernel's remaining time differs from the state's deadline.
+// Lags reports whether the kernel's deadline differs.
 func (x *expiries) Lags(sh *SetShare, id string, left time.Duration) bool {
 	at := sh.expiry(id)
 	return at != 0 && left != 0 && (x.Deadline(left)-at).Abs() > expirySlack

@@ -4,9 +4,8 @@
 // [State.Apply] merges or rejects an update as a whole. A journal undoes all changes since the last
 // Accept. An update costs what it touches.
 //
-// Other parts follow each change: usage (charge.go), prices of paths (reach.go, hook.go), deadlines
-// of elements (deadline.go), backends of watched flows (flows.go), and changes for a Scope or
-// Record (observed.go).
+// Other files follow each change: usage (charge.go), prices of paths (reach.go, hook.go), deadlines
+// (deadline.go), backends of watched flows (flows.go), Scope and Record (observed.go).
 //
 // The package does no I/O, reads no clock and starts no goroutine. A State belongs to one
 // goroutine; a [Scope] may be used from any.

@@ -10,12 +10,11 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// Pools is the index of a map's UDP backends, without fragments that do not want their flows
-// watched. It tells whether a backend that left one slot is still in another.
+// Pools indexes a map's UDP backends in watched shares: whether a backend that left one slot is in
+// another.
 type Pools struct {
 	Layout backends.Layout
-	// Backends counts the elements of a destination with the same backend, with packed keys. Totals
-	// counts all of a destination.
+	// Backends counts elements by packed destination and backend, Totals by destination.
 	Backends, Totals packed.Counts
 }
 
@@ -44,7 +43,7 @@ func (p *Pools) Count(e *nftset.Element, by int) {
 	p.Totals.Add(b.Dest, "", by)
 }
 
-// index makes or drops a set's pools for its shares; anew makes them again.
+// index updates a set's pools; anew makes them again.
 func (s *State) index(o *Set, anew bool) {
 	o.Table.indexAddresses(o)
 	watched := slices.ContainsFunc(o.Shares, func(sh *SetShare) bool { return sh.Conntrack })
@@ -75,11 +74,10 @@ func (s *State) index(o *Set, anew bool) {
 	}
 }
 
-// A destination without an address, such as a NodePort, answers at addresses that earlier rules let
-// through: local ones, and those in a set that a rule looks up beside a map by port. A flow from
-// before its address was in the set was not translated, and becomes stale.
+// A destination without an address, such as a NodePort, answers at local addresses, and those in a
+// set that a rule looks up beside a map by port. A flow from before its address was in the set was
+// not translated, and becomes stale.
 
-// indexAddresses notes whether a part is a set of addresses.
 func (t *Table) indexAddresses(o *Set) {
 	delete(t.Addresses, o)
 	if !o.Exists() {
@@ -93,7 +91,7 @@ func (t *Table) indexAddresses(o *Set) {
 	}
 }
 
-// WatchesFlows reports whether a map has watched flows.
+// WatchesFlows reports whether flows are watched.
 func (s *State) WatchesFlows() bool { return len(s.Watched) > 0 }
 
 // Text describes the counts.

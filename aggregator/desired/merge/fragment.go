@@ -15,13 +15,13 @@ type Identity struct {
 	Priority int32
 	Lifetime desired.Lifetime
 	Expires  time.Time
-	// Session and Serial identify the last snapshot. They are 0 without a session.
+	// Session and Serial are 0 without a session.
 	Session, Serial uint64
-	// Adopted is true from adopt.Dump until the snapshot arrives.
+	// Adopted is true from adopt.Dump to the snapshot.
 	Adopted bool
 }
 
-// setIdentity changes the identity. While the priority changes, no list may have the shares.
+// While the priority changes, no list may have the shares.
 func (s *State) setIdentity(f *Fragment, id Identity) {
 	if id.Lifetime != f.Lifetime {
 		s.noteLifetime(f.Key)
@@ -36,7 +36,7 @@ func (s *State) setIdentity(f *Fragment, id Identity) {
 	}, id, old)
 }
 
-// noteLifetime remembers the lifetime as of the last Accept before it changes.
+// noteLifetime remembers the lifetime as of the last Accept.
 func (s *State) noteLifetime(key desired.Key) {
 	if _, ok := s.Lifetimes[key]; ok {
 		return
@@ -47,7 +47,7 @@ func (s *State) noteLifetime(key desired.Key) {
 	}
 }
 
-// AcceptLifetimes makes the present lifetimes those of the last Accept.
+// AcceptLifetimes accepts the present lifetimes.
 func (s *State) AcceptLifetimes() {
 	for key, before := range s.Lifetimes {
 		if f := s.Fragments[key]; f != nil && before != desired.LifetimeUnspecified && before != f.Lifetime {
@@ -74,13 +74,13 @@ func (f *Fragment) SortedHoldings() []*Holding {
 // Fragment is the identity and the holdings of one fragment.
 type Fragment struct {
 	Key desired.Key
-	// Owner is the key in rules, or "" for the unclaimed fragment.
+	// Owner is the key in rules, or "" if unclaimed.
 	Owner string
 	Identity
-	// Unclaimed is true for the one fragment that stands for content without a fragment.
+	// Unclaimed marks the one fragment for content without a fragment.
 	Unclaimed bool
 	Tables    map[nft.TableID]*Holding
-	// Shadowed counts elements with data that another fragment hides.
+	// Shadowed counts elements with hidden data.
 	Holds    desired.Usage
 	Shadowed int
 }
@@ -91,8 +91,7 @@ type Holding struct {
 	Table    *Table
 	Comment  string
 	Shares   map[ObjectID]Share
-	// Apart says that a Record keeps the shares apart from the fragment, Recorded that all are
-	// stored.
+	// Apart shares are apart from the fragment in a Record, Recorded ones all stored.
 	Apart, Recorded bool
 	Dormant         Dormancy
 }
@@ -118,7 +117,7 @@ func (f *Fragment) String() string {
 	}
 }
 
-// setFragment registers a fragment, or removes it if f is nil.
+// A nil f removes the fragment.
 func (s *State) setFragment(key desired.Key, f *Fragment) {
 	s.noteLifetime(key)
 	do(s, func(f *Fragment) { s.WriteFragment(key, f) }, f, s.Fragments[key])
@@ -137,7 +136,7 @@ func (s *State) WriteFragment(key desired.Key, f *Fragment) {
 	s.Fragments[key] = f
 }
 
-// Hold returns a fragment's holding in a table, and makes a missing one.
+// Hold returns a fragment's holding, and makes a missing one.
 func (s *State) Hold(f *Fragment, id nft.TableID) *Holding {
 	if h, ok := f.Tables[id]; ok {
 		return h

@@ -10,15 +10,15 @@ import (
 	nftobject "github.com/weft-proxy/weft/nft/object"
 )
 
-// Hook is a list of base chains in the kernel, which limits its length. A chain of family inet is
-// in the lists of ip and ip6, a chain of a device in the device's.
+// Hook is a list of base chains, with a limit in the kernel. Chains of family inet are in the lists
+// of ip and ip6, those of a device in the device's.
 type Hook struct {
 	family nft.Family
 	number uint32
 	device string
 }
 
-// HooksOf returns the hooks of a base chain; base may be nil.
+// HooksOf returns the hooks of a base chain, if any.
 func HooksOf(family nft.Family, base *nftobject.Base) (hooks []Hook) {
 	if base == nil {
 		return nil
@@ -44,7 +44,7 @@ func HooksOf(family nft.Family, base *nftobject.Base) (hooks []Hook) {
 	return hooks
 }
 
-// attach adds or removes a base chain at its hooks. It may be repeated; base may be nil.
+// attach adds or removes a base chain, if any, at its hooks. It may be repeated.
 func (p *Paths) attach(o *Chain, base *nftobject.Base, in bool) {
 	if base == nil {
 		return
@@ -96,8 +96,8 @@ func (p *Paths) effect(publisher string) desired.Effect {
 	return e
 }
 
-// pricesAt returns the price at a hook of a publisher's base chains and of also, and the most
-// expensive chains.
+// pricesAt returns the price of a publisher's base chains and of also, and the most expensive
+// chains.
 func (p *Paths) pricesAt(h Hook, publisher string, also *Chain) (sum Price, worst, every *Chain) {
 	dearer := func(o, most *Chain, of func(Price) int) bool {
 		return most == nil || of(o.Price) > of(most.Price) || of(o.Price) == of(most.Price) && CompareParts(o, most) < 0
@@ -132,8 +132,8 @@ func (o *Chain) kernelBase() bool {
 // HookName returns the name of the hook of a base chain.
 func (o *Chain) HookName() string { return o.Decl().Declaration(o.Table.ID.Family).Hook }
 
-// PacketTime returns the most expensive hook of a publisher in nanoseconds: in the worst case, and
-// for every packet. It looks at all base chains.
+// PacketTime returns the nanoseconds at the most expensive hook of a publisher, in the worst case
+// and for every packet. It looks at all base chains.
 func (p *Paths) PacketTime(publisher string) (worst, every int) {
 	for h := range p.Hooks {
 		sum, _, _ := p.pricesAt(h, publisher, nil)
@@ -142,5 +142,5 @@ func (p *Paths) PacketTime(publisher string) (worst, every int) {
 	return worst, every
 }
 
-// Version returns a number that changes with the result of PacketTime.
+// Version changes with the result of PacketTime.
 func (p *Paths) Version() uint64 { return p.version }

@@ -30,7 +30,7 @@ type ObjectShare struct {
 
 func (sh *ObjectShare) Usage() desired.Usage { return sh.Decl.Usage() }
 
-// ObjectDecl is the declaration of an object or of a flowtable; the other is nil.
+// ObjectDecl is a declaration; one field is nil.
 type ObjectDecl struct {
 	Object    *nftobject.Object
 	Flowtable *nftobject.Flowtable
@@ -43,7 +43,7 @@ func (d ObjectDecl) ID() ObjectID {
 	return ObjectID{Kind: d.Object.Kind, Name: d.Object.Name}
 }
 
-// String returns the declaration as nft writes it.
+// String is in nft's syntax.
 func (d ObjectDecl) String() string {
 	if d.Object != nil {
 		return "{ " + Definition(d.Object) + " }"
@@ -51,7 +51,7 @@ func (d ObjectDecl) String() string {
 	return "for " + strings.Join(d.Flowtable.Devices, ", ")
 }
 
-// Usage leaves out the state of the object.
+// Usage leaves out the object's state.
 func (d ObjectDecl) Usage() desired.Usage {
 	u := desired.Usage{Objects: 1, Memory: cost.Object()}
 	if d.Object != nil {
@@ -65,8 +65,8 @@ func (d ObjectDecl) Usage() desired.Usage {
 	return u
 }
 
-// Equal reports whether the kernel's declaration o can stay where d is wanted. The state of a
-// counter or quota is only its start: another state changes no object.
+// Equal reports whether the kernel's o can stay for d. The state of a counter or quota is only its
+// start.
 func (d ObjectDecl) Equal(o ObjectDecl) bool {
 	if d.Object != nil && o.Object != nil {
 		return d.Object == o.Object || d.Object.Same(o.Object)
@@ -74,7 +74,7 @@ func (d ObjectDecl) Equal(o ObjectDecl) bool {
 	return d.Flowtable != nil && o.Flowtable != nil && equalFlowtable(d.Flowtable, o.Flowtable)
 }
 
-// Definition is the text of a declaration without the state.
+// Definition is the text without the state.
 func Definition(o *nftobject.Object) string {
 	switch o.Kind {
 	case nft.ObjectCounter:
@@ -152,7 +152,7 @@ func ObjectDecls(tu *desired.TableUpdate) []ObjectDecl {
 	return all
 }
 
-// AppendReferences appends the parts of the table that a rule refers to.
+// AppendReferences appends the parts that a rule refers to.
 func AppendReferences(ids []ObjectID, r *compile.Rule) []ObjectID {
 	ids = AppendNames(ids, KindSet, r.Sets)
 	ids = AppendNames(ids, KindChain, r.Chains)
@@ -178,8 +178,8 @@ func SortedObjects[V any](m map[ObjectID]V) []ObjectID {
 	return slices.SortedFunc(maps.Keys(m), compareObjectIDs)
 }
 
-// LeadsTo returns the chain or object that an element with the data leads to, or an ID without
-// name. Verdict data is four bytes of code, then the name of a chain: see compile.VerdictData.
+// LeadsTo returns the chain or object that an element leads to; its name may be empty. Verdict data
+// is four bytes of code, then the name: see compile.VerdictData.
 func LeadsTo(d *nftset.Set, data string) ObjectID {
 	switch {
 	case d.Object != "":

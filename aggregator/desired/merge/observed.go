@@ -21,7 +21,7 @@ type tablePart struct {
 	ID    ObjectID
 }
 
-// unrecord notes that a Record may change in a part, or in a holding if o is nil.
+// unrecord notes a change for Record in a part, or in a holding if o is nil.
 func (s *State) unrecord(o Part) {
 	s.recordedAt++
 	if o != nil {
@@ -40,13 +40,13 @@ func (s *State) Recorded() {
 	}
 }
 
-// RecordVersion changes whenever Record may return a different result.
+// RecordVersion changes with the result of Record.
 func (s *State) RecordVersion() uint64 { return s.recordedAt }
 
-// scopeChanges bounds the changed parts of a small table in a scope.
+// scopeChanges bounds the changed parts of a small table.
 const scopeChanges = 64
 
-// Scope is an immutable picture of all declarations, for compiling rules in any goroutine.
+// Scope is an immutable picture of all declarations, for any goroutine.
 type Scope struct{ tables map[nft.TableID]*TableScope }
 
 // Table returns the declarations of a table, never nil.
@@ -57,16 +57,16 @@ func (s *Scope) Table(id nft.TableID) *TableScope {
 	return &TableScope{}
 }
 
-// Set returns the declaration of a set or map of a table.
+// Set returns the declaration of a set or map.
 func (s *Scope) Set(id nft.TableID, name string) (*nftset.Set, bool) {
 	return s.Table(id).Set(name)
 }
 
-// TableScope is the part of a Scope in one table. It is a compile.Scope.
+// TableScope is a compile.Scope of one table.
 type TableScope struct {
-	// decls has a *nftobject.Chain, a *nftset.Set or an ObjectDecl for each part. Scopes share it.
+	// decls has a *nftobject.Chain, a *nftset.Set or an ObjectDecl. Scopes share it.
 	decls map[ObjectID]any
-	// changed has the parts that differ from decls, with nil for a removed one.
+	// changed differs from decls; nil is a removed part.
 	changed map[ObjectID]any
 }
 
@@ -96,8 +96,8 @@ func (t *TableScope) Object(kind nft.ObjectKind, name string) bool {
 // Flowtable reports whether a flowtable exists.
 func (t *TableScope) Flowtable(name string) bool { return t.Object(KindFlowtable, name) }
 
-// Scope returns all applied declarations. It is the same until declarations change. A new one costs
-// the changes, and sometimes the table.
+// Scope returns all applied declarations, the same until they change. A new one costs the changes,
+// sometimes the table.
 func (s *State) Scope() *Scope {
 	if len(s.scopeDirty) == 0 {
 		return s.scope
@@ -116,7 +116,7 @@ func (s *State) Scope() *Scope {
 	return s.scope
 }
 
-// scope returns the declarations; only dirty parts may differ from the scope before.
+// Only dirty parts may differ from before.
 func (t *Table) scope(before *TableScope, dirty map[ObjectID]struct{}, work *desired.Work) *TableScope {
 	ts := &TableScope{decls: before.decls, changed: maps.Clone(before.changed)}
 	if n := len(before.changed) + len(dirty); before.decls == nil || n > scopeChanges+len(before.decls)/8 {

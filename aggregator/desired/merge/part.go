@@ -10,29 +10,28 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// The kinds of chains, sets and flowtables, beside those of named objects.
+// The kinds besides those of named objects.
 const (
 	KindChain     nft.ObjectKind = "chain"
 	KindSet       nft.ObjectKind = "set"
 	KindFlowtable nft.ObjectKind = "flowtable"
 )
 
-// Part is a chain, a set or map, or a named object or flowtable of a table.
+// Part is a chain, a set or map, or a named object or flowtable.
 type Part interface {
 	Base() *node
 	Exists() bool
 	At() desired.Place
 	// Declared returns a *nftobject.Chain, a *nftset.Set or an ObjectDecl.
 	Declared() any
-	// Remade reports whether the kernel cannot change the declaration before in place: the part is
-	// deleted and added again.
+	// Remade reports whether the kernel cannot change the declaration in place: delete and add the
+	// part.
 	Remade(before any) bool
 	Addition() kernel.Op
-	// Removal returns the ops that delete the part with the declaration before.
 	Removal(before any) []kernel.Op
 	Fragments() []*Fragment
-	// link adds or removes a share with all its counts. It is its own inverse. With journal, it
-	// also remembers changed elements.
+	// link adds or removes a share with all its counts, and is its own inverse. With journal, it
+	// remembers changed elements.
 	link(s *State, sh Share, in, journal bool)
 	Accept(plan *Decision)
 	clearChanges()
@@ -42,19 +41,18 @@ type Part interface {
 type node struct {
 	ID    ObjectID
 	Table *Table
-	// Kernel is the kernel's declaration as of the last Accept, or nil.
+	// Kernel is the declaration as of the last Accept, or nil.
 	Kernel any
-	// Owner is the publisher that owns the part, if recorded: see Apply.mayShare.
+	// Owner is the owning publisher, if recorded: see Apply.mayShare.
 	Owner string
-	// Refs counts the shares of chains, and the elements of maps (also shadowed ones), that refer
-	// to the part.
+	// Refs counts referring shares of chains and elements of maps, also shadowed ones.
 	Refs int
 	// Origin is the last update since Accept that changed the declaration or the shares, or -1.
 	Origin int
 	Dirty  bool
-	// queued is the serial of the change that has queued a check.
+	// queued is the serial of the change with a check.
 	queued uint64
-	// Callers lead packets here: it counts shares of chains, elements of maps. outdated, round,
+	// Callers counts shares of chains and elements of maps that lead packets here. outdated, round,
 	// active and loops are for Evaluate.
 	Callers       map[caller]int
 	outdated      bool
@@ -74,7 +72,7 @@ func CompareParts(a, b Part) int {
 	return cmp.Or(desired.CompareTables(x.Table.ID, y.Table.ID), compareObjectIDs(x.ID, y.ID))
 }
 
-// Part returns a part of a table, and makes a missing one.
+// Part returns a part, and makes a missing one.
 func (t *Table) Part(id ObjectID) Part {
 	o, ok := t.Parts[id]
 	if !ok {
@@ -103,7 +101,7 @@ func ChainID(name string) ObjectID { return ObjectID{Kind: KindChain, Name: name
 
 func SetID(name string) ObjectID { return ObjectID{Kind: KindSet, Name: name} }
 
-// SortedParts returns all parts of a table in order.
+// SortedParts returns all parts in order.
 func (t *Table) SortedParts() []Part {
 	return slices.SortedFunc(maps.Values(t.Parts), CompareParts)
 }
@@ -120,8 +118,7 @@ func (sh *SetShare) Owner() *Fragment { return sh.Fragment }
 
 func (sh *ObjectShare) Owner() *Fragment { return sh.Fragment }
 
-// shared is a part with the shares of its fragments, in order of precedence. It exists while there
-// is a share.
+// shared is a part with shares in order of precedence. It exists while there is a share.
 type shared[S interface {
 	comparable
 	Share
@@ -132,7 +129,7 @@ type shared[S interface {
 
 func (o *shared[S]) Exists() bool { return len(o.Shares) > 0 }
 
-// unclaimed returns the share of the unclaimed fragment, always the last, or nil.
+// unclaimed returns the unclaimed fragment's share, always the last, or nil.
 func (o *shared[S]) unclaimed() (none S) {
 	if n := len(o.Shares); n > 0 && o.Shares[n-1].Owner().Unclaimed {
 		return o.Shares[n-1]
@@ -145,7 +142,7 @@ func (o *shared[S]) awaited() bool {
 	return slices.ContainsFunc(o.Shares, func(sh S) bool { return sh.Owner().Adopted })
 }
 
-// place adds or removes a share, and counts its usage. It is its own inverse and writes no journal.
+// place adds or removes a share with its usage. It is its own inverse, without journal.
 func (o *shared[S]) place(s *State, sh S, in bool) {
 	if !in {
 		i := slices.Index(o.Shares, sh)
@@ -169,9 +166,8 @@ func (o *shared[S]) Fragments() []*Fragment {
 	return all
 }
 
-// agrees reports whether the fragment may share a part, and its declaration contradicts no other.
-// differs describes the difference to a share. If only the unclaimed fragment's differs, it gives
-// up its share.
+// agrees reports whether the fragment may share a part without contradiction. differs describes a
+// difference. If only the unclaimed share differs, it is given up.
 func agrees[S Share](a *Apply, h *Holding, o Part, shares []S, differs func(S) (string, bool)) bool {
 	a.s.Mark(o)
 	a.s.Looked.Objects++
@@ -197,7 +193,7 @@ func agrees[S Share](a *Apply, h *Holding, o Part, shares []S, differs func(S) (
 	return true
 }
 
-// Mark adds a part to the dirty parts of its table.
+// Mark adds a part to its table's dirty parts.
 func (s *State) Mark(o Part) {
 	if n := o.Base(); !n.Dirty {
 		n.Dirty = true
@@ -206,13 +202,13 @@ func (s *State) Mark(o Part) {
 	}
 }
 
-// check is a part to check at the end of the running change. old is its declaration before, or nil.
+// old is the declaration before the running change, or nil.
 type check struct {
 	Part
 	old any
 }
 
-// queue adds a check, once for each change, before the declaration changes.
+// queue adds a check once, before the declaration changes.
 func (s *State) queue(o Part) {
 	n := o.Base()
 	if n.queued == s.serial {
@@ -226,8 +222,7 @@ func (s *State) queue(o Part) {
 	s.checks = append(s.checks, c)
 }
 
-// refer counts references. Marking lets the next Accept or Rollback forget a target that does not
-// exist.
+// Marking lets the next Accept or Rollback forget a missing target.
 func (s *State) refer(o Part, by int) {
 	o.Base().Refs += by
 	if !o.Exists() {
@@ -240,7 +235,7 @@ func (s *State) refer(o Part, by int) {
 
 func sign(in bool) int { return 2*Count(in) - 1 }
 
-// changed marks a part, and makes the running update the origin of its change.
+// changed marks a part with the running update as origin.
 func (s *State) changed(o Part, f *Fragment) {
 	s.Mark(o)
 	s.stamp(&o.Base().Origin)

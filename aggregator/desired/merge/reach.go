@@ -9,36 +9,35 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// Each chain has a price: the nanoseconds (package cost) that a packet pays there and in the chains
-// that it leads to, in the worst case and for every packet. The worst case has all rules of a
-// chain, and for a rule that jumps its most expensive target, because a packet takes one and comes
-// back. It does not come back from a goto.
+// Each chain has a price: the nanoseconds (package cost) of a packet there and in the chains that
+// it leads to, in the worst case and for every packet. The worst case has all rules, and for a rule
+// that jumps its most expensive target, because a packet takes one and comes back. It does not come
+// back from a goto.
 //
-// Each change marks touched parts as outdated. Evaluate computes their prices, then their callers
-// while prices change. It starts at the targets, so that it computes each part once.
+// Changes mark parts as outdated. Evaluate starts at the targets and goes on to callers while
+// prices change: it computes each part once.
 
-// Price is the price of a chain for a packet in nanoseconds: in the worst case, and at least.
+// Price is in nanoseconds for a packet: in the worst case, and at least.
 type Price struct{ Worst, Every int }
 
 func (p Price) add(o Price) Price {
 	return Price{min(p.Worst+o.Worst, Unbounded), min(p.Every+o.Every, Unbounded)}
 }
 
-// Paths has the base chains of each hook, and updates the prices of chains.
+// Paths has the base chains of each hook, and updates prices.
 type Paths struct {
-	// outdated are the parts for Evaluate. order and steps are its scratch.
+	// outdated are for Evaluate. order and steps are its scratch.
 	outdated, order []priced
 	steps           []step
 	round           uint64
-	// resized are the sets with a possibly changed time of a lookup.
+	// resized are sets with a possibly different LookupTime.
 	resized []*Set
-	// grown are the base chains that the running change made more expensive, attached those that it
-	// added to a hook. version changes with every price and hook of a base chain.
+	// grown base chains became more expensive in the running change, attached ones are new at a
+	// hook. version changes with every price and hook of a base chain.
 	grown, attached []*Chain
 	version         uint64
 	Hooks           map[Hook]map[*Chain]struct{}
-	// evaluated counts computed prices.
-	evaluated uint64
+	evaluated       uint64
 }
 
 type priced interface {
@@ -47,33 +46,32 @@ type priced interface {
 }
 
 const (
-	// Unbounded is the price of a chain that leads back to itself. The kernel refuses such chains
-	// if packets can get there.
+	// Unbounded is the price of a loop. The kernel refuses loops that packets can enter.
 	Unbounded = 1 << 40
-	// adoptedTime is the price of an adopted rule, about the average of real rulesets.
+	// adoptedTime is the price of an adopted rule, as in real rulesets.
 	adoptedTime = 25
 )
 
 // call is one target of a rule.
 type call struct {
-	// at is the worst price of the rules up to this one, included. Calls of one rule have the same.
+	// at is the worst price of the rules up to this one, included, the same for all calls of a
+	// rule.
 	at int
 	id ObjectID
-	// leaves is true for a goto, every for a call that no packet avoids.
+	// leaves is true for a goto, every if no packet avoids the call.
 	leaves, every bool
 }
 
-// caller is a chain with rules, or a verdict map with elements, that lead to a part.
+// caller is a chain or verdict map that leads to a part; leaves marks a goto.
 type caller struct {
-	From priced
-	// leaves is true for elements with a goto.
+	From   priced
 	leaves bool
 }
 
-// routes counts the elements of a verdict map by the worst price of their target.
+// routes counts elements of a verdict map by their target's worst price.
 type routes struct {
 	jumps, gotos map[int]int
-	// jump and leave are the greatest prices that the callers know.
+	// jump and leave are the greatest prices known to callers.
 	jump, leave int
 }
 
@@ -109,7 +107,7 @@ func (l *ruleList) trace() {
 	}
 }
 
-// TraceAdopted is trace for adopted rules: only their common targets are known.
+// TraceAdopted is trace for adopted rules, with only their common targets.
 func (l *ruleList) TraceAdopted() {
 	l.price.Worst = adoptedTime * len(l.Rules)
 	for i, id := range l.Refs {
@@ -119,7 +117,7 @@ func (l *ruleList) TraceAdopted() {
 	}
 }
 
-// lead counts an element of a map that leads to a chain.
+// lead counts an element that leads to a chain.
 func (p *Paths) lead(o *Set, data string, target Part, by int) {
 	to, ok := target.(*Chain)
 	if !ok {
@@ -142,8 +140,7 @@ func (p *Paths) resize(o *Set) {
 	}
 }
 
-// LookupTime returns the time of a lookup in nanoseconds, rounded up to three binary digits to
-// change seldom.
+// LookupTime returns nanoseconds, rounded up to three binary digits to change seldom.
 func (o *Set) LookupTime() int {
 	if !o.Exists() {
 		return 0
@@ -160,7 +157,7 @@ func (p *Paths) outdate(o priced) {
 	}
 }
 
-// Evaluate computes the outdated prices, and the prices that follow.
+// Evaluate computes outdated prices and those that follow.
 func (p *Paths) Evaluate() {
 	for _, o := range p.resized {
 		if o.resized = false; o.LookupTime() != o.Lookup {
@@ -183,7 +180,7 @@ func (p *Paths) Evaluate() {
 		o.evaluate(p)
 	}
 	for _, o := range p.order {
-		// Parts of a loop are marked again after they were computed.
+		// Parts of a loop were marked again.
 		o.Base().outdated, o.Base().loops = false, false
 	}
 	clear(p.outdated)
@@ -197,7 +194,7 @@ type step struct {
 	leaves bool
 }
 
-// arrange orders outdated parts and their callers, each part after its callers, and finds loops.
+// arrange puts outdated parts and their callers in order, each after its callers, and finds loops.
 func (p *Paths) arrange() {
 	p.round++
 	for _, o := range p.outdated {
@@ -310,7 +307,7 @@ func (o *Chain) every() (run int) {
 	return min(run, Unbounded)
 }
 
-// target returns the price of the lookup of a call, and of its chain with and without a return.
+// target returns the prices of a call's lookup, and of its chain with and without return.
 func (o *Chain) target(c call) (lookup, jump, leave int) {
 	switch t := o.Table.Parts[c.id].(type) {
 	case *Chain:
@@ -327,10 +324,10 @@ func (o *Chain) target(c call) (lookup, jump, leave int) {
 	return 0, 0, 0
 }
 
-// longestPath bounds the names of a path: the kernel allows 16 chains.
+// longestPath: the kernel allows 16 chains.
 const longestPath = 16
 
-// Path returns the names of the chains on the most expensive way through a chain.
+// Path names the chains on the most expensive way.
 func (o *Chain) Path() []string {
 	names := []string{o.ID.Name}
 	for len(names) < longestPath {
@@ -361,8 +358,7 @@ func (o *Chain) Path() []string {
 	return names
 }
 
-// dearest returns the most expensive chain that a map leads to, or nil. It looks at all elements,
-// for messages only.
+// dearest returns the most expensive target, or nil. It looks at all elements, for messages only.
 func (o *Set) dearest() *Chain {
 	var most *Chain
 	for _, sh := range o.Shares {

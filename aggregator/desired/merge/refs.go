@@ -11,9 +11,9 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// PartsOf returns the declarations and references of a snapshot in a table, by kind and name. A
-// publisher needs a grant for each part of another owner. If the snapshot wants the table dormant,
-// the first Place has no kind, as in [desired.Grant].
+// PartsOf returns the declarations and references of a snapshot, by kind and name. Parts of another
+// owner need a grant. If the snapshot wants the table dormant, the first Place has no kind, as in
+// [desired.Grant].
 func PartsOf(tu *desired.TableUpdate) []desired.Place {
 	var ids []ObjectID
 	if tu.Dormant {
@@ -53,16 +53,14 @@ func PartsOf(tu *desired.TableUpdate) []desired.Place {
 type reference struct {
 	fragment *Fragment
 	at       desired.Place
-	// more is the number of further elements of the map that refer to the object.
+	// more is the number of further elements of the map.
 	more int
 	// slot is nil for an element.
-	slot *Slot
-	// serial is the number of the change that brought the rule.
+	slot   *Slot
 	serial uint64
 }
 
-// references finds the references to a part. It looks at the whole table: only for errors and
-// changed declarations.
+// references looks at the whole table: only for errors and changed declarations.
 func (t *Table) references(to ObjectID) []reference {
 	var refs []reference
 	for _, p := range t.SortedParts() {
@@ -101,7 +99,7 @@ func (sh *ChainShare) references(refs []reference, at desired.Place, to ObjectID
 	return refs
 }
 
-// leading returns the first key of a share that leads to a part, and the number of such keys.
+// leading returns the first key that leads to a part, and their number.
 func (sh *SetShare) leading(to ObjectID) (first string, n int) {
 	if to.Kind == KindSet || !packed.HasTargets(sh.Decl) {
 		return "", 0
@@ -117,7 +115,7 @@ func (sh *SetShare) leading(to ObjectID) (first string, n int) {
 	return first, n
 }
 
-// checkReferences finds references without a target after the change.
+// checkReferences finds references without a target.
 func (a *Apply) checkReferences() {
 	slices.SortFunc(a.s.checks, func(x, y check) int { return cmp.Or(cmp.Compare(x.rank(), y.rank()), CompareParts(x, y)) })
 	for _, c := range a.s.checks {
@@ -129,7 +127,7 @@ func (a *Apply) checkReferences() {
 	}
 }
 
-// rank has violations name chains first, then sets, then objects.
+// rank puts violations of chains first, then sets, then objects.
 func (c check) rank() int {
 	switch c.Base().ID.Kind {
 	case KindChain:
@@ -142,7 +140,7 @@ func (c check) rank() int {
 }
 
 // blame reports references to a missing object or a base chain: the fragment's own one by one,
-// those of others together.
+// others together.
 func (a *Apply) blame(at desired.Place, count int, refs []reference, base bool) {
 	what := at.InTable()
 	reason, own, other := desired.ReasonReference, "does not exist in table "+at.Table.String()+": publish it first or with this", "is still in use"
@@ -174,7 +172,7 @@ func (r *reference) others() string {
 
 const maxDependents = 4
 
-// dependents names references: "chain a rule 1 of fragment p/f, ...".
+// The form is "chain a rule 1 of fragment p/f, ...".
 func dependents(refs []reference) string {
 	var parts []string
 	for i, r := range refs {
@@ -187,8 +185,8 @@ func dependents(refs []reference) string {
 	return strings.Join(parts, ", ")
 }
 
-// checkRedeclared finds rules that do not survive a new declaration of their references: compiled
-// for other types, or adopted and not to be added again.
+// checkRedeclared finds rules that do not survive a new declaration: compiled for other types, or
+// adopted and not to be added again.
 func (a *Apply) checkRedeclared() {
 	for _, c := range a.s.checks {
 		n := c.Base()
@@ -212,7 +210,7 @@ func (a *Apply) checkRedeclared() {
 	}
 }
 
-// sameTypes reports whether rules that were compiled against a hold for b.
+// sameTypes reports whether rules compiled against a hold for b.
 func sameTypes(a, b *nftset.Set) bool {
 	return a.Map == b.Map && a.Verdict == b.Verdict && a.Object == b.Object && a.Key.ID == b.Key.ID && a.Key.Len == b.Key.Len &&
 		a.Data.ID == b.Data.ID && a.Data.Len == b.Data.Len

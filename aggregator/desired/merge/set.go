@@ -11,43 +11,39 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// Set is the merge of one set or map. For each key the first share with it decides. There is no
-// merged copy.
+// Set is the merge of one set or map, without a merged copy. For each key the first share decides.
 type Set struct {
 	shared[*SetShare]
-	// Touched has the keys with another merged element since the last Accept. Where Kernel is nil,
-	// it only has the origin of an element that its share did not bring first.
+	// Touched has the keys with another merged element since Accept. Where Kernel is nil, it only
+	// has the origin of an element that its share did not bring first.
 	Touched map[string]Touch
-	// conflicts has the keys for which disagree is true.
+	// conflicts has the keys that disagree.
 	conflicts map[string]struct{}
 	// union is the number of different keys of several shares.
 	union int
-	// Merge is the union of the elements of a set with auto-merge, nil in other sets.
+	// Merge is the union of a set with auto-merge, or nil.
 	Merge *packed.Union[*SetShare]
-	// Pools is nil unless a share watches flows. Watched says that it existed at the last Accept.
+	// Pools is nil unless a share watches flows. Watched is its presence at the last Accept.
 	Pools   *Pools
 	Watched bool
-	// Written counts the rules that write to the map. Purged says that it was an affinity map at
-	// the last Accept.
+	// Written counts rules that write to the map. Purged is Affinity at the last Accept.
 	Written written
 	Purged  bool
-	// values counts by map the rules that write keys of this set as values.
+	// values counts by map the rules that write keys of this set.
 	values map[*Set]int
-	// routes has the targets of a verdict map, or is nil.
 	routes *routes
-	// Lookup is the time of a lookup as of the last Evaluate; resized says that it may have
-	// changed.
+	// Lookup is LookupTime at the last Evaluate; resized says that it may have changed.
 	Lookup  int
 	resized bool
 }
 
-// Touch is the kernel's element of a key, and the last update that changed the merged element.
+// Touch is the kernel's element of a key, and the last update of the merged one.
 type Touch struct {
 	Before nftset.Element
 	Had    bool
-	// Flows is true if the flows of the kernel's element are watched.
+	// Flows says that the element's flows are watched.
 	Flows bool
-	// Due is when the kernel's element expires, or 0.
+	// Due is when it expires, or 0.
 	Due    time.Duration
 	Origin int
 }
@@ -61,16 +57,14 @@ type SetShare struct {
 	Dumped              bool
 	Conntrack, Affinity bool
 	Elements            *packed.Elements
-	// Due has the elements that expire.
-	Due map[string]Due
+	Due                 map[string]Due
 	// bytes is for Usage. Content determines the memory.
 	bytes   int
 	Content cost.Content
-	// Origin is the update that brought the share, -1 after the next Accept. Fresh are its elements
-	// until then, in its order. Fresh is nil if a key was repeated.
-	Origin int
-	Fresh  []nftset.Element
-	// Shadowed counts elements with data that another share hides.
+	// Origin is the update that brought the share, -1 after Accept. Fresh are its elements until
+	// then, in its order, or nil with repeated keys.
+	Origin   int
+	Fresh    []nftset.Element
 	Shadowed int
 
 	// A Waiting share of the unclaimed fragment holds elements that recorded fragments may still
@@ -78,7 +72,7 @@ type SetShare struct {
 	// deleting them.
 	Waiting, Passive bool
 
-	// Won are the keys that were recorded as won before a restart: see SetRecord.Wins.
+	// Won are the recorded SetRecord.Wins from before a restart.
 	Won [][]byte
 }
 
@@ -87,22 +81,21 @@ func (sh *SetShare) Packed() *packed.Elements { return sh.Elements }
 // claimable reports whether a fragment that states an unclaimed element becomes its only owner.
 func (sh *SetShare) claimable() bool { return sh.Fragment.Unclaimed && (!sh.Waiting || sh.Passive) }
 
-// Flows reports whether the share's elements are in Pools. Elements of the unclaimed fragment may
-// belong to any fragment.
+// Flows reports whether elements are in Pools. Unclaimed ones may belong to any fragment.
 func (sh *SetShare) Flows() bool { return sh.Conntrack || sh.Fragment.Unclaimed }
 
 // change is a change of the merged element of a key.
 type change struct {
 	before, after nftset.Element
-	// from decided on the key before, to decides now.
+	// from decided before, to decides now.
 	from, to *SetShare
 	had, has bool
-	// renewed is true if the deciding fragment states an element with a timeout again.
+	// renewed is true for a new statement with a timeout.
 	renewed bool
 }
 
-// Decl is the declaration; a dumped one knows less. There is no share while the elements of the
-// last one leave the union.
+// Decl is the declaration; a dumped one knows less. No share is left while the elements of the last
+// one leave the union.
 func (o *Set) Decl() *nftset.Set {
 	if len(o.Shares) == 0 {
 		return o.Merge.Decl
@@ -115,7 +108,7 @@ func (o *Set) Decl() *nftset.Set {
 	return o.Shares[0].Decl
 }
 
-// Effective returns the element of a key that the kernel should have.
+// Effective returns the element that the kernel should have.
 func (o *Set) Effective(id string) (nftset.Element, bool) {
 	e, _, ok := o.Wanted(id)
 	return e, ok
@@ -133,7 +126,7 @@ func (o *Set) Wanted(id string) (nftset.Element, *SetShare, bool) {
 	return e, sh, ok && o.Merge.Apart(id, &e)
 }
 
-// Decided returns the merged element of a key and the deciding share.
+// Decided returns a stated element and its deciding share.
 func (o *Set) Decided(id string) (nftset.Element, *SetShare, bool) {
 	for _, sh := range o.Shares {
 		if e, ok := sh.Elements.Get(id); ok {
@@ -153,7 +146,7 @@ func (o *Set) Winner(id string) *SetShare {
 	return nil
 }
 
-// shade adds by to the shadow count of each share with other data for a key than the winner.
+// shade adds by to the shadow count of each share with other data than the winner.
 func (s *State) shade(o *Set, id string, by int) {
 	w := o.Winner(id)
 	if w == nil {
@@ -173,7 +166,7 @@ func (o *Set) Declared() any { return o.Decl() }
 
 func (o *Set) Addition() kernel.Op { return kernel.AddSet{Table: o.Table.ID, Set: o.Decl()} }
 
-// Removal flushes a map with targets first: older kernels release them only then.
+// Removal flushes a map with targets: older kernels release them only then.
 func (o *Set) Removal(before any) []kernel.Op {
 	del := kernel.DeleteSet{Table: o.Table.ID, Name: o.ID.Name}
 	if packed.HasTargets(before.(*nftset.Set)) {
@@ -194,7 +187,7 @@ func (o *Set) Accept(*Decision) {
 	}
 }
 
-// keepTouched bounds the touched keys of a map that is used again.
+// keepTouched bounds the length of a map to use again.
 const keepTouched = 64
 
 func (o *Set) clearChanges() {
@@ -247,15 +240,13 @@ func (s *State) expect(o *Set, n int) {
 	}
 }
 
-// claim removes a stated element from the unclaimed fragment.
 func (s *State) claim(o *Set, id string) {
 	if sh := o.unclaimed(); sh != nil && sh.claimable() && sh.Elements.Has(id) {
 		s.put(o, sh, id, nftset.Element{}, false)
 	}
 }
 
-// touch journals a change of a merged element. In a set that is not in the kernel, another winner
-// counts even with the same element.
+// In a set that is not in the kernel, another winner of an equal element counts too.
 func (s *State) touch(o *Set, id string, c *change) bool {
 	same := c.had && c.has && packed.Same(o.Decl(), &c.before, &c.after) && !c.renewed && c.from.expiry(id) == c.to.expiry(id)
 	if o.Kernel != nil && (same || !c.had && !c.has) {
@@ -279,8 +270,8 @@ func (s *State) touch(o *Set, id string, c *change) bool {
 	return true
 }
 
-// write changes a share's element from old to e with all its counts, and returns the change of the
-// merged element. It is its own inverse and writes no journal.
+// write changes a share's element from old to e with all its counts, and returns the merged change.
+// It is its own inverse, without journal.
 func (s *State) write(o *Set, sh *SetShare, id string, old nftset.Element, had bool, e nftset.Element, has bool) change {
 	var c change
 	several := len(o.Shares) > 1
@@ -373,7 +364,7 @@ func (o *Set) link(s *State, linked Share, in, journal bool) {
 	s.index(o, false)
 }
 
-// touchAll returns a function that touches keys; one journal entry undoes all.
+// touchAll returns a function to touch keys; one journal entry undoes all.
 func (s *State) touchAll(o *Set) func(string, *change) {
 	type undone struct {
 		id   string
@@ -394,7 +385,7 @@ func (s *State) touchAll(o *Set) func(string, *change) {
 	}
 }
 
-// visit counts the elements of a share after it was linked or unlinked.
+// visit counts the elements of a newly linked or unlinked share.
 func (s *State) visit(o *Set, sh *SetShare, in bool, visit func(string, *change)) {
 	by := sign(in)
 	if in && len(o.Shares) == 2 {

@@ -11,14 +11,14 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// maxRecordedWins bounds the recorded keys of conflicts in a set. Beyond, no key is recorded.
+// maxRecordedWins bounds the conflicts of a set: beyond, no key is recorded.
 const maxRecordedWins = 4096
 
 func (s *State) updateConflict(o *Set, id string) {
 	_, was := o.conflicts[id]
 	is := o.disagree(id)
 	if was || is {
-		// The record has the winner, and it may be another.
+		// The record has the winner.
 		s.unrecord(o)
 	}
 	switch {
@@ -33,8 +33,8 @@ func (s *State) updateConflict(o *Set, id string) {
 	}
 }
 
-// disagree reports whether it matters which fragment decides on an element: elements differ, or may
-// differ later as data of a map.
+// disagree reports whether it matters who decides on an element: elements differ, or may differ
+// later in a map.
 func (o *Set) disagree(id string) bool {
 	var first *SetShare
 	for _, sh := range o.Shares {
@@ -54,8 +54,8 @@ func (o *Set) disagree(id string) bool {
 	return false
 }
 
-// Wins returns the sorted keys that a share decides against others. They include keys from before a
-// restart while other fragments are awaited.
+// Wins returns the sorted keys that a share decides against others, with keys from before a restart
+// while fragments are awaited.
 func (o *Set) Wins(sh *SetShare) [][]byte {
 	var ids []string
 	if len(o.conflicts) <= maxRecordedWins {
@@ -95,8 +95,7 @@ func (o *Set) Size() int {
 	return n
 }
 
-// remerge updates the union after the change c of an ID, and calls visit with each change for the
-// kernel.
+// remerge updates the union after the change c of an ID, and visits each change for the kernel.
 func (o *Set) remerge(id string, c *change, visit func(string, *change)) {
 	m := o.Merge
 	before, had := m.Get(id)
@@ -128,7 +127,7 @@ func (o *Set) remerge(id string, c *change, visit func(string, *change)) {
 	}
 }
 
-// InForce returns the elements that the kernel should have by ID, without those of packets.
+// InForce returns by ID the elements that the kernel should have, without those of packets.
 func (o *Set) InForce() iter.Seq2[string, nftset.Element] {
 	return func(yield func(string, nftset.Element) bool) {
 		m := o.Merge
@@ -155,7 +154,7 @@ func (o *Set) InForce() iter.Seq2[string, nftset.Element] {
 	}
 }
 
-// Sorted returns the elements that the kernel should have, in nft's order.
+// Sorted returns the elements of InForce in nft's order.
 func (o *Set) Sorted() (all []nftset.Element) {
 	for _, e := range o.InForce() {
 		all = append(all, e)
@@ -164,7 +163,7 @@ func (o *Set) Sorted() (all []nftset.Element) {
 	return all
 }
 
-// View returns the elements in force that a reader sees. It costs pages, not elements.
+// View returns the visible elements in force. It costs pages, not elements.
 func (o *Set) View(r desired.Reader) *packed.View {
 	v := &packed.View{}
 	if o.Merge != nil && r.All {

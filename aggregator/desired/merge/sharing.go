@@ -8,10 +8,9 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// mayShare reports whether a fragment may declare a part, or change its share. The publisher that
-// declared a part first owns it; another one needs a grant. If the first one came with a grant, the
-// next publisher without one becomes the owner. Without a Grant every publisher may share
-// everything, and no owner is recorded.
+// mayShare reports whether a fragment may share a part. The first publisher owns it; others need a
+// grant. If the first one came with a grant, the next publisher without one becomes the owner.
+// Without a Grant all may share, and no owner is recorded.
 func (a *Apply) mayShare(h *Holding, o Part) bool {
 	n, mine := o.Base(), h.Fragment.Key.Publisher
 	if a.grant == nil || n.Owner == mine {
@@ -59,7 +58,7 @@ func (a *Apply) deny(at desired.Place, err error) {
 	}
 }
 
-// disown forgets an owner that no longer declares its part.
+// disown forgets an owner without a share.
 func (a *Apply) disown(o Part) {
 	if n := o.Base(); n.Owner != "" && !Declares(n.Owner, o) {
 		assignRecorded(a.s, o, &n.Owner, "")
@@ -125,16 +124,16 @@ func (a *Apply) referTargets(h *Holding, name string, elems []nftset.Element, re
 type Dormancy uint8
 
 const (
-	// Awake fragments do not ask for it.
+	// Awake fragments do not.
 	Awake Dormancy = iota
-	// DormantAlone has no effect while another publisher has an awake fragment in the table,
-	// because its chains must stay on their hooks.
+	// DormantAlone has no effect beside an awake fragment of another publisher: its chains must
+	// stay on their hooks.
 	DormantAlone
 	// Dormant always has an effect.
 	Dormant
 )
 
-// Dormant reports whether the base chains of the table are off their hooks.
+// Dormant reports whether the base chains are off their hooks.
 func (t *Table) Dormant() bool {
 	return slices.ContainsFunc(t.Holdings, func(h *Holding) bool {
 		return h.Dormant == Dormant || h.Dormant == DormantAlone && t.awakeBeside(h.Fragment.Key.Publisher) == nil
@@ -153,7 +152,7 @@ func (t *Table) awakeBeside(publisher string) *Fragment {
 	return found
 }
 
-// setDormant needs a grant if another publisher has content in the table.
+// setDormant needs a grant beside another publisher.
 func (a *Apply) setDormant(h *Holding, on bool) {
 	wanted := Awake
 	if on {

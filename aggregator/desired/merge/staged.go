@@ -10,16 +10,16 @@ import (
 )
 
 // Staged is a new set or map that the kernel gets before its update, in several transactions. No
-// rule refers to it yet, so packets do not see it.
+// rule refers to it yet: packets do not see it.
 type Staged struct {
 	ID StagedID
-	// Comment is for a table that the kernel does not have.
+	// Comment is for a table that the kernel lacks.
 	Comment string
 	Decl    *nftset.Set
-	// Elements are for the kernel. Stated are those of the update, Packed the same for its share.
+	// Elements are for the kernel, Stated the update's, Packed the share's.
 	Elements, Stated []nftset.Element
 	Packed           *packed.Elements
-	// Begun is true if the kernel has the set; Sent counts its elements there, Content is theirs.
+	// Begun is true if the kernel has the set; Sent and Content describe its elements there.
 	Begun   bool
 	Sent    int
 	Content cost.Content
@@ -35,7 +35,7 @@ func SameSlice(a, b []nftset.Element) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
-// packed returns the packed elements of a staged set, or nil.
+// packed may return nil.
 func (s *State) packed(o *Set, p *desired.Set) *packed.Elements {
 	if st := s.Staged[StagedID{o.Table.ID, o.ID.Name}]; st != nil && st.Decl == p.Decl && SameSlice(st.Stated, p.Elements) {
 		return st.Packed
@@ -43,10 +43,10 @@ func (s *State) packed(o *Set, p *desired.Set) *packed.Elements {
 	return nil
 }
 
-// Complete reports whether the kernel has the whole set.
+// Complete reports whether the kernel has all.
 func (st *Staged) Complete() bool { return st.Begun && st.Sent == len(st.Elements) }
 
-// Is reports whether the kernel has exactly the content of a newly applied set.
+// Is reports whether the kernel has exactly the newly applied set.
 func (st *Staged) Is(o *Set, touched map[string]Touch) bool {
 	return st.Complete() && len(o.Shares) == 1 && len(touched) == 0 && st.Decl.Equal(o.Decl()) &&
 		SameSlice(st.Stated, o.Shares[0].Fresh) && (len(st.Elements) > 0 || o.Shares[0].Elements.Len() == 0)

@@ -13,7 +13,7 @@ import (
 // Existing returns a table, or an empty one.
 func (s *State) Existing(id nft.TableID) *Table { return cmp.Or(s.Tables[id], &Table{}) }
 
-// Find returns a part of a table, if it exists and has type O.
+// Find returns an existing part of type O.
 func Find[O Part](s *State, table nft.TableID, id ObjectID) (O, bool) {
 	o, ok := s.Existing(table).Parts[id].(O)
 	return o, ok && o.Exists()
@@ -21,11 +21,11 @@ func Find[O Part](s *State, table nft.TableID, id ObjectID) (O, bool) {
 
 // Decision is the result of a plan besides its ops, for Accept.
 type Decision struct {
-	// Handles are for rules that are added, or stay in the place of equal ones.
+	// Handles are for added rules, and for rules in the place of equal ones.
 	Handles []Assignment
-	// Orders are the rules of the changed chains after the commit.
+	// Orders are the rules of changed chains after the commit.
 	Orders map[*Chain][]*Slot
-	// Unstaged are the staged sets that become part of the state, or are deleted.
+	// Unstaged sets become part of the state, or are deleted.
 	Unstaged []StagedID
 }
 
@@ -34,50 +34,49 @@ type Assignment struct {
 	Handle *kernel.Handle
 }
 
-// SetFixedFlags says that the kernel refuses to change the flags of a table, as from Linux 6.9
-// while a process owns it. Then a table is remade when it becomes dormant or awake.
+// SetFixedFlags says that the kernel refuses to change a table's flags, as from Linux 6.9 while a
+// process owns it. Then a change of Dormant remakes the table.
 func (s *State) SetFixedFlags(fixed bool) { s.FixedFlags = fixed }
 
-// State is the merge of all accepted fragments, with the difference to the last accepted state in
-// the kernel.
+// State is the merge of all accepted fragments, with the difference to the last Accept, the
+// kernel's state.
 type State struct {
 	Tables    map[nft.TableID]*Table
 	Fragments map[desired.Key]*Fragment
-	// Unclaimed holds the kernel's content at adopt.Dump without a known fragment.
+	// Unclaimed holds content of adopt.Dump without a known fragment.
 	Unclaimed *Fragment
 
-	// undo undoes everything since the last Accept, the newest last.
+	// undo undoes everything since Accept, the newest last.
 	undo []func()
-	// Origin is the number of changes since the last Accept or Rollback, the index of the running
-	// one.
+	// Origin is the number of changes since Accept or Rollback, the index of the running one.
 	Origin int
-	// serial counts changes for ever.
+	// serial never restarts.
 	serial uint64
-	// Dirty are the tables with a touched part since the last Accept.
+	// Dirty tables have a touched part since Accept.
 	Dirty  []*Table
 	checks []check
-	// Plan is the last decision, or nil after a change of the state.
+	// Plan is nil after a change of the state.
 	Plan *Decision
 
 	Expiries   expiries
 	FixedFlags bool
-	// Staged are the sets that the kernel gets before their updates.
+	// Staged sets reach the kernel before their updates.
 	Staged map[StagedID]*Staged
 
 	scope      *Scope
 	scopeDirty map[nft.TableID]map[ObjectID]struct{}
 	recordedAt uint64
-	// Unrecorded are the parts that may differ in a Record since Recorded.
+	// Unrecorded parts may differ in a Record since Recorded.
 	Unrecorded map[tablePart]struct{}
-	// Lifetimes has the lifetimes as of the last Accept where they may have changed:
-	// LifetimeUnspecified for new fragments.
+	// Lifetimes has possibly different lifetimes as of Accept, LifetimeUnspecified for new
+	// fragments.
 	Lifetimes map[desired.Key]desired.Lifetime
 	Looked    desired.Work
 
-	// shaded are the fragments for the next TakeShadowChanges.
+	// shaded is for TakeShadowChanges.
 	shadowed int
 	shaded   map[*Fragment]struct{}
-	// Held is the usage by publisher, without empty ones.
+	// Held is by publisher, without empty usage.
 	Held map[string]desired.Usage
 
 	Paths Paths
@@ -91,8 +90,7 @@ type Table struct {
 	Parts    map[ObjectID]Part
 	Holdings []*Holding
 	Sets     cost.Sets
-	// Kernel is true if the kernel has the table as of the last Accept, Asleep if it is dormant
-	// there.
+	// Kernel and Asleep (dormant there) are as of the last Accept.
 	Kernel, Asleep bool
 	Origin         int
 	Addresses      map[*Set]struct{}
@@ -132,7 +130,7 @@ func (s *State) Rollback() {
 	s.Reset()
 }
 
-// Reset forgets the journal, and parts that are neither desired nor in the kernel.
+// Reset forgets the journal, and parts neither desired nor in the kernel.
 func (s *State) Reset() {
 	for _, t := range s.Dirty {
 		t.Origin = -1
@@ -186,14 +184,14 @@ func (s *State) MarkTable(t *Table) {
 	}
 }
 
-// assign changes a value, with the journal.
+// assign writes the journal.
 func assign[T any](s *State, at *T, v T) {
 	old := *at
 	*at = v
 	s.undo = append(s.undo, func() { *at = old })
 }
 
-// assignRecorded is assign for a value that a Record has of a part, or of a holding if o is nil.
+// assignRecorded is assign for a value in a Record: of a part, or of a holding if o is nil.
 func assignRecorded[T comparable](s *State, o Part, at *T, v T) {
 	if *at != v {
 		do(s, func(v T) {
@@ -216,7 +214,7 @@ func enter[K comparable, V any](s *State, m map[K]V, key K, v V, has bool) {
 	setKey(m, key, v, has)
 }
 
-// setKey puts a value into a map, or removes the key if has is false.
+// setKey removes the key if has is false.
 func setKey[K comparable, V any](m map[K]V, key K, v V, has bool) {
 	if has {
 		m[key] = v
@@ -225,21 +223,21 @@ func setKey[K comparable, V any](m map[K]V, key K, v V, has bool) {
 	}
 }
 
-// stamp makes the running update the origin of a change.
+// stamp makes the running update the origin.
 func (s *State) stamp(origin *int) {
 	if *origin != s.Origin {
 		assign(s, origin, s.Origin)
 	}
 }
 
-// declared notes that a declaration may differ from the last Scope and Record.
+// declared notes a change for Scope and Record.
 func (s *State) declared(o Part) {
 	n := o.Base()
 	s.scopeChanges(n.Table.ID)[n.ID] = struct{}{}
 	s.unrecord(o)
 }
 
-// scopeChanges returns the parts of a table that differ from the last Scope.
+// scopeChanges returns the parts that differ from the last Scope.
 func (s *State) scopeChanges(id nft.TableID) map[ObjectID]struct{} {
 	if s.scopeDirty[id] == nil {
 		s.scopeDirty[id] = map[ObjectID]struct{}{}
@@ -249,7 +247,7 @@ func (s *State) scopeChanges(id nft.TableID) map[ObjectID]struct{} {
 
 func (t *Table) Exists() bool { return len(t.Holdings) > 0 }
 
-// InOrder returns the holdings in the order of their fragments.
+// InOrder returns the holdings by fragment.
 func (t *Table) InOrder() []*Holding {
 	return slices.SortedFunc(slices.Values(t.Holdings), func(a, b *Holding) int { return a.Fragment.Compare(b.Fragment) })
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// setsShared returns the fragment's sets that it shares with the unclaimed fragment.
+// setsShared returns the sets shared with the unclaimed fragment.
 func (f *Fragment) setsShared() []*Set {
 	var shared []*Set
 	for _, h := range f.Tables {
@@ -19,8 +19,7 @@ func (f *Fragment) setsShared() []*Set {
 	return shared
 }
 
-// resolveUnclaimed drops shares of the unclaimed fragment that are empty, or that wait for no
-// fragment any more.
+// resolveUnclaimed drops unclaimed shares that are empty, or wait for no fragment.
 func (a *Apply) resolveUnclaimed(sets []*Set) {
 	for _, o := range sets {
 		sh := o.unclaimed()
@@ -40,7 +39,7 @@ func (a *Apply) releaseUnclaimed(t *Table) {
 	}
 }
 
-// HasUnclaimed reports whether DropUnclaimed would remove content from a table.
+// HasUnclaimed reports whether DropUnclaimed would remove content.
 func (s *State) HasUnclaimed(of func(nft.TableID) bool) bool {
 	for id, h := range s.Unclaimed.Tables {
 		if !of(id) {
@@ -59,9 +58,8 @@ func (s *State) HasUnclaimed(of func(nft.TableID) bool) bool {
 	return false
 }
 
-// UnclaimedSets returns the unclaimed sets and maps by table and name. It leaves out those with
-// possible references by packets or elements: dynamic sets, and maps that lead to chains or
-// objects.
+// UnclaimedSets returns the unclaimed sets and maps by table and name, without possible references:
+// no dynamic sets, and no maps that lead to chains or objects.
 func (s *State) UnclaimedSets() []desired.Place {
 	var sets []desired.Place
 	for _, h := range s.Unclaimed.SortedHoldings() {
@@ -87,8 +85,8 @@ func (s *State) DropUnclaimedSet(at desired.Place) error {
 	}, nil)
 }
 
-// Returned reports whether a publisher has fragments, and no fragment that it has, or that is in
-// the table, is still adopted.
+// Returned reports whether a publisher has fragments, and no fragment of the publisher or in the
+// table is still adopted.
 func (s *State) Returned(publisher string, table nft.TableID) (returned bool) {
 	for _, f := range s.Fragments {
 		of := f.Key.Publisher == publisher

@@ -7,18 +7,17 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// written counts the rules with which packets make entries in a map, by value. Its zero value is
-// ready for use.
+// written counts rules with which packets make entries in a map, by value. Its zero value is ready
+// for use.
 type written struct {
 	Rules map[Value]int
-	// sources counts by set the rules that write any of its keys.
+	// sources counts by set the rules that write any key.
 	sources map[*Set]int
-	// before has the counts as of the last Accept where they have changed.
+	// before has changed counts as of the last Accept.
 	before map[Value]int
 }
 
-// Value is the value of entries: one that rules state, any key of the set In, or any value from the
-// packet.
+// Value is the value of entries: Data, any key of In, or any value from the packet.
 type Value struct {
 	Data string
 	In   *Set
@@ -38,7 +37,6 @@ func (w *written) change(v Value, by int) {
 	}
 }
 
-// addTo changes a count, and removes zero.
 func addTo[K comparable](counts *map[K]int, k K, by int) {
 	if *counts == nil {
 		*counts = map[K]int{}
@@ -62,7 +60,7 @@ func (w *written) all() bool {
 	return false
 }
 
-// Lost reports whether rules wrote a value as of the last Accept that no rule writes now.
+// Lost reports whether rules wrote a value at the last Accept that no rule writes now.
 func (w *written) Lost() bool {
 	if w.all() {
 		return false
@@ -96,8 +94,7 @@ func (w *written) Makes(e *nftset.Element) bool {
 	return false
 }
 
-// countRules counts the writes of rules and their anonymous sets. It is its own inverse and writes
-// no journal.
+// countRules is its own inverse and writes no journal.
 func (s *State) countRules(t *Table, rules []*Slot, in bool) {
 	for _, r := range rules {
 		t.Sets.Anonymous += sign(in) * len(r.Rule.Anonymous)
@@ -113,7 +110,7 @@ func (s *State) countRules(t *Table, rules []*Slot, in bool) {
 	}
 }
 
-// Affinity reports whether entries of a map are removed with the last rule that makes them.
+// Affinity reports whether entries are removed with the last rule that makes them.
 func (o *Set) Affinity() bool {
 	return slices.ContainsFunc(o.Shares, func(sh *SetShare) bool { return sh.Affinity })
 }

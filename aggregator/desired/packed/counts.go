@@ -5,7 +5,7 @@ import (
 	"iter"
 )
 
-// Counts counts by keys of one length. It removes a key with count 0.
+// Counts counts by keys of one length, without zero.
 type Counts struct {
 	table
 	scratch []byte

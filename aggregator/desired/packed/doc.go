@@ -1,8 +1,8 @@
 // Package packed stores the elements of sets and maps in tables without pointers.
 //
 // [Elements] has a share's elements: key and data, and eight bytes more; options are beside the
-// tables. [Counts] counts by packed keys. [Union] has the merged ranges of a set with auto-merge. A
-// [View] is an immutable copy that shares pages with the elements.
+// tables. [Counts] counts by packed keys. [Union] merges ranges. A [View] is an immutable copy that
+// shares pages.
 //
 // # Concurrency
 //

@@ -8,8 +8,8 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// ID returns the identity of an element in its set: the key, in interval sets followed by the end
-// of the interval.
+// ID returns the identity of an element: the key, in interval sets followed by the end of the
+// interval.
 func ID(d *nftset.Set, e *nftset.Element) string {
 	if d.Flags&nftset.FlagInterval == 0 {
 		return e.Key
@@ -20,10 +20,10 @@ func ID(d *nftset.Set, e *nftset.Element) string {
 	return e.Key + e.KeyEnd
 }
 
-// Jiffy is the coarsest unit of timeouts in a kernel (HZ=100), the greatest error of a dumped one.
+// Jiffy is the greatest error of a dumped timeout (HZ=100).
 const Jiffy = 10 * time.Millisecond
 
-// Same reports whether the kernel's element a can stay where b is wanted. Both have the same ID.
+// Same reports whether the kernel's a can stay for b. Both have the same ID.
 func Same(d *nftset.Set, a, b *nftset.Element) bool {
 	if a.Data != b.Data || a.Comment != b.Comment || a.State != b.State && !sameStatements(d, a, b) {
 		return false
@@ -35,8 +35,8 @@ func Same(d *nftset.Set, a, b *nftset.Element) bool {
 	return -Jiffy < diff && diff < Jiffy
 }
 
-// sameStatements ignores the counted state, which is only the start of an element, and the rest of
-// the timeout. An element without statements has those of its set.
+// sameStatements ignores counted state and the rest of the timeout, which are only a start. An
+// element without statements has those of its set.
 func sameStatements(d *nftset.Set, a, b *nftset.Element) bool {
 	x, y := a.Stateful(), b.Stateful()
 	if len(x) == 0 {

@@ -13,20 +13,20 @@ import (
 // Elements are the packed elements of one share, by ID.
 type Elements struct {
 	Shape
-	// The key of a record is the ID. Its value is the data, or with targets the number of a text.
+	// The key of a record is the ID, its value the data, or with targets the number of a text.
 	table
-	// targets has the few different data of a map that leads to chains or objects.
+	// targets has the few texts that elements lead to.
 	targets texts
-	// extras has options by number of the record.
+	// extras has options by record.
 	extras extras
-	// odd has elements that cannot be packed: without a key or data from other programs, or packed
-	// for another declaration.
+	// odd elements cannot be packed: without a key or data from other programs, or packed for
+	// another declaration.
 	odd map[string]nftset.Element
 }
 
 // Shape decides how elements are packed.
 type Shape struct {
-	// keyLen, idLen and dataLen are in bytes. dataLen is 0 in sets and in maps with targets.
+	// Lengths are in bytes. dataLen is 0 in sets and in maps with targets.
 	keyLen, idLen, dataLen int
 	leads                  bool
 }
@@ -44,7 +44,7 @@ func ShapeOf(d *nftset.Set) Shape {
 	return s
 }
 
-// fits reports whether an element can be packed, as each result of compile.Set.Pack.
+// fits reports whether an element can be packed, as results of compile.Set.Pack.
 func (s Shape) fits(id string, e *nftset.Element) bool {
 	end := e.KeyEnd == "" || s.idLen > s.keyLen && len(e.KeyEnd) == s.keyLen
 	return len(id) == s.idLen && len(e.Key) == s.keyLen && end && (s.leads || len(e.Data) == s.dataLen)
@@ -80,7 +80,7 @@ func (el *Elements) Get(id string) (nftset.Element, bool) {
 	return el.element(i, string(el.at(i)[linkLen:])), true
 }
 
-// element makes the element of a record from its text after the link.
+// text is the record after the link.
 func (el *Elements) element(i int, text string) nftset.Element {
 	e := nftset.Element{Key: text[:el.keyLen], KeyEnd: text[el.keyLen:el.idLen], Data: text[el.idLen:]}
 	if el.leads {
@@ -95,7 +95,7 @@ func (el *Elements) element(i int, text string) nftset.Element {
 
 func (el *Elements) word(i int) uint32 { return binary.NativeEndian.Uint32(el.valueAt(i)) }
 
-// Same reports whether an element exists, and whether it is equal.
+// Same reports whether an element exists, and is equal.
 func (el *Elements) Same(id string, e *nftset.Element) (had, same bool) {
 	i, ok := el.find([]byte(id))
 	if !ok {
@@ -122,7 +122,7 @@ func (el *Elements) Differs(other *Elements, id string) bool {
 	return ok && a.Data != b.Data
 }
 
-// Put adds an element, or replaces the one with its ID.
+// Put adds or replaces an element.
 func (el *Elements) Put(id string, e *nftset.Element) {
 	if !el.fits(id, e) {
 		el.Remove(id)
@@ -150,7 +150,7 @@ func (el *Elements) Put(id string, e *nftset.Element) {
 	el.extras.set(i, optionsOf(e))
 }
 
-// Remove removes the element with an ID, if it exists.
+// Remove removes an element, if it exists.
 func (el *Elements) Remove(id string) {
 	i, ok := el.find([]byte(id))
 	if !ok {
@@ -213,7 +213,7 @@ func (el *Elements) Bytes() int {
 	return n
 }
 
-// Texts returns the comments and statements of elements with options, and of odd ones.
+// Texts returns comments and statements of elements with options, and of odd ones.
 func (el *Elements) Texts() iter.Seq2[string, string] {
 	return func(yield func(comment, state string) bool) {
 		for _, page := range el.extras.pages {

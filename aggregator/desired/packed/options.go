@@ -18,13 +18,12 @@ func optionsOf(e *nftset.Element) options {
 	return options{timeout: e.Timeout, comment: e.Comment, state: e.State}
 }
 
-// extras has the options of elements by the numbers of their records. The zero value is ready for
-// use.
+// extras has options by record. The zero value is ready for use.
 type extras struct {
-	// pages have the options of rowsPerChunk records each; n counts the options.
+	// pages have rowsPerChunk records each; n counts options.
 	pages []map[int]options
 	n     int
-	// shared marks the pages of a view: they are copied before they change.
+	// shared pages are in a view: copy before a change.
 	shared []bool
 }
 

@@ -10,29 +10,27 @@ import (
 // table is a hash table of records of one length without pointers. A record costs its bytes, four
 // for the link, and four for a bucket.
 //
-// It grows by one bucket (Litwin's linear hashing) and one chunk of records at a time, so that no
-// insertion moves all records. Records are numbered without gaps: the last one replaces a removed
-// one.
+// It grows by one bucket (Litwin's linear hashing) and one chunk at a time, so that no insertion
+// moves all records. Records have numbers without gaps: the last one replaces a removed one.
 type table struct {
 	// key and value are lengths in bytes.
 	key, value int
 	n          int
 	seed       maphash.Seed
-	// chunks have rowsPerChunk records each, the last one may have fewer.
+	// chunks have rowsPerChunk records each, the last may have fewer.
 	chunks [][]byte
-	// heads are the first records of the buckets, plus one; 0 is an empty bucket.
+	// heads are the first records, plus one; 0 is an empty bucket.
 	heads []uint32
-	// shared marks the chunks of a view: they are copied before they change.
+	// shared chunks are in a view: copy before a change.
 	shared []bool
 }
 
 const (
 	rowsPerChunk = 1024
-	// linkLen is the length of the link before the key: the next record of the bucket, plus one.
+	// linkLen is for the next record of the bucket, plus one.
 	linkLen = 4
 )
 
-// newTable makes a table with room for n records.
 func newTable(key, value, n int) table {
 	r := table{key: key, value: value, seed: maphash.MakeSeed()}
 	if n > 0 {
@@ -61,7 +59,7 @@ func (r *table) link(i int, n uint32) {
 	binary.NativeEndian.PutUint32(r.at(i), n)
 }
 
-// share returns the present records for views: to read by number, not to find by key.
+// share returns the present records for views, to read by number only.
 func (r *table) share() table {
 	view := *r
 	view.chunks, view.heads = slices.Clone(r.chunks), nil
@@ -69,7 +67,7 @@ func (r *table) share() table {
 	return view
 }
 
-// unshare copies a shared chunk before a record changes.
+// unshare copies a shared chunk before a change.
 func (r *table) unshare(i int) {
 	chunk := i / rowsPerChunk
 	if chunk >= len(r.shared) || !r.shared[chunk] {
@@ -80,7 +78,7 @@ func (r *table) unshare(i int) {
 	r.shared[chunk] = false
 }
 
-// bucket needs at least one bucket.
+// There must be a bucket.
 func (r *table) bucket(key []byte) int {
 	half := uint64(1) << (bits.Len(uint(len(r.heads))) - 1)
 	b := maphash.Bytes(r.seed, key) & (2*half - 1)
@@ -90,7 +88,6 @@ func (r *table) bucket(key []byte) int {
 	return int(b) //nolint:gosec // less than len(r.heads)
 }
 
-// find returns the number of the record with a key.
 func (r *table) find(key []byte) (int, bool) {
 	if r.n == 0 || len(key) != r.key {
 		return 0, false
@@ -103,7 +100,7 @@ func (r *table) find(key []byte) (int, bool) {
 	return 0, false
 }
 
-// insert adds a record with a new key of the table's length. The caller sets its value.
+// insert adds a new key of the table's length. The caller sets its value.
 func (r *table) insert(key []byte) int {
 	i := r.n
 	chunk := i / rowsPerChunk
@@ -149,7 +146,7 @@ func (r *table) split() {
 	}
 }
 
-// remove removes a record. The last record gets its number; its old number is returned.
+// The last record gets the number of the removed one; its old number is returned.
 func (r *table) remove(i int) (last int) {
 	r.replace(i, r.next(i))
 	last = r.n - 1
@@ -170,7 +167,7 @@ func (r *table) remove(i int) (last int) {
 	return last
 }
 
-// replace redirects the link to record i to another one, plus one.
+// replace redirects the link to record i to by, a record plus one.
 func (r *table) replace(i int, by uint32) {
 	bucket := r.bucket(r.keyAt(i))
 	if int(r.heads[bucket]) == i+1 {

@@ -4,14 +4,13 @@ import (
 	"slices"
 )
 
-// texts numbers texts that many elements share, and counts their users. Its zero value is ready for
-// use.
+// texts numbers common texts, and counts their users. Its zero value is ready for use.
 type texts struct {
 	numbers map[string]uint32
 	list    []string
 	users   []int
 	free    []uint32
-	// shared is the length of list in a view: list is copied before these texts change.
+	// shared is the length of list in a view: copy it before these change.
 	shared int
 }
 

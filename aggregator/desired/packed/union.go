@@ -9,11 +9,11 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// Union is the union of the intervals in a set with auto-merge, as in the kernel. No two ranges
-// touch. It leaves out elements with a timeout.
+// Union is the union of the intervals in a set with auto-merge, as in the kernel: no ranges touch.
+// It leaves out elements with a timeout.
 type Union[S Holder] struct {
 	Decl *nftset.Set
-	// stated are the intervals of all shares, merged is their union.
+	// merged is the union of stated.
 	stated, merged *intervals.Index
 	// options are by ID of merged.
 	options map[string]options
@@ -22,7 +22,7 @@ type Union[S Holder] struct {
 // Holder is a share of a set.
 type Holder interface{ Packed() *Elements }
 
-// NewUnion returns the union of the elements of shares, or nil for a set without auto-merge.
+// NewUnion returns nil for a set without auto-merge.
 func NewUnion[S Holder](d *nftset.Set, shares []S) *Union[S] {
 	if !d.Merges() {
 		return nil
@@ -74,7 +74,7 @@ func (m *Union[S]) Ranges() iter.Seq2[string, nftset.Element] {
 	}
 }
 
-// Overlapping returns the IDs of the stated elements that overlap the range with an ID.
+// Overlapping returns the IDs of stated elements that overlap a range.
 func (m *Union[S]) Overlapping(id string) iter.Seq[string] {
 	if len(id) != m.stated.IDLen() {
 		return func(func(string) bool) {}
@@ -99,8 +99,8 @@ func (m *Union[S]) states(shares []S, id string) bool {
 	})
 }
 
-// Update updates the union after a change of the shares' elements with an ID. It returns the
-// earlier ranges around it, and the IDs of the present ones.
+// Update follows a change of the shares' elements with an ID. It returns the earlier ranges around
+// it, and the present IDs.
 func (m *Union[S]) Update(shares []S, id string) (before []nftset.Element, now intervals.Union) {
 	if len(id) != m.stated.IDLen() {
 		return nil, nil
@@ -132,8 +132,7 @@ func (m *Union[S]) Update(shares []S, id string) (before []nftset.Element, now i
 	return before, now
 }
 
-// around returns the ranges that overlap or touch first to last, and their new ranges: all others
-// stay.
+// around returns the ranges that overlap or touch first to last, and their new ranges.
 func (m *Union[S]) around(first, last string) (before []nftset.Element, now intervals.Union) {
 	var right intervals.Union
 	begin, next := nftset.Before(first), nftset.Next(last)
@@ -171,11 +170,11 @@ func (m *Union[S]) around(first, last string) (before []nftset.Element, now inte
 	return before, now
 }
 
-// above is greater than all IDs with a first key, and less than those with the next.
+// above is greater than all IDs with a first key, less than the next.
 func above(first string) string { return first + strings.Repeat("\xff", len(first)+1) }
 
-// first returns the options of the element at the start of a range: as in nft, the others' are
-// dropped. Of several, the last to end counts.
+// first returns the options at the start of a range: as in nft, others are dropped. Of several, the
+// last to end counts.
 func (m *Union[S]) first(shares []S, id string) options {
 	low := m.stated.Before(above(id[:len(id)/2]))
 	for _, sh := range shares {

@@ -10,11 +10,10 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// View has the elements of a set at the time of the view. It shares their memory: Elements copy a
-// page before a change. Any goroutine may use a view.
+// View has the elements of a set at one time. It shares their memory: Elements copy a page before a
+// change. Any goroutine may use a view.
 type View struct {
-	// Merge is the declaration if all elements of a set with auto-merge are seen: they are merged.
-	// It is nil for other sets.
+	// Merge is nil unless all elements of a set with auto-merge are seen, merged.
 	Merge  *nftset.Set
 	shares []viewed
 }
@@ -22,7 +21,7 @@ type View struct {
 // viewed is a share, in order of precedence.
 type viewed struct {
 	elements *Elements
-	// hidden elements are not seen, but hide those of later shares.
+	// hidden elements hide those of later shares.
 	hidden bool
 }
 
@@ -39,7 +38,7 @@ func (el *Elements) View() *View {
 	return v
 }
 
-// Len returns the number of elements of all fragments, also hidden ones.
+// Len counts the elements of all fragments, also hidden ones.
 func (v *View) Len() (n int) {
 	for _, sh := range v.shares {
 		n += sh.elements.Len()
@@ -47,8 +46,8 @@ func (v *View) Len() (n int) {
 	return n
 }
 
-// Divide divides elements into those with keys that the reader sees, and the others. It walks all
-// keys, unsorted: a view has no index.
+// Divide divides elements into visible ones and others. It walks all keys, unsorted: a view has no
+// index.
 func (v *View) Divide(decl *nftset.Set, elements []nftset.Element) (seen, others []nftset.Element) {
 	if v.Merge != nil {
 		return v.divideMerged(elements)
@@ -98,10 +97,10 @@ func (v *View) divideMerged(elements []nftset.Element) (seen, others []nftset.El
 	return seen, others
 }
 
-// viewedElement has the number of a record, or from the last record on, of an odd element.
+// number counts records, then odd elements.
 type viewedElement struct{ share, number uint32 }
 
-// Sorted returns the elements by their packed keys: numbers and addresses are in their own order.
+// Sorted returns the elements by packed key: numbers and addresses are in their own order.
 func (v *View) Sorted() iter.Seq[nftset.Element] {
 	if v.Merge == nil {
 		return v.stated()

@@ -8,7 +8,7 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// A kernel rule can stay in the place of a wanted rule with the same ruleID.
+// Equal ruleIDs let a kernel rule stay for a wanted one.
 type ruleID struct {
 	fingerprint userdata.Fingerprint
 	owner       string
@@ -17,11 +17,10 @@ type ruleID struct {
 func idOf(r *merge.Slot) ruleID { return ruleID{r.Rule.Fingerprint, r.Owner} }
 
 // align pairs the kernel's rules with the wanted ones in order, as many as it can. match has for
-// each returned rule the index of the rule before that stays in its place, or -1. Rules that keep
-// rejects do not stay.
+// each returned rule the index in before that stays, or -1. Rules that keep rejects do not stay.
 //
 // Adopted rules cannot be added. So they are paired first, the wanted rules follow the kernel's
-// order, and adopted rules that the kernel lacks are left out.
+// order, and missing adopted rules are left out.
 func align(before, after []*merge.Slot, keep func(*merge.Slot) bool) ([]*merge.Slot, []int) {
 	after, anchors := keepAdopted(before, after)
 	match := make([]int, len(after))
@@ -99,15 +98,15 @@ func alignSegment(before, after []*merge.Slot, match []int, s span, keep func(*m
 	longest(candidates(after, s, places, keep), match)
 }
 
-// pair is a rule before that could stay in the place of a wanted one.
+// before could stay in the place of after.
 type pair struct{ before, after int }
 
-// maxPairs bounds the work of equal rules: beyond, the first equal rule is only paired with the
-// first, the second with the second, and so on.
+// maxPairs bounds the work of equal rules: beyond, the first is only paired with the first, the
+// second with the second, and so on.
 const maxPairs = 1 << 20
 
-// candidates returns possible pairs, by after and then falling before: an increasing sequence takes
-// each wanted rule once.
+// candidates are by after and then falling before: an increasing sequence takes each wanted rule
+// once.
 func candidates(after []*merge.Slot, s span, places map[ruleID][]int, keep func(*merge.Slot) bool) []pair {
 	total := 0
 	for i := s.a0; i < s.a1; i++ {

@@ -13,10 +13,10 @@ import (
 
 // Diff returns the plan from a dump to the present state, and adopts the handles of rules that
 // stay. Commit it and call Accept, even if it is empty. If the commit fails, dump and Diff again:
-// Rollback does not know the kernel's content.
+// Rollback does not know the kernel.
 //
-// Call Expire before: elements get their remaining time. Elements of packets stay. Missing adopted
-// rules cannot be added. Staged sets stay if they are intact.
+// Call Expire before: elements get their remaining time. Elements of packets and intact staged sets
+// stay. Missing adopted rules cannot be added.
 func Diff(s *merge.State, dump []kernel.Table) *desired.Plan {
 	dump = withoutStaged(s, dump)
 	p := newPlanner(s)
@@ -61,7 +61,7 @@ func diffTable(s *merge.State, tc *tableChange, d *kernel.Table) {
 	}
 }
 
-// redumped returns slots for the rules of a dumped chain. Adopted rules keep their slots.
+// redumped keeps the slots of adopted rules.
 func redumped(o *merge.Chain, d *kernel.Chain) []*merge.Slot {
 	adopted := map[uint64]*merge.Slot{}
 	for _, r := range o.Merged() {

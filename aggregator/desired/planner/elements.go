@@ -48,8 +48,7 @@ func (p *planner) allElements(tc *tableChange, o *merge.Set, sc *partChange) {
 	p.addElements(tc, o, b, kernel.AddElements{First: true})
 }
 
-// mergedElements adds all elements of a set with auto-merge. A touched one has the origin of its
-// last change, another one the first.
+// A touched element of a set with auto-merge has the origin of its last change, others the first.
 func (p *planner) mergedElements(o *merge.Set, sc *partChange, b *elementBatch) {
 	first := o.Origin
 	for _, sh := range o.Shares {
@@ -71,8 +70,7 @@ func (p *planner) mergedElements(o *merge.Set, sc *partChange, b *elementBatch) 
 	}
 }
 
-// shareElements adds the untouched winners of a share. A Diff touches other elements, so it cannot
-// use Fresh.
+// A Diff touches other elements, so it cannot use Fresh.
 func (p *planner) shareElements(o *merge.Set, sc *partChange, sh *merge.SetShare, b *elementBatch) {
 	if sh.Passive {
 		return
@@ -100,8 +98,8 @@ func (p *planner) shareElements(o *merge.Set, sc *partChange, sh *merge.SetShare
 	}
 }
 
-// changedElements plans touched keys: it deletes and adds different elements, renews deadlines, and
-// replaces elements that lead to remade objects.
+// changedElements replaces different touched elements, renews deadlines, and replaces elements that
+// lead to remade objects.
 func (p *planner) changedElements(tc *tableChange, o *merge.Set, sc *partChange) {
 	var del, add, renew elementBatch
 	d := o.Decl()
@@ -152,8 +150,7 @@ func (tc *tableChange) leadsToNew(d *nftset.Set) func(elementGroup) bool {
 	}
 }
 
-// forcedElements replaces untouched elements that lead to remade objects, with the origin of the
-// object.
+// forcedElements replaces untouched elements that lead to remade objects, with the object's origin.
 func (p *planner) forcedElements(tc *tableChange, o *merge.Set, sc *partChange, del, add *elementBatch) {
 	for _, sh := range o.Shares {
 		for _, id := range sh.Elements.IDs() {
@@ -169,7 +166,7 @@ func (p *planner) forcedElements(tc *tableChange, o *merge.Set, sc *partChange, 
 	}
 }
 
-// addElements adds each group like an op. First says that the kernel has no element of the set.
+// addElements adds each group like an op. First says that the kernel has no element.
 func (p *planner) addElements(tc *tableChange, o *merge.Set, b elementBatch, like kernel.AddElements) {
 	like.Table, like.Set = tc.table.ID, o.Decl()
 	for i, g := range b {

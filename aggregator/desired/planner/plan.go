@@ -14,8 +14,8 @@ import (
 )
 
 // Make returns the ops from the last accepted state to the present one. Commit them, then call
-// Accept or Rollback, without an Apply in between. The ops share memory with the state: do not
-// change them.
+// Accept or Rollback, without an Apply in between. Do not change the ops: they share memory with
+// the state.
 func Make(s *merge.State) *desired.Plan {
 	p := newPlanner(s)
 	slices.SortFunc(s.Dirty, func(a, b *merge.Table) int { return desired.CompareTables(a.ID, b.ID) })
@@ -33,27 +33,25 @@ func Make(s *merge.State) *desired.Plan {
 // tableChange is a table that may differ from the kernel.
 type tableChange struct {
 	table *merge.Table
-	// before is true if the kernel has the table, asleep if it is dormant there.
+	// before and asleep (dormant) describe the kernel's table.
 	before, asleep bool
 	parts          []partChange
-	// ahead is true if new parts can come in a transaction before the others.
+	// ahead is true if new parts can come in an earlier transaction.
 	ahead bool
-	// forced has the remade parts: references are deleted before and added again after. forcedBy is
-	// the last update that remade a part.
+	// forced has the remade parts: references are deleted before and added after. forcedBy is the
+	// last update that remade one.
 	forced   map[merge.ObjectID]bool
 	forcedBy int
 	// rewritten is true if new rules look up maps by port.
 	rewritten bool
 }
 
-// partChange is a part with the kernel's content.
 type partChange struct {
 	merge.Part
 	// before is the kernel's declaration, or nil.
 	before any
-	// rules are the kernel's rules of a chain.
-	rules []*merge.Slot
-	// touched has every key of a set that may differ. For a new set only its origins matter.
+	rules  []*merge.Slot
+	// touched has every key that may differ. For a new set only its origins matter.
 	touched map[string]merge.Touch
 }
 
@@ -71,14 +69,14 @@ func changeOf(o merge.Part) partChange {
 // anew reports whether an existing part must be remade.
 func (c *partChange) anew() bool { return c.before != nil && c.Exists() && c.Remade(c.before) }
 
-// updated reports whether the declaration of an existing chain changes in place.
+// updated reports whether a chain changes in place.
 func (c *partChange) updated() bool {
 	before, ok := c.before.(*nftobject.Chain)
 	return ok && c.Exists() && !merge.EqualChain(before, c.Declared().(*nftobject.Chain))
 }
 
-// phase is the position of an op in the batch. An op comes after the objects that it needs are
-// added, and before they are deleted. Deletions come first, so that an object can be remade.
+// phase is the position of an op in the batch. Objects are added before ops that need them, and
+// deleted after. Deletions come first, so that an object can be remade.
 type phase int
 
 const (
@@ -104,8 +102,8 @@ type planner struct {
 	s       *merge.State
 	ops     [phases][]kernel.Op
 	origins [phases][]int
-	// early has for each op whether it can come in an earlier transaction, adding is the value for
-	// the next op. needed is true if an op must.
+	// early has for each op whether it can come in an earlier transaction, adding the value for the
+	// next op. needed is true if one must.
 	early          [phases][]bool
 	adding, needed bool
 
@@ -115,10 +113,9 @@ type planner struct {
 	deserted []conntrack.Change
 	purges   []desired.Purge
 	decision merge.Decision
-	// repair is true in a Diff: differences have no origin.
+	// repair is true in a Diff, without origins.
 	repair bool
-	// remade is the update that remakes a whole table, the origin of ops without another one, or
-	// -1.
+	// remade is the update that remakes a whole table, or -1. It is the origin of ops without one.
 	remade int
 }
 
@@ -137,7 +134,6 @@ func (p *planner) add(ph phase, origin int, op kernel.Op) {
 	p.early[ph] = append(p.early[ph], p.adding)
 }
 
-// finish joins the phases. The decision is for the next Accept.
 func (p *planner) finish() *desired.Plan {
 	plan := &desired.Plan{Counts: p.counts, Stale: p.stale, Rerouted: p.rerouted, Deserted: p.deserted, Purges: p.purges}
 	n := 0
@@ -240,7 +236,7 @@ func (p *planner) content(tc *tableChange) {
 	}
 }
 
-// unseen reports whether a part is new, and packets meet it only after another change leads to it.
+// unseen reports whether a part is new, and packets meet it only after another change.
 func (p *planner) unseen(c *partChange) bool {
 	if c.before != nil || !c.Exists() {
 		return false
@@ -256,7 +252,7 @@ func (p *planner) unseen(c *partChange) bool {
 	}
 }
 
-// force finds the remade parts of a table, and adds their references to the change.
+// force finds remade parts, and adds their references to the change.
 func (p *planner) force(tc *tableChange) {
 	leads := false
 	for i := range tc.parts {
@@ -301,7 +297,6 @@ func (tc *tableChange) forcesElement(d *nftset.Set, e *nftset.Element) bool {
 	return tc.forced != nil && tc.forced[merge.LeadsTo(d, e.Data)]
 }
 
-// ruleOrigin is the update that a change of a rule comes from.
 func (tc *tableChange) ruleOrigin(o *merge.Chain, r *merge.Slot) int {
 	if origin, ok := o.Origins[r.Owner]; ok {
 		return origin
@@ -357,8 +352,8 @@ func (p *planner) rules(tc *tableChange, o *merge.Chain, cc *partChange) {
 	p.decision.Orders[o] = after
 }
 
-// Accept says that the kernel has carried out the last Make or Diff: the present state is now the
-// kernel's. The state must not have changed since.
+// Accept says that the kernel has carried out the last Make or Diff. The state must not have
+// changed since.
 func Accept(s *merge.State) {
 	if s.Plan == nil {
 		Make(s)

@@ -33,7 +33,6 @@ func Preview(s *merge.State, keys []desired.Key) *desired.Preview {
 	return p
 }
 
-// paths returns the base chains in the fragments' tables, the most expensive first.
 func (fs fragmentSet) paths() []desired.Path {
 	var chains []*merge.Chain
 	seen := map[*merge.Table]bool{}
@@ -96,7 +95,7 @@ func kernelSet(s *merge.State, table nft.TableID, name string) *nftset.Set {
 	return d
 }
 
-// appendShadows appends the elements with other data than another fragment, without pairs of done
+// appendShadows appends elements with other data than another fragment, without pairs of done
 // fragments.
 func appendShadows(f *merge.Fragment, all []desired.Shadow, done fragmentSet) []desired.Shadow {
 	for _, h := range f.SortedHoldings() {

@@ -8,7 +8,7 @@ import (
 	nftobject "github.com/weft-proxy/weft/nft/object"
 )
 
-// reflag changes the flags of an existing table. It returns true if it has remade the whole table.
+// reflag returns true if it has remade the whole table.
 func (p *planner) reflag(tc *tableChange) bool {
 	t := tc.table
 	p.counts.Tables++
@@ -26,8 +26,8 @@ func (p *planner) reflag(tc *tableChange) bool {
 	return true
 }
 
-// changesBases reports whether base chains are deleted or changed: the kernel refuses that in a
-// batch that changes the table's flags.
+// changesBases reports whether base chains are deleted or changed: the kernel refuses that with new
+// flags of the table.
 func (tc *tableChange) changesBases() bool {
 	return slices.ContainsFunc(tc.parts, func(c partChange) bool {
 		before, ok := c.before.(*nftobject.Chain)

@@ -16,17 +16,16 @@ import (
 )
 
 const (
-	// minStagedTimeout is the shortest timeout in a staged set. It starts when the kernel gets the
-	// element, and must be long against staging: seconds for a million elements.
+	// minStagedTimeout must be long against staging (seconds for a million elements): a timeout
+	// starts when the kernel gets the element.
 	minStagedTimeout = time.Minute
-	// StagedSetCost is the price of adding a set to a table without others, in elements.
+	// StagedSetCost is the price of adding the first set to a table, in elements.
 	StagedSetCost = 8
 	// fewElements take no time in any set.
 	fewElements = 128
 )
 
-// Unstaged reports whether Stage can return sets for an update: it has many elements in new sets
-// and maps.
+// Unstaged reports whether an update has many elements in new sets and maps, for Stage.
 func Unstaged(s *merge.State, u *desired.Update) bool {
 	n := 0
 	for i := range u.Tables {
@@ -46,8 +45,7 @@ func Unstaged(s *merge.State, u *desired.Update) bool {
 // of one in more than most.
 //
 // Send them with StageOps and StageSent, then apply and commit u: the plan has no ops for complete
-// sets. Other updates may be committed in between; one that declares or deletes a staged set makes
-// the state forget it.
+// sets. An update in between that declares or deletes a staged set makes the state forget it.
 func Stage(s *merge.State, u *desired.Update, least, most time.Duration) []*merge.Staged {
 	defer s.Rollback()
 	var sets []*merge.Staged
@@ -83,8 +81,7 @@ func Stage(s *merge.State, u *desired.Update, least, most time.Duration) []*merg
 	return sets
 }
 
-// stageable reports whether a newly applied set can be staged. Targets of a map would have to exist
-// before.
+// Targets of a staged map would have to exist before.
 func stageable(s *merge.State, o *merge.Set) bool {
 	if o.Kernel != nil || len(o.Shares) != 1 || o.Shares[0].Fresh == nil && o.Shares[0].Elements.Len() > 0 || len(o.Touched) > 0 || s.Staged[merge.StagedID{Table: o.Table.ID, Name: o.ID.Name}] != nil {
 		return false
@@ -97,9 +94,9 @@ func stageable(s *merge.State, o *merge.Set) bool {
 	return !slices.ContainsFunc(o.Shares[0].Fresh, func(e nftset.Element) bool { return brief(e.Timeout) })
 }
 
-// StageOps returns the ops for about n more elements of staged sets, or for as many as the kernel
-// probably adds within a time. It returns no op if they are complete or forgotten. After the commit
-// call StageSent, after a failure Unstage.
+// StageOps returns the ops for about n more elements, or as many as the kernel probably adds within
+// a time. It returns no op for complete or forgotten sets. After the commit call StageSent, after a
+// failure Unstage.
 func StageOps(s *merge.State, sets []*merge.Staged, n int, within time.Duration) (ops []kernel.Op) {
 	for _, st := range sets {
 		if n <= 0 {
@@ -169,7 +166,6 @@ func Unstage(s *merge.State, sets []*merge.Staged) []kernel.Op {
 	return ops
 }
 
-// stagedIn returns a staged set that the kernel has in a table, or nil.
 func stagedIn(s *merge.State, id nft.TableID) *merge.Staged {
 	for _, st := range s.Staged {
 		if st.ID.Table == id && st.Begun {
@@ -179,8 +175,8 @@ func stagedIn(s *merge.State, id nft.TableID) *merge.Staged {
 	return nil
 }
 
-// staged reports whether the kernel has a complete new set. It deletes any other set with the name
-// first. After Accept the set is not staged any more.
+// staged reports whether the kernel has a complete new set, and deletes any other with the name.
+// After Accept the set is not staged any more.
 func (p *planner) staged(o *merge.Set, c *partChange) bool {
 	st := p.s.Staged[merge.StagedID{Table: o.Table.ID, Name: o.ID.Name}]
 	if st == nil || slices.Contains(p.decision.Unstaged, st.ID) {
@@ -206,8 +202,8 @@ func (p *planner) unstageTable(id nft.TableID) {
 	}
 }
 
-// dropStagedTable deletes a table for staged sets only, if it differs from the new one: the kernel
-// cannot change a comment.
+// dropStagedTable deletes a table for staged sets only, if the new one differs: the kernel cannot
+// change a comment.
 func (p *planner) dropStagedTable(t *merge.Table) {
 	if st := stagedIn(p.s, t.ID); st != nil && (t.Dormant() || st.Comment != t.Comment()) {
 		p.add(dropTables, t.Origin, kernel.DeleteTable{Table: t.ID})
@@ -215,8 +211,7 @@ func (p *planner) dropStagedTable(t *merge.Table) {
 	}
 }
 
-// withoutStaged returns a dump without intact staged sets. It forgets the others: a Diff removes
-// them.
+// withoutStaged leaves out intact staged sets, and forgets the others: a Diff removes them.
 func withoutStaged(s *merge.State, dump []kernel.Table) []kernel.Table {
 	if len(s.Staged) == 0 {
 		return dump

@@ -14,8 +14,8 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// leadsElsewhere reports whether a watched map of another table leads a destination to a backend.
-// Such flows are not stale: they can belong to another publisher.
+// Flows that a watched map of another table knows are not stale: they can belong to another
+// publisher.
 func leadsElsewhere(s *merge.State, table *merge.Table, dest, to netip.AddrPort) bool {
 	for o := range s.Watched {
 		if o.Table == table {
@@ -29,7 +29,7 @@ func leadsElsewhere(s *merge.State, table *merge.Table, dest, to netip.AddrPort)
 }
 
 // staleOf derives stale UDP flows from a change of a map that is or was watched. touched has the
-// kernel's elements, packed for before (nil without a map). A deserted destination has no watched
+// kernel's elements, packed for before, which may be nil. A deserted destination has no watched
 // element any more.
 func staleOf(o *merge.Set, before *nftset.Set, touched map[string]merge.Touch, add func(st conntrack.Change, deserted bool)) {
 	var old backends.Layout
@@ -50,11 +50,10 @@ func staleOf(o *merge.Set, before *nftset.Set, touched map[string]merge.Touch, a
 		return
 	}
 	l := &now.Layout
-	// balance counts more elements of a destination than before. kept are backends of elements
-	// without watched flows.
+	// balance counts additional elements by destination. kept are backends without watched flows.
 	balance := map[string]int{}
 	kept := map[backends.Backend]bool{}
-	// begun are destinations with a pool that got its first backend.
+	// begun destinations have a pool that got its first backend.
 	begun := map[string]bool{}
 	sameLayout := o.Exists() && hasLayout(o, l)
 	for id, t := range touched {
@@ -99,9 +98,9 @@ func staleOf(o *merge.Set, before *nftset.Set, touched map[string]merge.Touch, a
 	}
 }
 
-// begins reports whether an element is the first of a pool. Slots of a pool are consecutive. A
-// destination may have several pools: a NodePort with externalTrafficPolicy Local has one of all
-// endpoints and one of this node's, and a client of the latter is not translated without a backend.
+// begins reports whether an element is the first of a pool of consecutive slots. A destination may
+// have several: a NodePort with externalTrafficPolicy Local has one of all endpoints and one of
+// this node's. A client of the latter is not translated without a backend.
 func begins(o *merge.Set, e *nftset.Element) bool {
 	key, first, ok := o.Pools.Layout.Previous(e.Key)
 	if !ok || first {
@@ -200,7 +199,6 @@ func addressesOf(t *merge.Table) map[netip.Addr]struct{} {
 	return all
 }
 
-// untranslated adds a change for each destination of a map: its untranslated flows are stale.
 func untranslated(o *merge.Set, add func(conntrack.Change)) {
 	var at map[netip.Addr]struct{}
 	if o.Pools.Layout.ByPort() {
@@ -212,8 +210,8 @@ func untranslated(o *merge.Set, add func(conntrack.Change)) {
 	}
 }
 
-// answering adds a change for each UDP port of maps by port: untranslated flows there are stale,
-// also without endpoints, where new flows are rejected.
+// answering adds a change for each UDP port of maps by port: untranslated flows are stale, also
+// without endpoints, where new flows are rejected.
 func answering(t *merge.Table, add func(conntrack.Change)) {
 	at, seen := addressesOf(t), map[netip.AddrPort]struct{}{}
 	for _, p := range t.Parts {
@@ -259,9 +257,9 @@ func watchesPorts(s *merge.State, t *merge.Table) bool {
 	return false
 }
 
-// reached notes that packets may reach new destinations. A table that wakes changes any.
-// Destinations by port change with rules that look such a map up, new addresses in a set beside
-// one, and a port that leads to another chain, which translates.
+// reached notes that packets may reach new destinations: any, if a table wakes, or by port. The
+// latter need rules that look such a map up, new addresses in a set beside one, or a port that now
+// leads to a translating chain.
 func (p *planner) reached(tc *tableChange) {
 	switch {
 	case p.repair || !tc.before || !tc.table.Exists() || len(p.s.Watched) == 0:
@@ -273,8 +271,8 @@ func (p *planner) reached(tc *tableChange) {
 	}
 }
 
-// translates reports whether a UDP port of a map by port now leads to a chain that translates,
-// unlike before: a NodePort with externalTrafficPolicy no longer Local.
+// translates reports whether a UDP port now leads to a chain that translates: a NodePort with
+// externalTrafficPolicy no longer Local.
 func (c *partChange) translates() bool {
 	o, ok := c.Part.(*merge.Set)
 	if !ok || !o.Exists() || !o.Decl().Verdict || !backends.ByPort(o.Decl()) {
@@ -303,8 +301,7 @@ func leadsToBackends(o *merge.Chain) bool {
 	})
 }
 
-// answers reports whether the part is a set of addresses that leads to destinations by port, and
-// gets new ones.
+// answers reports whether the part is a set of addresses beside a map by port, and gets new ones.
 func (c *partChange) answers() bool {
 	o, ok := c.Part.(*merge.Set)
 	if !ok {

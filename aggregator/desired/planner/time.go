@@ -12,8 +12,8 @@ import (
 )
 
 // KernelTime returns the probable time of the kernel for ops of the last plan, the part for new
-// sets, and the most expensive place. It costs the changes of the ops. Renewed elements that the
-// kernel had do not count.
+// sets, and the most expensive place. Renewed elements that the kernel had do not count. It costs
+// the changes.
 func KernelTime(s *merge.State, ops []kernel.Op) (sum, fresh time.Duration, most desired.Place) {
 	times := map[merge.Part]time.Duration{}
 	for _, op := range ops {
@@ -61,7 +61,7 @@ func KernelTime(s *merge.State, ops []kernel.Op) (sum, fresh time.Duration, most
 	return sum, fresh, most
 }
 
-// UpdateTime returns the most time of the kernel for the elements of an update, as if all its sets
+// UpdateTime returns the longest time of the kernel for an update's elements, as if all its sets
 // were new.
 func UpdateTime(s *merge.State, u *desired.Update) (sum time.Duration) {
 	for i := range u.Tables {
@@ -109,7 +109,7 @@ func unseen(o *merge.Set, elements []nftset.Element) (out []nftset.Element) {
 	return out
 }
 
-// removals needs shares that do not have the elements any more.
+// The shares must have lost the elements already.
 func removals(o *merge.Set, elements []nftset.Element) time.Duration {
 	c, d := o.Content(), o.Kernel.(*nftset.Set)
 	for i := range elements {
@@ -129,9 +129,9 @@ func flush(o *merge.Set) time.Duration {
 	return c.Change(d) + c.Flush(d)
 }
 
-// LeaveTime returns the probable time of the kernel to remove a fragment from sets with other
-// shares, and from maps with targets. Other elements go with their sets. Of shares of one
-// publisher, the largest counts.
+// LeaveTime returns the probable time to remove a fragment from sets with other shares, and from
+// maps with targets. Other elements go with their sets. Of shares of one publisher, the largest
+// counts.
 func LeaveTime(s *merge.State, key desired.Key) (sum time.Duration, most desired.Place) {
 	f := s.Fragments[key]
 	if f == nil {
