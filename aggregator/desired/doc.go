@@ -1,5 +1,5 @@
-// Package desired has the types that the packages below it share: updates, places, violations,
-// plans, records and statuses.
+// Package desired has the types of the packages below it: updates, places, violations, plans,
+// records and statuses.
 //
 //	Update, admitted and compiled
 //	   | merge.State.Apply      checks it against other fragments; a journal can undo it
@@ -19,20 +19,17 @@
 // # The merge
 //
 // The merge is a pure function of the accepted fragments, in order of (priority, publisher, name).
-// A chain has the rules of each fragment. In a map the first fragment with a key decides on its
-// value; others are shadowed. A set with auto-merge is the union of all shares. Declarations must
-// agree, and references must resolve within the table.
+// A chain has the rules of each. In a map the first fragment with a key decides on its value;
+// others are shadowed. A set with auto-merge is the union. Declarations must agree, and references
+// must resolve within the table.
 //
-// # Elements from packets
-//
-// Elements that packets add to dynamic sets are in no plan. For affinity maps a plan names the maps
-// that lost the last rule for a value, and planner.Leftovers selects the entries to remove after
-// the commit.
+// Elements that packets add are in no plan. For affinity maps a plan names maps that lost the last
+// rule for a value; planner.Leftovers selects entries to remove after the commit.
 //
 // # Limits
 //
-// These packages do no I/O, read no clock and start no goroutine. Input is compiled. Loops of jumps
-// and overlapping intervals are left to the kernel; Plan.Origin attributes its answer to an update.
+// These packages do no I/O, read no clock and start no goroutine. Loops of jumps and overlapping
+// intervals are left to the kernel; Plan.Origin attributes its answer to an update.
 //
 // # Concurrency
 //
@@ -40,6 +37,6 @@
 //
 // # Errors
 //
-// Apply returns a *[Rejection] for an invalid update, and an error that wraps [ErrStale] for an
-// outdated one. After any error the state is as before the call.
+// Apply returns a *[Rejection] for an invalid update, and wraps [ErrStale] for an outdated one.
+// After any error the state is as before the call.
 package desired

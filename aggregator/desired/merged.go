@@ -8,7 +8,7 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// Merged is an immutable copy of the content of one table in force.
+// Merged is an immutable copy of the content of one table.
 type Merged struct {
 	Status TableStatus
 	// Chains and Sets are ordered by name, Objects by kind and name.
@@ -24,30 +24,29 @@ type MergedObject struct {
 	Fragments []Key
 }
 
-// MergedChain is a chain with its rules in the kernel's order.
+// MergedChain has its rules in the kernel's order.
 type MergedChain struct {
 	Decl *nftobject.Chain
-	// Source is the first known declaration of a fragment, or nil.
+	// Source is the first known declaration, or nil.
 	Source    *nft.Chain
 	Fragments []Key
 	Rules     []MergedRule
 }
 
-// MergedRule is a rule in its place. The text of an adopted rule is not known.
+// MergedRule is a rule in its place. An adopted rule has no text.
 type MergedRule struct {
 	Rule *compile.Rule
-	// Owner is "publisher/name", or "" without a fragment.
+	// Owner is "publisher/name", or "".
 	Owner  string
 	Handle uint64
 }
 
 // MergedSet is a set or map.
 type MergedSet struct {
-	Decl *nftset.Set
-	// Source is as in MergedChain.
+	Decl      *nftset.Set
 	Source    *nft.Set
 	Fragments []Key
-	// Elements are the elements in force; nil if the Detail is less.
+	// Elements are nil with less Detail.
 	Elements *packed.View
 }
 
@@ -58,9 +57,9 @@ type Detail int
 const (
 	// DetailObjects is named objects and flowtables.
 	DetailObjects Detail = iota
-	// DetailRules is chains with their rules, and the declarations of sets.
+	// DetailRules is chains with rules, and declarations of sets.
 	DetailRules
-	// DetailElements is the elements of sets.
+	// DetailElements is elements.
 	DetailElements
 	// DetailPlanned is the rules after the last plan or preview, with known handles.
 	DetailPlanned

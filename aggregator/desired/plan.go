@@ -7,41 +7,39 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// Purge names an affinity map with possible entries that no rule makes any more.
+// Purge names an affinity map with possible entries that no rule makes.
 type Purge struct {
 	Table nft.TableID
-	// Decl is the kernel's declaration.
+	// Decl is the kernel's.
 	Decl *nftset.Set
 }
 
-// Plan is an ordered list of kernel operations, with their consequences for flows and affinity
-// maps.
+// Plan is an ordered list of kernel operations with their consequences.
 type Plan struct {
 	Ops []kernel.Op
-	// Origin has for each op the index of its update among the successful changes since the last
-	// Accept or Rollback. It is -1 in a Diff, and for an op without an update. No op has elements
-	// of two updates.
+	// Origin has for each op the index of its update among the changes since Accept or Rollback, -1
+	// in a Diff or without an update. No op has elements of two updates.
 	Origin []int
-	// Ahead is the number of first Ops that are committed in an earlier transaction. They add
-	// chains that new elements of maps lead to. A packet takes the generation of the rules when it
-	// enters a hook, but of the elements at each lookup (nft_do_chain in Linux): in one transaction
-	// it could meet a chain that is still empty for it.
+	// Ahead is the number of first Ops that are committed in an earlier transaction: chains that
+	// new elements of maps lead to. A packet takes the generation of the rules when it enters a
+	// hook, but of the elements at each lookup (nft_do_chain in Linux). In one transaction it could
+	// meet a chain that is still empty.
 	Ahead  int
 	Counts Counts
-	// Stale are the UDP flows to flush after the commit, ordered by address and port.
+	// Stale are the UDP flows to flush after the commit, by address and port.
 	Stale []conntrack.Change
 	// Rerouted is true if packets may newly reach destinations with watched flows: compare all
 	// flows with Live after the commit.
 	Rerouted bool
-	// Deserted are the Stale destinations without a backend left. After the commit the State does
-	// not know them.
+	// Deserted are the Stale destinations without a backend left. The State does not know them
+	// after the commit.
 	Deserted []conntrack.Change
-	// Purges are the affinity maps to search after the commit, ordered by table and name.
+	// Purges are the affinity maps to search after the commit, by table and name.
 	Purges []Purge
 }
 
-// Counts counts the changes of a plan: additions and deletions. A remade object counts twice, a
-// replaced element in both ways. Content that is deleted with its set or table does not count.
+// Counts counts additions and deletions. A remade object counts twice, a replaced element in both
+// ways. Content that goes with its set or table does not count.
 type Counts struct {
 	Tables, Chains, Sets, Objects  int
 	RulesAdded, RulesDeleted       int

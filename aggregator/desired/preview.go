@@ -6,13 +6,13 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// Preview is a Plan with its description for use after a Rollback.
+// Preview is a Plan with its description, also after a Rollback.
 type Preview struct {
 	*Plan
-	// Before has by index the kernel's rule or set that the op deletes or flushes, and marks rules
-	// that are added at the head.
+	// Before has by index of an op the rule or set that it deletes or flushes, and rules added at
+	// the head.
 	Before map[int]Before
-	// Shadows are map elements with several values, one from a previewed fragment, in no order.
+	// Shadows are map elements with several values, one previewed, in no order.
 	Shadows []Shadow
 	// Paths has the base chains of the fragments' tables, the most expensive first, without Time.
 	Paths []Path
@@ -22,18 +22,18 @@ type Preview struct {
 type Before struct {
 	Rule *compile.Rule
 	Set  *nftset.Set
-	// Head is true for a rule that is added in front of its chain's rules.
+	// Head is true for a rule that is added before its chain's rules.
 	Head bool
-	// Staged is true for a set or table of another update that is in no committed state.
+	// Staged sets and tables of another update are in no committed state.
 	Staged bool
 }
 
-// Shadow is a map element of which two fragments have different values.
+// Shadow is a map element with different values of two fragments.
 type Shadow struct {
 	Table nft.TableID
 	Decl  *nftset.Set
-	// Winner's value is in force. It is the zero Key without an owner.
+	// Winner's value is in force. The zero Key is no fragment.
 	Winner, Hidden Key
-	// Element is the winner's, HiddenElement the other's.
+	// Element is Winner's, HiddenElement Hidden's.
 	Element, HiddenElement nftset.Element
 }

@@ -6,11 +6,11 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// Record has the shares of fragments in objects, which a dump does not tell, for encoding/json. Its
-// size is that of the declarations and of the elements with several fragments.
+// Record has the shares of fragments, which a dump does not tell, for encoding/json. Its size is
+// that of the declarations and of elements with several fragments.
 //
-// Write it before its commit. A fragment that is recorded but not in the kernel does no harm; a
-// fragment in the kernel that is not recorded loses its elements.
+// Write it before its commit. A recorded fragment that is not in the kernel does no harm; an
+// unrecorded one loses its elements.
 type Record struct {
 	Fragments []FragmentRecord `json:"fragments,omitempty"`
 }
@@ -20,9 +20,8 @@ type FragmentRecord struct {
 	Publisher string `json:"publisher"`
 	Name      string `json:"name"`
 	Priority  int32  `json:"priority,omitempty"`
-	// Lifetime is the name of a Lifetime.
-	Lifetime string `json:"lifetime,omitempty"`
-	// Expires is when the fragment is to be withdrawn; zero means never.
+	Lifetime  string `json:"lifetime,omitempty"`
+	// Expires is zero for never.
 	Expires time.Time     `json:"expires,omitzero"`
 	Tables  []TableRecord `json:"tables,omitempty"`
 }
@@ -34,16 +33,15 @@ type TableRecord struct {
 	Name    string `json:"name"`
 	Comment string `json:"comment,omitempty"`
 	Dormant bool   `json:"dormant,omitempty"`
-	// Alone says that Dormant has no effect beside an awake fragment of another publisher.
-	Alone  bool          `json:"alone,omitempty"`
-	Chains []ChainRecord `json:"chains,omitempty"`
-	Sets   []SetRecord   `json:"sets,omitempty"`
-	// Objects are named objects and flowtables.
+	// Alone means that Dormant has no effect beside an awake fragment of another publisher.
+	Alone   bool           `json:"alone,omitempty"`
+	Chains  []ChainRecord  `json:"chains,omitempty"`
+	Sets    []SetRecord    `json:"sets,omitempty"`
 	Objects []ObjectRecord `json:"objects,omitempty"`
-	// Owned are the parts with several fragments that the fragment's publisher owns, if it is in
-	// the configuration.
+	// Owned are parts with several fragments, owned by the publisher, if it is in the
+	// configuration.
 	Owned []ObjectRecord `json:"owned,omitempty"`
-	// Apart is true for a table with many shares. They are in Shares.
+	// Apart is true if the shares are in Shares.
 	Apart bool `json:"apart,omitempty"`
 	// Shares has by kind and name each share that changed since Recorded, or all if Whole is true.
 	// A removed share is nil.
@@ -51,20 +49,18 @@ type TableRecord struct {
 	Whole  bool                    `json:"-"`
 }
 
-// Add adds a share.
 func (r *TableRecord) Add(share *TableRecord) {
 	r.Chains, r.Sets = append(r.Chains, share.Chains...), append(r.Sets, share.Sets...)
 	r.Objects, r.Owned = append(r.Objects, share.Objects...), append(r.Owned, share.Owned...)
 }
 
-// ObjectRecord names an object, or with the kinds "flowtable", "chain" and "set" a flowtable, a
-// chain, and a set or map.
+// ObjectRecord names an object, flowtable, chain or set (also a map).
 type ObjectRecord struct {
 	Kind nft.ObjectKind `json:"kind"`
 	Name string         `json:"name"`
 }
 
-// ChainRecord is a fragment's share of a chain, with the references of its rules.
+// ChainRecord is a share of a chain, with the references of its rules.
 type ChainRecord struct {
 	Name    string         `json:"name"`
 	Sets    []string       `json:"sets,omitempty"`
@@ -72,13 +68,12 @@ type ChainRecord struct {
 	Objects []ObjectRecord `json:"objects,omitempty"`
 }
 
-// SetRecord is a fragment's share of a set or map.
+// SetRecord is a share of a set or map.
 type SetRecord struct {
 	Name      string `json:"name"`
 	Conntrack bool   `json:"conntrack,omitempty"`
 	Affinity  bool   `json:"affinity,omitempty"`
-	// Wins are packed keys of elements that this fragment decides against others: in a map all, in
-	// a set those with different options, at most 4,096. After a restart they tell whose value the
-	// kernel has.
+	// Wins are packed keys that this fragment decides against others: in a map all, in a set those
+	// with different options, at most 4,096. After a restart they tell whose value the kernel has.
 	Wins [][]byte `json:"wins,omitempty"`
 }

@@ -38,20 +38,18 @@ func (k Key) Compare(other Key) int {
 	return cmp.Or(cmp.Compare(k.Publisher, other.Publisher), cmp.Compare(k.Name, other.Name))
 }
 
-// Update is one compiled, immutable change of one fragment. Package admission makes sure that
-// declarations have unique names and no rule is nil.
+// Update is one compiled, immutable change of one fragment. Package admission ensures unique names
+// of declarations, and no nil rule.
 type Update struct {
 	Fragment Key
 	// Snapshot replaces the whole fragment by Tables; without tables it withdraws the fragment.
-	// Priority, Lifetime and Expires take effect with a snapshot.
+	// Priority, Lifetime and Expires need a snapshot.
 	Snapshot bool
 	Priority int32
 	Lifetime Lifetime
-	// Expires is when the fragment is to be withdrawn; zero means never. It is in UTC, without
-	// monotonic clock reading.
+	// Expires is zero for never. It is in UTC, without monotonic clock reading.
 	Expires time.Time
-	// Session identifies the sending stream, and Serial counts its updates. They are 0 without a
-	// stream.
+	// Serial counts the updates of the stream Session. Both are 0 without a stream.
 	Session, Serial uint64
 	Tables          []TableUpdate
 }
@@ -61,27 +59,27 @@ type TableUpdate struct {
 	Table nft.TableID
 	// Comment is for a new table: the kernel cannot change it later.
 	Comment string
-	// Dormant takes the table's base chains off their hooks while the fragment has content in the
-	// table. Only a snapshot changes it.
+	// Dormant takes the table's base chains off their hooks while the fragment has content there.
+	// Only a snapshot changes it.
 	Dormant          bool
 	PutObjects       []*nftobject.Object
 	DeleteObjects    []nftobject.Ref
 	PutFlowtables    []*nftobject.Flowtable
 	DeleteFlowtables []string
-	// PutChains and PutSets replace the fragment's whole share.
+	// PutChains and PutSets replace whole shares.
 	PutChains []Chain
-	// All deletions of an update come before its declarations. Unknown names are ignored.
+	// All deletions come before declarations. Unknown names are ignored.
 	DeleteChains []string
 	PutSets      []Set
 	DeleteSets   []string
-	// Elements change declared sets, at the end.
+	// Elements come last.
 	Elements []Elements
-	// Uses are the sets and maps outside of this update that its rules refer to, as declared when
-	// the rules were compiled. If the table has another one, Apply returns ErrStale.
+	// Uses are the sets and maps outside of this update that its rules refer to, as compiled. If
+	// the table has another one, Apply returns ErrStale.
 	Uses map[string]*nftset.Set
 }
 
-// Chain is a fragment's share of a chain.
+// Chain is a share of a chain.
 type Chain struct {
 	Decl *nftobject.Chain
 	// Source is the publisher's declaration without rules, or nil.
@@ -89,15 +87,15 @@ type Chain struct {
 	Rules  []*compile.Rule
 }
 
-// Set is a fragment's share of a set or map. Of elements with the same key the last counts.
+// Set is a share of a set or map. Of equal keys the last counts.
 type Set struct {
 	Decl *nftset.Set
 	// Source is the publisher's declaration without elements, or nil.
 	Source   *nft.Set
 	Elements []nftset.Element
-	// View replaces Elements in the result of views.Content.
+	// View replaces Elements in views.Content.
 	View *packed.View
-	// Conntrack marks a map with UDP flows to flush when a commit changes their destinations.
+	// Conntrack marks a map with UDP flows to flush when their destinations change.
 	Conntrack bool
 	// Affinity marks a dynamic map: its entries go with the last rule that makes them.
 	Affinity bool
@@ -111,12 +109,12 @@ func (s *Set) All() iter.Seq[nftset.Element] {
 	return slices.Values(s.Elements)
 }
 
-// Elements changes a fragment's share of one set or map: removals first, then additions, which
-// replace equal keys. Removals of other elements have no effect.
+// Elements changes a share of one set or map: removals, if present, then additions, which replace
+// equal keys.
 type Elements struct {
 	Set string
-	// Decl is the declaration for which the elements were packed. If the fragment's own differs,
-	// Apply returns ErrStale; nil skips the check.
+	// Elements are packed for Decl. If the fragment's differs, Apply returns ErrStale; nil skips
+	// the check.
 	Decl   *nftset.Set
 	Remove []nftset.Element
 	Add    []nftset.Element

@@ -1,21 +1,19 @@
 package desired
 
-// Usage is how much a publisher holds, all its fragments together.
+// Usage is a publisher's total.
 type Usage struct {
 	Fragments, Chains, Rules, Sets, Elements int
-	// Objects are named objects and flowtables.
-	Objects int
-	// Bytes are those of rule texts, packed elements, names and comments. Adopted rules count 0
-	// here and in LogRate.
+	Objects                                  int
+	// Bytes are for rule texts, packed elements, names and comments. Adopted rules count 0 here, in
+	// LogRate and in Anonymous.
 	Bytes int
-	// LogRate bounds the packets an hour that the rules log.
+	// LogRate bounds logged packets an hour.
 	LogRate int
-	// BaseChains are the Chains with a hook.
+	// BaseChains are also in Chains.
 	BaseChains int
-	// Anonymous counts the elements of anonymous sets and maps, without adopted rules. Elements
-	// excludes them.
+	// Anonymous counts elements of anonymous sets and maps, not in Elements.
 	Anonymous int
-	// Memory estimates the kernel's memory in bytes: see package cost.
+	// Memory estimates the kernel's bytes: see package cost.
 	Memory int
 }
 
@@ -33,7 +31,8 @@ func (u *Usage) Add(o Usage, by int) {
 	u.Memory += by * o.Memory
 }
 
-// The bounds of one fragment, by snapshot or by patches: a snapshot can always repeat the content.
+// The bounds of one fragment hold for snapshots and patches: a snapshot can always repeat the
+// content.
 const (
 	MaxTables   = 64
 	MaxChains   = 1_000_000

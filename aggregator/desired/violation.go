@@ -8,14 +8,14 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// ErrStale means that an update was compiled against declarations that have changed. Compile it
-// again with the present Scope and apply it again.
+// ErrStale means that declarations have changed since the update was compiled. Compile it with the
+// present Scope and apply it again.
 var ErrStale = errors.New("declarations have changed since the update was compiled")
 
-// Reason classifies a violation. The numbers are those of Violation.Reason in weft.proto.
+// Reason has the numbers of Violation.Reason in weft.proto.
 type Reason uint8
 
-// The reasons of this package. Admission has others.
+// Admission has other reasons.
 const (
 	ReasonInvalid        Reason = 2
 	ReasonConflict       Reason = 3
@@ -28,16 +28,16 @@ const (
 // Place is a table, an object in it, or a part of an object. The zero value is a whole fragment.
 type Place struct {
 	Table nft.TableID
-	// Kind is "chain", "set", "map" or the kind of an object, such as "ct helper". It is empty for
-	// the table.
+	// Kind is "chain", "set", "map" or the kind of an object, such as "ct helper"; empty for the
+	// table.
 	Kind, Name string
-	// Rule is the number of a rule among its fragment's in the chain, from 1, or 0.
+	// Rule is a number among the fragment's in the chain, from 1, or 0.
 	Rule int
-	// Key is the key of an element, as nft writes it.
+	// Key is as nft writes it.
 	Key string
 }
 
-// String returns the place in the words of nft: "table ip weft chain input rule 3".
+// String returns the words of nft: "table ip weft chain input rule 3".
 func (p Place) String() string {
 	if p == (Place{}) {
 		return ""
@@ -61,7 +61,6 @@ func (p Place) InTable() string {
 
 // Violation describes an error in an update.
 type Violation struct {
-	// Object is the place of the error.
 	Object  Place
 	Message string
 	Reason  Reason
