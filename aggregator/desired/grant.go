@@ -6,28 +6,26 @@ type Effect struct {
 	// chains, or 0.
 	Hook       string
 	HookChains int
-	// Path is the most expensive way of a packet that the update makes more expensive. Time is 0 if
-	// there is no such way.
+	// Path is the most expensive way that the update makes more expensive. Time may be 0.
 	Path Path
 	// Every is the base chain with most of the time of every packet, at a hook where the update
-	// adds some. Time is 0 if there is no such hook.
+	// adds some. Time may be 0.
 	Every Path
 }
 
 // Path is the most expensive way of a packet through one hook.
 type Path struct {
-	// Chain is the most expensive base chain.
 	Chain Place
 	Hook  string
-	// Chains names Chain and the most expensive targets from there on. Call it before the state
-	// changes, for messages only: it looks at all elements of verdict maps.
+	// Chains names Chain and the most expensive targets. Call it before the state changes, for
+	// messages only: it looks at all elements of verdict maps.
 	Chains func() []string
 	// Time is in nanoseconds for all base chains of the publisher, ChainTime for Chain.
 	Time, ChainTime int
 }
 
 // Grant returns why a publisher may not share, or refer to, a part that owner declared first, or
-// nil. A place without a kind stands for the flag dormant of a table with content of owner.
+// nil. A place without a kind is the flag dormant of a table with content of owner.
 type Grant func(publisher, owner string, at Place) error
 
 // Limit returns why an update may not change a publisher's usage, or nil.

@@ -11,7 +11,7 @@ import (
 // Merged is an immutable copy of the content of one table.
 type Merged struct {
 	Status TableStatus
-	// Chains and Sets are ordered by name, Objects by kind and name.
+	// Chains and Sets are by name, Objects by kind and name.
 	Chains  []MergedChain
 	Sets    []MergedSet
 	Objects []MergedObject
@@ -35,8 +35,7 @@ type MergedChain struct {
 
 // MergedRule is a rule in its place. An adopted rule has no text.
 type MergedRule struct {
-	Rule *compile.Rule
-	// Owner is "publisher/name", or "".
+	Rule   *compile.Rule
 	Owner  string
 	Handle uint64
 }
@@ -50,7 +49,7 @@ type MergedSet struct {
 	Elements *packed.View
 }
 
-// Detail says how much of a table Merged returns.
+// Detail says how much Merged returns.
 type Detail int
 
 // Each detail includes the earlier ones.
@@ -59,7 +58,6 @@ const (
 	DetailObjects Detail = iota
 	// DetailRules is chains with rules, and declarations of sets.
 	DetailRules
-	// DetailElements is elements.
 	DetailElements
 	// DetailPlanned is the rules after the last plan or preview, with known handles.
 	DetailPlanned

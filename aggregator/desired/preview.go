@@ -14,7 +14,7 @@ type Preview struct {
 	Before map[int]Before
 	// Shadows are map elements with several values, one previewed, in no order.
 	Shadows []Shadow
-	// Paths has the base chains of the fragments' tables, the most expensive first, without Time.
+	// Paths has the base chains of the tables, the most expensive first, without Time.
 	Paths []Path
 }
 
@@ -32,8 +32,7 @@ type Before struct {
 type Shadow struct {
 	Table nft.TableID
 	Decl  *nftset.Set
-	// Winner's value is in force. The zero Key is no fragment.
-	Winner, Hidden Key
-	// Element is Winner's, HiddenElement Hidden's.
+	// Winner's value is in force. Without an owner it is the zero Key.
+	Winner, Hidden         Key
 	Element, HiddenElement nftset.Element
 }

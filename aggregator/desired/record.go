@@ -6,29 +6,26 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// Record has the shares of fragments, which a dump does not tell, for encoding/json. Its size is
-// that of the declarations and of elements with several fragments.
+// Record has the shares of fragments, which a dump does not tell, as JSON. Its size is that of the
+// declarations and of elements with several fragments.
 //
-// Write it before its commit. A recorded fragment that is not in the kernel does no harm; an
-// unrecorded one loses its elements.
+// Write it before its commit: an unrecorded fragment in the kernel loses its elements.
 type Record struct {
 	Fragments []FragmentRecord `json:"fragments,omitempty"`
 }
 
-// FragmentRecord is one fragment in a Record.
+// FragmentRecord is a fragment in a Record.
 type FragmentRecord struct {
-	Publisher string `json:"publisher"`
-	Name      string `json:"name"`
-	Priority  int32  `json:"priority,omitempty"`
-	Lifetime  string `json:"lifetime,omitempty"`
-	// Expires is zero for never.
-	Expires time.Time     `json:"expires,omitzero"`
-	Tables  []TableRecord `json:"tables,omitempty"`
+	Publisher string        `json:"publisher"`
+	Name      string        `json:"name"`
+	Priority  int32         `json:"priority,omitempty"`
+	Lifetime  string        `json:"lifetime,omitempty"`
+	Expires   time.Time     `json:"expires,omitzero"`
+	Tables    []TableRecord `json:"tables,omitempty"`
 }
 
-// TableRecord has the shares of a fragment in one table.
+// TableRecord has a fragment's shares in a table.
 type TableRecord struct {
-	// Family is nft's keyword.
 	Family  string `json:"family"`
 	Name    string `json:"name"`
 	Comment string `json:"comment,omitempty"`
@@ -38,8 +35,7 @@ type TableRecord struct {
 	Chains  []ChainRecord  `json:"chains,omitempty"`
 	Sets    []SetRecord    `json:"sets,omitempty"`
 	Objects []ObjectRecord `json:"objects,omitempty"`
-	// Owned are parts with several fragments, owned by the publisher, if it is in the
-	// configuration.
+	// Owned are the publisher's parts with several fragments, if it is in the configuration.
 	Owned []ObjectRecord `json:"owned,omitempty"`
 	// Apart is true if the shares are in Shares.
 	Apart bool `json:"apart,omitempty"`
@@ -73,7 +69,7 @@ type SetRecord struct {
 	Name      string `json:"name"`
 	Conntrack bool   `json:"conntrack,omitempty"`
 	Affinity  bool   `json:"affinity,omitempty"`
-	// Wins are packed keys that this fragment decides against others: in a map all, in a set those
-	// with different options, at most 4,096. After a restart they tell whose value the kernel has.
+	// Wins are packed keys that this fragment decides against others: in a map all, in a set with
+	// different options, at most 4,096. They tell after a restart which value the kernel has.
 	Wins [][]byte `json:"wins,omitempty"`
 }

@@ -16,16 +16,13 @@ type TableStatus struct {
 	Fragments           []Key
 	Chains, Rules, Sets int
 	Objects             int
-	// Dormant base chains are off their hooks.
-	Dormant bool
-	// Elements are in force, without those of packets from before a restart. Shadowed elements are
-	// hidden.
+	Dormant             bool
+	// Elements are in force, not from packets before a restart. Shadowed elements are hidden.
 	Elements, Shadowed int
 }
 
-// Owned is a fragment with a part in an object.
+// Owned is a fragment with a part in an object, or the zero Key.
 type Owned struct {
-	// The zero Key is no fragment.
 	Fragment Key
 	Priority int32
 	// Index is the position of Rule among the fragment's in the chain, from 1.
@@ -35,14 +32,12 @@ type Owned struct {
 	Element nftset.Element
 }
 
-// Status says how much a fragment holds.
 type Status struct {
 	Key      Key
 	Priority int32
 	Lifetime Lifetime
-	// Expires is zero for never.
-	Expires time.Time
-	// Session and Serial are those of the last snapshot, or 0.
+	Expires  time.Time
+	// Session and Serial are of the last snapshot, or 0.
 	Session, Serial uint64
 	// Adopted fragments are from before a restart, not sent again.
 	Adopted             bool

@@ -38,8 +38,8 @@ func (k Key) Compare(other Key) int {
 	return cmp.Or(cmp.Compare(k.Publisher, other.Publisher), cmp.Compare(k.Name, other.Name))
 }
 
-// Update is one compiled, immutable change of one fragment. Package admission ensures unique names
-// of declarations, and no nil rule.
+// Update is a compiled, immutable change of a fragment. Package admission ensures unique names, and
+// no nil rule.
 type Update struct {
 	Fragment Key
 	// Snapshot replaces the whole fragment by Tables; without tables it withdraws the fragment.
@@ -54,7 +54,7 @@ type Update struct {
 	Tables          []TableUpdate
 }
 
-// TableUpdate is the part of an update in one table.
+// TableUpdate is the part of an update in a table.
 type TableUpdate struct {
 	Table nft.TableID
 	// Comment is for a new table: the kernel cannot change it later.
@@ -82,7 +82,7 @@ type TableUpdate struct {
 // Chain is a share of a chain.
 type Chain struct {
 	Decl *nftobject.Chain
-	// Source is the publisher's declaration without rules, or nil.
+	// Source is without rules, or nil.
 	Source *nft.Chain
 	Rules  []*compile.Rule
 }
@@ -90,7 +90,7 @@ type Chain struct {
 // Set is a share of a set or map. Of equal keys the last counts.
 type Set struct {
 	Decl *nftset.Set
-	// Source is the publisher's declaration without elements, or nil.
+	// Source is without elements, or nil.
 	Source   *nft.Set
 	Elements []nftset.Element
 	// View replaces Elements in views.Content.
@@ -101,7 +101,6 @@ type Set struct {
 	Affinity bool
 }
 
-// All returns the elements.
 func (s *Set) All() iter.Seq[nftset.Element] {
 	if s.View != nil {
 		return s.View.Sorted()
@@ -109,7 +108,7 @@ func (s *Set) All() iter.Seq[nftset.Element] {
 	return slices.Values(s.Elements)
 }
 
-// Elements changes a share of one set or map: removals, if present, then additions, which replace
+// Elements changes a share of a set or map: removals, if present, then additions, which replace
 // equal keys.
 type Elements struct {
 	Set string

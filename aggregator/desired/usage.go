@@ -8,8 +8,7 @@ type Usage struct {
 	// LogRate and in Anonymous.
 	Bytes int
 	// LogRate bounds logged packets an hour.
-	LogRate int
-	// BaseChains are also in Chains.
+	LogRate    int
 	BaseChains int
 	// Anonymous counts elements of anonymous sets and maps, not in Elements.
 	Anonymous int
@@ -31,7 +30,7 @@ func (u *Usage) Add(o Usage, by int) {
 	u.Memory += by * o.Memory
 }
 
-// The bounds of one fragment hold for snapshots and patches: a snapshot can always repeat the
+// The bounds of a fragment hold for snapshots and patches: a snapshot can always repeat the
 // content.
 const (
 	MaxTables   = 64

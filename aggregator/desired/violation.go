@@ -8,14 +8,13 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// ErrStale means that declarations have changed since the update was compiled. Compile it with the
-// present Scope and apply it again.
+// ErrStale means that declarations have changed since the update was compiled. Compile and apply it
+// again.
 var ErrStale = errors.New("declarations have changed since the update was compiled")
 
 // Reason has the numbers of Violation.Reason in weft.proto.
 type Reason uint8
 
-// Admission has other reasons.
 const (
 	ReasonInvalid        Reason = 2
 	ReasonConflict       Reason = 3
@@ -33,8 +32,7 @@ type Place struct {
 	Kind, Name string
 	// Rule is a number among the fragment's in the chain, from 1, or 0.
 	Rule int
-	// Key is as nft writes it.
-	Key string
+	Key  string
 }
 
 // String returns the words of nft: "table ip weft chain input rule 3".
@@ -45,7 +43,6 @@ func (p Place) String() string {
 	return strings.TrimSuffix("table "+p.Table.String()+" "+p.InTable(), " ")
 }
 
-// InTable returns the place without the table.
 func (p Place) InTable() string {
 	switch {
 	case p.Kind == "":
@@ -64,8 +61,7 @@ type Violation struct {
 	Object  Place
 	Message string
 	Reason  Reason
-	// Err is the error of a Grant, or nil.
-	Err error
+	Err     error
 }
 
 // String returns "object: message".
@@ -82,7 +78,7 @@ type Rejection struct {
 	Violations []Violation
 }
 
-// Error names the fragment, the first violation and the number of others.
+// Error names the first violation and the number of others.
 func (r *Rejection) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "apply fragment %s", r.Fragment)
@@ -95,5 +91,5 @@ func (r *Rejection) Error() string {
 	return b.String()
 }
 
-// MaxViolations bounds the violations of one rejection.
+// MaxViolations bounds a rejection.
 const MaxViolations = 32

@@ -59,7 +59,7 @@ func newTx(tx *bolt.Tx) *Tx { return &Tx{tx, make(map[string]*Bucket)} }
 
 // Bucket returns the bucket of a part, and makes a missing one to write.
 //
-// Possible errors: ErrDamaged, those of bbolt.
+// Possible errors: ErrDamaged, bbolt's.
 func (t *Tx) Bucket(name string) (*Bucket, error) {
 	if b := t.open[name]; b != nil {
 		return b, nil
@@ -101,7 +101,7 @@ type Bucket struct {
 	name   []byte
 	parent *Bucket
 	open   map[string]*Bucket
-	// stats are current, stored those in the database. Both include inner buckets.
+	// stats are current, stored in the database. Both include inner buckets.
 	stats, stored stats
 }
 
@@ -112,10 +112,10 @@ func newBucket(b *bolt.Bucket, name []byte, parent *Bucket) *Bucket {
 	return &Bucket{b: b, name: name, parent: parent, open: make(map[string]*Bucket), stats: s, stored: s}
 }
 
-// Size returns the bytes of all keys and values, with inner buckets.
+// Size counts the bytes of keys and values, with inner buckets.
 func (b *Bucket) Size() int64 { return int64(b.stats.size) } //nolint:gosec // a size
 
-// Count returns the number of entries, with inner buckets.
+// Count counts the entries, with inner buckets.
 func (b *Bucket) Count() int { return int(b.stats.count) } //nolint:gosec // a number of entries
 
 func (b *Bucket) change(gone, added stats) {

@@ -22,19 +22,17 @@ const (
 	// rest.
 	lockTimeout = 10 * time.Second
 	// mapSize is in bytes of address space. For more, bbolt waits for all readers.
-	mapSize = 1 << (25 + 5*(strconv.IntSize/64))
-	// allocSize is in bytes: the file grows by it.
+	mapSize   = 1 << (25 + 5*(strconv.IntSize/64))
 	allocSize = 1 << 20
-	// copySize is about the bytes of one copying transaction.
-	copySize = 4 << 20
+	copySize  = 4 << 20
 )
 
-// minSize is the size of the two meta pages: bbolt has no error of its own for a shorter file.
+// bbolt has no error for a file without its two meta pages.
 var minSize = int64(2 * os.Getpagesize())
 
 // open opens or makes a database that only trusted users can change.
 //
-// Possible errors: ErrDamaged, errOtherFormat (of bbolt), ErrInUse, those of the file system.
+// Possible errors: ErrDamaged, errOtherFormat, ErrInUse, the file system's.
 func open(path string, o *bolt.Options) (db *bolt.DB, err error) {
 	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Size() > 0 && info.Size() < minSize {
 		return nil, fmt.Errorf("%w: it has %d bytes", ErrDamaged, info.Size())

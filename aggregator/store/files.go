@@ -20,7 +20,7 @@ const (
 	otherSuffix   = ".other-format"
 	// temporarySuffix is for an unfinished database, and for reserve.
 	temporarySuffix = ".tmp"
-	// maxQuarantined bounds the renamed files of one name.
+	// maxQuarantined bounds renamed files with a name.
 	maxQuarantined = 10
 )
 
@@ -58,7 +58,7 @@ func quarantine(path, suffix string) (string, error) {
 	return "", fmt.Errorf("there are %d files with names like %s already: remove them", maxQuarantined, path+suffix)
 }
 
-// rename is durable. Both names are in one directory.
+// Both names are in one directory.
 func rename(from, to string) error {
 	if err := os.Rename(from, to); err != nil {
 		return err

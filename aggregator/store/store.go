@@ -246,7 +246,7 @@ func (s *Store) replace(files []string, cause error) {
 
 // View makes a transaction that reads.
 //
-// Possible errors: ErrNotOpen, ErrDamaged, those of f.
+// Possible errors: ErrNotOpen, ErrDamaged, f's.
 func (s *Store) View(f func(*Tx) error) error {
 	db := s.db.Load()
 	if db == nil {

@@ -10,12 +10,11 @@ import (
 
 // Update makes a transaction that writes, and returns when it is on the disk.
 //
-// Possible errors: ErrNotOpen, ErrDamaged, those of f and of the file system.
+// Possible errors: ErrNotOpen, ErrDamaged, f's and the file system's.
 func (s *Store) Update(f func(*Tx) error) error {
 	return s.call(func() error { return s.transact(f) })
 }
 
-// call calls f in the writing goroutine.
 func (s *Store) call(f func() error) error {
 	if s.db.Load() == nil {
 		return ErrNotOpen

@@ -22,7 +22,7 @@ const (
 	MaxTime = 24 * time.Hour
 	// MaxContent bounds the earlier content in bytes.
 	MaxContent = 16 << 20
-	// maxEntries bounds waiting fragments, maxOfPublisher those of one publisher.
+	// Both bounds count waiting fragments.
 	maxEntries     = 256
 	maxOfPublisher = 32
 	// maxKept bounds a publisher's stored bytes.
@@ -189,7 +189,7 @@ func (k *Keeper) Reserve(key desired.Key) error {
 // Begin stores the content of a reserved fragment, and returns the time of the revert. The caller
 // calls Committed or Cancel.
 //
-// Possible errors: ErrNotStored, those of Config.Allow.
+// Possible errors: ErrNotStored, Config.Allow's.
 func (k *Keeper) Begin(key desired.Key, before *weftv1.Fragment, after time.Duration) (at time.Time, err error) {
 	k.disk.Lock()
 	defer k.disk.Unlock()
@@ -300,7 +300,7 @@ func (k *Keeper) from(key desired.Key, to state) (*attempt, error) {
 
 // Revert takes an update back, with one attempt. After a failure it waits again.
 //
-// Possible errors: ErrNone, those of Config.Revert, ctx's.
+// Possible errors: ErrNone, Config.Revert's, ctx's.
 func (k *Keeper) Revert(ctx context.Context, key desired.Key) error {
 	a, err := k.from(key, reverting)
 	if a == nil {

@@ -20,11 +20,10 @@ type Layout struct {
 	end, dataAddr, data int
 }
 
-// Backend is a packed UDP destination and one of its backends.
+// Backend is a packed UDP destination with a backend.
 type Backend struct {
-	// Dest is the packed key up to and including the port.
+	// Dest is the packed key up to the port.
 	Dest string
-	// Data is the packed address and port.
 	Data string
 }
 
@@ -82,7 +81,6 @@ func (l *Layout) ByPort() bool { return l.addr == 0 }
 func (l *Layout) DestLen() int    { return l.end }
 func (l *Layout) BackendLen() int { return l.end + l.data }
 
-// Backend returns the destination and backend of a UDP element.
 func (l *Layout) Backend(e *nftset.Element) (Backend, bool) {
 	if len(e.Key) < l.end || e.Key[l.proto] != unix.IPPROTO_UDP || len(e.Data) < l.dataAddr+2 || len(e.Data) != l.data {
 		return Backend{}, false
@@ -114,7 +112,6 @@ func (l *Layout) Dest(dest string) netip.AddrPort {
 	return netip.AddrPortFrom(addr, binary.BigEndian.Uint16([]byte(dest[l.port:l.port+2])))
 }
 
-// AddrPort unpacks a backend.
 func (l *Layout) AddrPort(data string) netip.AddrPort {
 	addr, _ := netip.AddrFromSlice([]byte(data[:l.dataAddr]))
 	return netip.AddrPortFrom(addr, binary.BigEndian.Uint16([]byte(data[l.dataAddr:l.dataAddr+2])))

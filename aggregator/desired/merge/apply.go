@@ -35,7 +35,7 @@ func (s *State) Apply(u *desired.Update) error {
 // Change makes one change completely or not at all. limit may be nil.
 func (s *State) Change(key desired.Key, f func(*Apply), limit desired.Limit) error {
 	before := s.Usage(key.Publisher)
-	// First the prices that an undone change has touched: they are no effect of this change.
+	// Prices touched by an undone change come first: they are not an effect of this change.
 	s.Paths.Evaluate()
 	s.Paths.grown, s.Paths.attached = s.Paths.grown[:0], s.Paths.attached[:0]
 	mark := len(s.undo)

@@ -7,11 +7,10 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// Shadowed returns the number of shadowed elements.
 func (s *State) Shadowed() int { return s.shadowed }
 
-// TakeShadowChanges returns, in no order, the fragments with a possibly different Shadowed since
-// the last call.
+// TakeShadowChanges returns, in no order, fragments with a possibly different Shadowed since the
+// last call.
 func (s *State) TakeShadowChanges() []desired.Key {
 	if len(s.shaded) == 0 {
 		return nil
@@ -119,7 +118,6 @@ func (sh *SetShare) measure() {
 	}
 }
 
-// Usage returns the usage of the chain.
 func (sh *ChainShare) Usage() desired.Usage {
 	u := sh.total
 	u.Chains, u.BaseChains = 1, Count(sh.Decl.Base != nil)

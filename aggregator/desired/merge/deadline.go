@@ -15,12 +15,12 @@ import (
 type Due struct {
 	// At is on the clock of Advance, or 0 before Accept.
 	At time.Duration
-	// queued is the time of its entry in the queue, or 0, at most At.
+	// queued is the time of its entry in the queue, at most At, or 0.
 	queued time.Duration
 }
 
-// ExpiryMargin is the time after a deadline until the kernel surely has removed the element: it
-// rounds both ends up to its ticks.
+// ExpiryMargin is the time after a deadline until an element is surely gone: the kernel rounds both
+// ends up to its ticks.
 const ExpiryMargin = 2 * packed.Jiffy
 
 // expirySlack bounds the error of a kernel's deadline: the kernel sees an element before its
@@ -33,8 +33,7 @@ const FewExpiries = 1024
 type expiries struct {
 	Now   time.Duration
 	Queue expiryQueue
-	// most is the length at which dead entries are removed.
-	most int
+	most  int
 	// stated are the statements with timeouts since Accept.
 	stated []expiry
 }
@@ -89,8 +88,8 @@ func (x *expiries) NextExpiry() (at time.Duration, ok bool) {
 }
 
 // Expire forgets elements that the kernel has removed after their time, and returns a patch for
-// each share. With successor, another fragment states one with time left: commit the next plan at
-// once. The state must be accepted.
+// each share. With successor, another fragment states an element with time left: commit the next
+// plan at once. The state must be accepted.
 func (s *State) Expire(now time.Duration) (expired []*desired.Update, successor bool) {
 	s.Expiries.Advance(now)
 	x, of := &s.Expiries, map[*SetShare]*desired.Update{}
@@ -119,7 +118,7 @@ func (s *State) Expire(now time.Duration) (expired []*desired.Update, successor 
 	return expired, successor
 }
 
-// forget removes an expired element. It reports whether one of another share takes effect.
+// forget reports whether an element of another share takes effect.
 func (s *State) forget(e expiry) (old nftset.Element, takesOver bool) {
 	s.Looked.Keys++
 	delete(e.share.Due, e.id)
@@ -189,7 +188,6 @@ func (s *State) restate(o *Set, sh *SetShare, id string, has bool) {
 	})
 }
 
-// restateAll is restate for a new share.
 func (s *State) restateAll(o *Set, sh *SetShare) {
 	if sh.Decl.Flags&nftset.FlagTimeout == 0 {
 		return

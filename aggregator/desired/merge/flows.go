@@ -74,9 +74,9 @@ func (s *State) index(o *Set, anew bool) {
 	}
 }
 
-// A destination without an address, such as a NodePort, answers at local addresses, and those in a
-// set that a rule looks up beside a map by port. A flow from before its address was in the set was
-// not translated, and becomes stale.
+// A destination without an address, such as a NodePort, answers at local addresses, and at
+// addresses in a set that a rule looks up beside a map by port. A flow from before its address was
+// in the set was not translated, and becomes stale.
 
 func (t *Table) indexAddresses(o *Set) {
 	delete(t.Addresses, o)
@@ -91,7 +91,6 @@ func (t *Table) indexAddresses(o *Set) {
 	}
 }
 
-// WatchesFlows reports whether flows are watched.
 func (s *State) WatchesFlows() bool { return len(s.Watched) > 0 }
 
 // Text describes the counts.

@@ -36,7 +36,6 @@ func (s *State) setIdentity(f *Fragment, id Identity) {
 	}, id, old)
 }
 
-// noteLifetime remembers the lifetime as of the last Accept.
 func (s *State) noteLifetime(key desired.Key) {
 	if _, ok := s.Lifetimes[key]; ok {
 		return
@@ -105,7 +104,6 @@ func NewFragment(key desired.Key, id Identity) *Fragment {
 	return &Fragment{Key: key, Owner: key.String(), Identity: id, Tables: map[nft.TableID]*Holding{}}
 }
 
-// String names the fragment in messages.
 func (f *Fragment) String() string {
 	switch {
 	case f.Unclaimed:

@@ -11,7 +11,7 @@ import (
 )
 
 // Hook is a list of base chains, with a limit in the kernel. Chains of family inet are in the lists
-// of ip and ip6, those of a device in the device's.
+// of ip and ip6, chains of a device in its list.
 type Hook struct {
 	family nft.Family
 	number uint32
@@ -129,7 +129,6 @@ func (o *Chain) kernelBase() bool {
 	return ok && d.Base != nil && d.Base.Hook == o.Decl().Base.Hook
 }
 
-// HookName returns the name of the hook of a base chain.
 func (o *Chain) HookName() string { return o.Decl().Declaration(o.Table.ID.Family).Hook }
 
 // PacketTime returns the nanoseconds at the most expensive hook of a publisher, in the worst case

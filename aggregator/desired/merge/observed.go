@@ -79,21 +79,17 @@ func (t *TableScope) Decl(id ObjectID) any {
 	return t.decls[id]
 }
 
-// Set returns the declaration of a set or map.
 func (t *TableScope) Set(name string) (*nftset.Set, bool) {
 	d, ok := t.Decl(SetID(name)).(*nftset.Set)
 	return d, ok
 }
 
-// Chain reports whether a chain exists.
 func (t *TableScope) Chain(name string) bool { return t.Decl(ChainID(name)) != nil }
 
-// Object reports whether a named object exists.
 func (t *TableScope) Object(kind nft.ObjectKind, name string) bool {
 	return t.Decl(ObjectID{Kind: kind, Name: name}) != nil
 }
 
-// Flowtable reports whether a flowtable exists.
 func (t *TableScope) Flowtable(name string) bool { return t.Object(KindFlowtable, name) }
 
 // Scope returns all applied declarations, the same until they change. A new one costs the changes,

@@ -10,7 +10,7 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// The kinds besides those of named objects.
+// Named objects have other kinds.
 const (
 	KindChain     nft.ObjectKind = "chain"
 	KindSet       nft.ObjectKind = "set"
@@ -37,7 +37,6 @@ type Part interface {
 	clearChanges()
 }
 
-// node is the common state of parts.
 type node struct {
 	ID    ObjectID
 	Table *Table
@@ -50,7 +49,6 @@ type node struct {
 	// Origin is the last update since Accept that changed the declaration or the shares, or -1.
 	Origin int
 	Dirty  bool
-	// queued is the serial of the change with a check.
 	queued uint64
 	// Callers counts shares of chains and elements of maps that lead packets here. outdated, round,
 	// active and loops are for Evaluate.
@@ -101,7 +99,6 @@ func ChainID(name string) ObjectID { return ObjectID{Kind: KindChain, Name: name
 
 func SetID(name string) ObjectID { return ObjectID{Kind: KindSet, Name: name} }
 
-// SortedParts returns all parts in order.
 func (t *Table) SortedParts() []Part {
 	return slices.SortedFunc(maps.Values(t.Parts), CompareParts)
 }
@@ -137,7 +134,6 @@ func (o *shared[S]) unclaimed() (none S) {
 	return none
 }
 
-// awaited reports whether an adopted fragment has a share.
 func (o *shared[S]) awaited() bool {
 	return slices.ContainsFunc(o.Shares, func(sh S) bool { return sh.Owner().Adopted })
 }
@@ -166,8 +162,8 @@ func (o *shared[S]) Fragments() []*Fragment {
 	return all
 }
 
-// agrees reports whether the fragment may share a part without contradiction. differs describes a
-// difference. If only the unclaimed share differs, it is given up.
+// agrees reports whether the fragment may share a part without contradiction. An unclaimed share
+// that alone differs is given up.
 func agrees[S Share](a *Apply, h *Holding, o Part, shares []S, differs func(S) (string, bool)) bool {
 	a.s.Mark(o)
 	a.s.Looked.Objects++
@@ -193,7 +189,6 @@ func agrees[S Share](a *Apply, h *Holding, o Part, shares []S, differs func(S) (
 	return true
 }
 
-// Mark adds a part to its table's dirty parts.
 func (s *State) Mark(o Part) {
 	if n := o.Base(); !n.Dirty {
 		n.Dirty = true
@@ -235,7 +230,6 @@ func (s *State) refer(o Part, by int) {
 
 func sign(in bool) int { return 2*Count(in) - 1 }
 
-// changed marks a part with the running update as origin.
 func (s *State) changed(o Part, f *Fragment) {
 	s.Mark(o)
 	s.stamp(&o.Base().Origin)

@@ -11,8 +11,8 @@ import (
 
 // Each chain has a price: the nanoseconds (package cost) of a packet there and in the chains that
 // it leads to, in the worst case and for every packet. The worst case has all rules, and for a rule
-// that jumps its most expensive target, because a packet takes one and comes back. It does not come
-// back from a goto.
+// that jumps its most expensive target, because a packet takes one and comes back; not so from a
+// goto.
 //
 // Changes mark parts as outdated. Evaluate starts at the targets and goes on to callers while
 // prices change: it computes each part once.
@@ -52,7 +52,6 @@ const (
 	adoptedTime = 25
 )
 
-// call is one target of a rule.
 type call struct {
 	// at is the worst price of the rules up to this one, included, the same for all calls of a
 	// rule.
@@ -117,7 +116,6 @@ func (l *ruleList) TraceAdopted() {
 	}
 }
 
-// lead counts an element that leads to a chain.
 func (p *Paths) lead(o *Set, data string, target Part, by int) {
 	to, ok := target.(*Chain)
 	if !ok {
@@ -157,7 +155,7 @@ func (p *Paths) outdate(o priced) {
 	}
 }
 
-// Evaluate computes outdated prices and those that follow.
+// Evaluate computes outdated prices and their consequences.
 func (p *Paths) Evaluate() {
 	for _, o := range p.resized {
 		if o.resized = false; o.LookupTime() != o.Lookup {
@@ -307,7 +305,6 @@ func (o *Chain) every() (run int) {
 	return min(run, Unbounded)
 }
 
-// target returns the prices of a call's lookup, and of its chain with and without return.
 func (o *Chain) target(c call) (lookup, jump, leave int) {
 	switch t := o.Table.Parts[c.id].(type) {
 	case *Chain:

@@ -53,8 +53,7 @@ func PartsOf(tu *desired.TableUpdate) []desired.Place {
 type reference struct {
 	fragment *Fragment
 	at       desired.Place
-	// more is the number of further elements of the map.
-	more int
+	more     int
 	// slot is nil for an element.
 	slot   *Slot
 	serial uint64
@@ -99,7 +98,7 @@ func (sh *ChainShare) references(refs []reference, at desired.Place, to ObjectID
 	return refs
 }
 
-// leading returns the first key that leads to a part, and their number.
+// n is the number of keys that lead to the part.
 func (sh *SetShare) leading(to ObjectID) (first string, n int) {
 	if to.Kind == KindSet || !packed.HasTargets(sh.Decl) {
 		return "", 0
@@ -115,7 +114,6 @@ func (sh *SetShare) leading(to ObjectID) (first string, n int) {
 	return first, n
 }
 
-// checkReferences finds references without a target.
 func (a *Apply) checkReferences() {
 	slices.SortFunc(a.s.checks, func(x, y check) int { return cmp.Or(cmp.Compare(x.rank(), y.rank()), CompareParts(x, y)) })
 	for _, c := range a.s.checks {
@@ -172,7 +170,6 @@ func (r *reference) others() string {
 
 const maxDependents = 4
 
-// The form is "chain a rule 1 of fragment p/f, ...".
 func dependents(refs []reference) string {
 	var parts []string
 	for i, r := range refs {

@@ -11,13 +11,12 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// Set is the merge of one set or map, without a merged copy. For each key the first share decides.
+// Set is the merge of a set or map, without a merged copy. For each key the first share decides.
 type Set struct {
 	shared[*SetShare]
 	// Touched has the keys with another merged element since Accept. Where Kernel is nil, it only
 	// has the origin of an element that its share did not bring first.
-	Touched map[string]Touch
-	// conflicts has the keys that disagree.
+	Touched   map[string]Touch
 	conflicts map[string]struct{}
 	// union is the number of different keys of several shares.
 	union int
@@ -41,9 +40,7 @@ type Set struct {
 type Touch struct {
 	Before nftset.Element
 	Had    bool
-	// Flows says that the element's flows are watched.
-	Flows bool
-	// Due is when it expires, or 0.
+	Flows  bool
 	Due    time.Duration
 	Origin int
 }
@@ -84,7 +81,6 @@ func (sh *SetShare) claimable() bool { return sh.Fragment.Unclaimed && (!sh.Wait
 // Flows reports whether elements are in Pools. Unclaimed ones may belong to any fragment.
 func (sh *SetShare) Flows() bool { return sh.Conntrack || sh.Fragment.Unclaimed }
 
-// change is a change of the merged element of a key.
 type change struct {
 	before, after nftset.Element
 	// from decided before, to decides now.
@@ -209,7 +205,7 @@ func (s *State) put(o *Set, sh *SetShare, id string, e nftset.Element, has bool)
 	old, _ := sh.Elements.Get(id)
 	c := s.write(o, sh, id, old, had, e, has)
 	c.renewed = expires && c.to == sh
-	now := e // a copy of its own: its address escapes
+	now := e // a copy, as its address escapes
 	if o.Merge != nil {
 		o.remerge(id, &c, s.touchAll(o))
 		s.undo = append(s.undo, func() {
@@ -246,7 +242,7 @@ func (s *State) claim(o *Set, id string) {
 	}
 }
 
-// In a set that is not in the kernel, another winner of an equal element counts too.
+// In a set that the kernel lacks, another winner of an equal element counts too.
 func (s *State) touch(o *Set, id string, c *change) bool {
 	same := c.had && c.has && packed.Same(o.Decl(), &c.before, &c.after) && !c.renewed && c.from.expiry(id) == c.to.expiry(id)
 	if o.Kernel != nil && (same || !c.had && !c.has) {
@@ -270,8 +266,8 @@ func (s *State) touch(o *Set, id string, c *change) bool {
 	return true
 }
 
-// write changes a share's element from old to e with all its counts, and returns the merged change.
-// It is its own inverse, without journal.
+// write changes a share's element from old to e with all counts, and returns the merged change. It
+// is its own inverse, without journal.
 func (s *State) write(o *Set, sh *SetShare, id string, old nftset.Element, had bool, e nftset.Element, has bool) change {
 	var c change
 	several := len(o.Shares) > 1
@@ -364,7 +360,6 @@ func (o *Set) link(s *State, linked Share, in, journal bool) {
 	s.index(o, false)
 }
 
-// touchAll returns a function to touch keys; one journal entry undoes all.
 func (s *State) touchAll(o *Set) func(string, *change) {
 	type undone struct {
 		id   string

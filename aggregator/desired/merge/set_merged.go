@@ -18,7 +18,6 @@ func (s *State) updateConflict(o *Set, id string) {
 	_, was := o.conflicts[id]
 	is := o.disagree(id)
 	if was || is {
-		// The record has the winner.
 		s.unrecord(o)
 	}
 	switch {
@@ -80,7 +79,7 @@ func (o *Set) Wins(sh *SetShare) [][]byte {
 	return wins
 }
 
-// Size returns the number of merged elements, without those of packets.
+// Size returns the number of merged elements, not from packets.
 func (o *Set) Size() int {
 	n := o.union
 	switch len(o.Shares) {
@@ -127,7 +126,7 @@ func (o *Set) remerge(id string, c *change, visit func(string, *change)) {
 	}
 }
 
-// InForce returns by ID the elements that the kernel should have, without those of packets.
+// InForce returns by ID the elements that the kernel should have, not from packets.
 func (o *Set) InForce() iter.Seq2[string, nftset.Element] {
 	return func(yield func(string, nftset.Element) bool) {
 		m := o.Merge

@@ -9,8 +9,8 @@ import (
 )
 
 // mayShare reports whether a fragment may share a part. The first publisher owns it; others need a
-// grant. If the first one came with a grant, the next publisher without one becomes the owner.
-// Without a Grant all may share, and no owner is recorded.
+// grant. If the first one needed a grant, the next publisher without one becomes the owner. Without
+// a Grant all may share, and no owner is recorded.
 func (a *Apply) mayShare(h *Holding, o Part) bool {
 	n, mine := o.Base(), h.Fragment.Key.Publisher
 	if a.grant == nil || n.Owner == mine {
@@ -34,7 +34,6 @@ func (a *Apply) mayShare(h *Holding, o Part) bool {
 	return true
 }
 
-// ownerOf returns the publisher that owns a part, or "".
 func ownerOf(o Part) string {
 	if owner := o.Base().Owner; owner != "" {
 		return owner
@@ -58,7 +57,6 @@ func (a *Apply) deny(at desired.Place, err error) {
 	}
 }
 
-// disown forgets an owner without a share.
 func (a *Apply) disown(o Part) {
 	if n := o.Base(); n.Owner != "" && !Declares(n.Owner, o) {
 		assignRecorded(a.s, o, &n.Owner, "")
@@ -140,7 +138,6 @@ func (t *Table) Dormant() bool {
 	})
 }
 
-// awakeBeside returns the first awake fragment of another publisher, or nil.
 func (t *Table) awakeBeside(publisher string) *Fragment {
 	var found *Fragment
 	for _, h := range t.Holdings {

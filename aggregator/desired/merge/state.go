@@ -38,21 +38,19 @@ type Assignment struct {
 // process owns it. Then a change of Dormant remakes the table.
 func (s *State) SetFixedFlags(fixed bool) { s.FixedFlags = fixed }
 
-// State is the merge of all accepted fragments, with the difference to the last Accept, the
-// kernel's state.
+// State is the merge of all accepted fragments, and the difference to the kernel's state, the last
+// Accept.
 type State struct {
 	Tables    map[nft.TableID]*Table
 	Fragments map[desired.Key]*Fragment
 	// Unclaimed holds content of adopt.Dump without a known fragment.
 	Unclaimed *Fragment
 
-	// undo undoes everything since Accept, the newest last.
 	undo []func()
 	// Origin is the number of changes since Accept or Rollback, the index of the running one.
 	Origin int
 	// serial never restarts.
 	serial uint64
-	// Dirty tables have a touched part since Accept.
 	Dirty  []*Table
 	checks []check
 	// Plan is nil after a change of the state.
@@ -73,7 +71,6 @@ type State struct {
 	Lifetimes map[desired.Key]desired.Lifetime
 	Looked    desired.Work
 
-	// shaded is for TakeShadowChanges.
 	shadowed int
 	shaded   map[*Fragment]struct{}
 	// Held is by publisher, without empty usage.
@@ -184,7 +181,6 @@ func (s *State) MarkTable(t *Table) {
 	}
 }
 
-// assign writes the journal.
 func assign[T any](s *State, at *T, v T) {
 	old := *at
 	*at = v
@@ -207,7 +203,6 @@ func do[T any](s *State, write func(T), v, old T) {
 	s.undo = append(s.undo, func() { write(old) })
 }
 
-// enter is setKey with the journal.
 func enter[K comparable, V any](s *State, m map[K]V, key K, v V, has bool) {
 	old, had := m[key]
 	s.undo = append(s.undo, func() { setKey(m, key, old, had) })
@@ -223,21 +218,18 @@ func setKey[K comparable, V any](m map[K]V, key K, v V, has bool) {
 	}
 }
 
-// stamp makes the running update the origin.
 func (s *State) stamp(origin *int) {
 	if *origin != s.Origin {
 		assign(s, origin, s.Origin)
 	}
 }
 
-// declared notes a change for Scope and Record.
 func (s *State) declared(o Part) {
 	n := o.Base()
 	s.scopeChanges(n.Table.ID)[n.ID] = struct{}{}
 	s.unrecord(o)
 }
 
-// scopeChanges returns the parts that differ from the last Scope.
 func (s *State) scopeChanges(id nft.TableID) map[ObjectID]struct{} {
 	if s.scopeDirty[id] == nil {
 		s.scopeDirty[id] = map[ObjectID]struct{}{}

@@ -6,7 +6,6 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// setsShared returns the sets shared with the unclaimed fragment.
 func (f *Fragment) setsShared() []*Set {
 	var shared []*Set
 	for _, h := range f.Tables {
@@ -58,8 +57,8 @@ func (s *State) HasUnclaimed(of func(nft.TableID) bool) bool {
 	return false
 }
 
-// UnclaimedSets returns the unclaimed sets and maps by table and name, without possible references:
-// no dynamic sets, and no maps that lead to chains or objects.
+// UnclaimedSets returns the unclaimed sets and maps by table and name, except with possible
+// references: dynamic sets, and maps that lead to chains or objects.
 func (s *State) UnclaimedSets() []desired.Place {
 	var sets []desired.Place
 	for _, h := range s.Unclaimed.SortedHoldings() {

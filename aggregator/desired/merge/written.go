@@ -80,7 +80,6 @@ func (w *written) Lost() bool {
 	return false
 }
 
-// Makes reports whether a rule writes entries with an element's value.
 func (w *written) Makes(e *nftset.Element) bool {
 	data := compile.PadData(e.Data)
 	if w.all() || w.Rules[Value{Data: data}] > 0 {

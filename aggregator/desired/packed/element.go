@@ -35,8 +35,8 @@ func Same(d *nftset.Set, a, b *nftset.Element) bool {
 	return -Jiffy < diff && diff < Jiffy
 }
 
-// sameStatements ignores counted state and the rest of the timeout, which are only a start. An
-// element without statements has those of its set.
+// sameStatements ignores counted state and the rest of the timeout, which are only a start. Without
+// statements an element has the set's.
 func sameStatements(d *nftset.Set, a, b *nftset.Element) bool {
 	x, y := a.Stateful(), b.Stateful()
 	if len(x) == 0 {

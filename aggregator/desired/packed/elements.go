@@ -10,7 +10,7 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// Elements are the packed elements of one share, by ID.
+// Elements are a share's packed elements, by ID.
 type Elements struct {
 	Shape
 	// The key of a record is the ID, its value the data, or with targets the number of a text.
@@ -24,7 +24,6 @@ type Elements struct {
 	odd map[string]nftset.Element
 }
 
-// Shape decides how elements are packed.
 type Shape struct {
 	// Lengths are in bytes. dataLen is 0 in sets and in maps with targets.
 	keyLen, idLen, dataLen int

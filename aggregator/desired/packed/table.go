@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// table is a hash table of records of one length without pointers. A record costs its bytes, four
+// table is a hash table of equally long records without pointers. A record costs its bytes, four
 // for the link, and four for a bucket.
 //
 // It grows by one bucket (Litwin's linear hashing) and one chunk at a time, so that no insertion
@@ -67,7 +67,6 @@ func (r *table) share() table {
 	return view
 }
 
-// unshare copies a shared chunk before a change.
 func (r *table) unshare(i int) {
 	chunk := i / rowsPerChunk
 	if chunk >= len(r.shared) || !r.shared[chunk] {

@@ -18,10 +18,9 @@ type View struct {
 	shares []viewed
 }
 
-// viewed is a share, in order of precedence.
 type viewed struct {
 	elements *Elements
-	// hidden elements hide those of later shares.
+	// hidden elements hide elements of later shares.
 	hidden bool
 }
 
