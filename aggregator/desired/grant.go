@@ -6,10 +6,11 @@ type Effect struct {
 	// chains, or 0.
 	Hook       string
 	HookChains int
-	// Path is the most expensive way that the update makes more expensive. Time may be 0.
+	// Path is the most expensive way that the update makes more expensive. Time is 0 without such a
+	// way.
 	Path Path
 	// Every is the base chain with most of the time of every packet, at a hook where the update
-	// adds some. Time may be 0.
+	// adds some. Time is 0 without such a hook.
 	Every Path
 }
 

@@ -11,7 +11,7 @@ type Lifetime int32
 const (
 	// LifetimeUnspecified means LifetimeSticky.
 	LifetimeUnspecified Lifetime = 0
-	// LifetimeSticky keeps the fragment over restarts of its publisher and the aggregator.
+	// LifetimeSticky keeps the fragment when its publisher or the aggregator restarts.
 	LifetimeSticky Lifetime = 1
 	// LifetimeSession withdraws the fragment with its session.
 	LifetimeSession Lifetime = 2

@@ -8,7 +8,7 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// Merged is an immutable copy of the content of one table.
+// Merged is an immutable copy of a table's content.
 type Merged struct {
 	Status TableStatus
 	// Chains and Sets are by name, Objects by kind and name.

@@ -16,7 +16,7 @@ type Purge struct {
 // Plan is an ordered list of kernel operations with their consequences.
 type Plan struct {
 	Ops []kernel.Op
-	// Origin has for each op the index of its update since Accept or Rollback, -1 in a Diff or
+	// Origin has for each op the index of the update since Accept or Rollback, -1 in a Diff or
 	// without an update. No op has elements of two updates.
 	Origin []int
 	// Ahead is the number of first Ops that are committed in an earlier transaction: chains that

@@ -56,7 +56,7 @@ type ObjectRecord struct {
 	Name string         `json:"name"`
 }
 
-// ChainRecord is a share of a chain, with the references of its rules.
+// ChainRecord is a share of a chain, with the rules' references.
 type ChainRecord struct {
 	Name    string         `json:"name"`
 	Sets    []string       `json:"sets,omitempty"`

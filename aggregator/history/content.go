@@ -39,7 +39,7 @@ func (s *stored) state() weftv1.ContentState {
 	}
 }
 
-// all returns entries that outlive the transaction.
+// all returns copies, valid after the transaction.
 func (s *stored) all() map[string][]byte {
 	out := make(map[string][]byte)
 	for key, value := range s.From("") {

@@ -42,7 +42,7 @@
 // [MaxContent] or a quarter of MaxBytes is not kept. The disk holds at most about twice MaxBytes.
 //
 // If a publisher's part after the first compared revision was removed, the earlier content of all
-// its fragments is unknown. A comparison of one commit has the rest of that commit.
+// its fragments is unknown. A comparison over a single commit has the rest of the commit.
 //
 // # Faults
 //

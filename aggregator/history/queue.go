@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// maxWaiting bounds the commits that wait for the disk.
+	// maxWaiting bounds the queued commits.
 	maxWaiting = 4096
 	// maxWeight bounds their content in bytes.
 	maxWeight = 16 * MaxContent
-	// interval bounds the wait for other commits, patience that of a Patient one.
+	// interval bounds the wait for other commits, patience the wait of a Patient one.
 	interval = time.Second
 	patience = 30 * time.Second
 	// A group of groupSize commits or groupWeight bytes waits no longer.

@@ -10,7 +10,7 @@ import (
 const (
 	// common is the share of several publishers or no publisher, and no publisher's name.
 	common = "-"
-	// joined is the key of the last revision that removed shares have forgotten.
+	// joined is the key of the removed shares' last forgotten revision.
 	joined = "*"
 	// maxShares is the number of shares from which empty ones are joined.
 	maxShares = 1024
@@ -117,7 +117,7 @@ func (r *Recorder) trim(t *tables) error {
 }
 
 // makeRoom forgets the largest fragments of the publisher with the most until content takes half of
-// MaxBytes. It returns false if that is the publisher itself.
+// MaxBytes. It returns false if own has the most.
 func (r *Recorder) makeRoom(t *tables, own share) (bool, error) {
 	if t.content.Size() <= r.cfg.MaxBytes/2 {
 		return true, nil

@@ -1,5 +1,5 @@
-// Package statedir stores for the next start of the aggregator what the kernel does not tell:
-// durable fragments, the record of declarations, and the destinations with flows to remove.
+// Package statedir stores state outside the kernel for the next start of the aggregator: durable
+// fragments, the record of declarations, and the destinations with flows to remove.
 //
 // In comes a [Change] for each committed update of a durable fragment, and a [Record] before each
 // commit that changes it. Package store has files, damage and versions.

@@ -39,7 +39,7 @@ func (d *Dir) Store(c Change) {
 	}
 }
 
-// A snapshot or removal replaces earlier changes of its fragment. The lock is held.
+// A snapshot or removal replaces earlier changes of the fragment. The lock is held.
 func (d *Dir) add(c Change) {
 	if c.Patch == nil {
 		d.pending = slices.DeleteFunc(d.pending, func(o Change) bool { return o.Fragment == c.Fragment })

@@ -32,7 +32,7 @@ func hasShares(r *desired.Record) (has bool) {
 	return has
 }
 
-// putShares stores the changed shares apart from a record, and removes those of other tables.
+// putShares stores the changed shares apart from a record, and removes other tables.
 func putShares(tx *store.Tx, r *desired.Record) error {
 	b, err := tx.Bucket(sharesBucket)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Versions 1 to 4 had the record and durable fragments alone.
+// version is the format's. Versions 1 to 4 had the record and durable fragments alone.
 const version = "5"
 
 // Earlier versions of weft find the version here too, and refuse the database.

@@ -27,7 +27,7 @@ const (
 	copySize  = 4 << 20
 )
 
-// bbolt has no error for a file without its two meta pages.
+// minSize is the two meta pages: bbolt has no error for a shorter file.
 var minSize = int64(2 * os.Getpagesize())
 
 // open opens or makes a database that only trusted users can change.

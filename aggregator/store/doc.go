@@ -19,7 +19,7 @@
 // # Damage
 //
 // bbolt has no checksums of data. Each bucket stores the sum of the checksums (bucket, key, value)
-// of its entries, with inner buckets. Panics and faults from damaged pages match [ErrDamaged].
+// of the entries, with inner buckets. Panics and faults from damaged pages match [ErrDamaged].
 //
 // A start checks the whole database and copies it: damage to pages such as the list of free pages
 // would spread with the next write. The copy lacks damaged parts; their loss is logged and counted,

@@ -6,9 +6,9 @@
 // While an update has a state, only it and its revert change the fragment.
 //
 //	Reserve, Begin, Committed   committing, then waiting
-//	Cancel                      committing, then none
-//	Confirm                     confirming, then none; waiting again if it cannot be removed from the store
-//	Revert, or the time is over reverting, then none; waiting again if the content cannot be put back
+//	Cancel                      committing, then gone
+//	Confirm                     confirming, then gone; waiting again if it cannot be removed from the store
+//	Revert, or the time is over reverting, then gone; waiting again if the content cannot be put back
 //	restart                     waiting, if it is in the store
 //
 // A failed revert is tried again after Config.Retry; meanwhile the update can be confirmed. If the
@@ -18,14 +18,14 @@
 // # Limits
 //
 // The stored content of a publisher counts as its bytes (Config.Allow), at most 32 MiB. At most 32
-// of its updates wait.
+// updates of a publisher wait.
 //
 // # Buckets
 //
 //	unconfirmed
 //	  PUBLISHER/NAME
 //	    update  JSON: the boot ID and the time at which the update is taken back
-//	    before  weft.v1.Fragment: the earlier content; missing if there was none
+//	    before  weft.v1.Fragment: the earlier content; missing if there was no fragment
 //
 // An entry is on the disk before Begin returns. The update of a damaged entry stays.
 //

@@ -15,13 +15,12 @@ import (
 )
 
 // Dump replaces the state by a dump and a record. An adopted fragment keeps its content until its
-// snapshot; an equal snapshot costs no ops. Recorded objects that are not in the kernel are
-// ignored.
+// snapshot; an equal snapshot costs no ops. Recorded objects missing in the kernel are ignored.
 //
 // A rule names its fragment. Elements belong to the recorded fragment of the set. Of several, each
-// holds the elements that it has won, and the rest has no owner until all have come back or been
-// withdrawn. Without a record they have no owner until DropUnclaimed. Elements of packets in
-// dynamic sets always stay.
+// holds its won elements, and the rest has no owner until all have come back or been withdrawn.
+// Without a record they have no owner until DropUnclaimed. Elements of packets in dynamic sets
+// always stay.
 func Dump(s *merge.State, dump []kernel.Table, record desired.Record) {
 	work, fixed, now := s.Work(), s.FixedFlags, s.Expiries.Now
 	*s = *merge.New()
@@ -76,7 +75,7 @@ type adoption struct {
 	s          *merge.State
 	identities map[desired.Key]merge.Identity
 	shares     map[desired.Place][]recorded
-	// owners has the recorded owners of parts that several publishers declare.
+	// owners has the recorded owners of parts with several publishers.
 	owners map[desired.Place]string
 }
 
@@ -269,7 +268,7 @@ func (ad *adoption) set(o *merge.Set, d *kernel.Set) {
 	give(&merge.SetShare{Fragment: ad.s.Unclaimed, Elements: elements, Waiting: len(recorded) > 0, Passive: packed.Dynamic(d.Decl)})
 }
 
-// take moves the elements that a share has won from a dumped set.
+// take moves a share's won elements from a dumped set.
 func take(sh *merge.SetShare, dumped *packed.Elements, wins [][]byte) {
 	for _, id := range wins {
 		if e, ok := dumped.Get(string(id)); ok {

@@ -10,7 +10,7 @@ import (
 	nftobject "github.com/weft-proxy/weft/nft/object"
 )
 
-// Chain is the merge of one chain.
+// Chain is the merge of a chain.
 type Chain struct {
 	shared[*ChainShare]
 	// Rules are the kernel's as of the last Accept.
@@ -25,7 +25,7 @@ type Chain struct {
 type ChainShare struct {
 	Fragment *Fragment
 	Decl     *nftobject.Chain
-	// Source is the publisher's declaration, or nil.
+	// Source is the publisher's declaration, nil if unknown.
 	Source *nft.Chain
 	ruleList
 }

@@ -15,7 +15,7 @@ import (
 type Due struct {
 	// At is on the clock of Advance, or 0 before Accept.
 	At time.Duration
-	// queued is the time of its entry in the queue, at most At, or 0.
+	// queued is the time of the entry in the queue (at most At), or 0.
 	queued time.Duration
 }
 

@@ -2,7 +2,7 @@
 // shares.
 //
 // [State.Apply] merges or rejects an update as a whole. A journal undoes all changes since the last
-// Accept. An update costs what it touches.
+// Accept. The cost of an update is that of its changes.
 //
 // Other files follow each change: usage (charge.go), prices of paths (reach.go, hook.go), deadlines
 // (deadline.go), backends of watched flows (flows.go), Scope and Record (observed.go).

@@ -70,7 +70,7 @@ func (f *Fragment) SortedHoldings() []*Holding {
 	return slices.SortedFunc(maps.Values(f.Tables), func(a, b *Holding) int { return desired.CompareTables(a.Table.ID, b.Table.ID) })
 }
 
-// Fragment is the identity and the holdings of one fragment.
+// Fragment has an identity and holdings.
 type Fragment struct {
 	Key desired.Key
 	// Owner is the key in rules, or "" if unclaimed.

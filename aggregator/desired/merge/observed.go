@@ -62,7 +62,7 @@ func (s *Scope) Set(id nft.TableID, name string) (*nftset.Set, bool) {
 	return s.Table(id).Set(name)
 }
 
-// TableScope is a compile.Scope of one table.
+// TableScope is a table's compile.Scope.
 type TableScope struct {
 	// decls has a *nftobject.Chain, a *nftset.Set or an ObjectDecl. Scopes share it.
 	decls map[ObjectID]any

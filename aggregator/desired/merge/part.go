@@ -10,7 +10,7 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// Named objects have other kinds.
+// Other kinds are of named objects.
 const (
 	KindChain     nft.ObjectKind = "chain"
 	KindSet       nft.ObjectKind = "set"
@@ -197,7 +197,7 @@ func (s *State) Mark(o Part) {
 	}
 }
 
-// old is the declaration before the running change, or nil.
+// check is a part to check after the running change. old is its declaration before, or nil.
 type check struct {
 	Part
 	old any

@@ -5,7 +5,7 @@ import (
 	"iter"
 )
 
-// Counts counts by keys of one length. Zero counts are removed.
+// Counts counts by equally long keys. Zero counts are removed.
 type Counts struct {
 	table
 	scratch []byte

@@ -48,7 +48,7 @@ func (p *planner) allElements(tc *tableChange, o *merge.Set, sc *partChange) {
 	p.addElements(tc, o, b, kernel.AddElements{First: true})
 }
 
-// A touched element of a set with auto-merge has the origin of its last change, others the first.
+// mergedElements gives touched elements the origin of their last change, others the first origin.
 func (p *planner) mergedElements(o *merge.Set, sc *partChange, b *elementBatch) {
 	first := o.Origin
 	for _, sh := range o.Shares {
@@ -98,8 +98,8 @@ func (p *planner) shareElements(o *merge.Set, sc *partChange, sh *merge.SetShare
 	}
 }
 
-// changedElements replaces different touched elements, renews deadlines, and replaces elements that
-// lead to remade objects.
+// changedElements replaces different touched elements, renews deadlines, and replaces elements with
+// remade targets.
 func (p *planner) changedElements(tc *tableChange, o *merge.Set, sc *partChange) {
 	var del, add, renew elementBatch
 	d := o.Decl()
@@ -150,7 +150,7 @@ func (tc *tableChange) leadsToNew(d *nftset.Set) func(elementGroup) bool {
 	}
 }
 
-// forcedElements replaces untouched elements that lead to remade objects, with the object's origin.
+// forcedElements replaces untouched elements with remade targets. The origin is the target's.
 func (p *planner) forcedElements(tc *tableChange, o *merge.Set, sc *partChange, del, add *elementBatch) {
 	for _, sh := range o.Shares {
 		for _, id := range sh.Elements.IDs() {
@@ -166,7 +166,7 @@ func (p *planner) forcedElements(tc *tableChange, o *merge.Set, sc *partChange, 
 	}
 }
 
-// addElements adds each group like an op. First says that the kernel has no element.
+// addElements adds each group like an op. First: the kernel has no element.
 func (p *planner) addElements(tc *tableChange, o *merge.Set, b elementBatch, like kernel.AddElements) {
 	like.Table, like.Set = tc.table.ID, o.Decl()
 	for i, g := range b {
@@ -176,7 +176,7 @@ func (p *planner) addElements(tc *tableChange, o *merge.Set, b elementBatch, lik
 	}
 }
 
-// elementBatch groups elements of one set by update, in order.
+// elementBatch groups a set's elements by update, in order.
 type elementBatch []elementGroup
 
 type elementGroup struct {

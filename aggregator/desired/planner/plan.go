@@ -30,7 +30,7 @@ func Make(s *merge.State) *desired.Plan {
 	return p.finish()
 }
 
-// tableChange is a table that may differ from the kernel.
+// tableChange is a possibly changed table.
 type tableChange struct {
 	table *merge.Table
 	// before and asleep (dormant) describe the kernel's table.
@@ -39,7 +39,7 @@ type tableChange struct {
 	// ahead is true if new parts can come in an earlier transaction.
 	ahead bool
 	// forced has the remade parts: references are deleted before and added after. forcedBy is the
-	// last update that remade one.
+	// last update that remade a part.
 	forced   map[merge.ObjectID]bool
 	forcedBy int
 	// rewritten is true if new rules look up maps by port.
@@ -75,7 +75,7 @@ func (c *partChange) updated() bool {
 	return ok && c.Exists() && !merge.EqualChain(before, c.Declared().(*nftobject.Chain))
 }
 
-// phase is the position of an op in the batch. Objects are added before ops that need them, and
+// phase is the position of an op in the batch. Objects are added before the ops on them, and
 // deleted after. Deletions come first, so that an object can be remade.
 type phase int
 
@@ -115,7 +115,8 @@ type planner struct {
 	decision merge.Decision
 	// repair is true in a Diff, without origins.
 	repair bool
-	// remade is the update that remakes a whole table, or -1. It is the origin of ops without one.
+	// remade is the update that remakes a whole table, or -1. It is the origin of ops without
+	// another.
 	remade int
 }
 
@@ -352,8 +353,8 @@ func (p *planner) rules(tc *tableChange, o *merge.Chain, cc *partChange) {
 	p.decision.Orders[o] = after
 }
 
-// Accept says that the kernel has carried out the last Make or Diff. The state must not have
-// changed since.
+// Accept makes the state of the last Make or Diff the kernel's, after the commit. The state must
+// not have changed since.
 func Accept(s *merge.State) {
 	if s.Plan == nil {
 		Make(s)

@@ -26,7 +26,7 @@ func (p *planner) reflag(tc *tableChange) bool {
 	return true
 }
 
-// changesBases reports whether base chains are deleted or changed: the kernel refuses that with new
+// changesBases reports whether base chains are deleted or changed: the kernel refuses this with new
 // flags of the table.
 func (tc *tableChange) changesBases() bool {
 	return slices.ContainsFunc(tc.parts, func(c partChange) bool {

@@ -42,10 +42,10 @@ func Unstaged(s *merge.State, u *desired.Update) bool {
 
 // Stage undoes the only change since the last Accept, the Apply of u, and returns its new sets and
 // maps to stage. It returns no set if the kernel adds all in less than least, or the last element
-// of one in more than most.
+// of a set in more than most.
 //
 // Send them with StageOps and StageSent, then apply and commit u: the plan has no ops for complete
-// sets. An update in between that declares or deletes a staged set makes the state forget it.
+// sets. The state forgets a staged set if another update in between declares or deletes it.
 func Stage(s *merge.State, u *desired.Update, least, most time.Duration) []*merge.Staged {
 	defer s.Rollback()
 	var sets []*merge.Staged
@@ -128,7 +128,7 @@ func StageOps(s *merge.State, sets []*merge.Staged, n int, within time.Duration)
 	return ops
 }
 
-// StageSent says that the kernel has carried out the ops of StageOps.
+// StageSent accepts the committed ops of StageOps.
 func StageSent(s *merge.State, ops []kernel.Op) {
 	for _, op := range ops {
 		switch op := op.(type) {
@@ -144,7 +144,7 @@ func StageSent(s *merge.State, ops []kernel.Op) {
 	}
 }
 
-// Unstage forgets staged sets, and returns the ops that remove them from the kernel.
+// Unstage forgets staged sets, and returns the ops to remove them from the kernel.
 func Unstage(s *merge.State, sets []*merge.Staged) []kernel.Op {
 	var ops []kernel.Op
 	tables := map[nft.TableID]bool{}

@@ -14,8 +14,7 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// Flows that a watched map of another table knows are not stale: they can belong to another
-// publisher.
+// Flows in a watched map of another table are not stale: they can belong to another publisher.
 func leadsElsewhere(s *merge.State, table *merge.Table, dest, to netip.AddrPort) bool {
 	for o := range s.Watched {
 		if o.Table == table {
@@ -29,7 +28,7 @@ func leadsElsewhere(s *merge.State, table *merge.Table, dest, to netip.AddrPort)
 }
 
 // staleOf derives stale UDP flows from a change of a map that is or was watched. touched has the
-// kernel's elements, packed for before, which may be nil. A deserted destination has no watched
+// kernel's elements, packed for before (nil without a map). A deserted destination has no watched
 // element any more.
 func staleOf(o *merge.Set, before *nftset.Set, touched map[string]merge.Touch, add func(st conntrack.Change, deserted bool)) {
 	var old backends.Layout
@@ -53,7 +52,7 @@ func staleOf(o *merge.Set, before *nftset.Set, touched map[string]merge.Touch, a
 	// balance counts additional elements by destination. kept are backends without watched flows.
 	balance := map[string]int{}
 	kept := map[backends.Backend]bool{}
-	// begun destinations have a pool that got its first backend.
+	// begun destinations have a pool with its first backend.
 	begun := map[string]bool{}
 	sameLayout := o.Exists() && hasLayout(o, l)
 	for id, t := range touched {
@@ -236,7 +235,7 @@ func answering(t *merge.Table, add func(conntrack.Change)) {
 	}
 }
 
-// unspecified returns the addresses that stand for all local ones.
+// unspecified returns the wildcard addresses of the table's families.
 func unspecified(t *merge.Table) []netip.Addr {
 	switch t.ID.Family {
 	case nft.FamilyIP:
@@ -258,8 +257,8 @@ func watchesPorts(s *merge.State, t *merge.Table) bool {
 }
 
 // reached notes that packets may reach new destinations: any, if a table wakes, or by port. The
-// latter need rules that look such a map up, new addresses in a set beside one, or a port that now
-// leads to a translating chain.
+// latter need rules that look such a map up, new addresses in a set beside one, or a port with a
+// new translating chain.
 func (p *planner) reached(tc *tableChange) {
 	switch {
 	case p.repair || !tc.before || !tc.table.Exists() || len(p.s.Watched) == 0:

@@ -99,7 +99,7 @@ func additions(o *merge.Set, elements []nftset.Element) time.Duration {
 	return t
 }
 
-// unseen returns the elements that the kernel did not have.
+// unseen returns the elements new to the kernel.
 func unseen(o *merge.Set, elements []nftset.Element) (out []nftset.Element) {
 	for i := range elements {
 		if e := &elements[i]; !o.Touched[packed.ID(o.Decl(), e)].Had {
@@ -130,8 +130,8 @@ func flush(o *merge.Set) time.Duration {
 }
 
 // LeaveTime returns the probable time to remove a fragment from sets with other shares, and from
-// maps with targets. Other elements go with their sets. Of shares of one publisher, the largest
-// counts.
+// maps with targets. Other elements go with their sets. Of a publisher's shares in a set, the
+// largest counts.
 func LeaveTime(s *merge.State, key desired.Key) (sum time.Duration, most desired.Place) {
 	f := s.Fragments[key]
 	if f == nil {

@@ -27,7 +27,7 @@ func OwnersOfTable(s *merge.State, id nft.TableID) ([]desired.Owned, bool) {
 	return owners, t.Exists()
 }
 
-// Owners returns the fragments that declare a part, in merge order, and the op that adds it.
+// Owners returns the fragments with a share of a part, in merge order, and the op to add the part.
 func Owners(s *merge.State, id nft.TableID, ref nftobject.Ref) ([]desired.Owned, kernel.Op, bool) {
 	o, ok := merge.Find[merge.Part](s, id, ref)
 	if !ok {
@@ -66,8 +66,8 @@ func OwnerOfRule(s *merge.State, id nft.TableID, name string, handle uint64) (de
 }
 
 // OwnersOfElement returns the fragments that state a packed element, in merge order, with the
-// remaining time. The first decides. In a set with auto-merge each has its first element that
-// overlaps.
+// remaining time. The first decides. In a set with auto-merge each has its first overlapping
+// element.
 func OwnersOfElement(s *merge.State, id nft.TableID, name string, e nftset.Element) ([]desired.Owned, bool) {
 	o, ok := merge.Find[*merge.Set](s, id, merge.SetID(name))
 	if !ok {

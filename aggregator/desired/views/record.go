@@ -32,7 +32,7 @@ func recordChain(name string, sh *merge.ChainShare) desired.ChainRecord {
 }
 
 // Record returns the record of all fragments, in a fixed order. Of a table with many shares it has
-// those that changed since the last Recorded.
+// the changes since the last Recorded.
 func Record(s *merge.State) desired.Record {
 	var r desired.Record
 	all := len(s.Unrecorded) > merge.MaxUnrecorded
