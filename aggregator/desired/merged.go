@@ -11,7 +11,7 @@ import (
 // Merged is an immutable copy of a table's content.
 type Merged struct {
 	Status TableStatus
-	// Chains and Sets are by name, Objects by kind and name.
+	// Sorted: Chains and Sets by name, Objects by kind and name.
 	Chains  []MergedChain
 	Sets    []MergedSet
 	Objects []MergedObject

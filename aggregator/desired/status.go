@@ -21,7 +21,7 @@ type TableStatus struct {
 	Elements, Shadowed int
 }
 
-// Owned is a fragment with a part in an object, or the zero Key.
+// Owned is a fragment with a part in an object. Content without owner has the zero Key.
 type Owned struct {
 	Fragment Key
 	Priority int32

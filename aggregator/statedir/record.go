@@ -59,7 +59,7 @@ func (d *Dir) ReserveRevision(revision uint64) error {
 	return nil
 }
 
-// RemoveRecord is for an empty kernel. Fragments stay.
+// RemoveRecord removes the record of an empty kernel. Fragments stay.
 func (d *Dir) RemoveRecord() error {
 	if !d.store.Enabled() {
 		return nil

@@ -55,8 +55,8 @@ type Dir struct {
 type Contents struct {
 	// Revision is at least the last used revision.
 	Revision uint64
-	// Trusted is false without a complete record. Then it has only names and lifetimes of
-	// fragments.
+	// Trusted is false if the kernel may hold unrecorded content. Record then has only names and
+	// lifetimes of fragments.
 	Record    Record
 	Trusted   bool
 	Fragments []Fragment

@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	// ErrDamaged means that a part of the database was changed.
+	// ErrDamaged means that a part of the database is not as written.
 	ErrDamaged = errors.New("database is damaged")
 	// ErrInUse means that another process has the database open.
 	ErrInUse = errors.New("state directory is in use by another process")
@@ -81,8 +81,10 @@ func New(cfg Config) *Store {
 // Enabled reports whether there is a directory.
 func (s *Store) Enabled() bool { return s.cfg.Path != "" }
 
+// Register adds a part.
 func (s *Store) Register(p Part) { s.parts = append(s.parts, p) }
 
+// Failed counts a failure.
 func (s *Store) Failed(kind string) { s.cfg.Failed(kind) }
 
 // Load reads the directory and copies the database. It logs and counts lost data, and renames files

@@ -89,7 +89,7 @@ func (x *expiries) NextExpiry() (at time.Duration, ok bool) {
 
 // Expire forgets elements that the kernel has removed after their time, and returns a patch for
 // each share. With successor, another fragment states an element with time left: commit the next
-// plan at once. The state must be accepted.
+// plan at once. No change may have followed the last Accept.
 func (s *State) Expire(now time.Duration) (expired []*desired.Update, successor bool) {
 	s.Expiries.Advance(now)
 	x, of := &s.Expiries, map[*SetShare]*desired.Update{}

@@ -10,8 +10,8 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// Pools indexes a map's UDP backends in watched shares: whether a backend that left one slot is in
-// another.
+// Pools indexes a map's UDP backends in watched shares. It tells whether a backend that left one
+// slot is still in another.
 type Pools struct {
 	Layout backends.Layout
 	// Backends counts elements by packed destination and backend, Totals by destination.

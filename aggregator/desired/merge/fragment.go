@@ -90,7 +90,7 @@ type Holding struct {
 	Table    *Table
 	Comment  string
 	Shares   map[ObjectID]Share
-	// Apart shares are apart from the fragment in a Record, Recorded ones all stored.
+	// Apart: a Record keeps the shares apart from the fragment. Recorded: all are stored.
 	Apart, Recorded bool
 	Dormant         Dormancy
 }

@@ -65,7 +65,7 @@ func (d ObjectDecl) Usage() desired.Usage {
 	return u
 }
 
-// Equal reports whether the kernel's o can stay for d. The state of a counter or quota is only its
+// Equal reports whether one can stay for the other. The state of a counter or quota is only its
 // start.
 func (d ObjectDecl) Equal(o ObjectDecl) bool {
 	if d.Object != nil && o.Object != nil {

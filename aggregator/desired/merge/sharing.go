@@ -9,8 +9,8 @@ import (
 )
 
 // mayShare reports whether a fragment may share a part. The first publisher owns it; others need a
-// grant. If the first one needed a grant, the next publisher without one becomes the owner. Without
-// a Grant all may share, and no owner is recorded.
+// grant. If the first one has a grant, the next publisher without one becomes the owner. Without a
+// Grant all may share, and no owner is recorded.
 func (a *Apply) mayShare(h *Holding, o Part) bool {
 	n, mine := o.Base(), h.Fragment.Key.Publisher
 	if a.grant == nil || n.Owner == mine {

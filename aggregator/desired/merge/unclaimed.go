@@ -18,7 +18,8 @@ func (f *Fragment) setsShared() []*Set {
 	return shared
 }
 
-// resolveUnclaimed drops unclaimed shares that are empty, or wait for no fragment.
+// resolveUnclaimed drops unclaimed shares of sets without awaited fragments, if they waited or are
+// empty.
 func (a *Apply) resolveUnclaimed(sets []*Set) {
 	for _, o := range sets {
 		sh := o.unclaimed()
