@@ -16,13 +16,13 @@ type Purge struct {
 // Plan is an ordered list of kernel operations with their consequences.
 type Plan struct {
 	Ops []kernel.Op
-	// Origin has for each op the index of the update since Accept or Rollback, -1 in a Diff or
-	// without an update. No op has elements of two updates.
+	// Origin has for each op the index of the update among all since Accept or Rollback, -1 in a
+	// Diff or without an update. No op has elements of two updates.
 	Origin []int
 	// Ahead is the number of first Ops that are committed in an earlier transaction: chains that
 	// new elements lead to. A packet takes the generation of the rules when it enters a hook, but
 	// of the elements at each lookup (nft_do_chain in Linux). In one transaction it could meet a
-	// chain that is still empty.
+	// chain that is still empty for it.
 	Ahead  int
 	Counts Counts
 	// Stale are the UDP flows to flush after the commit, by address and port.

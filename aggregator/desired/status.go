@@ -17,7 +17,8 @@ type TableStatus struct {
 	Chains, Rules, Sets int
 	Objects             int
 	Dormant             bool
-	// Elements are in force, not from packets before a restart. Shadowed elements are hidden.
+	// Elements counts elements in force, without those of packets before a restart. Shadowed counts
+	// hidden elements.
 	Elements, Shadowed int
 }
 

@@ -22,7 +22,7 @@ const (
 	MaxTime = 24 * time.Hour
 	// MaxContent bounds the earlier content in bytes.
 	MaxContent = 16 << 20
-	// Both bounds count waiting fragments.
+	// maxEntries bounds waiting fragments, maxOfPublisher by publisher.
 	maxEntries     = 256
 	maxOfPublisher = 32
 	// maxKept bounds a publisher's stored bytes.
@@ -400,7 +400,8 @@ func (k *Keeper) report(ctx context.Context, key desired.Key, message string, er
 	return true
 }
 
-// due returns the entries to take back, and shortens wait to the next time.
+// due returns the entries to take back, and shortens wait to the next time. Without boot no time is
+// over.
 func (k *Keeper) due(boot string, wait *time.Duration) map[desired.Key]*entry {
 	now := k.now()
 	k.mu.Lock()

@@ -34,7 +34,7 @@ type ruleList struct {
 	Rules []*Slot
 	// Refs are the sorted references of the rules.
 	Refs []ObjectID
-	// serial is the serial of the change with the rules.
+	// serial numbers the change that brought the rules.
 	serial uint64
 	total  desired.Usage
 	// calls are the lookups and targets in order. price is for the rules alone. ends is true if no

@@ -15,7 +15,7 @@ import (
 type Due struct {
 	// At is on the clock of Advance, or 0 before Accept.
 	At time.Duration
-	// queued is the time of the entry in the queue (at most At), or 0.
+	// queued is the time of the entry in the queue, or 0. It may be before At.
 	queued time.Duration
 }
 
@@ -27,7 +27,7 @@ const ExpiryMargin = 2 * packed.Jiffy
 // transaction ends.
 const expirySlack = time.Second
 
-// FewExpiries is a length without need to clean.
+// FewExpiries is the shortest queue to clean.
 const FewExpiries = 1024
 
 type expiries struct {

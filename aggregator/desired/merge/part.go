@@ -10,7 +10,7 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// Other kinds are of named objects.
+// Named objects have other kinds.
 const (
 	KindChain     nft.ObjectKind = "chain"
 	KindSet       nft.ObjectKind = "set"

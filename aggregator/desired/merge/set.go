@@ -183,7 +183,7 @@ func (o *Set) Accept(*Decision) {
 	}
 }
 
-// keepTouched bounds the length of a map to use again.
+// keepTouched bounds the length of a Touched to use again: a longer one holds too much memory.
 const keepTouched = 64
 
 func (o *Set) clearChanges() {

@@ -79,7 +79,7 @@ func (o *Set) Wins(sh *SetShare) [][]byte {
 	return wins
 }
 
-// Size returns the number of merged elements, not from packets.
+// Size returns the number of merged elements, without a Passive share.
 func (o *Set) Size() int {
 	n := o.union
 	switch len(o.Shares) {
@@ -126,7 +126,7 @@ func (o *Set) remerge(id string, c *change, visit func(string, *change)) {
 	}
 }
 
-// InForce returns by ID the elements that the kernel should have, not from packets.
+// InForce returns by ID the elements that the kernel should have, without Passive shares.
 func (o *Set) InForce() iter.Seq2[string, nftset.Element] {
 	return func(yield func(string, nftset.Element) bool) {
 		m := o.Merge
