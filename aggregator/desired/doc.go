@@ -1,5 +1,5 @@
-// Package desired has the words that everything below it shares: updates and their fragments,
-// places and violations, plans, records and statuses. The packages below do the work.
+// Package desired has the types of the packages below it: updates, places, violations, plans,
+// records and statuses.
 //
 //	Update, admitted and compiled
 //	   | merge.State.Apply      checks it against other fragments; a journal can undo it
@@ -18,28 +18,18 @@
 //
 // # The merge
 //
-// The merge is a pure function of the accepted fragments. In each object the fragments come in
-// order of (priority, publisher, name). A chain has the rules of each fragment together. In a map
-// the first fragment with a key decides on its value; the other values are shadowed until it goes.
-// A set with auto-merge is the union of all shares. Declarations must agree, and references must
-// resolve within the table. A violation names the other fragment.
+// The merge is a pure function of the accepted fragments, in order of (priority, publisher, name).
+// A chain has the rules of each. In a map the first fragment with a key decides on its value;
+// others are shadowed. A set with auto-merge is the union. Declarations must agree, and references
+// must resolve within the table.
 //
-// # Staging
+// Elements that packets add are in no plan. For affinity maps a plan names maps that lost the last
+// rule for a value; planner.Leftovers selects entries to remove after the commit.
 //
-// planner.Stage selects new sets and maps of a large update that the kernel can have before it.
-// They belong to no fragment until the update is applied and accepted.
+// # Limits
 //
-// # Elements from packets
-//
-// Elements that packets add to dynamic sets are in no plan. Affinity maps are the exception: a plan
-// names the maps in which the last rule for a value went, and planner.Leftovers selects the
-// entries to remove after the commit. A map whose declaration changes loses its entries.
-//
-// # Limits of these packages
-//
-// They do no I/O, read no clock and start no goroutine. Rules, declarations and elements arrive
-// compiled. Loops of jumps and overlapping intervals are left to the kernel; Plan.Origin attributes
-// its answer to an update.
+// These packages do no I/O, read no clock and start no goroutine. Loops of jumps and overlapping
+// intervals are left to the kernel; Plan.Origin attributes its answer to an update.
 //
 // # Concurrency
 //
@@ -47,7 +37,6 @@
 //
 // # Errors
 //
-// Apply returns a *[Rejection] for an invalid update, and an error that wraps [ErrStale] for one
-// compiled against declarations that have changed: compile and apply it again. After any error the
-// state is as before the call.
+// Apply returns a *[Rejection] for an invalid update, and wraps [ErrStale] for an outdated one.
+// After any error the state is as before the call.
 package desired

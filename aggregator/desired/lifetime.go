@@ -5,24 +5,20 @@ import (
 	"slices"
 )
 
-// Lifetime says when a fragment is withdrawn without an update. The numbers are
-// those of Lifetime in weft.proto.
+// Lifetime says when a fragment is withdrawn without an update, by numbers of weft.proto.
 type Lifetime int32
 
 const (
-	// LifetimeUnspecified means the same as LifetimeSticky.
+	// LifetimeUnspecified means LifetimeSticky.
 	LifetimeUnspecified Lifetime = 0
-	// LifetimeSticky keeps the fragment when its publisher or the aggregator
-	// restarts.
+	// LifetimeSticky keeps the fragment when its publisher or the aggregator restarts.
 	LifetimeSticky Lifetime = 1
-	// LifetimeSession withdraws the fragment when the session that sent it ends.
+	// LifetimeSession withdraws the fragment with its session.
 	LifetimeSession Lifetime = 2
-	// LifetimeDurable stores the fragment, so that it is committed again after a
-	// reboot.
+	// LifetimeDurable stores the fragment, to commit it after a reboot.
 	LifetimeDurable Lifetime = 3
 )
 
-// lifetimeNames are the texts of lifetimes in a Record, by their numbers.
 var lifetimeNames = [...]string{"", "sticky", "session", "durable"}
 
 // String returns the name of the lifetime.
@@ -33,7 +29,7 @@ func (l Lifetime) String() string {
 	return lifetimeNames[l]
 }
 
-// ParseLifetime returns the lifetime with a name. An unknown name means sticky.
+// ParseLifetime is the inverse of String. An unknown name means sticky.
 func ParseLifetime(name string) Lifetime {
 	if i := slices.Index(lifetimeNames[:], name); i >= 0 {
 		return Lifetime(i) //nolint:gosec // less than the length of the table

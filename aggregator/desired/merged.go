@@ -8,11 +8,10 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// Merged is the content of one table as it is in force. Nothing of it changes
-// with the state.
+// Merged is an immutable copy of a table's content.
 type Merged struct {
 	Status TableStatus
-	// Chains and Sets are ordered by name, Objects by kind and name.
+	// Sorted: Chains and Sets by name, Objects by kind and name.
 	Chains  []MergedChain
 	Sets    []MergedSet
 	Objects []MergedObject
@@ -25,46 +24,41 @@ type MergedObject struct {
 	Fragments []Key
 }
 
-// MergedChain is a chain with its rules in the kernel's order.
+// MergedChain has its rules in the kernel's order.
 type MergedChain struct {
 	Decl *nftobject.Chain
-	// Source is the declaration as the first fragment wrote it whose text is known,
-	// or nil.
+	// Source is the first known declaration, or nil.
 	Source    *nft.Chain
 	Fragments []Key
 	Rules     []MergedRule
 }
 
-// MergedRule is a rule in its place. The text of an adopted rule is not known.
+// MergedRule is a rule in its place. An adopted rule has no text.
 type MergedRule struct {
-	Rule *compile.Rule
-	// Owner is the fragment as "publisher/name", or "" if there is none.
+	Rule   *compile.Rule
 	Owner  string
 	Handle uint64
 }
 
 // MergedSet is a set or map.
 type MergedSet struct {
-	Decl *nftset.Set
-	// Source is like that of a MergedChain.
+	Decl      *nftset.Set
 	Source    *nft.Set
 	Fragments []Key
-	// Elements are the elements in force; nil if they were not asked for.
+	// Elements are nil with less Detail.
 	Elements *packed.View
 }
 
-// Detail says how much of a table Merged returns.
+// Detail says how much Merged returns.
 type Detail int
 
-// The details, each with what is before it.
+// Each detail includes the earlier ones.
 const (
 	// DetailObjects is named objects and flowtables.
 	DetailObjects Detail = iota
-	// DetailRules is chains with their rules, and the declarations of sets.
+	// DetailRules is chains with rules, and declarations of sets.
 	DetailRules
-	// DetailElements is the elements of sets.
 	DetailElements
-	// DetailPlanned is the rules as the last Plan or Preview would leave them, with handles where they have one
-	// already.
+	// DetailPlanned is the rules after the last plan or preview, with known handles.
 	DetailPlanned
 )

@@ -6,68 +6,57 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// Record says which fragments have a share in which objects, which a dump of
-// the kernel does not tell. It is made for encoding/json. Its size is that of
-// the declarations and of the elements that several fragments state.
-// Write it before the commit that it describes. A fragment that is recorded but
-// not yet in the kernel does no harm. A fragment that is in the kernel but not
-// recorded loses its elements.
+// Record has the shares of fragments, which a dump does not tell, as JSON. Its size is that of the
+// declarations and of elements with several fragments.
+//
+// Write it before its commit: an unrecorded fragment in the kernel loses its elements.
 type Record struct {
 	Fragments []FragmentRecord `json:"fragments,omitempty"`
 }
 
-// FragmentRecord is one fragment in a Record.
+// FragmentRecord is a fragment in a Record.
 type FragmentRecord struct {
-	Publisher string `json:"publisher"`
-	Name      string `json:"name"`
-	Priority  int32  `json:"priority,omitempty"`
-	// Lifetime is the name of a Lifetime.
-	Lifetime string `json:"lifetime,omitempty"`
-	// Expires is when the fragment is to be withdrawn; zero means never.
-	Expires time.Time     `json:"expires,omitzero"`
-	Tables  []TableRecord `json:"tables,omitempty"`
+	Publisher string        `json:"publisher"`
+	Name      string        `json:"name"`
+	Priority  int32         `json:"priority,omitempty"`
+	Lifetime  string        `json:"lifetime,omitempty"`
+	Expires   time.Time     `json:"expires,omitzero"`
+	Tables    []TableRecord `json:"tables,omitempty"`
 }
 
-// TableRecord has the shares of a fragment in one table.
+// TableRecord has a fragment's shares in a table.
 type TableRecord struct {
-	// Family is nft's keyword.
 	Family  string `json:"family"`
 	Name    string `json:"name"`
 	Comment string `json:"comment,omitempty"`
 	Dormant bool   `json:"dormant,omitempty"`
-	// Alone says that Dormant has no effect while another publisher has a fragment in
-	// the table that is not dormant.
-	Alone  bool          `json:"alone,omitempty"`
-	Chains []ChainRecord `json:"chains,omitempty"`
-	Sets   []SetRecord   `json:"sets,omitempty"`
-	// Objects are named objects and flowtables.
+	// Alone means that Dormant has no effect beside an awake fragment of another publisher.
+	Alone   bool           `json:"alone,omitempty"`
+	Chains  []ChainRecord  `json:"chains,omitempty"`
+	Sets    []SetRecord    `json:"sets,omitempty"`
 	Objects []ObjectRecord `json:"objects,omitempty"`
-	// Owned are the chains, sets and objects that several fragments declare and that the
-	// fragment's publisher owns, if the configuration has that publisher.
+	// Owned are the publisher's parts with several fragments, if it is in the configuration.
 	Owned []ObjectRecord `json:"owned,omitempty"`
-	// Apart is true for a table with many shares. They are in Shares.
+	// Apart is true if the shares are in Shares.
 	Apart bool `json:"apart,omitempty"`
-	// Shares has each share that changed since Recorded, by kind and name, as a TableRecord
-	// with nothing else. It is nil for a share that is gone. If Whole is true it has all shares.
+	// Shares has by kind and name each share that changed since Recorded, or all if Whole is true.
+	// A removed share is nil.
 	Shares map[string]*TableRecord `json:"-"`
 	Whole  bool                    `json:"-"`
 }
 
-// Add adds a share.
 func (r *TableRecord) Add(share *TableRecord) {
 	r.Chains, r.Sets = append(r.Chains, share.Chains...), append(r.Sets, share.Sets...)
 	r.Objects, r.Owned = append(r.Objects, share.Objects...), append(r.Owned, share.Owned...)
 }
 
-// ObjectRecord names an object, or with the kinds "flowtable", "chain" and "set" a
-// flowtable, a chain, and a set or map.
+// ObjectRecord names an object, flowtable, chain or set (also a map).
 type ObjectRecord struct {
 	Kind nft.ObjectKind `json:"kind"`
 	Name string         `json:"name"`
 }
 
-// ChainRecord is a fragment's share of a chain, with the sets, chains and objects
-// that its rules there refer to.
+// ChainRecord is a share of a chain, with the rules' references.
 type ChainRecord struct {
 	Name    string         `json:"name"`
 	Sets    []string       `json:"sets,omitempty"`
@@ -75,15 +64,12 @@ type ChainRecord struct {
 	Objects []ObjectRecord `json:"objects,omitempty"`
 }
 
-// SetRecord is a fragment's share of a set or map.
+// SetRecord is a share of a set or map.
 type SetRecord struct {
 	Name      string `json:"name"`
 	Conntrack bool   `json:"conntrack,omitempty"`
 	Affinity  bool   `json:"affinity,omitempty"`
-	// Wins are the packed keys of elements that other fragments state too and that
-	// this one decides: in a map all, in a set those with different options; at
-	// most 4,096 in either. Without them it would not be known after a restart
-	// whose value the kernel has, and the first fragment to come back would
-	// decide.
+	// Wins are packed keys that this fragment decides against others: in a map all, in a set with
+	// different options, at most 4,096. They tell after a restart which value the kernel has.
 	Wins [][]byte `json:"wins,omitempty"`
 }

@@ -38,89 +38,69 @@ func (k Key) Compare(other Key) int {
 	return cmp.Or(cmp.Compare(k.Publisher, other.Publisher), cmp.Compare(k.Name, other.Name))
 }
 
-// Update is one change of one fragment, compiled. Updates are immutable. Package
-// admission makes sure that they are complete: declarations have names, none is made
-// twice, and no rule is nil.
+// Update is a compiled, immutable change of a fragment. Package admission ensures unique names, and
+// no nil rule.
 type Update struct {
 	Fragment Key
-	// Snapshot replaces everything that the fragment holds by Tables. Priority
-	// takes effect with a snapshot. A snapshot without tables withdraws the
-	// fragment.
+	// Snapshot replaces the whole fragment by Tables; without tables it withdraws the fragment.
+	// Priority, Lifetime and Expires need a snapshot.
 	Snapshot bool
 	Priority int32
-	// Lifetime, like Priority, takes effect with a snapshot.
 	Lifetime Lifetime
-	// Expires is when the fragment is to be withdrawn; zero means never. Like Priority,
-	// it takes effect with a snapshot. Its location is UTC, and it has no monotonic clock
-	// reading.
+	// Expires is zero for never. It is in UTC, without monotonic clock reading.
 	Expires time.Time
-	// Session identifies the stream that sends the update, and Serial counts the
-	// updates of that stream. They are 0 if the update comes from no stream.
-	// Status returns those of the last snapshot.
+	// Serial counts the updates of the stream Session. Both are 0 without a stream.
 	Session, Serial uint64
 	Tables          []TableUpdate
 }
 
-// TableUpdate is the part of an update in one table.
+// TableUpdate is the part of an update in a table.
 type TableUpdate struct {
 	Table nft.TableID
-	// Comment is given to the table when it is created; the kernel cannot
-	// change it later.
+	// Comment is for a new table: the kernel cannot change it later.
 	Comment string
-	// Dormant says that the table's base chains are off their hooks while the
-	// fragment holds something in the table. Only a snapshot changes it.
-	Dormant bool
-	// PutObjects and PutFlowtables declare objects and flowtables, DeleteObjects and
-	// DeleteFlowtables name those that the fragment gives up.
+	// Dormant takes the table's base chains off their hooks while the fragment has content there.
+	// Only a snapshot changes it.
+	Dormant          bool
 	PutObjects       []*nftobject.Object
 	DeleteObjects    []nftobject.Ref
 	PutFlowtables    []*nftobject.Flowtable
 	DeleteFlowtables []string
-	// PutChains and PutSets declare or replace objects with all that the
-	// fragment holds in them.
+	// PutChains and PutSets replace whole shares.
 	PutChains []Chain
-	// DeleteChains and DeleteSets name objects that the fragment gives up. All
-	// deletions of an update, those of objects and flowtables included, are done
-	// before its declarations. Names that the fragment does not hold are passed over.
+	// All deletions come before declarations. Unknown names are ignored.
 	DeleteChains []string
 	PutSets      []Set
 	DeleteSets   []string
-	// Elements change objects that the fragment has declared. They are done
-	// last.
+	// Elements come last.
 	Elements []Elements
-	// Uses are the sets and maps outside of this update that its rules refer to, by
-	// name, as they were declared when the rules were compiled. If the table has another one, Apply returns ErrStale.
+	// Uses are the sets and maps outside of this update that its rules refer to, as compiled. If
+	// the table has another one, Apply returns ErrStale.
 	Uses map[string]*nftset.Set
 }
 
-// Chain is a fragment's share of a chain.
+// Chain is a share of a chain.
 type Chain struct {
 	Decl *nftobject.Chain
-	// Source is the declaration as its publisher wrote it, without rules. It may
-	// be nil.
+	// Source is without rules, or nil.
 	Source *nft.Chain
 	Rules  []*compile.Rule
 }
 
-// Set is a fragment's share of a set or map. Of several elements with the
-// same key the last counts.
+// Set is a share of a set or map. Of equal keys the last counts.
 type Set struct {
 	Decl *nftset.Set
-	// Source is the declaration as its publisher wrote it, without elements. It
-	// may be nil.
+	// Source is without elements, or nil.
 	Source   *nft.Set
 	Elements []nftset.Element
-	// View has the elements, in place of Elements, in what Content returns.
+	// View replaces Elements in views.Content.
 	View *packed.View
-	// Conntrack is true for a map whose UDP flows are flushed when a commit
-	// changes where they go.
+	// Conntrack marks a map with UDP flows to flush when their destinations change.
 	Conntrack bool
-	// Affinity is true for a dynamic map whose entries go once no rule makes
-	// them any more.
+	// Affinity marks a dynamic map: its entries go with the last rule that makes them.
 	Affinity bool
 }
 
-// All returns the elements.
 func (s *Set) All() iter.Seq[nftset.Element] {
 	if s.View != nil {
 		return s.View.Sorted()
@@ -128,13 +108,12 @@ func (s *Set) All() iter.Seq[nftset.Element] {
 	return slices.Values(s.Elements)
 }
 
-// Elements is an update of elements: it changes a fragment's share of one set or map, first
-// with the removals, then with the additions, which replace elements of the same key.
-// Removing an element that the fragment does not hold changes nothing.
+// Elements changes a share of a set or map: removals, if present, then additions, which replace
+// equal keys.
 type Elements struct {
 	Set string
-	// Decl is the declaration that the elements were packed for. If it differs
-	// from the fragment's own, Apply returns ErrStale; nil skips the check.
+	// Elements are packed for Decl. If the fragment's differs, Apply returns ErrStale; nil skips
+	// the check.
 	Decl   *nftset.Set
 	Remove []nftset.Element
 	Add    []nftset.Element

@@ -1,22 +1,18 @@
 package desired
 
-// Usage is how much a publisher holds, all its fragments together.
+// Usage is a publisher's total.
 type Usage struct {
 	Fragments, Chains, Rules, Sets, Elements int
-	// Objects are named objects and flowtables.
-	Objects int
-	// Bytes are those of rule texts, packed elements, names and comments. An
-	// adopted rule's text is not known, and counts nothing.
+	Objects                                  int
+	// Bytes are for rule texts, packed elements, names and comments. Adopted rules count 0 here, in
+	// LogRate and in Anonymous.
 	Bytes int
-	// LogRate is how many packets an hour the rules log at most. An adopted rule's rate is
-	// not known, and counts nothing.
-	LogRate int
-	// BaseChains are those of Chains that have a hook.
+	// LogRate bounds logged packets an hour.
+	LogRate    int
 	BaseChains int
-	// Anonymous counts the elements of the anonymous sets and maps of rules. They are not
-	// in Elements. Those of adopted rules are not known.
+	// Anonymous counts elements of anonymous sets and maps, not in Elements.
 	Anonymous int
-	// Memory is about how much memory of the kernel it takes, in bytes: see package cost.
+	// Memory estimates the kernel's bytes: see package cost.
 	Memory int
 }
 
@@ -34,8 +30,8 @@ func (u *Usage) Add(o Usage, by int) {
 	u.Memory += by * o.Memory
 }
 
-// The most that one fragment holds, whether it comes as one snapshot or grows by patches: a
-// snapshot can always send again what patches have reached.
+// The bounds of a fragment hold for snapshots and patches: a snapshot can always repeat the
+// content.
 const (
 	MaxTables   = 64
 	MaxChains   = 1_000_000

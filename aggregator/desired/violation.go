@@ -8,15 +8,13 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// ErrStale means that an update was compiled against declarations that have
-// changed since. Compile it again with the present Scope and apply it again.
+// ErrStale means that declarations have changed since the update was compiled. Compile and apply it
+// again.
 var ErrStale = errors.New("declarations have changed since the update was compiled")
 
-// Reason classifies a violation. The numbers are those of Violation.Reason in
-// weft.proto.
+// Reason has the numbers of Violation.Reason in weft.proto.
 type Reason uint8
 
-// The reasons for which this package rejects an update. Admission has others.
 const (
 	ReasonInvalid        Reason = 2
 	ReasonConflict       Reason = 3
@@ -26,20 +24,18 @@ const (
 	ReasonSnapshotNeeded Reason = 8
 )
 
-// Place is a table, an object in it, or a part of one. The zero value stands for a whole fragment.
+// Place is a table, an object in it, or a part of an object. The zero value is a whole fragment.
 type Place struct {
 	Table nft.TableID
-	// Kind is "chain", "set", "map" or the kind of an object, such as "ct helper". It
-	// is empty for the table itself.
+	// Kind is "chain", "set", "map" or the kind of an object, such as "ct helper"; empty for the
+	// table.
 	Kind, Name string
-	// Rule is the number of a rule among those that its fragment has in the chain,
-	// counted from 1. It is 0 for the chain.
+	// Rule is a number among the fragment's in the chain, from 1, or 0.
 	Rule int
-	// Key is the key of an element, as nft writes it.
-	Key string
+	Key  string
 }
 
-// String returns the place in the words of nft: "table ip weft chain input rule 3".
+// String returns the words of nft: "table ip weft chain input rule 3".
 func (p Place) String() string {
 	if p == (Place{}) {
 		return ""
@@ -47,7 +43,6 @@ func (p Place) String() string {
 	return strings.TrimSuffix("table "+p.Table.String()+" "+p.InTable(), " ")
 }
 
-// InTable returns the place without the table.
 func (p Place) InTable() string {
 	switch {
 	case p.Kind == "":
@@ -61,15 +56,12 @@ func (p Place) InTable() string {
 	}
 }
 
-// Violation describes an error in an update: where it is, what is wrong and
-// what to do.
+// Violation describes an error in an update.
 type Violation struct {
-	// Object is where the update is wrong; zero if that is the fragment as a whole.
 	Object  Place
 	Message string
 	Reason  Reason
-	// Err is the error of a Grant, or nil.
-	Err error
+	Err     error
 }
 
 // String returns "object: message".
@@ -86,7 +78,7 @@ type Rejection struct {
 	Violations []Violation
 }
 
-// Error names the fragment, the first violation and the number of others.
+// Error names the first violation and the number of others.
 func (r *Rejection) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "apply fragment %s", r.Fragment)
@@ -99,5 +91,5 @@ func (r *Rejection) Error() string {
 	return b.String()
 }
 
-// MaxViolations bounds the violations of one rejection.
+// MaxViolations bounds a rejection.
 const MaxViolations = 32

@@ -11,19 +11,16 @@ import (
 	"github.com/weft-proxy/weft/aggregator/store"
 )
 
-// stored is the content of a fragment in the database. The content of a bucket without entries is
-// not known. The bucket is nil if there is no fragment.
+// stored is a fragment's content: unknown without entries, absent without bucket.
 type stored struct {
 	entries.Stored
 	id string
 }
 
-// load opens the content of a fragment.
 func load(content *store.Bucket, id string) *stored {
 	return &stored{entries.Stored{Bucket: content.Bucket(id), Was: make(map[string][]byte)}, id}
 }
 
-// size returns the bytes of the entries.
 func (s *stored) size() int64 {
 	if s.Bucket == nil {
 		return 0
@@ -31,7 +28,6 @@ func (s *stored) size() int64 {
 	return s.Size()
 }
 
-// state returns what is known of the fragment.
 func (s *stored) state() weftv1.ContentState {
 	switch {
 	case s.Bucket == nil:
@@ -43,7 +39,7 @@ func (s *stored) state() weftv1.ContentState {
 	}
 }
 
-// all returns the entries, with a copy of their values.
+// all returns copies, valid after the transaction.
 func (s *stored) all() map[string][]byte {
 	out := make(map[string][]byte)
 	for key, value := range s.From("") {
@@ -52,7 +48,6 @@ func (s *stored) all() map[string][]byte {
 	return out
 }
 
-// replace makes the content that of a snapshot.
 func (s *stored) replace(f *weftv1.Fragment) {
 	all := entries.Of(f)
 	keep := make(map[string]bool, len(all))
@@ -71,7 +66,7 @@ func (s *stored) replace(f *weftv1.Fragment) {
 	s.PutAll(all)
 }
 
-// finish returns the first error, and forgets changes that were taken back.
+// finish returns the first error, and forgets changes without effect.
 func (s *stored) finish() error {
 	maps.DeleteFunc(s.Was, func(key string, old []byte) bool {
 		now := s.Get(key)
@@ -80,7 +75,6 @@ func (s *stored) finish() error {
 	return s.Err
 }
 
-// undo returns entries as they were before changes.
 func undo(all, was map[string][]byte) map[string][]byte {
 	for key, value := range was {
 		if value == nil {
@@ -92,7 +86,6 @@ func undo(all, was map[string][]byte) map[string][]byte {
 	return all
 }
 
-// assemble makes a fragment of its entries.
 func assemble(all map[string][]byte) (*weftv1.Fragment, error) {
 	f := &weftv1.Fragment{}
 	for _, key := range slices.Sorted(maps.Keys(all)) {

@@ -10,61 +10,55 @@ import (
 )
 
 const (
-	// DefaultMaxEntries and DefaultMaxBytes are the bounds of a history unless the operator
-	// names others.
+	// DefaultMaxEntries and DefaultMaxBytes are the default bounds of a history.
 	DefaultMaxEntries = 10_000
 	DefaultMaxBytes   = 16 << 20
-	// MaxContent is the most content of a fragment that is kept, in bytes.
+	// MaxContent is the largest content of a fragment to keep, in bytes.
 	MaxContent = 512 << 10
 )
 
 // Config describes a Recorder.
 type Config struct {
-	// Store is not loaded yet. If it has no directory, nothing is recorded.
+	// Store is not loaded yet. Without a directory no commit is recorded.
 	Store *store.Store
-	// MaxEntries and MaxBytes bound what is kept. If one is 0, nothing is recorded.
+	// If one bound is 0, no commit is recorded.
 	MaxEntries int
 	MaxBytes   int64
-	// Lost is called by any goroutine with the number of commits whose entries are lost.
+	// Lost gets, in any goroutine, the number of commits without an entry.
 	Lost func(commits int)
 }
 
-// Commit is what the recorder is told about a commit.
+// Commit describes a commit to the recorder.
 type Commit struct {
-	// Revision is the entry. It belongs to the recorder.
+	// Revision belongs to the recorder.
 	Revision *weftv1.Revision
-	// Changes are the updates of fragments, in their order.
-	Changes []Change
-	// Present, if it is not nil, has all fragments that there are: those that have content in
-	// the history and are not in it were lost, and become the changes of this commit.
+	Changes  []Change
+	// Present, if not nil, has all fragments. Others in the history were lost, and become the
+	// changes of this commit.
 	Present map[desired.Key]bool
-	// Empty is true if the kernel had everything already. The commit is recorded only if the
-	// content of a fragment is different.
+	// Empty is true if the kernel had everything. The commit is recorded only if content changed.
 	Empty bool
-	// Patient is true if the commit may be written half a minute later: a crash may lose it.
+	// Patient commits may be written half a minute later.
 	Patient bool
 }
 
-// Change is an update of a fragment. It has at most one of Withdrawn, Snapshot and Patch;
-// without them the content is not known afterwards.
+// Change is an update of a fragment with at most one of Withdrawn, Snapshot and Patch; without any
+// the content becomes unknown.
 type Change struct {
-	Fragment desired.Key
-	// Existed is true if the fragment was there before.
-	Existed bool
-	// Withdrawn is true if it is not there any more.
+	Fragment  desired.Key
+	Existed   bool
 	Withdrawn bool
-	// Snapshot returns the whole content, Patch what is different. They are called when
-	// the commit is written, after a failure again.
+	// Snapshot returns the whole content, Patch the difference, at each attempt to write the
+	// commit.
 	Snapshot func() *weftv1.Fragment
 	Patch    func() *weftv1.Patch
-	// Weight is about the size of the update in bytes.
+	// Weight is about the size in bytes.
 	Weight int
 }
 
-// Kind is the kind of data that the Store counts when it cannot be read or written.
+// Kind is the kind of data for Store.Failed.
 const Kind = "history"
 
-// bucket is that of the Store.
 const bucket = "history"
 
 // Recorder is a history.
@@ -87,12 +81,10 @@ func (r *Recorder) Enabled() bool {
 	return r.cfg.Store.Enabled() && r.cfg.MaxEntries > 0 && r.cfg.MaxBytes > 0
 }
 
-// Failing returns why the history could not be written; nil if it could.
+// Failing returns why the history could not be written, or nil.
 func (r *Recorder) Failing() error { return r.task.Failing() }
 
-// view makes a transaction that reads. It does not call f if nothing was ever recorded.
-//
-// Possible errors: ErrUnavailable.
+// view does not call f before the first recorded commit.
 func (r *Recorder) view(f func(*tables) error) error {
 	err := r.cfg.Store.View(func(tx *store.Tx) error {
 		root, err := tx.Bucket(bucket)

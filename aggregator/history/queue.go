@@ -11,31 +11,28 @@ import (
 )
 
 const (
-	// maxWaiting is how many commits wait for the disk.
+	// maxWaiting bounds the queued commits.
 	maxWaiting = 4096
-	// maxWeight is how much content waits with them, in bytes.
+	// maxWeight bounds their content in bytes.
 	maxWeight = 16 * MaxContent
-	// interval is how long a commit waits for others to share its transaction, and patience how long
-	// one does that is Patient.
+	// interval bounds the wait for other commits, patience the wait of a Patient one.
 	interval = time.Second
 	patience = 30 * time.Second
-	// groupSize and groupWeight are how many commits, and how much content, do not wait any longer.
+	// A group of groupSize commits or groupWeight bytes waits no longer.
 	groupSize   = 512
 	groupWeight = 2 * MaxContent
 )
 
-// queue holds the commits that are not written yet.
 type queue struct {
 	mu     sync.Mutex
 	items  []*Commit
 	weight int
-	// gap stands for the commits that found the queue full. It follows items.
+	// gap joins commits that found the queue full. It follows items.
 	gap *Commit
 }
 
-// Record queues a commit. It never waits for the disk: if too many commits wait, the entry is
-// lost, and if too much content does, the content of the fragment is not known until its
-// next snapshot.
+// Record queues a commit and never waits: with too many commits the entry is lost, with too much
+// content the fragment is unknown until its next snapshot.
 func (r *Recorder) Record(c *Commit) {
 	if !r.Enabled() {
 		return
@@ -54,7 +51,6 @@ func (r *Recorder) Record(c *Commit) {
 	}
 }
 
-// add queues a commit. The lock is held.
 func (r *Recorder) add(c *Commit) {
 	if r.gap != nil || len(r.items) >= maxWaiting {
 		r.lose(c)
@@ -74,14 +70,12 @@ func (c *Commit) weight() (n int) {
 	return n
 }
 
-// forgetContent drops the content of a commit.
 func (c *Commit) forgetContent() {
 	for i := range c.Changes {
 		c.Changes[i].Snapshot, c.Changes[i].Patch, c.Changes[i].Weight = nil, nil, 0
 	}
 }
 
-// lose joins a commit, or the gap of several, with the others that are lost.
 func (r *Recorder) lose(c *Commit) {
 	c.forgetContent()
 	lost := c.Revision.GetLost()
@@ -106,7 +100,7 @@ func (r *Recorder) lose(c *Commit) {
 	}
 }
 
-// Flush waits until the commits that were recorded before are written.
+// Flush waits until all earlier commits are written.
 //
 // Possible errors: ErrDisabled, ErrUnavailable, ctx's.
 func (r *Recorder) Flush(ctx context.Context) error {
@@ -128,7 +122,6 @@ func (r *Recorder) Flush(ctx context.Context) error {
 	}
 }
 
-// take returns what is queued.
 func (r *Recorder) take() (items []*Commit) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -140,7 +133,7 @@ func (r *Recorder) take() (items []*Commit) {
 	return items
 }
 
-// requeue puts commits back, before those that were queued since.
+// requeue puts commits back, before later ones.
 func (r *Recorder) requeue(items []*Commit) {
 	items = append(items, r.take()...)
 	r.mu.Lock()

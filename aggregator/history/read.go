@@ -15,21 +15,19 @@ import (
 	"github.com/weft-proxy/weft/aggregator/store"
 )
 
-// maxCompared is how many bytes of content one comparison has for a reader who does not see
-// everything, at each of the two revisions.
+// maxCompared bounds the bytes of each compared revision, unless the reader sees everything.
 const maxCompared = 16 << 20
 
-// Query says which entries List returns.
+// Query selects entries for List.
 type Query struct {
 	// Limit is the greatest number of entries; 0 means all.
 	Limit int
-	// Before excludes this revision and later ones; 0 excludes none.
+	// Before, if not 0, excludes this revision and later ones.
 	Before uint64
-	// Publisher, if it is not empty, excludes the fragments of others, and entries without
-	// fragments.
+	// Publisher, if not empty, excludes other fragments, and entries without fragments.
 	Publisher string
-	// Reader says whose fragments are returned. An entry without such a fragment is left out,
-	// unless the reader sees everything.
+	// Reader excludes invisible fragments, and entries without a visible one, unless it sees
+	// everything.
 	Reader desired.Reader
 }
 
@@ -79,8 +77,7 @@ func (q *Query) wants(publisher string) bool {
 	return q.Reader.Sees(publisher) && (q.Publisher == "" || q.Publisher == publisher)
 }
 
-// Content is what a fragment had at a revision. Fragment is nil if that is not known, or if
-// there was none.
+// Content is the content of a fragment at a revision. Fragment is nil if it is unknown or absent.
 type Content struct {
 	State    weftv1.ContentState
 	Fragment *weftv1.Fragment
@@ -89,12 +86,11 @@ type Content struct {
 // Difference is a fragment that changed between two revisions.
 type Difference struct {
 	Fragment desired.Key
-	// From and To are the content at the two revisions.
 	From, To Content
 }
 
-// Compare returns the fragments that changed after the revision from, up to the revision to,
-// by publisher and name.
+// Compare returns the fragments that changed after revision from, up to revision to, by publisher
+// and name.
 //
 // Possible errors: ErrDisabled, ErrForgotten, ErrTooLarge, ErrUnavailable, ctx's.
 func (r *Recorder) Compare(ctx context.Context, from, to uint64, reader desired.Reader) (out []Difference, err error) {
@@ -125,7 +121,7 @@ func (r *Recorder) Compare(ctx context.Context, from, to uint64, reader desired.
 	return out, err
 }
 
-// Content returns what a fragment has after the last recorded commit.
+// Content returns the content of a fragment after the last recorded commit.
 //
 // Possible errors: ErrDisabled, ErrUnavailable, ctx's.
 func (r *Recorder) Content(ctx context.Context, key desired.Key) (c Content, err error) {
@@ -144,9 +140,6 @@ func (r *Recorder) Content(ctx context.Context, key desired.Key) (c Content, err
 	return c, err
 }
 
-// get returns the content.
-//
-// Possible errors: store.ErrDamaged.
 func (s *stored) get() (Content, error) {
 	if s.state() != known {
 		return Content{State: s.state()}, nil
@@ -154,7 +147,6 @@ func (s *stored) get() (Content, error) {
 	return contentOf(known, s.all())
 }
 
-// contentOf returns the content with entries.
 func contentOf(state weftv1.ContentState, all map[string][]byte) (c Content, err error) {
 	if c.State = state; state == known {
 		c.Fragment, err = assemble(all)
@@ -162,17 +154,12 @@ func contentOf(state weftv1.ContentState, all map[string][]byte) (c Content, err
 	return c, err
 }
 
-// comparison finds the differences between two revisions.
 type comparison struct {
-	from, to uint64
-	out      []Difference
-	// size is the bytes of the content so far, and limit the most.
+	from, to    uint64
+	out         []Difference
 	size, limit int64
 }
 
-// hold counts content.
-//
-// Possible errors: ErrTooLarge.
 func (c *comparison) hold(n int64) error {
 	if c.size += n; c.size > c.limit {
 		return fmt.Errorf("%w: these fragments have more than %d MiB: compare fewer revisions", ErrTooLarge, c.limit>>20)
@@ -180,13 +167,12 @@ func (c *comparison) hold(n int64) error {
 	return nil
 }
 
-// changed is what a fragment had before a revision.
 type changed struct {
 	revision uint64
 	before
 }
 
-// compare adds the differences of a publisher that has forgotten entries up to a revision.
+// compare adds the differences of a publisher without entries up to forgotten.
 func (c *comparison) compare(s *share, forgotten uint64) error {
 	changes := make(map[string][]changed)
 	for key, value := range s.before.Backward() {
@@ -208,7 +194,7 @@ func (c *comparison) compare(s *share, forgotten uint64) error {
 		}
 	}
 	if c.from < forgotten && c.to != c.from+1 {
-		// All fragments may have changed, unless one commit is looked at, which is in the log.
+		// All fragments may have changed, except by one commit that is in the log.
 		ids = append(ids, s.content.Names()...)
 	}
 	slices.Sort(ids)
@@ -230,7 +216,7 @@ func (c *comparison) compare(s *share, forgotten uint64) error {
 	return nil
 }
 
-// difference goes back from the content of now behind changes, the newest first.
+// difference undoes changes, the newest first, from the present content.
 func (c *comparison) difference(s *stored, changes []changed) (d Difference, err error) {
 	d.Fragment = keyOf(s.id)
 	state, all := s.state(), map[string][]byte(nil)
@@ -260,7 +246,6 @@ func (c *comparison) difference(s *stored, changes []changed) (d Difference, err
 	return d, err
 }
 
-// undo returns the content before a change, after which it was all.
 func (b *before) undo(state weftv1.ContentState, all map[string][]byte) (weftv1.ContentState, map[string][]byte) {
 	switch {
 	case b.State != known:
@@ -274,7 +259,6 @@ func (b *before) undo(state weftv1.ContentState, all map[string][]byte) (weftv1.
 	}
 }
 
-// size returns the bytes of the entries.
 func (b *before) size() (n int64) {
 	for key, value := range b.Entries {
 		n += int64(len(key) + len(value))
@@ -282,7 +266,6 @@ func (b *before) size() (n int64) {
 	return n
 }
 
-// same reports whether nothing is different between two contents that are known.
 func same(a, b Content) bool {
 	return a.State == b.State && a.State != unknown && proto.Equal(a.Fragment, b.Fragment)
 }

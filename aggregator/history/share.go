@@ -8,28 +8,25 @@ import (
 )
 
 const (
-	// common is the share of what belongs to no publisher, or to several. No publisher can have
-	// that name.
+	// common is the share of several publishers or no publisher, and no publisher's name.
 	common = "-"
-	// joined is the key of the revision that all removed shares have forgotten.
+	// joined is the key of the removed shares' last forgotten revision.
 	joined = "*"
-	// maxShares is how many shares there are before those of which nothing is left are joined.
+	// maxShares is the number of shares from which empty ones are joined.
 	maxShares = 1024
 )
 
-// share is what the history has of a publisher.
 type share struct {
 	publisher            string
 	log, before, content *store.Bucket
-	// forgotten has, for each publisher, the last revision of which an entry was removed, and for
-	// everybody that of the shares that were joined.
+	// forgotten has the last removed revision by publisher, and for joined shares.
 	forgotten *store.Bucket
 }
 
-// tables are the buckets of the history. The first three have a bucket for each publisher.
+// Each table but forgotten has a bucket for each publisher.
 type tables struct{ log, before, content, forgotten *store.Bucket }
 
-// open opens the buckets of the history. A transaction that writes makes them.
+// open makes missing buckets to write.
 func open(tx *store.Tx) (t tables, err error) {
 	root, err := tx.Bucket(bucket)
 	for name, b := range map[string]**store.Bucket{"log": &t.log, "before": &t.before, "content": &t.content, "forgotten": &t.forgotten} {
@@ -40,15 +37,14 @@ func open(tx *store.Tx) (t tables, err error) {
 	return t, err
 }
 
-// size returns the bytes of all entries and all content.
 func (t *tables) size() int64 { return t.log.Size() + t.before.Size() + t.content.Size() }
 
-// find returns the share of a publisher. The buckets are nil if there is none.
+// find returns a share; missing ones have nil buckets.
 func (t *tables) find(publisher string) share {
 	return share{publisher, t.log.Bucket(publisher), t.before.Bucket(publisher), t.content.Bucket(publisher), t.forgotten}
 }
 
-// obtain is find, and makes the share if there is none.
+// obtain is find, and makes a missing share.
 func (t *tables) obtain(publisher string) (share, error) {
 	if s := t.find(publisher); s.log != nil {
 		return s, nil
@@ -62,7 +58,6 @@ func (t *tables) obtain(publisher string) (share, error) {
 	return t.find(publisher), err
 }
 
-// shares returns the shares of the publishers that are wanted, by name.
 func (t *tables) shares(wanted func(publisher string) bool) (all []share) {
 	for _, publisher := range t.log.Names() {
 		if wanted(publisher) {
@@ -74,12 +69,10 @@ func (t *tables) shares(wanted func(publisher string) bool) (all []share) {
 
 func everybody(string) bool { return true }
 
-// put stores an entry of the log.
 func (s *share) put(key string, entry, before []byte) error {
 	return cmp.Or(s.log.Put(key, entry), s.before.Put(key, before))
 }
 
-// removeOldest removes the oldest entry of the log.
 func (s *share) removeOldest() error {
 	for key := range s.log.From("") {
 		return cmp.Or(s.log.Put(key, nil), s.before.Put(key, nil), s.forgotten.PutNumber(s.publisher, revisionOf(key)))
@@ -93,7 +86,6 @@ func (s *share) logSize() int64 { return s.log.Size() + s.before.Size() }
 
 func (s *share) contentSize() int64 { return s.content.Size() }
 
-// most returns the share with the greatest number.
 func most(all []share, number func(*share) int64) (largest *share) {
 	for i := range all {
 		if largest == nil || number(&all[i]) > number(largest) {
@@ -103,7 +95,7 @@ func most(all []share, number func(*share) int64) (largest *share) {
 	return largest
 }
 
-// trim removes entries while there are too many: the oldest of the publisher that has the most.
+// trim removes the oldest entries of the publisher with the most.
 func (r *Recorder) trim(t *tables) error {
 	all := t.shares(everybody)
 	for {
@@ -124,13 +116,13 @@ func (r *Recorder) trim(t *tables) error {
 	}
 }
 
-// makeRoom forgets content while all of it is more than half of MaxBytes: the largest fragment of the
-// publisher that has the most. It returns false if that is the publisher itself, and forgets nothing of it.
+// makeRoom forgets the largest fragments of the publisher with the most until content takes half of
+// MaxBytes. It returns false if own has the most.
 func (r *Recorder) makeRoom(t *tables, own share) (bool, error) {
 	if t.content.Size() <= r.cfg.MaxBytes/2 {
 		return true, nil
 	}
-	// The publisher itself comes first: it has the most if another one has as much.
+	// most prefers the first share: the publisher itself among equals.
 	all := append([]share{own}, t.shares(func(publisher string) bool { return publisher != own.publisher })...)
 	for t.content.Size() > r.cfg.MaxBytes/2 {
 		from := most(all, (*share).contentSize)
@@ -150,13 +142,12 @@ func (r *Recorder) makeRoom(t *tables, own share) (bool, error) {
 	return true, nil
 }
 
-// lost returns the last revision of which entries of the publisher may be removed.
+// lost returns the last revision that may lack entries of the publisher.
 func (s *share) lost() uint64 {
 	return max(s.forgotten.Number(joined), s.forgotten.Number(s.publisher))
 }
 
-// joinEmpty removes the shares of which nothing is left if there are too many, and notes what all of
-// them have forgotten.
+// joinEmpty removes empty shares, and notes their last forgotten revision.
 func (t *tables) joinEmpty() error {
 	all := t.shares(everybody)
 	if len(all) < maxShares {
@@ -175,7 +166,6 @@ func (t *tables) joinEmpty() error {
 	return nil
 }
 
-// revisionOf returns the revision of a key of the log.
 func revisionOf(key string) uint64 {
 	if len(key) < 8 {
 		return 0

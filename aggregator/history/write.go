@@ -20,18 +20,17 @@ const (
 	unknown = weftv1.ContentState_CONTENT_STATE_UNKNOWN
 )
 
-// before is what a fragment had before a change.
+// before is the content of a fragment before a change.
 type before struct {
 	// Fragment is "publisher/name".
 	Fragment string              `json:"fragment"`
 	State    weftv1.ContentState `json:"state"`
-	// Whole is true if Entries are all entries, and not only those that changed.
+	// Whole entries are complete, not only the changed ones.
 	Whole bool `json:"whole,omitempty"`
-	// Entries are nil where there was none.
+	// Entries are nil where there was no entry.
 	Entries map[string][]byte `json:"entries,omitempty"`
 }
 
-// write stores the queued commits in one transaction, and removes what is over the bounds.
 func (r *Recorder) write(update func(func(*store.Tx) error) error) error {
 	items := r.take()
 	if len(items) == 0 {
@@ -55,7 +54,6 @@ func (r *Recorder) write(update func(func(*store.Tx) error) error) error {
 	return err
 }
 
-// store stores one commit.
 func (r *Recorder) store(t *tables, c *Commit) error {
 	if c.Present != nil {
 		c.addLost(t)
@@ -99,8 +97,7 @@ func (r *Recorder) store(t *tables, c *Commit) error {
 	return nil
 }
 
-// divide returns the parts of an entry that are each publisher's. The numbers of all fragments together
-// are common if there are several publishers.
+// divide returns an entry's parts by publisher. With several, totals are in the common part.
 func divide(c *weftv1.Revision) map[string]*weftv1.Revision {
 	out := make(map[string]*weftv1.Revision)
 	part := func(publisher string) *weftv1.Revision {
@@ -123,7 +120,6 @@ func divide(c *weftv1.Revision) map[string]*weftv1.Revision {
 	return out
 }
 
-// addLost adds the fragments that are not there any more.
 func (c *Commit) addLost(t *tables) {
 	c.Revision.Fragments, c.Changes = nil, nil
 	for _, s := range t.shares(everybody) {
@@ -140,14 +136,12 @@ func (c *Commit) addLost(t *tables) {
 	}
 }
 
-// keyOf returns the fragment that is "publisher/name".
 func keyOf(id string) desired.Key {
 	publisher, name, _ := strings.Cut(id, "/")
 	return desired.Key{Publisher: publisher, Name: name}
 }
 
-// change changes the content of a fragment. It returns what was before, or nil if nothing is
-// different.
+// change changes the content of a fragment, and returns the earlier one, or nil without effect.
 func (r *Recorder) change(t *tables, ch *Change) (*before, error) {
 	own, err := t.obtain(ch.Fragment.Publisher)
 	if err != nil {
@@ -157,7 +151,7 @@ func (r *Recorder) change(t *tables, ch *Change) (*before, error) {
 	was := s.state()
 	b := &before{Fragment: s.id, State: was}
 	if was == absent && ch.Existed {
-		// It is from before the history.
+		// The fragment is older than the history.
 		b.State = unknown
 	}
 	switch {
@@ -196,7 +190,7 @@ func (r *Recorder) change(t *tables, ch *Change) (*before, error) {
 	return b, own.forget(s, true)
 }
 
-// forget removes the content of a fragment, which is there and unknown afterwards, or absent.
+// forget makes the content unknown if the fragment exists, otherwise absent.
 func (s *share) forget(f *stored, exists bool) error {
 	err := s.content.DeleteBucket(f.id)
 	if err == nil && exists {

@@ -13,23 +13,21 @@ import (
 	"github.com/weft-proxy/weft/aggregator/store"
 )
 
-// Change is a committed update of a fragment that is or was durable. It has at most
-// one of Snapshot and Patch; with neither, the fragment is removed.
+// Change is a committed update of a fragment that is or was durable. Without Snapshot and Patch, at
+// most one, the fragment is removed.
 type Change struct {
 	Fragment desired.Key
-	// Snapshot returns the whole content, Patch what is different. They are called when the change
-	// is stored, after a failure again.
-	Snapshot func() *weftv1.Fragment
-	Patch    func() *weftv1.Patch
-	// Configured is that of the Fragment, for a snapshot.
+	// Snapshot returns the whole content, Patch the difference, at each attempt to store the
+	// change.
+	Snapshot   func() *weftv1.Fragment
+	Patch      func() *weftv1.Patch
 	Configured bool
-	// Done is called when the change is stored, and with an error if it is to be tried again.
+	// Done gets nil when the change is stored, or the error before the next attempt.
 	Done func(error)
 }
 
-// Store queues a change, and returns at once. The number of queued changes is bounded by their
-// senders: a stream waits for the answers to a bounded number of updates, and Failing has patches
-// refused while nothing can be stored.
+// Store queues a change. Senders bound the queue: streams wait for answers, and Failing has patches
+// refused.
 func (d *Dir) Store(c Change) {
 	d.mu.Lock()
 	d.add(c)
@@ -41,8 +39,7 @@ func (d *Dir) Store(c Change) {
 	}
 }
 
-// add queues a change. A snapshot or removal makes the earlier changes of its fragment
-// superfluous. The lock is held.
+// A snapshot or removal replaces earlier changes of the fragment. The lock is held.
 func (d *Dir) add(c Change) {
 	if c.Patch == nil {
 		d.pending = slices.DeleteFunc(d.pending, func(o Change) bool { return o.Fragment == c.Fragment })
@@ -50,20 +47,17 @@ func (d *Dir) add(c Change) {
 	d.pending = append(d.pending, c)
 }
 
-// Failing returns why the last changes of fragments could not be stored; nil if they
-// could. Failures of SaveRecord are not reported here.
+// Failing returns why the last changes could not be stored, or nil. It ignores SaveRecord.
 func (d *Dir) Failing() error { return d.task.Failing() }
 
-// partEntries is how many entries one transaction stores of a large snapshot.
+// partEntries bounds the entries of a large snapshot in one transaction.
 const partEntries = 8192
 
-// configuredKey is the key of an entry that is there if Fragment.Configured is true.
 const configuredKey = "configured"
 
-// updater makes a transaction.
 type updater = func(func(*store.Tx) error) error
 
-// write stores the queued changes, in one transaction, and queues them again if that fails.
+// write queues the changes again after a failure.
 func (d *Dir) write(update updater) error {
 	d.mu.Lock()
 	batch := d.pending
@@ -85,7 +79,7 @@ func (d *Dir) write(update updater) error {
 	return err
 }
 
-// storeAll stores changes. Large snapshots are stored before, in transactions of their own.
+// storeAll stores large snapshots first, in their own transactions.
 func storeAll(update updater, batch []Change) error {
 	snapshots := make([][]entries.Entry, len(batch))
 	for i, c := range batch {
@@ -112,9 +106,8 @@ func storeAll(update updater, batch []Change) error {
 	})
 }
 
-// stage stores a large snapshot beside the fragments, in several transactions: a transaction holds
-// its entries in memory, and one that stores the record must wait for it. An earlier staged
-// snapshot of the fragment is replaced. Load does not see staged snapshots.
+// stage stores a large snapshot beside the fragments, in place of an earlier one. A transaction
+// holds its entries in memory, and delays one with the record: there are several.
 func stage(update updater, id string, all []entries.Entry) error {
 	for part := range slices.Chunk(all, partEntries) {
 		first := &part[0] == &all[0]
@@ -135,8 +128,7 @@ func stage(update updater, id string, all []entries.Entry) error {
 	return nil
 }
 
-// store stores a change in a transaction. A snapshot has these entries, or is staged if there are
-// none.
+// A nil snapshot is staged.
 func (c *Change) store(tx *store.Tx, snapshot []entries.Entry) error {
 	id := c.Fragment.String()
 	live, err := tx.Bucket(fragmentsBucket)
@@ -163,7 +155,6 @@ func (c *Change) store(tx *store.Tx, snapshot []entries.Entry) error {
 	return staged.MoveBucket(id, live)
 }
 
-// change changes the entries of a fragment.
 func change(parent *store.Bucket, id string, f func(*entries.Stored)) error {
 	b, err := parent.Obtain(id)
 	if err != nil {
@@ -174,7 +165,6 @@ func change(parent *store.Bucket, id string, f func(*entries.Stored)) error {
 	return s.Err
 }
 
-// readFragments reads the durable fragments.
 func (c *Contents) readFragments(tx *store.Tx) error {
 	b, err := tx.Bucket(fragmentsBucket)
 	if err != nil {

@@ -10,21 +10,19 @@ import (
 	"github.com/weft-proxy/weft/aggregator/store"
 )
 
-// Record is what the next start must know and the kernel does not tell.
+// Record is for the next start.
 type Record struct {
-	// Partial is true while the kernel holds something that no fragment is known
-	// for, because the record before this one was lost.
-	Partial bool `json:"partial,omitempty"`
-	// Desired says which fragments declare what.
+	// Partial is true while the kernel may hold content without a known fragment, after the loss of
+	// a record.
+	Partial bool           `json:"partial,omitempty"`
 	Desired desired.Record `json:"desired"`
 }
 
-// revisionsAhead is how many revisions one write allows to be used.
+// revisionsAhead is the number of revisions that one write reserves.
 const revisionsAhead = 10_000
 
-// SaveRecord stores the record, if it differs from the one that is stored, before
-// the commit that it describes; the commit may use the given revision. If it
-// cannot be stored, the one that is there is marked as outdated.
+// SaveRecord stores a changed record before its commit, which may use revision. After a failure the
+// stored record is marked as outdated.
 func (d *Dir) SaveRecord(r Record, revision uint64) error {
 	if !d.store.Enabled() {
 		return nil
@@ -48,8 +46,7 @@ func (d *Dir) SaveRecord(r Record, revision uint64) error {
 	return d.store.SetOutdated(false)
 }
 
-// ReserveRevision makes sure that no later start uses a revision again. It writes
-// once in some thousand revisions.
+// ReserveRevision makes sure that no later start uses a revision again.
 func (d *Dir) ReserveRevision(revision uint64) error {
 	if !d.store.Enabled() || revision <= d.reserved {
 		return nil
@@ -62,8 +59,7 @@ func (d *Dir) ReserveRevision(revision uint64) error {
 	return nil
 }
 
-// RemoveRecord removes the record: the kernel holds nothing that it describes.
-// Fragments stay.
+// RemoveRecord removes the record of an empty kernel. Fragments stay.
 func (d *Dir) RemoveRecord() error {
 	if !d.store.Enabled() {
 		return nil

@@ -8,8 +8,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/store"
 )
 
-// apart calls visit with each table whose shares are apart from the record, and the key of its
-// bucket.
+// apart visits each table with shares apart from the record; id is its bucket.
 func apart(r *desired.Record, visit func(id string, t *desired.TableRecord) error) error {
 	for _, f := range r.Fragments {
 		for i := range f.Tables {
@@ -25,7 +24,6 @@ func apart(r *desired.Record, visit func(id string, t *desired.TableRecord) erro
 	return nil
 }
 
-// hasShares reports whether a record has changed shares that are apart from it.
 func hasShares(r *desired.Record) (has bool) {
 	_ = apart(r, func(_ string, t *desired.TableRecord) error {
 		has = has || t.Whole || len(t.Shares) > 0
@@ -34,8 +32,7 @@ func hasShares(r *desired.Record) (has bool) {
 	return has
 }
 
-// putShares stores the changed shares that are apart from a record, and removes the shares of
-// tables that it does not have.
+// putShares stores the changed shares apart from a record, and removes other tables.
 func putShares(tx *store.Tx, r *desired.Record) error {
 	b, err := tx.Bucket(sharesBucket)
 	if err != nil {
@@ -57,7 +54,6 @@ func putShares(tx *store.Tx, r *desired.Record) error {
 	return err
 }
 
-// putTable stores the changed shares of one table.
 func putTable(b *store.Bucket, id string, t *desired.TableRecord) error {
 	if t.Whole {
 		if err := b.DeleteBucket(id); err != nil {
@@ -77,9 +73,7 @@ func putTable(b *store.Bucket, id string, t *desired.TableRecord) error {
 	return err
 }
 
-// readShares adds the shares that are apart from a record to it.
-//
-// Possible errors: store.ErrDamaged.
+// readShares adds the shares apart from a record to it.
 func readShares(tx *store.Tx, r *desired.Record) error {
 	b, err := tx.Bucket(sharesBucket)
 	if err != nil {

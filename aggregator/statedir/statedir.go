@@ -16,14 +16,13 @@ import (
 	"github.com/weft-proxy/weft/conntrack"
 )
 
-// The kinds of data that are counted when they cannot be read or written.
+// The kinds of data for Store.Failed.
 const (
 	KindRecord  = "record"
 	KindDurable = "durable"
 	KindFlows   = "flows"
 )
 
-// The buckets of the store, and the keys of the first two. See doc.go.
 const (
 	recordBucket    = "record"
 	flowsBucket     = "flows"
@@ -36,37 +35,34 @@ const (
 	flowsKey    = "flows"
 )
 
-// Dir is what a state directory has for the start of the aggregator. Call Load before any other method.
+// Dir is a state directory for the start of the aggregator. Load comes first.
 type Dir struct {
 	store *store.Store
 	log   *slog.Logger
 	task  *store.Task
 
-	// record is the text of the record that is stored; nil if that is unknown.
-	// Only the goroutine that saves records uses it, and reserved.
+	// record is the stored text, or nil if unknown. It and reserved belong to the goroutine that
+	// saves records.
 	record []byte
-	// reserved is the greatest revision that the database allows to be used.
+	// reserved is the greatest revision allowed to use.
 	reserved uint64
 
-	mu sync.Mutex
-	// pending has the changes that are not stored yet.
+	mu      sync.Mutex
 	pending []Change
 }
 
-// Contents is what a state directory holds.
+// Contents is the content of a state directory.
 type Contents struct {
-	// Revision is at least the last revision that was used.
+	// Revision is at least the last used revision.
 	Revision uint64
-	// Record is the record of fragments. Trusted is false if there is none, or if
-	// the kernel may hold what it does not describe; then it has only the names
-	// and lifetimes of fragments.
-	Record  Record
-	Trusted bool
-	// Fragments are the durable fragments, by publisher and name.
+	// Trusted is false if the kernel may hold unrecorded content. Record then has only names and
+	// lifetimes of fragments.
+	Record    Record
+	Trusted   bool
 	Fragments []Fragment
-	// Flows are the destinations that SaveFlows stored last.
+	// Flows are from the last SaveFlows.
 	Flows []conntrack.Change
-	// Killed is true if the process that used the directory last was killed or crashed.
+	// Killed is true if the last process was killed or crashed.
 	Killed bool
 }
 
@@ -74,8 +70,8 @@ type Contents struct {
 type Fragment struct {
 	Key     desired.Key
 	Content *weftv1.Fragment
-	// Configured is true if its publisher was in the configuration when it was stored. It
-	// is false for a fragment of an administrator under another name.
+	// Configured is true if the publisher was in the configuration then, false for a fragment of an
+	// administrator under another name.
 	Configured bool
 }
 
@@ -91,7 +87,7 @@ func New(s *store.Store, log *slog.Logger) *Dir {
 	return d
 }
 
-// Load loads the store, and returns what the directory holds.
+// Load loads the store, and returns its contents.
 //
 // Possible errors: store.ErrInUse, trusted.ErrUnsafe, trusted.ErrLink.
 func (d *Dir) Load() (*Contents, error) {
@@ -113,7 +109,7 @@ func (d *Dir) Load() (*Contents, error) {
 	case d.store.Outdated():
 		err = errors.New("the last record could not be stored")
 	default:
-		// Commits may have followed the record, which could not be marked.
+		// Commits may have followed the unmarked record.
 		if err = d.store.Unwritten(); errors.Is(err, unix.ENOSPC) {
 			err = nil
 		}
@@ -128,13 +124,11 @@ func (d *Dir) Load() (*Contents, error) {
 	return c, nil
 }
 
-// lost reports data that cannot be used.
 func (d *Dir) lost(kind string, err error) {
 	d.store.Failed(kind)
 	d.log.Error(kind+" is lost: elements without an owner stay until their publishers return", "error", err)
 }
 
-// read reads everything.
 func (c *Contents) read(tx *store.Tx) error {
 	record, err := tx.Bucket(recordBucket)
 	if err != nil {
@@ -159,9 +153,8 @@ func (c *Contents) read(tx *store.Tx) error {
 	return c.readFragments(tx)
 }
 
-// distrust removes from the contents what must not be relied on if the record may
-// be older than the kernel: the names and lifetimes of fragments are kept, and no
-// element is given to the wrong one.
+// distrust keeps only names and lifetimes of fragments: an old record must not give elements to a
+// wrong fragment.
 func (c *Contents) distrust() {
 	c.Trusted = false
 	for i, f := range c.Record.Desired.Fragments {
@@ -169,7 +162,7 @@ func (c *Contents) distrust() {
 	}
 }
 
-// SaveFlows replaces the stored destinations whose flows are to be removed.
+// SaveFlows replaces the stored destinations with flows to remove.
 func (d *Dir) SaveFlows(deserted []conntrack.Change) error {
 	var text []byte
 	if len(deserted) > 0 {
@@ -185,7 +178,6 @@ func (d *Dir) SaveFlows(deserted []conntrack.Change) error {
 	return nil
 }
 
-// put puts a value into a part.
 func put(tx *store.Tx, bucket, key string, value []byte) error {
 	b, err := tx.Bucket(bucket)
 	if err != nil {
@@ -198,13 +190,12 @@ func putRevision(tx *store.Tx, revision uint64) error {
 	return put(tx, recordBucket, revisionKey, binary.BigEndian.AppendUint64(nil, revision))
 }
 
-// Room tries to reserve the room for a fragment whose messages have n bytes, and
-// returns why the directory has none. Entries may be larger than messages, because
-// they hold texts in full.
+// Room returns an error without room for a fragment with messages of n bytes. Entries may be
+// larger: their texts are in full.
 func (d *Dir) Room(n int) error { return d.store.Room(2*int64(n) + minRoom) }
 
-// minRoom is the room for the pages that a small change rewrites.
+// minRoom is the bytes of pages for a small change.
 const minRoom = 1 << 15
 
-// Close closes the store, after all queues are written once more.
+// Close writes all queues once more, and closes the store.
 func (d *Dir) Close() error { return d.store.Close() }

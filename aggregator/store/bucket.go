@@ -10,12 +10,11 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// statsKey is the key of a bucket's stats. It sorts after all keys of entries, which do not begin with it.
+// statsKey sorts after the keys of entries, which never begin with 0xff.
 var statsKey = []byte{0xff}
 
-// stats describes the entries of a bucket and of the buckets in it.
 type stats struct {
-	// sum is the sum of their checksums, size the bytes of their keys and values.
+	// sum adds up the FNV-1a checksums of entries, size the bytes of keys and values.
 	sum, size, count uint64
 }
 
@@ -23,12 +22,10 @@ func (s *stats) add(o stats) { s.sum, s.size, s.count = s.sum+o.sum, s.size+o.si
 
 func (s *stats) remove(o stats) { s.sum, s.size, s.count = s.sum-o.sum, s.size-o.size, s.count-o.count }
 
-// entry returns the stats of one entry of a bucket.
 func entry(bucket, key, value []byte) stats {
 	return stats{checksum(bucket, key, value), uint64(len(key) + len(value)), 1}
 }
 
-// readStats returns the stats that a bucket has stored.
 func readStats(b *bolt.Bucket) (s stats) {
 	if v := b.Get(statsKey); len(v) == 24 {
 		s.sum, s.size, s.count = binary.BigEndian.Uint64(v), binary.BigEndian.Uint64(v[8:]), binary.BigEndian.Uint64(v[16:])
@@ -41,7 +38,6 @@ func putStats(b *bolt.Bucket, s stats) error {
 	return b.Put(statsKey, binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(v, s.size), s.count))
 }
 
-// checksum is FNV-1a of texts, each with its length.
 func checksum(parts ...[]byte) uint64 {
 	h := fnv.New64a()
 	var n [4]byte
@@ -61,9 +57,9 @@ type Tx struct {
 
 func newTx(tx *bolt.Tx) *Tx { return &Tx{tx, make(map[string]*Bucket)} }
 
-// Bucket returns the bucket of a part. A transaction that writes makes it if it is missing.
+// Bucket returns the bucket of a part, and makes a missing one to write.
 //
-// Possible errors: ErrDamaged, those of bbolt.
+// Possible errors: ErrDamaged, bbolt's.
 func (t *Tx) Bucket(name string) (*Bucket, error) {
 	if b := t.open[name]; b != nil {
 		return b, nil
@@ -83,7 +79,6 @@ func (t *Tx) Bucket(name string) (*Bucket, error) {
 	return t.open[name], nil
 }
 
-// finish stores the stats that changed.
 func (t *Tx) finish() error { return finish(t.open) }
 
 func finish(open map[string]*Bucket) error {
@@ -100,30 +95,29 @@ func finish(open map[string]*Bucket) error {
 	return nil
 }
 
-// Bucket is a bucket in a transaction. Its keys do not begin with the byte 0xff.
+// Bucket is a bucket in a transaction. No key begins with 0xff.
 type Bucket struct {
 	b      *bolt.Bucket
 	name   []byte
 	parent *Bucket
 	open   map[string]*Bucket
-	// stats are those of now, and stored those in the database.
+	// stats are current, stored in the database. Both include inner buckets.
 	stats, stored stats
 }
 
 func newBucket(b *bolt.Bucket, name []byte, parent *Bucket) *Bucket {
-	// Few entries are changed after they are put, so that little room has to be left for others.
+	// Entries rarely change.
 	b.FillPercent = 0.9
 	s := readStats(b)
 	return &Bucket{b: b, name: name, parent: parent, open: make(map[string]*Bucket), stats: s, stored: s}
 }
 
-// Size returns the bytes of all keys and values, with those of the buckets in it.
+// Size counts the bytes of keys and values, with inner buckets.
 func (b *Bucket) Size() int64 { return int64(b.stats.size) } //nolint:gosec // a size
 
-// Count returns the number of entries, with those of the buckets in it.
+// Count counts the entries, with inner buckets.
 func (b *Bucket) Count() int { return int(b.stats.count) } //nolint:gosec // a number of entries
 
-// change changes the stats of a bucket and of the buckets that contain it.
 func (b *Bucket) change(gone, added stats) {
 	for ; b != nil; b = b.parent {
 		b.stats.remove(gone)
@@ -131,7 +125,7 @@ func (b *Bucket) change(gone, added stats) {
 	}
 }
 
-// Bucket returns a bucket in this one; nil if there is none.
+// Bucket returns an inner bucket, or nil.
 func (b *Bucket) Bucket(name string) *Bucket {
 	if sub := b.open[name]; sub != nil {
 		return sub
@@ -145,7 +139,7 @@ func (b *Bucket) Bucket(name string) *Bucket {
 	return b.open[name]
 }
 
-// Obtain is Bucket, and makes the bucket if there is none.
+// Obtain is Bucket, and makes a missing bucket.
 func (b *Bucket) Obtain(name string) (*Bucket, error) {
 	if sub := b.Bucket(name); sub != nil {
 		return sub, nil
@@ -156,7 +150,7 @@ func (b *Bucket) Obtain(name string) (*Bucket, error) {
 	return b.Bucket(name), nil
 }
 
-// DeleteBucket deletes a bucket in this one, if it is there.
+// DeleteBucket deletes an inner bucket, if it exists.
 func (b *Bucket) DeleteBucket(name string) error {
 	sub := b.Bucket(name)
 	if sub == nil {
@@ -167,8 +161,8 @@ func (b *Bucket) DeleteBucket(name string) error {
 	return b.b.DeleteBucket(sub.name)
 }
 
-// MoveBucket moves a bucket in this one to another one. It must not have been changed in the transaction:
-// bbolt moves the bucket as it is on the disk.
+// MoveBucket moves an inner bucket. The transaction must not have changed it: bbolt moves it from
+// the disk.
 func (b *Bucket) MoveBucket(name string, to *Bucket) error {
 	sub := b.Bucket(name)
 	if sub == nil || sub.stats != sub.stored {
@@ -180,10 +174,10 @@ func (b *Bucket) MoveBucket(name string, to *Bucket) error {
 	return b.b.MoveBucket(sub.name, to.b)
 }
 
-// Get returns the value of an entry; nil if there is none.
+// Get returns the value of an entry, or nil.
 func (b *Bucket) Get(key string) []byte { return b.b.Get([]byte(key)) }
 
-// Put puts an entry, or deletes it if the value is nil.
+// Put puts an entry; nil deletes it.
 func (b *Bucket) Put(key string, value []byte) error {
 	k := []byte(key)
 	old := b.b.Get(k)
@@ -204,7 +198,7 @@ func (b *Bucket) Put(key string, value []byte) error {
 	return b.b.Put(k, value)
 }
 
-// Number returns a number that PutNumber has put; 0 if there is none.
+// Number returns the number of PutNumber, or 0.
 func (b *Bucket) Number(key string) uint64 {
 	value := b.Get(key)
 	if len(value) != 8 {
@@ -218,7 +212,7 @@ func (b *Bucket) PutNumber(key string, n uint64) error {
 	return b.Put(key, binary.BigEndian.AppendUint64(nil, n))
 }
 
-// From returns the entries whose keys begin with prefix, in the order of the keys. The bucket must not be changed meanwhile.
+// From returns the entries with a prefix in order. The bucket must not change meanwhile.
 func (b *Bucket) From(prefix string) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		c := b.b.Cursor()
@@ -230,7 +224,7 @@ func (b *Bucket) From(prefix string) iter.Seq2[string, []byte] {
 	}
 }
 
-// Backward returns the entries in the reverse order of the keys. The bucket must not be changed meanwhile.
+// Backward returns all entries in reverse order. The bucket must not change meanwhile.
 func (b *Bucket) Backward() iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		c := b.b.Cursor()
@@ -242,11 +236,11 @@ func (b *Bucket) Backward() iter.Seq2[string, []byte] {
 	}
 }
 
-// Names returns the names of the buckets in this one, in their order.
+// Names returns the sorted names of inner buckets.
 func (b *Bucket) Names() (names []string) {
 	_ = b.b.ForEachBucket(func(k []byte) error { names = append(names, string(k)); return nil })
 	return names
 }
 
-// NextSequence returns a number that it has not returned before.
+// NextSequence returns a new number.
 func (b *Bucket) NextSequence() (uint64, error) { return b.b.NextSequence() }

@@ -14,10 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// version is that of the format. Versions 1 to 4 had the record and durable fragments alone.
+// version is the format's. Versions 1 to 4 had the record and durable fragments alone.
 const version = "5"
 
-// The bucket and keys of the format. Earlier versions of weft find the version there too, and refuse the database.
+// Earlier versions of weft find the version here too, and refuse the database.
 var (
 	stateBucket = []byte("state")
 	versionKey  = []byte("version")
@@ -25,25 +25,21 @@ var (
 	runningKey = []byte("running")
 )
 
-// errOtherFormat means that another version of weft wrote the database.
 var errOtherFormat = errors.New("another version of weft wrote the database")
 
-// maxDepth bounds the buckets in buckets. A damaged database may have cycles.
+// maxDepth bounds the nesting of buckets: a damaged database may have cycles.
 const maxDepth = 4
 
-// loss is data that the copy of a database lacks.
 type loss struct {
 	part Part
-	// bucket is the lost bucket of a Single part; nil for the whole part.
+	// bucket is the lost bucket of a Single part, or nil.
 	bucket []byte
 	err    error
-	// kept is true if the data is there, but may be that of an earlier transaction.
+	// kept data is there, but may be from an earlier transaction.
 	kept bool
 }
 
-// checkFormat checks the version of a database, and notes whether the process that used it was killed.
-//
-// Possible errors: ErrDamaged, errOtherFormat.
+// checkFormat checks the version of a database. It sets killed.
 func (s *Store) checkFormat(tx *bolt.Tx) error {
 	state := tx.Bucket(stateBucket)
 	if state == nil {
@@ -62,7 +58,6 @@ func (s *Store) checkFormat(tx *bolt.Tx) error {
 	return nil
 }
 
-// writeFormat writes the version and the note of this process to a new database.
 func writeFormat(tx *bolt.Tx) error {
 	state, err := tx.CreateBucket(stateBucket)
 	if err != nil {
@@ -76,7 +71,6 @@ func writeFormat(tx *bolt.Tx) error {
 	return state.Put(versionKey, binary.BigEndian.AppendUint64([]byte(version), checksum(versionKey, []byte(version))))
 }
 
-// check returns the damage to all parts.
 func (s *Store) check(tx *bolt.Tx) (losses []loss) {
 	for _, p := range s.parts {
 		name := []byte(p.Bucket)
@@ -114,9 +108,7 @@ func (s *Store) check(tx *bolt.Tx) (losses []loss) {
 	return losses
 }
 
-// checkBucket returns the stats of a bucket, if they are those that it has stored.
-//
-// Possible errors: ErrDamaged.
+// checkBucket compares the sum of a bucket with the stored one.
 func checkBucket(b *bolt.Bucket, name []byte, depth int) (sum stats, err error) {
 	if depth == 0 {
 		return sum, ErrDamaged
@@ -138,8 +130,8 @@ func checkBucket(b *bolt.Bucket, name []byte, depth int) (sum stats, err error) 
 	return sum, err
 }
 
-// create creates the database with the content of another one, which may be nil, in place of the
-// file that is there. It returns the new name of a damaged file.
+// create fills a new database from source (may be nil), and puts it in the place of the present
+// file. It returns the new name of a damaged one.
 func (s *Store) create(source *bolt.DB, losses []loss) (db *bolt.DB, renamed string, err error) {
 	if err := s.makeDir(); err != nil {
 		return nil, "", err
@@ -174,7 +166,6 @@ func (s *Store) create(source *bolt.DB, losses []loss) (db *bolt.DB, renamed str
 	return db, renamed, nil
 }
 
-// createInMemory creates a database of a file in memory.
 func (s *Store) createInMemory(source *bolt.DB, losses []loss) (*bolt.DB, error) {
 	db, err := open(databaseName, &bolt.Options{NoSync: true, NoGrowSync: true, OpenFile: func(name string, _ int, _ os.FileMode) (*os.File, error) {
 		fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
@@ -189,7 +180,7 @@ func (s *Store) createInMemory(source *bolt.DB, losses []loss) (*bolt.DB, error)
 	return db, nil
 }
 
-// fill writes the parts of another database that are not lost to a new one.
+// fill copies all parts of source but the lost ones.
 func (s *Store) fill(db, source *bolt.DB, losses []loss) error {
 	tx, err := db.Begin(true)
 	if err != nil {
@@ -219,7 +210,7 @@ func (s *Store) fill(db, source *bolt.DB, losses []loss) error {
 	return c.tx.Commit()
 }
 
-// copier copies buckets in transactions of a bounded size.
+// copier copies buckets in transactions of about copySize bytes.
 type copier struct {
 	to   *bolt.DB
 	tx   *bolt.Tx
@@ -231,7 +222,6 @@ func pathOf(names [][]byte) string {
 	return strings.TrimRight(string(bytes.Join(names, []byte{0})), "\x00")
 }
 
-// parts copies parts.
 func (c *copier) parts(from *bolt.Tx, parts []Part) error {
 	for _, p := range parts {
 		path := [][]byte{[]byte(p.Bucket)}
@@ -258,7 +248,6 @@ func (c *copier) parts(from *bolt.Tx, parts []Part) error {
 	return nil
 }
 
-// at returns the bucket of a path in the new database.
 func (c *copier) at(path [][]byte) *bolt.Bucket {
 	b := c.tx.Bucket(path[0])
 	for _, name := range path[1:] {
@@ -268,7 +257,6 @@ func (c *copier) at(path [][]byte) *bolt.Bucket {
 	return b
 }
 
-// bucket copies what a bucket has to the new one.
 func (c *copier) bucket(from *bolt.Bucket, path [][]byte) error {
 	if err := c.at(path).SetSequence(from.Sequence()); err != nil {
 		return err

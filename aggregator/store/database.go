@@ -18,24 +18,21 @@ import (
 )
 
 const (
-	// lockTimeout bounds the wait for another process: one that stops has up to Config.Drain of
-	// package aggregator to store what is left.
+	// lockTimeout bounds the wait for a stopping process, which has up to Config.Drain to store its
+	// rest.
 	lockTimeout = 10 * time.Second
-	// mapSize is the address space for the database, in bytes. If the database needs more, bbolt waits for all readers.
-	mapSize = 1 << (25 + 5*(strconv.IntSize/64))
-	// allocSize is by how much the file grows, in bytes.
+	// mapSize is in bytes of address space. For more, bbolt waits for all readers.
+	mapSize   = 1 << (25 + 5*(strconv.IntSize/64))
 	allocSize = 1 << 20
-	// copySize is about how many bytes one transaction copies.
-	copySize = 4 << 20
+	copySize  = 4 << 20
 )
 
-// minSize is the least size of a database, in bytes: its two meta pages. bbolt has no error of
-// its own for a shorter file.
+// minSize is the two meta pages: bbolt has no error for a shorter file.
 var minSize = int64(2 * os.Getpagesize())
 
-// open opens a database, or makes it. Only trusted users may be able to change the file.
+// open opens or makes a database that only trusted users can change.
 //
-// Possible errors: ErrDamaged, errOtherFormat (of bbolt), ErrInUse, those of the file system.
+// Possible errors: ErrDamaged, errOtherFormat, ErrInUse, the file system's.
 func open(path string, o *bolt.Options) (db *bolt.DB, err error) {
 	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Size() > 0 && info.Size() < minSize {
 		return nil, fmt.Errorf("%w: it has %d bytes", ErrDamaged, info.Size())
@@ -59,9 +56,9 @@ func open(path string, o *bolt.Options) (db *bolt.DB, err error) {
 	return db, err
 }
 
-// guarded calls f and returns a panic as an error. bbolt panics if it meets a
-// damaged page, and reads a memory map, where a page beyond the end of the file
-// is a fault. A damaged list of free pages makes bbolt write pages that no file can have.
+// guarded returns a panic of f as an error: bbolt panics on a damaged page, and a page beyond the
+// end of the mapped file faults. A damaged list of free pages makes bbolt write impossible pages
+// (EFBIG).
 func guarded(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -76,15 +73,14 @@ func guarded(f func() error) (err error) {
 }
 
 const (
-	// metaOffset is where the meta data of bbolt begins in pages 0 and 1, metaSize
-	// its length without the checksum (bbolt's internal/common.Meta).
+	// metaOffset is the position of the meta data in pages 0 and 1, metaSize its length without
+	// checksum (bbolt's internal/common.Meta).
 	metaOffset = 16
 	metaSize   = 56
 )
 
-// checkMeta returns an error if one of the two copies of the meta data is damaged.
-// bbolt falls back to the other one, which is that of the transaction before. No
-// crash leaves a copy damaged: it is less than a sector.
+// checkMeta checks both copies of the meta data. bbolt ignores a damaged copy, and uses the one of
+// the transaction before. A crash damages no copy: it is less than a sector.
 func checkMeta(path string, pageSize int64) error {
 	f, err := trusted.OpenFile(path, os.O_RDONLY, 0)
 	if err != nil {

@@ -15,20 +15,16 @@ import (
 )
 
 const (
-	// damagedSuffix ends the names of damaged files that were renamed, and otherSuffix the names of
-	// files that other versions of weft wrote.
+	// damagedSuffix is for damaged files, otherSuffix for files of other versions of weft.
 	damagedSuffix = ".damaged"
 	otherSuffix   = ".other-format"
-	// temporarySuffix ends the name of a database that is being made.
+	// temporarySuffix is for an unfinished database, and for reserve.
 	temporarySuffix = ".tmp"
-	// maxQuarantined bounds how many renamed files of one name are kept.
+	// maxQuarantined bounds renamed files with a name.
 	maxQuarantined = 10
 )
 
-// makeDir makes the directory, if it is missing, and syncs its parent. Only trusted users may
-// be able to change it.
-//
-// Possible errors: trusted.ErrUnsafe, trusted.ErrLink, those of the file system.
+// makeDir makes a missing directory that only trusted users can change, and syncs its parent.
 func (s *Store) makeDir() error {
 	created, err := trusted.MakeDir(s.cfg.Path, 0o750)
 	if err != nil || !created {
@@ -37,7 +33,7 @@ func (s *Store) makeDir() error {
 	return syncDir(filepath.Dir(s.cfg.Path))
 }
 
-// formerFiles returns the files in a directory that only versions before the database wrote.
+// formerFiles returns files from versions before the database.
 func formerFiles(dir string) (paths []string) {
 	for _, name := range []string{"history.db", "unconfirmed"} {
 		path := filepath.Join(dir, name)
@@ -48,8 +44,7 @@ func formerFiles(dir string) (paths []string) {
 	return paths
 }
 
-// quarantine renames a file, or anything else in its place, and returns
-// the new name: with the suffix, or with the suffix and -1 and so on if that exists.
+// quarantine renames a file or directory: with the suffix, then with -1 and so on.
 func quarantine(path, suffix string) (string, error) {
 	for i := range maxQuarantined {
 		to := path + suffix
@@ -63,7 +58,7 @@ func quarantine(path, suffix string) (string, error) {
 	return "", fmt.Errorf("there are %d files with names like %s already: remove them", maxQuarantined, path+suffix)
 }
 
-// rename renames a file of a directory durably.
+// Both names are in one directory.
 func rename(from, to string) error {
 	if err := os.Rename(from, to); err != nil {
 		return err
@@ -71,7 +66,6 @@ func rename(from, to string) error {
 	return syncDir(filepath.Dir(to))
 }
 
-// syncDir makes changes of names in a directory durable.
 func syncDir(dir string) error {
 	d, err := os.Open(dir) //nolint:gosec // the operator's directory
 	if err != nil {
@@ -80,7 +74,7 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// reserve returns an error if a directory has no room for n more bytes.
+// reserve returns an error without room for n more bytes.
 func reserve(dir string, n int64) error {
 	f, err := os.CreateTemp(dir, "room*"+temporarySuffix)
 	if err != nil {
@@ -97,8 +91,7 @@ func reserve(dir string, n int64) error {
 	return nil
 }
 
-// removeTemporary removes what a crash left of a database that was being made,
-// and of reserve.
+// removeTemporary cleans up after a crash.
 func removeTemporary(dir string) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {

@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	// ErrDamaged means that a part of the database differs from what was written.
+	// ErrDamaged means that a part of the database is not as written.
 	ErrDamaged = errors.New("database is damaged")
 	// ErrInUse means that another process has the database open.
 	ErrInUse = errors.New("state directory is in use by another process")
@@ -26,29 +26,26 @@ var (
 
 // Config describes a Store.
 type Config struct {
-	// Path is the directory, which is created if it is missing. If it is empty, nothing is stored.
+	// Path is the directory, made if missing. An empty Path stores no data.
 	Path string
-	// Retry is the time between attempts of a Task that failed; it must be positive.
+	// Retry is the positive time between attempts of a failed Task.
 	Retry time.Duration
 	// Logger gets losses and failures.
 	Logger *slog.Logger
-	// Failed is called with a kind of data for each read and write of it that fails. Any goroutine
-	// may call it.
+	// Failed gets, in any goroutine, the kind of data of each failed read or write.
 	Failed func(kind string)
-	// Fault, if it is not nil, returns an error for a transaction that a test wants to fail.
+	// Fault, if not nil, returns errors of transactions for tests.
 	Fault func() error
 }
 
-// Part is a top-level bucket of the database.
+// Part is a top-level bucket.
 type Part struct {
 	Bucket string
-	// Kind is the kind of its data, for Config.Failed.
-	Kind string
-	// Single is true if the part has only buckets, and damage to one leaves the others intact.
-	// Damage to any other part loses the whole part.
+	Kind   string
+	// Single parts have only buckets: damage to one leaves the others intact. Other parts are lost
+	// as a whole.
 	Single bool
-	// Lost is the log message of a loss.
-	Lost string
+	Lost   string
 }
 
 // Store is a state directory.
@@ -63,18 +60,17 @@ type Store struct {
 
 	// db is nil before Load and after Close.
 	db atomic.Pointer[bolt.DB]
-	// outdated is true while the database has the name of one with an outdated record.
-	outdated atomic.Bool
-	// unwritten is why the database is in memory only; nil if it is a file. The goroutine that
-	// writes uses it, and replaced.
+	// outdated is true with the name outdatedName.
+	outdated  atomic.Bool
 	unwritten error
-	// replaced is true if the file in place of the database must be renamed before a new one.
+	// The goroutine that writes owns unwritten (the reason for a database in memory) and replaced
+	// (the present file must be renamed).
 	replaced bool
 	killed   bool
 	lost     map[string]bool
 }
 
-// New returns a Store. It does nothing until Load.
+// New returns a Store. It does no I/O until Load.
 func New(cfg Config) *Store {
 	return &Store{
 		cfg: cfg, jobs: make(chan func()), nudge: make(chan struct{}, 1), lost: make(map[string]bool),
@@ -91,9 +87,8 @@ func (s *Store) Register(p Part) { s.parts = append(s.parts, p) }
 // Failed counts a failure.
 func (s *Store) Failed(kind string) { s.cfg.Failed(kind) }
 
-// Load reads the directory, and copies the database to a new one. Data that cannot be read is
-// logged and counted. Files of other versions of weft are renamed to *.other-format. If the
-// directory cannot be written Load succeeds: see Unwritten.
+// Load reads the directory and copies the database. It logs and counts lost data, and renames files
+// of other versions. It succeeds without write access: see Unwritten.
 //
 // Possible errors: ErrInUse, trusted.ErrUnsafe, trusted.ErrLink.
 func (s *Store) Load() error {
@@ -129,21 +124,19 @@ func (s *Store) Load() error {
 	return nil
 }
 
-// Lost reports whether a part lost data when it was loaded.
+// Lost reports whether Load found a loss in a part.
 func (s *Store) Lost(bucket string) bool { return s.lost[bucket] }
 
-// Unwritten returns why Load could not write the directory; nil if it could.
+// Unwritten returns why the directory could not be written, or nil.
 func (s *Store) Unwritten() error {
 	var err error
 	_ = s.call(func() error { err = s.unwritten; return nil })
 	return err
 }
 
-// Killed reports whether the process that used the directory last was killed or crashed, and the
-// machine has not been restarted since.
+// Killed reports whether the last process was killed or crashed, without a reboot since.
 func (s *Store) Killed() bool { return s.killed }
 
-// The names of the database. The second one says that its record is older than the kernel.
 const (
 	databaseName = "weft.db"
 	outdatedName = "weft.db.outdated"
@@ -156,10 +149,10 @@ func (s *Store) file() string {
 	return filepath.Join(s.cfg.Path, databaseName)
 }
 
-// Outdated reports whether the database has the name of one with an outdated record.
+// Outdated reports whether the record is older than the kernel.
 func (s *Store) Outdated() bool { return s.outdated.Load() }
 
-// SetOutdated renames the database to say whether its record is outdated.
+// SetOutdated renames the database.
 func (s *Store) SetOutdated(outdated bool) error {
 	if s.outdated.Load() == outdated {
 		return nil
@@ -175,10 +168,8 @@ func (s *Store) SetOutdated(outdated bool) error {
 	})
 }
 
-// read opens the database that is there, and finds its damage. The database is nil if there is
-// none that can be used.
-//
-// Possible errors: ErrInUse.
+// read opens the present database, and finds its damage. Source may be nil. The only error is
+// ErrInUse.
 func (s *Store) read() (source *bolt.DB, losses []loss, err error) {
 	for _, outdated := range []bool{false, true} {
 		s.outdated.Store(outdated)
@@ -201,7 +192,6 @@ func (s *Store) read() (source *bolt.DB, losses []loss, err error) {
 	return nil, lossOfAll(s.parts, fmt.Errorf("read database %s: %w", filepath.Base(s.file()), err), false), nil
 }
 
-// lossOfAll returns a loss of all parts, one of each kind.
 func lossOfAll(parts []Part, err error, kept bool) (losses []loss) {
 	kinds := make(map[string]bool)
 	for _, p := range parts {
@@ -213,9 +203,7 @@ func lossOfAll(parts []Part, err error, kept bool) (losses []loss) {
 	return losses
 }
 
-// readFile opens a database to read it, and checks its version and its parts.
-//
-// Possible errors: fs.ErrNotExist, ErrInUse, ErrDamaged, errOtherFormat, those of the file system.
+// readFile opens and checks a database.
 func (s *Store) readFile() (source *bolt.DB, losses []loss, err error) {
 	source, err = open(s.file(), &bolt.Options{ReadOnly: true})
 	if err != nil {
@@ -239,7 +227,7 @@ func (s *Store) readFile() (source *bolt.DB, losses []loss, err error) {
 	return source, losses, nil
 }
 
-// replace renames files of other versions of weft, and logs the loss.
+// replace renames files of other versions, and logs the loss.
 func (s *Store) replace(files []string, cause error) {
 	if len(files) == 0 {
 		return
@@ -260,7 +248,7 @@ func (s *Store) replace(files []string, cause error) {
 
 // View makes a transaction that reads.
 //
-// Possible errors: ErrNotOpen, ErrDamaged, those of f.
+// Possible errors: ErrNotOpen, ErrDamaged, f's.
 func (s *Store) View(f func(*Tx) error) error {
 	db := s.db.Load()
 	if db == nil {
@@ -273,7 +261,7 @@ func (s *Store) View(f func(*Tx) error) error {
 	return err
 }
 
-// Room tries to reserve the room for n bytes, and returns why the directory has none.
+// Room returns an error if the directory has no room for n bytes.
 func (s *Store) Room(n int64) error {
 	if err := s.makeDir(); err != nil {
 		return err

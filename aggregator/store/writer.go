@@ -10,12 +10,11 @@ import (
 
 // Update makes a transaction that writes, and returns when it is on the disk.
 //
-// Possible errors: ErrNotOpen, ErrDamaged, those of f and of the file system.
+// Possible errors: ErrNotOpen, ErrDamaged, f's and the file system's.
 func (s *Store) Update(f func(*Tx) error) error {
 	return s.call(func() error { return s.transact(f) })
 }
 
-// call has the writing goroutine call f.
 func (s *Store) call(f func() error) error {
 	if s.db.Load() == nil {
 		return ErrNotOpen
@@ -29,7 +28,7 @@ func (s *Store) call(f func() error) error {
 	}
 }
 
-// transact makes one transaction. It creates the database first, if Load could not.
+// transact makes one transaction. It first creates the database if Load could not.
 func (s *Store) transact(f func(*Tx) error) error {
 	if s.cfg.Fault != nil {
 		if err := s.cfg.Fault(); err != nil {
@@ -56,7 +55,6 @@ func (s *Store) transact(f func(*Tx) error) error {
 	})
 }
 
-// run is the goroutine that writes.
 func (s *Store) run() {
 	defer close(s.done)
 	for {
@@ -86,7 +84,7 @@ func (s *Store) run() {
 	}
 }
 
-// end notes that the process ends. If that fails, the next start logs a line too many.
+// A failure of end only costs a log line at the next start.
 func (s *Store) end() {
 	if s.unwritten == nil {
 		_ = guarded(func() error {
@@ -95,26 +93,25 @@ func (s *Store) end() {
 	}
 }
 
-// never is when a Task is due that has nothing to write.
+// never is the delay of a Task without work.
 const never = 24 * time.Hour
 
 // Task is a queue that the goroutine of the Store writes.
 type Task struct {
 	store *Store
-	// kind is that of the data. failing and again are the log messages for the first failure, and for
-	// a success after failures.
+	// failing logs the first failure, again a success after failures.
 	kind, failing, again string
 	write                func(update func(func(*Tx) error) error) error
 
 	mu  sync.Mutex
 	due time.Time
-	// waiting is called with the outcome of the next write.
+	// waiting gets the outcome of the next write.
 	waiting []func(error)
 	err     atomic.Pointer[error]
 }
 
-// NewTask adds a queue. When it is due, write makes transactions with update. Between two of them,
-// calls of Update have their turn. After an error write is called again after Config.Retry.
+// NewTask adds a queue. When it is due, write makes transactions with update, between calls of
+// Update. After an error it is called again after Config.Retry.
 func (s *Store) NewTask(kind, failing, again string, write func(update func(func(*Tx) error) error) error) *Task {
 	t := &Task{store: s, kind: kind, failing: failing, again: again, write: write, due: time.Now().Add(never)}
 	s.tasks = append(s.tasks, t)
@@ -127,7 +124,7 @@ func (t *Task) dueAt() time.Time {
 	return t.due
 }
 
-// Hurry has the queue written after d at the latest.
+// Hurry makes the queue due after d at the latest.
 func (t *Task) Hurry(d time.Duration) {
 	t.mu.Lock()
 	at := time.Now().Add(d)
@@ -144,7 +141,7 @@ func (t *Task) Hurry(d time.Duration) {
 	}
 }
 
-// Await has the queue written now, and done called with the outcome. After Close done is not called.
+// Await makes the queue due now; done gets the outcome, but not after Close.
 func (t *Task) Await(done func(error)) {
 	t.mu.Lock()
 	t.waiting = append(t.waiting, done)
@@ -152,7 +149,7 @@ func (t *Task) Await(done func(error)) {
 	t.Hurry(0)
 }
 
-// Failing returns why the last write failed; nil if it did not.
+// Failing returns why the last write failed, or nil.
 func (t *Task) Failing() error {
 	if err := t.err.Load(); err != nil {
 		return *err
@@ -160,7 +157,6 @@ func (t *Task) Failing() error {
 	return nil
 }
 
-// run writes the queue once.
 func (t *Task) run() {
 	t.mu.Lock()
 	waiting := t.waiting
@@ -183,7 +179,7 @@ func (t *Task) run() {
 	}
 }
 
-// updateAfterOthers makes a transaction of a Task, after the calls of Update that wait.
+// updateAfterOthers lets waiting calls of Update go first.
 func (s *Store) updateAfterOthers(f func(*Tx) error) error {
 	for {
 		select {

@@ -20,21 +20,21 @@ const (
 	// MinTime and MaxTime bound the time until an update is taken back.
 	MinTime = time.Second
 	MaxTime = 24 * time.Hour
-	// MaxContent is the size of the largest earlier content, in bytes.
+	// MaxContent bounds the earlier content in bytes.
 	MaxContent = 16 << 20
-	// maxEntries bounds the fragments that wait, and maxOfPublisher those of one publisher.
+	// maxEntries bounds waiting fragments, maxOfPublisher by publisher.
 	maxEntries     = 256
 	maxOfPublisher = 32
-	// maxKept bounds the stored entries of one publisher, in bytes.
+	// maxKept bounds a publisher's stored bytes.
 	maxKept = 2 * MaxContent
 )
 
 var (
 	// ErrDisabled means that there is no state directory.
 	ErrDisabled = errors.New("nothing can be taken back after a restart: weft has no state directory")
-	// ErrWaits means that the fragment waits for a confirmation already.
+	// ErrWaits means that the fragment waits already.
 	ErrWaits = errors.New("the fragment waits for a confirmation")
-	// ErrNone means that the fragment does not wait for a confirmation.
+	// ErrNone means that the fragment does not wait.
 	ErrNone = errors.New("no fragment waits for this confirmation")
 	// ErrReverting means that the fragment is being taken back.
 	ErrReverting = errors.New("the fragment is being taken back")
@@ -44,72 +44,66 @@ var (
 
 // Config describes a Keeper.
 type Config struct {
-	// Store is not loaded yet. Without a directory nothing can be taken back.
+	// Store is not loaded yet. Without a directory no update can be taken back.
 	Store *store.Store
-	// Revert gives a fragment the content that it had, or withdraws it if that is nil. It is
-	// called again after Retry if it fails.
+	// Revert gives a fragment its earlier content; nil withdraws it. A failed call is repeated
+	// after Retry.
 	Revert func(ctx context.Context, key desired.Key, before *weftv1.Fragment) error
-	// Allow returns why a publisher for which kept bytes are kept may not have more; nil allows all.
+	// Allow returns why a publisher with kept bytes may not have more; nil allows all.
 	Allow  func(key desired.Key, kept, more int) error
 	Retry  time.Duration
 	Logger *slog.Logger
 }
 
-// state is where an update is on its way to a confirmation. An update that was confirmed, refused or
-// taken back has none.
 type state int
 
 const (
-	// committing: the earlier content is being stored, or the update committed.
+	// committing: storing the earlier content, or the update.
 	committing state = iota
-	// waiting: it can be confirmed, until an attempt to take it back begins.
 	waiting
-	// confirming: it is being removed from the store.
 	confirming
-	// reverting: it is being taken back. If that fails, it waits for the next attempt.
+	// reverting, or waiting again after a failure.
 	reverting
-	// ended: it is only in the store, because it could not be removed there.
+	// ended: left in the store.
 	ended
 )
 
 // Keeper has the fragments that wait for a confirmation.
 type Keeper struct {
 	cfg Config
-	// readBoot and now are the clock, and failing the error of writes and removals in tests.
+	// Tests replace readBoot, now and failing (errors of writes and removals).
 	readBoot func() (string, error)
 	now      func() time.Duration
 	failing  func(operation string) error
-	// nudge has room for one value: Run looks at all entries.
+	// nudge has room for one value.
 	nudge chan struct{}
-	// reported has the failures that were logged. Only Run uses it.
+	// reported has the logged failures of Run.
 	reported map[desired.Key]string
 
-	// disk is held while the store is used. It is locked before mu, which is never held meanwhile.
+	// disk is held while the store is used. It is locked before mu; mu is not held during I/O.
 	disk sync.Mutex
-	// boot is what readBoot returned. The disk guards it.
+	// boot caches readBoot. The disk guards it.
 	boot string
 
 	mu      sync.Mutex
 	entries map[desired.Key]*entry
 }
 
-// entry is a fragment that waits.
 type entry struct {
 	state  state
 	before *weftv1.Fragment
-	// size is the bytes in the store. stored is true if it, or an earlier entry of the fragment, is there.
-	size   int
-	stored bool
-	// at, boot and deadline say when it is taken back. It is overdue after an attempt has failed.
+	// size is in bytes. stored is true also for an earlier entry of the fragment.
+	size     int
+	stored   bool
 	at       time.Time
 	boot     string
 	deadline time.Duration
 	overdue  bool
-	// attempt is the one to take it back that is under way, or the next one.
+	// attempt is the present or next one.
 	attempt *attempt
 }
 
-// attempt is an attempt to take an update back: err is its outcome once done is closed.
+// attempt is an attempt to take an update back: err is set when done is closed.
 type attempt struct {
 	done chan struct{}
 	err  error
@@ -140,7 +134,7 @@ func (k *Keeper) Waits(key desired.Key) (at time.Time, ok bool) {
 	return time.Time{}, false
 }
 
-// active returns the entry of a fragment that waits, or nil. The lock is held.
+// active returns a waiting entry, or nil. The lock is held.
 func (k *Keeper) active(key desired.Key) *entry {
 	if e := k.entries[key]; e != nil && e.state != ended {
 		return e
@@ -148,7 +142,7 @@ func (k *Keeper) active(key desired.Key) *entry {
 	return nil
 }
 
-// Kept returns the size of all stored entries of a publisher, in bytes.
+// Kept returns the size of a publisher's stored entries in bytes.
 func (k *Keeper) Kept(publisher string) int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -156,7 +150,7 @@ func (k *Keeper) Kept(publisher string) int {
 	return n
 }
 
-// kept returns the bytes and the number of entries of a publisher. The lock is held.
+// kept is called with the lock.
 func (k *Keeper) kept(publisher string) (bytes, entries int) {
 	for key, e := range k.entries {
 		if key.Publisher == publisher {
@@ -166,8 +160,7 @@ func (k *Keeper) kept(publisher string) (bytes, entries int) {
 	return bytes, entries
 }
 
-// Reserve reserves a fragment: from now on it is changed by its own update alone. The caller
-// calls Begin or Cancel.
+// Reserve reserves a fragment for its own update. The caller calls Begin or Cancel.
 //
 // Possible errors: ErrDisabled, ErrWaits.
 func (k *Keeper) Reserve(key desired.Key) error {
@@ -193,10 +186,10 @@ func (k *Keeper) Reserve(key desired.Key) error {
 	return nil
 }
 
-// Begin stores what a reserved fragment has now, before the update is committed, and returns when
-// the update is taken back. The caller calls Committed or Cancel.
+// Begin stores the content of a reserved fragment, and returns the time of the revert. The caller
+// calls Committed or Cancel.
 //
-// Possible errors: ErrNotStored, those of Config.Allow.
+// Possible errors: ErrNotStored, Config.Allow's.
 func (k *Keeper) Begin(key desired.Key, before *weftv1.Fragment, after time.Duration) (at time.Time, err error) {
 	k.disk.Lock()
 	defer k.disk.Unlock()
@@ -233,8 +226,7 @@ func (k *Keeper) Begin(key desired.Key, before *weftv1.Fragment, after time.Dura
 	return e.at, nil
 }
 
-// Committed says that the update of a fragment is committed: from now on it is taken back if its
-// time is over.
+// Committed says that the update is committed: its time can end.
 func (k *Keeper) Committed(key desired.Key) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -244,16 +236,15 @@ func (k *Keeper) Committed(key desired.Key) {
 	k.wake()
 }
 
-// Cancel ends the reservation of a fragment whose update was refused. If it cannot be removed from the store, Run
-// tries again: until then it is counted, and a process that is started takes the fragment back to the same
-// content once more.
+// Cancel ends the reservation after a refused update. If the removal from the store fails, Run
+// tries again; until then it counts.
 func (k *Keeper) Cancel(key desired.Key) {
 	if err := k.finish(key, ended); err != nil {
 		k.cfg.Logger.Error("remove an update that waits no more from the state directory", "fragment", key.String(), "error", err, "retry", k.cfg.Retry)
 	}
 }
 
-// finish removes an entry, also from the store. If that fails, the entry gets another state, and Run is woken.
+// finish removes an entry, also from the store. After a failure it has the state otherwise.
 func (k *Keeper) finish(key desired.Key, otherwise state) error {
 	k.disk.Lock()
 	defer k.disk.Unlock()
@@ -288,9 +279,7 @@ func (k *Keeper) Confirm(key desired.Key) error {
 	return nil
 }
 
-// from brings an entry that waits to another state.
-//
-// Possible errors: ErrNone, ErrReverting.
+// from moves a waiting entry to another state. With ErrReverting it returns the present attempt.
 func (k *Keeper) from(key desired.Key, to state) (*attempt, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -309,10 +298,9 @@ func (k *Keeper) from(key desired.Key, to state) (*attempt, error) {
 	}
 }
 
-// Revert takes an update back now, and waits for one attempt. After a failure the update waits again:
-// Run tries again, and Confirm keeps it.
+// Revert takes an update back, with one attempt. After a failure it waits again.
 //
-// Possible errors: ErrNone, those of Config.Revert, ctx's.
+// Possible errors: ErrNone, Config.Revert's, ctx's.
 func (k *Keeper) Revert(ctx context.Context, key desired.Key) error {
 	a, err := k.from(key, reverting)
 	if a == nil {
@@ -327,7 +315,7 @@ func (k *Keeper) Revert(ctx context.Context, key desired.Key) error {
 	}
 }
 
-// CleanedUp says that everything is removed from the kernel: only durable content comes back.
+// CleanedUp says that the kernel is empty: only durable content comes back.
 func (k *Keeper) CleanedUp() {
 	k.disk.Lock()
 	defer k.disk.Unlock()
@@ -370,9 +358,8 @@ func (k *Keeper) Run(ctx context.Context) {
 	}
 }
 
-// step takes back what is due, and returns when the next step is.
+// step takes back due updates, and returns the wait for the next.
 func (k *Keeper) step(ctx context.Context) (wait time.Duration) {
-	// It is looked at again after a minute, because timers stand still while a machine is suspended.
 	wait = time.Minute
 	k.disk.Lock()
 	boot, err := k.bootNow()
@@ -400,7 +387,7 @@ func (k *Keeper) step(ctx context.Context) (wait time.Duration) {
 	return wait
 }
 
-// report logs a failure, once for each reason, and reports whether there is one.
+// report logs each reason of a failure once, and reports whether err is one.
 func (k *Keeper) report(ctx context.Context, key desired.Key, message string, err error) bool {
 	if err == nil {
 		delete(k.reported, key)
@@ -413,8 +400,8 @@ func (k *Keeper) report(ctx context.Context, key desired.Key, message string, er
 	return true
 }
 
-// due returns the entries to be taken back, and shortens wait to the time of the next one. Without a boot
-// it is not known which times are over.
+// due returns the entries to take back, and shortens wait to the next time. Without boot no time is
+// over.
 func (k *Keeper) due(boot string, wait *time.Duration) map[desired.Key]*entry {
 	now := k.now()
 	k.mu.Lock()
@@ -434,7 +421,6 @@ func (k *Keeper) due(boot string, wait *time.Duration) map[desired.Key]*entry {
 	return out
 }
 
-// bootNow returns the identity of the boot, which is read once. The disk is locked.
 func (k *Keeper) bootNow() (string, error) {
 	if k.boot != "" {
 		return k.boot, nil
@@ -447,7 +433,6 @@ func (k *Keeper) bootNow() (string, error) {
 	return boot, nil
 }
 
-// bootTime returns the time since the boot. The kernel has that clock.
 func bootTime() time.Duration {
 	var t unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &t)

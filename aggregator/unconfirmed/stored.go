@@ -14,27 +14,23 @@ import (
 	"github.com/weft-proxy/weft/aggregator/store"
 )
 
-// Kind is the kind of data that the Store counts when it cannot be read.
+// Kind is the kind of data for Store.Failed.
 const Kind = "unconfirmed"
 
 const (
-	// bucket has a bucket for each fragment, with these keys.
 	bucket    = "unconfirmed"
 	updateKey = "update"
-	// beforeKey has a weft.v1.Fragment. It is missing if there was none.
 	beforeKey = "before"
 )
 
-// stored is the value of updateKey.
 type stored struct {
-	// Boot is the kernel's boot_id, and Deadline CLOCK_BOOTTIME in nanoseconds.
-	Boot     string        `json:"boot"`
-	Deadline time.Duration `json:"deadline"`
-	// RevertTime is the same for people.
-	RevertTime time.Time `json:"revertTime"`
+	// Boot is the kernel's boot_id, Deadline CLOCK_BOOTTIME in nanoseconds.
+	Boot       string        `json:"boot"`
+	Deadline   time.Duration `json:"deadline"`
+	RevertTime time.Time     `json:"revertTime"`
 }
 
-// encode returns the values of an entry. The second one is nil if there was no fragment.
+// Before is nil if there was no fragment.
 func encode(e *entry) (update, before []byte, err error) {
 	if e.before != nil {
 		before, err = proto.MarshalOptions{}.MarshalAppend([]byte{}, e.before)
@@ -45,7 +41,7 @@ func encode(e *entry) (update, before []byte, err error) {
 	return update, before, err
 }
 
-// write stores an entry durably. It replaces one that was left. The disk is locked.
+// write replaces an earlier entry. The disk is locked.
 func (k *Keeper) write(key desired.Key, update, before []byte) error {
 	if err := k.failing("write"); err != nil {
 		return err
@@ -71,7 +67,7 @@ func (k *Keeper) write(key desired.Key, update, before []byte) error {
 	return nil
 }
 
-// remove removes an entry durably. The disk is locked.
+// remove is called with the disk locked.
 func (k *Keeper) remove(key desired.Key) error {
 	if err := k.failing("remove"); err != nil {
 		return err
@@ -85,7 +81,7 @@ func (k *Keeper) remove(key desired.Key) error {
 	})
 }
 
-// removeLeft removes the entries that were left, and reports whether none is.
+// removeLeft removes ended entries, and reports whether all are gone.
 func (k *Keeper) removeLeft() bool {
 	k.disk.Lock()
 	defer k.disk.Unlock()
@@ -100,7 +96,7 @@ func (k *Keeper) removeLeft() bool {
 			continue
 		}
 		k.mu.Lock()
-		// Another update of the fragment may have come since.
+		// A later update may have come.
 		if k.active(key) == nil {
 			delete(k.entries, key)
 		}
@@ -109,7 +105,7 @@ func (k *Keeper) removeLeft() bool {
 	return removed
 }
 
-// Load reads the entries. The Store has logged those that it lost.
+// Load reads the entries. The Store has logged lost ones.
 func (k *Keeper) Load() {
 	if !k.Enabled() {
 		return
@@ -139,7 +135,6 @@ func (k *Keeper) Load() {
 	}
 }
 
-// decode reads an entry.
 func decode(b *store.Bucket) (*entry, error) {
 	var s stored
 	if err := json.Unmarshal(b.Get(updateKey), &s); err != nil {

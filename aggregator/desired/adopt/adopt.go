@@ -14,15 +14,13 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// Dump replaces the state by what the kernel holds and what was recorded of
-// it. The fragments that it finds are adopted: each keeps what the kernel has
-// of it until its snapshot replaces it. A snapshot that states the same costs
-// no ops. Objects that are recorded but not in the kernel are ignored.
-// A rule names its fragment. The elements of a set belong to the fragment that
-// is recorded for it. If several are recorded, each holds the elements that it
-// has won against others, and the rest has no owner until all of them have come
-// back or been withdrawn. If none is recorded, the elements have no owner until
-// DropUnclaimed. Elements that packets have put into dynamic sets always stay.
+// Dump replaces the state by a dump and a record. An adopted fragment keeps its content until its
+// snapshot; an equal snapshot costs no ops. Recorded objects missing in the kernel are ignored.
+//
+// A rule names its fragment. Elements belong to the recorded fragment of the set. Of several, each
+// holds its won elements, and the rest has no owner until all have come back or been withdrawn.
+// Without a record they have no owner until DropUnclaimed. Elements of packets in dynamic sets
+// always stay.
 func Dump(s *merge.State, dump []kernel.Table, record desired.Record) {
 	work, fixed, now := s.Work(), s.FixedFlags, s.Expiries.Now
 	*s = *merge.New()
@@ -48,7 +46,7 @@ func Dump(s *merge.State, dump []kernel.Table, record desired.Record) {
 	}
 }
 
-// unmerged marks what the kernel has otherwise than merged in a set with auto-merge, for the next Plan.
+// unmerged marks differences of the kernel in a set with auto-merge for the next plan.
 func unmerged(s *merge.State, id nft.TableID, d *kernel.Set) {
 	if d.Decl == nil || !d.Decl.Merges() {
 		return
@@ -65,19 +63,19 @@ func unmerged(s *merge.State, id nft.TableID, d *kernel.Set) {
 	}
 }
 
-// recorded is a recorded share. Only that of a chain or set has more than the fragment.
+// recorded is a recorded share.
 type recorded struct {
 	key   desired.Key
 	chain desired.ChainRecord
 	set   desired.SetRecord
 }
 
-// adoption is the index of a record while Adopt runs.
+// adoption is the index of a record.
 type adoption struct {
 	s          *merge.State
 	identities map[desired.Key]merge.Identity
 	shares     map[desired.Place][]recorded
-	// owners has the recorded owners of parts that several publishers declare.
+	// owners has the recorded owners of parts with several publishers.
 	owners map[desired.Place]string
 }
 
@@ -122,7 +120,6 @@ func (ad *adoption) add(table nft.TableID, id merge.ObjectID, r recorded) {
 	ad.shares[at] = append(ad.shares[at], r)
 }
 
-// fragment returns the placeholder of a fragment.
 func (ad *adoption) fragment(key desired.Key) *merge.Fragment {
 	f, ok := ad.s.Fragments[key]
 	if !ok {
@@ -134,7 +131,6 @@ func (ad *adoption) fragment(key desired.Key) *merge.Fragment {
 	return f
 }
 
-// give gives a fragment a share of a part, unless it has one.
 func (ad *adoption) give(o merge.Part, sh merge.Share) {
 	n := o.Base()
 	h := ad.s.Hold(sh.Owner(), n.Table.ID)
@@ -174,15 +170,13 @@ func (ad *adoption) table(d *kernel.Table) {
 		ad.s.Hold(ad.s.Unclaimed, t.ID)
 	}
 	if d.Dormant && !slices.ContainsFunc(t.Holdings, func(h *merge.Holding) bool { return h.Dormant != merge.Awake }) {
-		// The record does not say which fragments declare it: their publishers will.
+		// The record does not name the fragments that declare it: their publishers will.
 		for _, h := range t.Holdings {
 			h.Dormant = merge.Dormant
 		}
 	}
 }
 
-// object gives a dumped object or flowtable to the fragments that are recorded
-// for it, or to the unclaimed fragment.
 func (ad *adoption) object(o *merge.Object, d merge.ObjectDecl) {
 	for _, rec := range ad.shares[o.At()] {
 		ad.give(o, &merge.ObjectShare{Fragment: ad.fragment(rec.key), Decl: d})
@@ -192,8 +186,6 @@ func (ad *adoption) object(o *merge.Object, d merge.ObjectDecl) {
 	}
 }
 
-// chain shares a dumped chain out to the fragments that its rules name and
-// those that are recorded for it.
 func (ad *adoption) chain(o *merge.Chain, d *kernel.Chain) {
 	shares := map[*merge.Fragment]*merge.ChainShare{}
 	share := func(f *merge.Fragment) *merge.ChainShare {
@@ -206,7 +198,7 @@ func (ad *adoption) chain(o *merge.Chain, d *kernel.Chain) {
 	}
 	for _, rec := range ad.shares[o.At()] {
 		sh := share(ad.fragment(rec.key))
-		// Only what is there: a record can be ahead of the kernel.
+		// A record can be ahead of the kernel.
 		for _, id := range references(&rec.chain) {
 			target := o.Table.Part(id)
 			ad.s.Mark(target)
@@ -237,8 +229,6 @@ func (ad *adoption) chain(o *merge.Chain, d *kernel.Chain) {
 	}
 }
 
-// set gives a dumped set's elements to the fragment that is recorded for it, or
-// to the unclaimed fragment.
 func (ad *adoption) set(o *merge.Set, d *kernel.Set) {
 	left := map[string]time.Duration{}
 	give := func(sh *merge.SetShare) {
@@ -278,8 +268,7 @@ func (ad *adoption) set(o *merge.Set, d *kernel.Set) {
 	give(&merge.SetShare{Fragment: ad.s.Unclaimed, Elements: elements, Waiting: len(recorded) > 0, Passive: packed.Dynamic(d.Decl)})
 }
 
-// take moves the elements that a share is recorded to have won from a dumped
-// set to the share.
+// take moves a share's won elements from a dumped set.
 func take(sh *merge.SetShare, dumped *packed.Elements, wins [][]byte) {
 	for _, id := range wins {
 		if e, ok := dumped.Get(string(id)); ok {
@@ -290,7 +279,6 @@ func take(sh *merge.SetShare, dumped *packed.Elements, wins [][]byte) {
 	}
 }
 
-// references returns what the rules of a recorded share refer to.
 func references(r *desired.ChainRecord) []merge.ObjectID {
 	ids := merge.AppendNames(merge.AppendNames(nil, merge.KindSet, r.Sets), merge.KindChain, r.Chains)
 	for _, o := range r.Objects {
@@ -299,7 +287,6 @@ func references(r *desired.ChainRecord) []merge.ObjectID {
 	return ids
 }
 
-// dormancy returns whether the fragment wants the table dormant.
 func dormancy(r *desired.TableRecord) merge.Dormancy {
 	switch {
 	case !r.Dormant:

@@ -9,18 +9,18 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// DumpedRule makes the slot of a rule that is known from a dump.
+// DumpedRule makes the slot of a dumped rule.
 func DumpedRule(family nft.Family, d *kernel.Rule) *merge.Slot {
 	r := &compile.Rule{Family: family, Comment: d.Info.Comment, Fingerprint: d.Info.Fingerprint, Writes: d.Writes}
 	return &merge.Slot{Rule: r, Owner: d.Info.Owner, Handle: d.Handle}
 }
 
-// Differences returns the keys in which a dumped set differs from the merge,
-// with the kernel's elements.
+// Differences returns the keys in which a dumped set differs from the merge, with the kernel's
+// elements.
 func Differences(s *merge.State, o *merge.Set, d *kernel.Set) map[string]merge.Touch {
 	touched := map[string]merge.Touch{}
 	if !o.Exists() || !d.Decl.Equal(o.Decl()) {
-		// The set goes, with all that is in it.
+		// The set goes with all elements.
 		for i := range d.Elements {
 			touched[packed.ID(d.Decl, &d.Elements[i])] = merge.Touch{Before: d.Elements[i], Had: true, Origin: -1}
 		}
@@ -48,8 +48,7 @@ func Differences(s *merge.State, o *merge.Set, d *kernel.Set) map[string]merge.T
 	return touched
 }
 
-// DumpedPart is a declaration of a dumped table. For a chain or set it comes with the
-// content.
+// DumpedPart is a declaration of a dumped table, with the content of a chain or set.
 type DumpedPart struct {
 	ID    merge.ObjectID
 	Decl  any

@@ -1,6 +1,3 @@
-// Package packed reads the keys and data of maps from destinations to backends: an optional address,
-// inet_proto and inet_service in the key, an address and a port in the data. The aggregator derives stale
-// UDP flows from changes of such maps.
-//
-// The package is pure.
+// Package backends reads maps from destinations to backends. The key is an optional address,
+// inet_proto and inet_service, the data an address and a port. It is pure.
 package backends

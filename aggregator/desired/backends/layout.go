@@ -9,30 +9,26 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// partLen is the size of a protocol or port in a concatenation, whose parts are padded to multiples of four
-// bytes.
+// partLen is the padded length of a protocol or port in a concatenation.
 const partLen = 4
 
-// Layout has the byte positions of the parts of a packed key and its data. Layouts are comparable.
+// Layout has the byte positions of a packed key and its data. Layouts are comparable.
 type Layout struct {
-	addr        int // the length of the address in the key, 0 where it has none
+	addr        int // length in the key, or 0
 	proto, port int
-	// end is the length of the destination in the key, dataAddr the length of the address in the data, data
-	// the length of the data.
+	// end is the length of the destination, dataAddr of the address in the data.
 	end, dataAddr, data int
 }
 
-// Backend is a packed UDP destination and one of its backends.
+// Backend is a packed UDP destination with a backend.
 type Backend struct {
-	// Dest is the packed key up to and including the port.
+	// Dest is the packed key up to the port.
 	Dest string
-	// Data is the packed address and port.
 	Data string
 }
 
-// NewLayout returns the layout of a map with watchable flows: the key begins with an optional address,
-// inet_proto and inet_service, in this order, and the data is an address and a port. It uses only the names
-// of the types, because a dumped declaration has no more.
+// NewLayout returns the layout of a map with watchable flows. It uses only the names of types: a
+// dumped declaration has no more.
 func NewLayout(d *nftset.Set) (Layout, bool) {
 	var l Layout
 	if !d.Map || d.Verdict || len(d.Data.Names) != 2 {
@@ -65,12 +61,12 @@ func AddrLen(name string) int {
 	}
 }
 
-// ByPort reports whether the keys of a map are ports without an address, for any data.
+// ByPort reports whether keys begin with a port without address, for any data.
 func ByPort(d *nftset.Set) bool {
 	return d.Map && len(d.Key.Names) >= 2 && d.Key.Names[0] == "inet_proto" && d.Key.Names[1] == "inet_service"
 }
 
-// UDPPort returns the UDP port of a packed key of a map for which ByPort is true.
+// UDPPort returns the UDP port of a key with ByPort.
 func UDPPort(key string) (port uint16, ok bool) {
 	if len(key) < 2*partLen || key[0] != unix.IPPROTO_UDP {
 		return 0, false
@@ -81,11 +77,10 @@ func UDPPort(key string) (port uint16, ok bool) {
 // ByPort reports whether the keys have no address.
 func (l *Layout) ByPort() bool { return l.addr == 0 }
 
-// DestLen returns the length of Backend.Dest, BackendLen the length of both parts of a Backend.
+// DestLen and BackendLen are in bytes.
 func (l *Layout) DestLen() int    { return l.end }
 func (l *Layout) BackendLen() int { return l.end + l.data }
 
-// Backend returns the destination and backend of a UDP element.
 func (l *Layout) Backend(e *nftset.Element) (Backend, bool) {
 	if len(e.Key) < l.end || e.Key[l.proto] != unix.IPPROTO_UDP || len(e.Data) < l.dataAddr+2 || len(e.Data) != l.data {
 		return Backend{}, false
@@ -93,8 +88,7 @@ func (l *Layout) Backend(e *nftset.Element) (Backend, bool) {
 	return Backend{Dest: e.Key[:l.end], Data: e.Data}, true
 }
 
-// Pack returns the packed destination and backend of a UDP flow, if the layout can hold it. A destination
-// without an address has the unspecified one.
+// Pack packs a UDP flow, if it fits. Keys without an address need an unspecified one.
 func (l *Layout) Pack(dest, to netip.AddrPort) (Backend, bool) {
 	addr, data := dest.Addr().AsSlice(), to.Addr().AsSlice()
 	if len(data) != l.dataAddr || l.addr > 0 && len(addr) != l.addr || l.addr == 0 && !dest.Addr().IsUnspecified() {
@@ -108,8 +102,8 @@ func (l *Layout) Pack(dest, to netip.AddrPort) (Backend, bool) {
 	return Backend{Dest: string(key), Data: string(value)}, true
 }
 
-// Dest unpacks a destination. Without an address in the key it returns the unspecified address of the
-// backends' family: see conntrack.Change.
+// Dest unpacks a destination. Without an address it is the unspecified one of the backends' family:
+// see conntrack.Change.
 func (l *Layout) Dest(dest string) netip.AddrPort {
 	addr, ok := netip.AddrFromSlice([]byte(dest[:l.addr]))
 	if !ok {
@@ -118,14 +112,13 @@ func (l *Layout) Dest(dest string) netip.AddrPort {
 	return netip.AddrPortFrom(addr, binary.BigEndian.Uint16([]byte(dest[l.port:l.port+2])))
 }
 
-// AddrPort unpacks a backend.
 func (l *Layout) AddrPort(data string) netip.AddrPort {
 	addr, _ := netip.AddrFromSlice([]byte(data[:l.dataAddr]))
 	return netip.AddrPortFrom(addr, binary.BigEndian.Uint16([]byte(data[l.dataAddr:l.dataAddr+2])))
 }
 
-// Previous returns the key of the previous slot, where the key is a destination and a slot number in host
-// order. First is true if there is no previous slot.
+// Previous returns the key of the previous slot, where a slot number in host order follows the
+// destination.
 func (l *Layout) Previous(key string) (previous string, first, ok bool) {
 	if len(key) != l.end+partLen {
 		return "", false, false

@@ -13,30 +13,29 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// Apply is one change in progress. It is made first and checked afterwards. If
-// it is invalid, it is undone.
+// Apply is one change in progress: made, then checked, and undone if invalid.
 type Apply struct {
 	s *State
-	// F is the fragment that is changed; nil until it is found.
+	// F is nil until the fragment is found.
 	F          *Fragment
 	violations []desired.Violation
-	// grant says which parts of others the publisher may share; nil means all.
+	// A nil grant allows all.
 	grant desired.Grant
-	// err is the first error that is not a violation: ErrStale, or that of a Limit.
+	// err is ErrStale, or the error of a Limit.
 	err error
 }
 
-// Apply merges an update. On an error nothing has changed.
-// Possible errors: *[Rejection]; one that wraps [ErrStale].
+// Apply merges an update, or changes no state.
+//
+// Possible errors: *[desired.Rejection]; one that wraps [desired.ErrStale].
 func (s *State) Apply(u *desired.Update) error {
 	return s.Change(u.Fragment, func(a *Apply) { a.update(u) }, nil)
 }
 
-// Change makes one change, completely or not at all. limit may be nil.
+// Change makes one change completely or not at all. limit may be nil.
 func (s *State) Change(key desired.Key, f func(*Apply), limit desired.Limit) error {
 	before := s.Usage(key.Publisher)
-	// What an undone change has touched is computed again first, so that it is not taken
-	// for an effect of this one.
+	// Prices touched by an undone change come first: they are not an effect of this change.
 	s.Paths.Evaluate()
 	s.Paths.grown, s.Paths.attached = s.Paths.grown[:0], s.Paths.attached[:0]
 	mark := len(s.undo)
@@ -65,15 +64,12 @@ func (s *State) Change(key desired.Key, f func(*Apply), limit desired.Limit) err
 	return &desired.Rejection{Fragment: key, Violations: a.violations}
 }
 
-// violate reports what is wrong at a place.
 func (a *Apply) violate(reason desired.Reason, at desired.Place, format string, args ...any) {
 	if len(a.violations) < desired.MaxViolations {
 		a.violations = append(a.violations, desired.Violation{Object: at, Message: fmt.Sprintf(format, args...), Reason: reason})
 	}
 }
 
-// outdated records that an update was compiled against a declaration that has
-// changed.
 func (a *Apply) outdated(id nft.TableID, name string) {
 	if a.err == nil {
 		a.err = fmt.Errorf("apply fragment %s: table %s set %s: %w", a.F.Key, id, name, desired.ErrStale)
@@ -123,7 +119,6 @@ func (a *Apply) update(u *desired.Update) {
 	a.checkSize(f)
 }
 
-// identify gives a fragment the identity of its snapshot.
 func (a *Apply) identify(f *Fragment, id Identity) {
 	if f.Identity == id {
 		return
@@ -132,7 +127,7 @@ func (a *Apply) identify(f *Fragment, id Identity) {
 		a.s.setIdentity(f, id)
 		return
 	}
-	// A part with one share keeps it: its place in a list of one cannot change.
+	// A part with one share keeps its order.
 	var unlinked []func()
 	for _, h := range f.Tables {
 		for id, sh := range h.Shares {
@@ -148,7 +143,6 @@ func (a *Apply) identify(f *Fragment, id Identity) {
 	}
 }
 
-// drop gives up what a fragment has in a table, except what is to be kept.
 func (a *Apply) drop(h *Holding, keep map[ObjectID]bool) {
 	for id := range h.Shares {
 		if !keep[id] {
@@ -157,13 +151,12 @@ func (a *Apply) drop(h *Holding, keep map[ObjectID]bool) {
 	}
 }
 
-// leave gives up what a fragment has in a table, and the table.
 func (a *Apply) leave(h *Holding) {
 	a.drop(h, nil)
 	a.s.release(h)
 }
 
-// Withdraw removes a fragment with everything that it holds.
+// Withdraw removes a fragment with all its shares.
 func (a *Apply) Withdraw(f *Fragment) {
 	shared := f.setsShared()
 	for _, h := range f.Tables {
@@ -173,7 +166,6 @@ func (a *Apply) Withdraw(f *Fragment) {
 	a.resolveUnclaimed(shared)
 }
 
-// table merges the part of an update in one table.
 func (a *Apply) table(f *Fragment, tu *desired.TableUpdate, snapshot bool) {
 	h := a.s.Hold(f, tu.Table)
 	a.releaseUnclaimed(h.Table)
@@ -195,7 +187,6 @@ func (a *Apply) table(f *Fragment, tu *desired.TableUpdate, snapshot bool) {
 	}
 }
 
-// declare makes the declarations of an update, and returns what they are of.
 func (a *Apply) declare(h *Holding, tu *desired.TableUpdate) map[ObjectID]bool {
 	declared := make(map[ObjectID]bool, len(tu.PutObjects)+len(tu.PutFlowtables)+len(tu.PutSets)+len(tu.PutChains))
 	for _, d := range ObjectDecls(tu) {
@@ -213,18 +204,15 @@ func (a *Apply) declare(h *Holding, tu *desired.TableUpdate) map[ObjectID]bool {
 	return declared
 }
 
-// checkUses compares the declarations that an update was compiled against with
-// the present ones.
 func (a *Apply) checkUses(tu *desired.TableUpdate) {
 	for name, d := range tu.Uses {
-		// A set that is gone is left to the check of references.
+		// checkReferences finds a missing set.
 		if o, ok := Find[*Set](a.s, tu.Table, SetID(name)); ok && d != o.Decl() && !d.Equal(o.Decl()) {
 			a.outdated(tu.Table, name)
 		}
 	}
 }
 
-// giveUp ends the fragment's share of a part, if it has one.
 func (a *Apply) giveUp(h *Holding, id ObjectID) {
 	if sh, ok := h.Shares[id]; ok {
 		enter(a.s, h.Shares, id, nil, false)
@@ -233,13 +221,11 @@ func (a *Apply) giveUp(h *Holding, id ObjectID) {
 	}
 }
 
-// join gives a fragment a share of a part in which it has none.
 func (a *Apply) join(h *Holding, o Part, sh Share) {
 	a.s.relink(o, sh, true)
 	enter(a.s, h.Shares, o.Base().ID, sh, true)
 }
 
-// putChain declares a chain with all rules that the fragment has in it.
 func (a *Apply) putChain(h *Holding, p *desired.Chain) {
 	o := h.Table.Chain(p.Decl.Name)
 	agreed := agrees(a, h, o, o.Shares, func(sh *ChainShare) (string, bool) {
@@ -270,7 +256,6 @@ func (a *Apply) putChain(h *Holding, p *desired.Chain) {
 	}
 }
 
-// putSet declares a set with all elements that the fragment has in it.
 func (a *Apply) putSet(h *Holding, p *desired.Set) {
 	o := h.Table.Set(p.Decl.Name)
 	agreed := agrees(a, h, o, o.Shares, func(sh *SetShare) (string, bool) {
@@ -311,8 +296,7 @@ func (a *Apply) putSet(h *Holding, p *desired.Set) {
 	a.newSet(h, o, p)
 }
 
-// newSet makes a share of a set in which the fragment had none, or one with
-// elements of another shape.
+// newSet makes a new share, or one with elements of another shape.
 func (a *Apply) newSet(h *Holding, o *Set, p *desired.Set) {
 	sh := &SetShare{Fragment: h.Fragment, Decl: p.Decl, Source: p.Source, Conntrack: p.Conntrack, Affinity: p.Affinity, Origin: a.s.Origin, Fresh: p.Elements}
 	if sh.Elements = a.s.packed(o, p); sh.Elements == nil {
@@ -330,7 +314,6 @@ func (a *Apply) newSet(h *Holding, o *Set, p *desired.Set) {
 	a.s.restateAll(o, sh)
 }
 
-// replaceElements replaces all elements of a share.
 func (a *Apply) replaceElements(o *Set, sh *SetShare, elems []nftset.Element) {
 	last := make(map[string]int, len(elems))
 	for i := range elems {
@@ -351,7 +334,6 @@ func (a *Apply) replaceElements(o *Set, sh *SetShare, elems []nftset.Element) {
 	}
 }
 
-// elements applies a change of elements.
 func (a *Apply) elements(h *Holding, eu *desired.Elements) {
 	sh, ok := h.Shares[SetID(eu.Set)].(*SetShare)
 	if !ok {

@@ -10,16 +10,14 @@ import (
 	nftobject "github.com/weft-proxy/weft/nft/object"
 )
 
-// Chain is the merge of one chain: each fragment's rules in order of
-// precedence.
+// Chain is the merge of a chain.
 type Chain struct {
 	shared[*ChainShare]
-	// Rules are those in the kernel as of the last Accept, in its order.
+	// Rules are the kernel's as of the last Accept.
 	Rules []*Slot
-	// Origins has the last update of each owner that changed its share since
-	// the last Accept.
+	// Origins has by owner the last update since Accept that changed its share.
 	Origins map[string]int
-	// Price is what a packet pays from here on: see reach.go.
+	// Price is for a packet from here on: see reach.go.
 	Price Price
 }
 
@@ -27,23 +25,20 @@ type Chain struct {
 type ChainShare struct {
 	Fragment *Fragment
 	Decl     *nftobject.Chain
-	// Source is the declaration as its publisher wrote it; nil if that is not
-	// known.
+	// Source is the publisher's declaration, nil if unknown.
 	Source *nft.Chain
 	ruleList
 }
 
-// ruleList is a share's rules.
 type ruleList struct {
 	Rules []*Slot
-	// Refs are the parts of the table that the rules refer to, sorted.
+	// Refs are the sorted references of the rules.
 	Refs []ObjectID
-	// serial is the number of the change that brought the rules.
+	// serial numbers the change that brought the rules.
 	serial uint64
-	// total is the usage of the rules.
-	total desired.Usage
-	// calls are what the rules look up and where they send packets, in the order of the rules.
-	// price is that of the rules alone. ends is true if no packet gets to the end.
+	total  desired.Usage
+	// calls are the lookups and targets in order. price is for the rules alone. ends is true if no
+	// packet gets to the end.
 	calls []call
 	price Price
 	ends  bool
@@ -52,13 +47,11 @@ type ruleList struct {
 // Slot is one rule in its place.
 type Slot struct {
 	Rule *compile.Rule
-	// Owner is stored with the rule in the kernel: the fragment's name, or "" for
-	// a rule without a fragment.
+	// Owner is stored in the kernel: "publisher/name", or "".
 	Owner string
-	// Handle is nil until the rule is committed.
+	// Handle is nil until the commit.
 	Handle *kernel.Handle
-	// Adopted is true for a rule that is known by its handle and fingerprint
-	// alone: it can stay or go, but not be added.
+	// Adopted rules have only a handle and a fingerprint: they can stay or go, but not be added.
 	Adopted bool
 }
 
@@ -108,7 +101,6 @@ func (o *Chain) Accept(plan *Decision) {
 
 func (o *Chain) clearChanges() { o.Origins = nil }
 
-// newRules makes a share's rules.
 func newRules(f *Fragment, rules []*compile.Rule, serial uint64) ruleList {
 	l := ruleList{Rules: make([]*Slot, len(rules)), serial: serial}
 	for i, r := range rules {
@@ -121,7 +113,6 @@ func newRules(f *Fragment, rules []*compile.Rule, serial uint64) ruleList {
 	return l
 }
 
-// stampOwner makes the running update the origin of an owner's rules.
 func (s *State) stampOwner(o *Chain, owner string) {
 	if origin, ok := o.Origins[owner]; ok && origin == s.Origin {
 		return
@@ -132,7 +123,6 @@ func (s *State) stampOwner(o *Chain, owner string) {
 	enter(s, o.Origins, owner, s.Origin, true)
 }
 
-// setRules replaces a share's rules.
 func (s *State) setRules(o *Chain, sh *ChainShare, l ruleList) {
 	s.changed(o, sh.Fragment)
 	do(s, func(l ruleList) {
@@ -154,7 +144,6 @@ func (s *State) setRules(o *Chain, sh *ChainShare, l ruleList) {
 	}, l, sh.ruleList)
 }
 
-// referAll adds or removes the references of a share.
 func (s *State) referAll(o *Chain, sh *ChainShare, in bool) {
 	for _, id := range sh.Refs {
 		target := o.Table.Part(id)
@@ -175,8 +164,7 @@ func sameBase(a, b *nftobject.Base) bool {
 	return *a == *b
 }
 
-// Updatable reports whether the kernel can turn a chain from a to b: of a
-// base chain it can change the policy, and nothing else.
+// Updatable reports whether the kernel can change chain a to b: only the policy of a base chain.
 func Updatable(a, b *nftobject.Chain) bool {
 	if a.Comment != b.Comment {
 		return false

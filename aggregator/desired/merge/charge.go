@@ -7,11 +7,10 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// Shadowed returns the number of shadowed elements of all fragments.
 func (s *State) Shadowed() int { return s.shadowed }
 
-// TakeShadowChanges returns the fragments whose number of shadowed elements may have
-// changed since the last call, in no order.
+// TakeShadowChanges returns, in no order, fragments with a possibly different Shadowed since the
+// last call.
 func (s *State) TakeShadowChanges() []desired.Key {
 	if len(s.shaded) == 0 {
 		return nil
@@ -26,7 +25,6 @@ func (s *State) TakeShadowChanges() []desired.Key {
 	return keys
 }
 
-// checkSize rejects an update that makes its fragment too large.
 func (a *Apply) checkSize(f *Fragment) {
 	for _, c := range []struct {
 		n, most int
@@ -45,15 +43,14 @@ func (a *Apply) checkSize(f *Fragment) {
 	}
 }
 
-// Usage returns what a publisher holds. It looks it up: the sum is kept with each change.
+// Usage returns the usage of a publisher.
 func (s *State) Usage(publisher string) desired.Usage { return s.Held[publisher] }
 
-// ApplyWithin is Apply for a publisher with limits. On an error nothing has
-// changed, including the publisher's usage. limit must not be nil. It is called after
-// the merge of an update that is valid so far. grant is called for each part of others
-// that the update would share; nil grants everything. Both must not use the State.
+// ApplyWithin is Apply for a publisher with limits. It calls limit, not nil, after a merge without
+// violations, and grant for each shared part of others; nil grants all. Both must not use the
+// State.
 //
-// Possible errors: those of Apply; limit's.
+// Possible errors: as Apply; limit's.
 func (s *State) ApplyWithin(u *desired.Update, limit desired.Limit, grant desired.Grant) error {
 	return s.Change(u.Fragment, func(a *Apply) {
 		a.grant = grant
@@ -61,8 +58,7 @@ func (s *State) ApplyWithin(u *desired.Update, limit desired.Limit, grant desire
 	}, limit)
 }
 
-// charge adds (by is +1) or removes (-1) usage of a fragment. It is its own
-// inverse and writes no journal: its callers do.
+// charge adds (by is +1) or removes (-1) usage, without journal.
 func (s *State) charge(f *Fragment, o desired.Usage, by int) {
 	if o == (desired.Usage{}) {
 		return
@@ -79,7 +75,6 @@ func (s *State) charge(f *Fragment, o desired.Usage, by int) {
 	s.Held[f.Key.Publisher] = u
 }
 
-// chargeElement counts the change of one element of a share.
 func (s *State) chargeElement(sh *SetShare, id string, old nftset.Element, had bool, e nftset.Element, has bool) {
 	var u desired.Usage
 	u.Memory -= sh.Content.Memory(sh.Decl)
@@ -96,20 +91,19 @@ func (s *State) chargeElement(sh *SetShare, id string, old nftset.Element, had b
 	s.charge(sh.Fragment, u, +1)
 }
 
-// usage returns the share's usage; bytes and content must be up to date.
+// Usage needs current bytes and Content.
 func (sh *SetShare) Usage() desired.Usage {
 	return desired.Usage{
 		Sets: 1, Elements: sh.Elements.Len(), Bytes: sh.bytes + len(sh.Decl.Name) + len(sh.Decl.Comment), Memory: sh.Content.Memory(sh.Decl),
 	}
 }
 
-// Weigh counts the bytes and the content of a share that was made with its elements.
+// Weigh counts a share that was made with its elements.
 func (sh *SetShare) Weigh() {
 	sh.bytes = sh.Elements.Bytes()
 	sh.measure()
 }
 
-// measure counts the content of a share for the present declaration.
 func (sh *SetShare) measure() {
 	sh.Content = cost.Content{}
 	if cost.Plain(sh.Decl) {
@@ -124,7 +118,6 @@ func (sh *SetShare) measure() {
 	}
 }
 
-// usage returns the share's usage.
 func (sh *ChainShare) Usage() desired.Usage {
 	u := sh.total
 	u.Chains, u.BaseChains = 1, Count(sh.Decl.Base != nil)
@@ -133,7 +126,6 @@ func (sh *ChainShare) Usage() desired.Usage {
 	return u
 }
 
-// Weigh counts the usage of the rules.
 func (l *ruleList) Weigh() {
 	l.total = desired.Usage{Rules: len(l.Rules)}
 	for _, r := range l.Rules {

@@ -13,51 +13,45 @@ import (
 
 // Due is when a fragment's statement of an element expires.
 type Due struct {
-	// At is on the clock of Advance. It is 0 from the statement until Accept, when the time begins.
+	// At is on the clock of Advance, or 0 before Accept.
 	At time.Duration
-	// queued is the at of its entry in the queue, 0 if there is none. It may be before at.
+	// queued is the time of the entry in the queue, or 0. It may be before At.
 	queued time.Duration
 }
 
-// ExpiryMargin is how long after a deadline the kernel certainly does not have the element any
-// more: it rounds both ends up to its ticks.
+// ExpiryMargin is the time after a deadline until an element is surely gone: the kernel rounds both
+// ends up to its ticks.
 const ExpiryMargin = 2 * packed.Jiffy
 
-// expirySlack is how much a kernel's deadline may differ from the state's: the kernel sees an
-// element before its transaction ends.
+// expirySlack bounds the error of a kernel's deadline: the kernel sees an element before its
+// transaction ends.
 const expirySlack = time.Second
 
-// FewExpiries is a length of the queue that is not worth cleaning.
+// FewExpiries is the shortest queue to clean.
 const FewExpiries = 1024
 
-// expiries has the time, and when statements of elements expire.
 type expiries struct {
 	Now   time.Duration
 	Queue expiryQueue
-	// most is the length of the queue at which entries that mean nothing any more are removed.
-	most int
-	// stated are the statements with timeouts since the last Accept. An entry without a key
-	// stands for all elements of the share.
+	most  int
+	// stated are the statements with timeouts since Accept.
 	stated []expiry
 }
 
-// expiry is a statement of an element, which expires at a time.
 type expiry struct {
 	at    time.Duration
 	set   *Set
 	share *SetShare
-	// all is true for all elements of the share, id names one.
+	// all stands for all elements, in place of id.
 	all bool
 	id  string
 }
 
-// live reports whether an entry of the queue is the one of its statement.
 func (e *expiry) live() bool {
 	d, ok := e.share.Due[e.id]
 	return ok && d.queued == e.at && slices.Contains(e.set.Shares, e.share)
 }
 
-// expiryQueue is a container/heap in the order of time.
 type expiryQueue []expiry
 
 func (q expiryQueue) Len() int { return len(q) }
@@ -81,11 +75,11 @@ func Timed(d *nftset.Set, e *nftset.Element) bool {
 	return d.Flags&nftset.FlagTimeout != 0 && packed.Timeout(d, e) != 0
 }
 
-// Advance sets the time on a clock that never jumps and stands still while the machine sleeps, as
-// the kernel's. Call it before Accept: the time of the elements of a commit begins then.
+// Advance sets the time of a clock that never jumps and stops during suspend, as the kernel's. Call
+// it before Accept, when the time of new elements starts.
 func (x *expiries) Advance(now time.Duration) { x.Now = now }
 
-// NextExpiry returns when Expire may have something to do.
+// NextExpiry returns when Expire may have work.
 func (x *expiries) NextExpiry() (at time.Duration, ok bool) {
 	if len(x.Queue) == 0 {
 		return 0, false
@@ -93,9 +87,9 @@ func (x *expiries) NextExpiry() (at time.Duration, ok bool) {
 	return x.Queue[0].at, true
 }
 
-// Expire forgets the elements whose time is over, as the kernel has done. It returns a patch for each
-// share that loses some. If successor is true, another fragment states such an element and has time
-// left: commit the next Plan at once. The state must not have changed since the last Accept.
+// Expire forgets elements that the kernel has removed after their time, and returns a patch for
+// each share. With successor, another fragment states an element with time left: commit the next
+// plan at once. No change may have followed the last Accept.
 func (s *State) Expire(now time.Duration) (expired []*desired.Update, successor bool) {
 	s.Expiries.Advance(now)
 	x, of := &s.Expiries, map[*SetShare]*desired.Update{}
@@ -124,15 +118,14 @@ func (s *State) Expire(now time.Duration) (expired []*desired.Update, successor 
 	return expired, successor
 }
 
-// forget removes an element that the kernel does not have any more from its share. It reports whether
-// that of another share comes into force.
+// forget reports whether an element of another share takes effect.
 func (s *State) forget(e expiry) (old nftset.Element, takesOver bool) {
 	s.Looked.Keys++
 	delete(e.share.Due, e.id)
 	old, _ = e.share.Elements.Get(e.id)
 	c := s.write(e.set, e.share, e.id, old, true, nftset.Element{}, false)
 	if e.set.Merge != nil {
-		// What others state without a timeout is in the kernel already.
+		// The kernel has statements without a timeout already.
 		_, c.had = e.set.Merge.Get(e.id)
 		c.has = c.has && !c.had
 	}
@@ -147,8 +140,7 @@ func (s *State) forget(e expiry) (old nftset.Element, takesOver bool) {
 	return old, true
 }
 
-// ExpireAt notes when a statement expires. One entry in the queue is enough: if the time moves to a
-// later one, the entry is put back when it is due.
+// ExpireAt notes an expiry. One entry in the queue suffices: Expire puts it back for a later time.
 func (x *expiries) ExpireAt(o *Set, sh *SetShare, id string, d Due) {
 	if sh.Due == nil {
 		sh.Due = map[string]Due{}
@@ -165,7 +157,7 @@ func (x *expiries) ExpireAt(o *Set, sh *SetShare, id string, d Due) {
 	sh.Due[id] = d
 }
 
-// expiry returns when an element of a share expires, 0 if it does not, or if there is no share.
+// expiry returns when an element expires, or 0; sh may be nil.
 func (sh *SetShare) expiry(id string) time.Duration {
 	if sh == nil {
 		return 0
@@ -173,8 +165,7 @@ func (sh *SetShare) expiry(id string) time.Duration {
 	return sh.Due[id].At
 }
 
-// restate journals that a fragment states an element, or with has false that it does not any more.
-// Its time begins at Accept.
+// restate journals a statement, or (has is false) its end.
 func (s *State) restate(o *Set, sh *SetShare, id string, has bool) {
 	d, had := sh.Due[id]
 	if !had && !has {
@@ -197,7 +188,6 @@ func (s *State) restate(o *Set, sh *SetShare, id string, has bool) {
 	})
 }
 
-// restateAll is restate for all elements of a share that is new.
 func (s *State) restateAll(o *Set, sh *SetShare) {
 	if sh.Decl.Flags&nftset.FlagTimeout == 0 {
 		return
@@ -207,7 +197,7 @@ func (s *State) restateAll(o *Set, sh *SetShare) {
 	s.undo = append(s.undo, func() { s.Expiries.stated = s.Expiries.stated[:n] })
 }
 
-// AcceptTimes begins the time of what was stated since the last Accept.
+// AcceptTimes starts the time of new statements.
 func (x *expiries) AcceptTimes() {
 	begin := func(o *Set, sh *SetShare, id string, e *nftset.Element) {
 		if Timed(sh.Decl, e) {
@@ -232,12 +222,12 @@ func (x *expiries) AcceptTimes() {
 	}
 }
 
-// Deadline returns when the kernel certainly does not have an element any more that has time left.
+// Deadline returns when an element with time left is surely removed.
 func (x *expiries) Deadline(left time.Duration) time.Duration {
 	return x.Now + left + ExpiryMargin
 }
 
-// Rest returns a statement with the time that is left of it: all of it, if it is new.
+// Rest returns a statement with its remaining time.
 func (x *expiries) Rest(sh *SetShare, id string, e nftset.Element) nftset.Element {
 	if at := sh.expiry(id); at != 0 {
 		e.State = nftset.NewState(max(at-ExpiryMargin-x.Now, packed.Jiffy).Truncate(time.Millisecond), e.Stateful())
@@ -245,15 +235,13 @@ func (x *expiries) Rest(sh *SetShare, id string, e nftset.Element) nftset.Elemen
 	return e
 }
 
-// Renews reports whether the kernel's element of a key stays and needs another time: e, which sh
-// states, is new or has another deadline.
+// Renews reports whether the kernel's element stays with another time.
 func (t *Touch) Renews(d *nftset.Set, sh *SetShare, id string, e *nftset.Element) bool {
 	at := sh.expiry(id)
 	return Timed(d, e) && (at == 0 || at != t.Due)
 }
 
-// Lags reports whether the kernel, which says what is left of an element's time, has another deadline than the
-// state.
+// Lags reports whether the kernel's deadline differs.
 func (x *expiries) Lags(sh *SetShare, id string, left time.Duration) bool {
 	at := sh.expiry(id)
 	return at != 0 && left != 0 && (x.Deadline(left)-at).Abs() > expirySlack

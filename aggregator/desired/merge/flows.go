@@ -10,17 +10,14 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// Pools is the index of a map's UDP backends, kept up to date with its merged
-// elements, without those of fragments that do not want their flows to be watched. It tells a commit, at the cost of the change, whether a backend
-// that left one slot is still in another.
+// Pools indexes a map's UDP backends in watched shares. It tells whether a backend that left one
+// slot is still in another.
 type Pools struct {
 	Layout backends.Layout
-	// Backends counts the elements of a destination that have the same backend: its
-	// keys are both as the map packs them. totals counts all of a destination.
+	// Backends counts elements by packed destination and backend, Totals by destination.
 	Backends, Totals packed.Counts
 }
 
-// change follows a change of a merged element. It does nothing on nil.
 func (p *Pools) change(c *change) {
 	if p == nil {
 		return
@@ -46,8 +43,7 @@ func (p *Pools) Count(e *nftset.Element, by int) {
 	p.Totals.Add(b.Dest, "", by)
 }
 
-// index makes or drops a set's pools as its shares want; anew makes them
-// again.
+// index updates a set's pools; anew makes them again.
 func (s *State) index(o *Set, anew bool) {
 	o.Table.indexAddresses(o)
 	watched := slices.ContainsFunc(o.Shares, func(sh *SetShare) bool { return sh.Conntrack })
@@ -78,11 +74,10 @@ func (s *State) index(o *Set, anew bool) {
 	}
 }
 
-// A destination without an address, such as a NodePort, answers at the addresses that the rules
-// before it let through: local ones, and those in a set that a rule looks up beside a map by port. A
-// flow that began before its address was one of them was not translated, and is stale once it is.
+// A destination without an address, such as a NodePort, answers at local addresses, and at
+// addresses in a set that a rule looks up beside a map by port. A flow from before its address was
+// in the set was not translated, and becomes stale.
 
-// indexAddresses notes whether a part of the table is a set of addresses.
 func (t *Table) indexAddresses(o *Set) {
 	delete(t.Addresses, o)
 	if !o.Exists() {
@@ -96,10 +91,9 @@ func (t *Table) indexAddresses(o *Set) {
 	}
 }
 
-// WatchesFlows reports whether there is a map whose flows are watched.
 func (s *State) WatchesFlows() bool { return len(s.Watched) > 0 }
 
-// Text is what the pools count.
+// Text describes the counts.
 func (p *Pools) Text() string {
 	if p == nil {
 		return "none"

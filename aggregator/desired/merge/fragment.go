@@ -10,22 +10,18 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// Identity is what decides who may change a fragment, and where it comes in the
-// merge. A snapshot replaces all of it.
+// Identity is replaced as a whole by a snapshot.
 type Identity struct {
 	Priority int32
 	Lifetime desired.Lifetime
-	// Expires is when it is to be withdrawn; zero means never.
-	Expires time.Time
-	// Session sent the last snapshot, as its update number serial. It is 0 if no
-	// session did.
+	Expires  time.Time
+	// Session and Serial are 0 without a session.
 	Session, Serial uint64
-	// Adopted is true from Adopt until the fragment's snapshot arrives.
+	// Adopted is true from adopt.Dump to the snapshot.
 	Adopted bool
 }
 
-// setIdentity changes the identity of a fragment. Its shares must not be in any
-// list while the priority changes.
+// While the priority changes, no list may have the shares.
 func (s *State) setIdentity(f *Fragment, id Identity) {
 	if id.Lifetime != f.Lifetime {
 		s.noteLifetime(f.Key)
@@ -40,8 +36,6 @@ func (s *State) setIdentity(f *Fragment, id Identity) {
 	}, id, old)
 }
 
-// noteLifetime remembers the lifetime that a fragment has as of the last Accept,
-// before it changes.
 func (s *State) noteLifetime(key desired.Key) {
 	if _, ok := s.Lifetimes[key]; ok {
 		return
@@ -52,11 +46,11 @@ func (s *State) noteLifetime(key desired.Key) {
 	}
 }
 
-// AcceptLifetimes makes the present lifetimes those of the last Accept.
+// AcceptLifetimes accepts the present lifetimes.
 func (s *State) AcceptLifetimes() {
 	for key, before := range s.Lifetimes {
 		if f := s.Fragments[key]; f != nil && before != desired.LifetimeUnspecified && before != f.Lifetime {
-			// The record may have the lifetime from before.
+			// The record may have the earlier lifetime.
 			s.recordedAt++
 		}
 	}
@@ -71,38 +65,34 @@ func (s *State) SortedFragments() []*Fragment {
 	return slices.SortedFunc(maps.Values(s.Fragments), func(a, b *Fragment) int { return a.Key.Compare(b.Key) })
 }
 
-// SortedHoldings returns the fragment's holdings, by table.
+// SortedHoldings returns the fragment's holdings by table.
 func (f *Fragment) SortedHoldings() []*Holding {
 	return slices.SortedFunc(maps.Values(f.Tables), func(a, b *Holding) int { return desired.CompareTables(a.Table.ID, b.Table.ID) })
 }
 
-// Fragment is the identity of one fragment and everything that it holds.
+// Fragment has an identity and holdings.
 type Fragment struct {
 	Key desired.Key
-	// Owner is the key as rules carry it, or "" for the unclaimed fragment.
+	// Owner is the key in rules, or "" if unclaimed.
 	Owner string
 	Identity
-	// Unclaimed is true for the one fragment that stands for content without a
-	// fragment.
+	// Unclaimed marks the one fragment for content without a fragment.
 	Unclaimed bool
 	Tables    map[nft.TableID]*Holding
-	// Holds counts the rules and elements in all tables, shadowed the elements
-	// whose data another's hides.
+	// Shadowed counts elements with hidden data.
 	Holds    desired.Usage
 	Shadowed int
 }
 
-// Holding is everything that a fragment holds in one table.
+// Holding has the shares of a fragment in one table.
 type Holding struct {
 	Fragment *Fragment
 	Table    *Table
 	Comment  string
 	Shares   map[ObjectID]Share
-	// Apart says that a Record keeps the shares apart from the fragment, recorded that it has
-	// been stored with all of them.
+	// Apart: a Record keeps the shares apart from the fragment. Recorded: all are stored.
 	Apart, Recorded bool
-	// Dormant says that the fragment wants the table dormant.
-	Dormant Dormancy
+	Dormant         Dormancy
 }
 
 // Compare orders fragments by precedence. The unclaimed fragment comes last.
@@ -114,7 +104,6 @@ func NewFragment(key desired.Key, id Identity) *Fragment {
 	return &Fragment{Key: key, Owner: key.String(), Identity: id, Tables: map[nft.TableID]*Holding{}}
 }
 
-// String names the fragment in messages.
 func (f *Fragment) String() string {
 	switch {
 	case f.Unclaimed:
@@ -126,7 +115,7 @@ func (f *Fragment) String() string {
 	}
 }
 
-// setFragment registers a fragment, or removes it if f is nil.
+// A nil f removes the fragment.
 func (s *State) setFragment(key desired.Key, f *Fragment) {
 	s.noteLifetime(key)
 	do(s, func(f *Fragment) { s.WriteFragment(key, f) }, f, s.Fragments[key])
@@ -145,7 +134,7 @@ func (s *State) WriteFragment(key desired.Key, f *Fragment) {
 	s.Fragments[key] = f
 }
 
-// Hold returns a fragment's holding in a table, made when it is new.
+// Hold returns a fragment's holding, and makes a missing one.
 func (s *State) Hold(f *Fragment, id nft.TableID) *Holding {
 	if h, ok := f.Tables[id]; ok {
 		return h
@@ -158,7 +147,6 @@ func (s *State) Hold(f *Fragment, id nft.TableID) *Holding {
 	return h
 }
 
-// release removes an empty holding.
 func (s *State) release(h *Holding) {
 	s.MarkTable(h.Table)
 	s.stamp(&h.Table.Origin)

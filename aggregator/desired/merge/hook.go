@@ -10,15 +10,15 @@ import (
 	nftobject "github.com/weft-proxy/weft/nft/object"
 )
 
-// Hook is a list of base chains in the kernel, which has a limit for each of them. A chain
-// of family inet is in the lists of ip and ip6, one of a device in that of the device.
+// Hook is a list of base chains, with a limit in the kernel. Chains of family inet are in the lists
+// of ip and ip6, chains of a device in its list.
 type Hook struct {
 	family nft.Family
 	number uint32
 	device string
 }
 
-// HooksOf returns the hooks of a base chain. It returns none for a chain without base.
+// HooksOf returns the hooks of a base chain, if any.
 func HooksOf(family nft.Family, base *nftobject.Base) (hooks []Hook) {
 	if base == nil {
 		return nil
@@ -44,8 +44,7 @@ func HooksOf(family nft.Family, base *nftobject.Base) (hooks []Hook) {
 	return hooks
 }
 
-// attach adds a base chain to the lists of its hooks or removes it. It does nothing for a
-// chain without base, or if the chain is there, or gone, already.
+// attach adds or removes a base chain, if any, at its hooks. It may be repeated.
 func (p *Paths) attach(o *Chain, base *nftobject.Base, in bool) {
 	if base == nil {
 		return
@@ -68,7 +67,6 @@ func (p *Paths) attach(o *Chain, base *nftobject.Base, in bool) {
 	}
 }
 
-// effect returns the effect of the running change of a publisher.
 func (p *Paths) effect(publisher string) desired.Effect {
 	var e desired.Effect
 	for _, o := range p.attached {
@@ -98,8 +96,8 @@ func (p *Paths) effect(publisher string) desired.Effect {
 	return e
 }
 
-// pricesAt returns what a packet pays at a hook in the base chains of a publisher and in also, and
-// the chain that takes most of it in the worst case, and of every packet.
+// pricesAt returns the price of a publisher's base chains and of also, and the most expensive
+// chains.
 func (p *Paths) pricesAt(h Hook, publisher string, also *Chain) (sum Price, worst, every *Chain) {
 	dearer := func(o, most *Chain, of func(Price) int) bool {
 		return most == nil || of(o.Price) > of(most.Price) || of(o.Price) == of(most.Price) && CompareParts(o, most) < 0
@@ -119,24 +117,22 @@ func (p *Paths) pricesAt(h Hook, publisher string, also *Chain) (sum Price, wors
 	return sum, worst, every
 }
 
-// sharedBy reports whether a fragment of a publisher has a share of the chain.
 func (o *Chain) sharedBy(publisher string) bool {
 	return slices.ContainsFunc(o.Shares, func(sh *ChainShare) bool {
 		return !sh.Fragment.Unclaimed && sh.Fragment.Key.Publisher == publisher
 	})
 }
 
-// kernelBase reports whether the kernel has the chain at its hook already.
+// kernelBase reports whether the kernel has the chain at its hook.
 func (o *Chain) kernelBase() bool {
 	d, ok := o.Kernel.(*nftobject.Chain)
 	return ok && d.Base != nil && d.Base.Hook == o.Decl().Base.Hook
 }
 
-// HookName returns the name of the hook of a base chain.
 func (o *Chain) HookName() string { return o.Decl().Declaration(o.Table.ID.Family).Hook }
 
-// PacketTime returns what a packet pays in nanoseconds at one hook in the base chains of a
-// publisher: in the worst case, and what no packet is spared. It looks at all base chains.
+// PacketTime returns the nanoseconds at the most expensive hook of a publisher, in the worst case
+// and for every packet. It looks at all base chains.
 func (p *Paths) PacketTime(publisher string) (worst, every int) {
 	for h := range p.Hooks {
 		sum, _, _ := p.pricesAt(h, publisher, nil)
@@ -145,5 +141,5 @@ func (p *Paths) PacketTime(publisher string) (worst, every int) {
 	return worst, every
 }
 
-// Version returns a number that changes with the result of PacketTime.
+// Version changes with the result of PacketTime.
 func (p *Paths) Version() uint64 { return p.version }

@@ -19,8 +19,7 @@ import (
 // ObjectID names a part of a table. Each kind has its own names.
 type ObjectID = nftobject.Ref
 
-// Object is the merge of one declaration without content: a named object or a
-// flowtable. It exists while a fragment declares it.
+// Object is the merge of a named object or a flowtable.
 type Object struct{ shared[*ObjectShare] }
 
 // ObjectShare is one fragment's declaration.
@@ -31,7 +30,7 @@ type ObjectShare struct {
 
 func (sh *ObjectShare) Usage() desired.Usage { return sh.Decl.Usage() }
 
-// ObjectDecl is the declaration of an object or of a flowtable; the other is nil.
+// ObjectDecl is a declaration; one field is nil.
 type ObjectDecl struct {
 	Object    *nftobject.Object
 	Flowtable *nftobject.Flowtable
@@ -44,7 +43,7 @@ func (d ObjectDecl) ID() ObjectID {
 	return ObjectID{Kind: d.Object.Kind, Name: d.Object.Name}
 }
 
-// String returns the declaration as nft writes it.
+// String is in nft's syntax.
 func (d ObjectDecl) String() string {
 	if d.Object != nil {
 		return "{ " + Definition(d.Object) + " }"
@@ -52,8 +51,7 @@ func (d ObjectDecl) String() string {
 	return "for " + strings.Join(d.Flowtable.Devices, ", ")
 }
 
-// Usage returns the size of a declaration for Usage, without the state of the
-// object.
+// Usage leaves out the object's state.
 func (d ObjectDecl) Usage() desired.Usage {
 	u := desired.Usage{Objects: 1, Memory: cost.Object()}
 	if d.Object != nil {
@@ -67,9 +65,8 @@ func (d ObjectDecl) Usage() desired.Usage {
 	return u
 }
 
-// Equal reports whether declarations agree, so that the kernel's b can stay
-// where a is wanted. The state of a counter or quota is only what it starts
-// with: if the state changes, the object stays as it is.
+// Equal reports whether one can stay for the other. The state of a counter or quota is only its
+// start.
 func (d ObjectDecl) Equal(o ObjectDecl) bool {
 	if d.Object != nil && o.Object != nil {
 		return d.Object == o.Object || d.Object.Same(o.Object)
@@ -77,7 +74,7 @@ func (d ObjectDecl) Equal(o ObjectDecl) bool {
 	return d.Flowtable != nil && o.Flowtable != nil && equalFlowtable(d.Flowtable, o.Flowtable)
 }
 
-// Definition is the text of a declaration without the state.
+// Definition is the text without the state.
 func Definition(o *nftobject.Object) string {
 	switch o.Kind {
 	case nft.ObjectCounter:
@@ -126,7 +123,6 @@ func (o *Object) Accept(*Decision) {}
 
 func (o *Object) clearChanges() {}
 
-// putObject declares an object or flowtable.
 func (a *Apply) putObject(h *Holding, d ObjectDecl) {
 	o := h.Table.Object(d.ID())
 	if !agrees(a, h, o, o.Shares, func(sh *ObjectShare) (string, bool) {
@@ -156,7 +152,7 @@ func ObjectDecls(tu *desired.TableUpdate) []ObjectDecl {
 	return all
 }
 
-// AppendReferences appends the parts of the table that a rule refers to.
+// AppendReferences appends the parts that a rule refers to.
 func AppendReferences(ids []ObjectID, r *compile.Rule) []ObjectID {
 	ids = AppendNames(ids, KindSet, r.Sets)
 	ids = AppendNames(ids, KindChain, r.Chains)
@@ -182,9 +178,8 @@ func SortedObjects[V any](m map[ObjectID]V) []ObjectID {
 	return slices.SortedFunc(maps.Keys(m), compareObjectIDs)
 }
 
-// LeadsTo returns the chain or object that an element with the given data leads
-// to. Its name is empty if the element leads to none. The data of a verdict are four
-// bytes of code, then the name of a chain: see compile.VerdictData.
+// LeadsTo returns the chain or object that an element leads to; its name may be empty. Verdict data
+// is four bytes of code, then the name: see compile.VerdictData.
 func LeadsTo(d *nftset.Set, data string) ObjectID {
 	switch {
 	case d.Object != "":

@@ -10,19 +10,18 @@ import (
 )
 
 const (
-	// SharesApart is how many shares of a table a Record has with the fragment.
+	// SharesApart bounds the shares of a table that a Record keeps with the fragment.
 	SharesApart = 512
-	// MaxUnrecorded bounds the parts that are remembered while no Record can be stored.
+	// MaxUnrecorded bounds the remembered parts while no Record can be stored.
 	MaxUnrecorded = 1 << 16
 )
 
-// tablePart is a part of a table.
 type tablePart struct {
 	Table nft.TableID
 	ID    ObjectID
 }
 
-// unrecord notes that a Record may have something else of a part, or of a holding if o is nil.
+// unrecord notes a change for Record in a part, or in a holding if o is nil.
 func (s *State) unrecord(o Part) {
 	s.recordedAt++
 	if o != nil {
@@ -31,7 +30,7 @@ func (s *State) unrecord(o Part) {
 	}
 }
 
-// Recorded notes that the last Record has been stored.
+// Recorded notes that the last Record is stored.
 func (s *State) Recorded() {
 	clear(s.Unrecorded)
 	for _, f := range s.Fragments {
@@ -41,19 +40,16 @@ func (s *State) Recorded() {
 	}
 }
 
-// RecordVersion changes whenever Record may return something else, so that
-// it need not be asked for and stored after every commit.
+// RecordVersion changes with the result of Record.
 func (s *State) RecordVersion() uint64 { return s.recordedAt }
 
-// scopeChanges is how many parts of a small table a scope keeps beside what it shares with earlier ones.
+// scopeChanges bounds the changed parts of a small table.
 const scopeChanges = 64
 
-// Scope is an immutable picture of all declarations, for compiling rules away
-// from the goroutine that owns the State.
+// Scope is an immutable picture of all declarations, for any goroutine.
 type Scope struct{ tables map[nft.TableID]*TableScope }
 
-// Table returns the declarations of a table. It is never nil: a table that
-// does not exist declares nothing.
+// Table returns the declarations of a table, never nil.
 func (s *Scope) Table(id nft.TableID) *TableScope {
 	if t, ok := s.tables[id]; ok {
 		return t
@@ -61,16 +57,16 @@ func (s *Scope) Table(id nft.TableID) *TableScope {
 	return &TableScope{}
 }
 
-// Set returns the declaration of a set or map of a table.
+// Set returns the declaration of a set or map.
 func (s *Scope) Set(id nft.TableID, name string) (*nftset.Set, bool) {
 	return s.Table(id).Set(name)
 }
 
-// TableScope is the part of a Scope in one table. It is a compile.Scope.
+// TableScope is a table's compile.Scope.
 type TableScope struct {
-	// decls has a *nftobject.Chain, a *nftset.Set or an objectDecl for each part. Scopes share it.
+	// decls has a *nftobject.Chain, a *nftset.Set or an ObjectDecl. Scopes share it.
 	decls map[ObjectID]any
-	// changed has the parts that differ from decls, with nil for one that is gone.
+	// changed differs from decls; nil is a removed part.
 	changed map[ObjectID]any
 }
 
@@ -83,26 +79,21 @@ func (t *TableScope) Decl(id ObjectID) any {
 	return t.decls[id]
 }
 
-// Set returns the declaration of a set or map.
 func (t *TableScope) Set(name string) (*nftset.Set, bool) {
 	d, ok := t.Decl(SetID(name)).(*nftset.Set)
 	return d, ok
 }
 
-// Chain reports whether a chain exists.
 func (t *TableScope) Chain(name string) bool { return t.Decl(ChainID(name)) != nil }
 
-// Object reports whether a named object exists.
 func (t *TableScope) Object(kind nft.ObjectKind, name string) bool {
 	return t.Decl(ObjectID{Kind: kind, Name: name}) != nil
 }
 
-// Flowtable reports whether a flowtable exists.
 func (t *TableScope) Flowtable(name string) bool { return t.Object(KindFlowtable, name) }
 
-// Scope returns the declarations of all that has been applied. The same Scope
-// is returned until declarations change. A new one costs what changed, and now and then
-// the table.
+// Scope returns all applied declarations, the same until they change. A new one costs the changes,
+// sometimes the table.
 func (s *State) Scope() *Scope {
 	if len(s.scopeDirty) == 0 {
 		return s.scope
@@ -121,7 +112,7 @@ func (s *State) Scope() *Scope {
 	return s.scope
 }
 
-// scope returns the declarations, of which only these parts may differ from an earlier scope.
+// Only dirty parts may differ from before.
 func (t *Table) scope(before *TableScope, dirty map[ObjectID]struct{}, work *desired.Work) *TableScope {
 	ts := &TableScope{decls: before.decls, changed: maps.Clone(before.changed)}
 	if n := len(before.changed) + len(dirty); before.decls == nil || n > scopeChanges+len(before.decls)/8 {

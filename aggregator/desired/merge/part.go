@@ -10,60 +10,48 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// The kinds of chains, sets and flowtables, beside those of named objects.
+// Named objects have other kinds.
 const (
 	KindChain     nft.ObjectKind = "chain"
 	KindSet       nft.ObjectKind = "set"
 	KindFlowtable nft.ObjectKind = "flowtable"
 )
 
-// Part is a chain, a set or map, or a named object or flowtable of a table.
+// Part is a chain, a set or map, or a named object or flowtable.
 type Part interface {
 	Base() *node
 	Exists() bool
 	At() desired.Place
-	// Declared returns the declaration: a *nftobject.Chain, a *nftset.Set or an
-	// objectDecl.
+	// Declared returns a *nftobject.Chain, a *nftset.Set or an ObjectDecl.
 	Declared() any
-	// Remade reports whether a part with the declaration before must be deleted and
-	// added again, because the kernel cannot change it in place.
+	// Remade reports whether the kernel cannot change the declaration in place: delete and add the
+	// part.
 	Remade(before any) bool
-	// Addition returns the op that adds the part.
 	Addition() kernel.Op
-	// Removal returns the ops that delete the part with the declaration before.
 	Removal(before any) []kernel.Op
-	// Fragments returns the fragments with a share, in order of precedence.
 	Fragments() []*Fragment
-	// link adds a share or removes it, with everything that is counted from it. It is
-	// its own inverse. With journal, it also remembers which elements it changes.
+	// link adds or removes a share with all its counts, and is its own inverse. With journal, it
+	// remembers changed elements.
 	link(s *State, sh Share, in, journal bool)
-	// Accept makes the present state the kernel's, except the declaration.
 	Accept(plan *Decision)
-	// clearChanges forgets what is known of the changes since the last Accept.
 	clearChanges()
 }
 
-// node is what all kinds of parts have.
 type node struct {
 	ID    ObjectID
 	Table *Table
-	// Kernel is the declaration in the kernel as of the last Accept, nil if it is
-	// not there.
+	// Kernel is the declaration as of the last Accept, or nil.
 	Kernel any
-	// Owner is the publisher that owns the part, if that was recorded: see
-	// apply.mayShare.
+	// Owner is the owning publisher, if recorded: see Apply.mayShare.
 	Owner string
-	// Refs counts the shares of chains, and the elements of maps, that refer to the
-	// part. Shadowed elements count.
+	// Refs counts referring shares of chains and elements of maps, also shadowed ones.
 	Refs int
-	// Origin is the last update since the last Accept that changed the
-	// declaration or the shares, -1 if none did.
+	// Origin is the last update since Accept that changed the declaration or the shares, or -1.
 	Origin int
 	Dirty  bool
-	// queued is the serial of the change that has queued a check.
 	queued uint64
-	// Callers lead packets here: it counts the shares of a chain, the elements of a map. outdated, round, active and
-	// loops are for evaluate.
+	// Callers counts shares of chains and elements of maps that lead packets here. outdated, round,
+	// active and loops are for Evaluate.
 	Callers       map[caller]int
 	outdated      bool
 	round         uint64
@@ -82,7 +70,7 @@ func CompareParts(a, b Part) int {
 	return cmp.Or(desired.CompareTables(x.Table.ID, y.Table.ID), compareObjectIDs(x.ID, y.ID))
 }
 
-// Part returns the part of a table with an ID, made when it is new.
+// Part returns a part, and makes a missing one.
 func (t *Table) Part(id ObjectID) Part {
 	o, ok := t.Parts[id]
 	if !ok {
@@ -111,12 +99,11 @@ func ChainID(name string) ObjectID { return ObjectID{Kind: KindChain, Name: name
 
 func SetID(name string) ObjectID { return ObjectID{Kind: KindSet, Name: name} }
 
-// SortedParts returns all parts of a table in order.
 func (t *Table) SortedParts() []Part {
 	return slices.SortedFunc(maps.Values(t.Parts), CompareParts)
 }
 
-// Share is what one fragment declares of an object.
+// Share is one fragment's declaration of a part.
 type Share interface {
 	Owner() *Fragment
 	Usage() desired.Usage
@@ -128,8 +115,7 @@ func (sh *SetShare) Owner() *Fragment { return sh.Fragment }
 
 func (sh *ObjectShare) Owner() *Fragment { return sh.Fragment }
 
-// shared is an object with the shares of its fragments, in order of precedence.
-// The object exists while there is a share.
+// shared is a part with shares in order of precedence. It exists while there is a share.
 type shared[S interface {
 	comparable
 	Share
@@ -140,7 +126,7 @@ type shared[S interface {
 
 func (o *shared[S]) Exists() bool { return len(o.Shares) > 0 }
 
-// unclaimed returns the share of no fragment, which is always the last, or nil.
+// unclaimed returns the unclaimed fragment's share, always the last, or nil.
 func (o *shared[S]) unclaimed() (none S) {
 	if n := len(o.Shares); n > 0 && o.Shares[n-1].Owner().Unclaimed {
 		return o.Shares[n-1]
@@ -148,14 +134,11 @@ func (o *shared[S]) unclaimed() (none S) {
 	return none
 }
 
-// awaited reports whether a fragment with a share has not come back since the
-// restart.
 func (o *shared[S]) awaited() bool {
 	return slices.ContainsFunc(o.Shares, func(sh S) bool { return sh.Owner().Adopted })
 }
 
-// place adds a share in its order, or removes it, and counts its usage. It is
-// its own inverse and writes no journal.
+// place adds or removes a share with its usage. It is its own inverse, without journal.
 func (o *shared[S]) place(s *State, sh S, in bool) {
 	if !in {
 		i := slices.Index(o.Shares, sh)
@@ -171,7 +154,6 @@ func (o *shared[S]) place(s *State, sh S, in bool) {
 	s.charge(sh.Owner(), sh.Usage(), +1)
 }
 
-// fragments returns the fragments with a share.
 func (o *shared[S]) Fragments() []*Fragment {
 	all := make([]*Fragment, 0, len(o.Shares))
 	for _, sh := range o.Shares {
@@ -180,9 +162,8 @@ func (o *shared[S]) Fragments() []*Fragment {
 	return all
 }
 
-// agrees reports whether the fragment may share a part, and no other fragment's
-// declaration of it differs from one to be made. differs compares it with that of a share, and describes the difference. If
-// only the unclaimed fragment's differs, it gives up its share.
+// agrees reports whether the fragment may share a part without contradiction. An unclaimed share
+// that alone differs is given up.
 func agrees[S Share](a *Apply, h *Holding, o Part, shares []S, differs func(S) (string, bool)) bool {
 	a.s.Mark(o)
 	a.s.Looked.Objects++
@@ -208,7 +189,6 @@ func agrees[S Share](a *Apply, h *Holding, o Part, shares []S, differs func(S) (
 	return true
 }
 
-// Mark adds a part to the dirty ones of its table, once.
 func (s *State) Mark(o Part) {
 	if n := o.Base(); !n.Dirty {
 		n.Dirty = true
@@ -217,15 +197,13 @@ func (s *State) Mark(o Part) {
 	}
 }
 
-// check is a part that the running change must find in order in the end, with
-// its declaration before the change; nil if it did not exist.
+// check is a part to check after the running change. old is its declaration before, or nil.
 type check struct {
 	Part
 	old any
 }
 
-// queue adds a check of a part, once for each change. It is called before the
-// declaration changes.
+// queue adds a check once, before the declaration changes.
 func (s *State) queue(o Part) {
 	n := o.Base()
 	if n.queued == s.serial {
@@ -239,8 +217,7 @@ func (s *State) queue(o Part) {
 	s.checks = append(s.checks, c)
 }
 
-// refer counts references to a part. Marking it lets the next Accept or
-// Rollback forget a target that does not exist in the end.
+// Marking lets the next Accept or Rollback forget a missing target.
 func (s *State) refer(o Part, by int) {
 	o.Base().Refs += by
 	if !o.Exists() {
@@ -251,11 +228,8 @@ func (s *State) refer(o Part, by int) {
 	}
 }
 
-// sign is +1 for what is added, and -1 for what is removed.
 func sign(in bool) int { return 2*Count(in) - 1 }
 
-// changed marks a part in which a fragment's share changes, and makes the running
-// update the origin of the change.
 func (s *State) changed(o Part, f *Fragment) {
 	s.Mark(o)
 	s.stamp(&o.Base().Origin)
@@ -264,7 +238,6 @@ func (s *State) changed(o Part, f *Fragment) {
 	}
 }
 
-// relink adds a share to its part or removes it, with the journal.
 func (s *State) relink(o Part, sh Share, in bool) {
 	s.changed(o, sh.Owner())
 	s.Link(o, sh, in, true)
@@ -274,7 +247,7 @@ func (s *State) relink(o Part, sh Share, in bool) {
 	}
 }
 
-// Link adds a share to its part or removes it. It is its own inverse.
+// Link adds or removes a share. It is its own inverse.
 func (s *State) Link(o Part, sh Share, in, journal bool) {
 	s.Looked.Objects++
 	s.queue(o)
@@ -282,8 +255,6 @@ func (s *State) Link(o Part, sh Share, in, journal bool) {
 	s.declared(o)
 }
 
-// redeclare changes a share's declaration, which is at the address given. after, if
-// it is not nil, makes the changes that follow from it.
 func redeclare[D any](s *State, o Part, sh Share, at *D, d D, after func(old, d D)) {
 	s.changed(o, sh.Owner())
 	s.queue(o)

@@ -9,83 +9,71 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// The state knows of every chain what a packet pays there, in nanoseconds (package cost), with
-// the chains that it is sent to from there: in the worst case, and what no packet is spared. The
-// worst case has all rules of a chain, and for a rule that jumps the most expensive target: a
-// packet takes one, and comes back. From a goto it does not come back.
+// Each chain has a price: the nanoseconds (package cost) of a packet there and in the chains that
+// it leads to, in the worst case and for every packet. The worst case has all rules, and for a rule
+// that jumps its most expensive target, because a packet takes one and comes back; not so from a
+// goto.
 //
-// The price of a chain changes only if its rules change, the price of a chain that it leads to, or
-// the size of a set that it looks into. Each change marks what it touches as outdated; evaluate
-// computes those again, and then what leads to them as long as prices change. It goes up from the
-// targets, so that each chain is computed once.
+// Changes mark parts as outdated. Evaluate starts at the targets and goes on to callers while
+// prices change: it computes each part once.
 
-// Price is what a packet pays for a chain, in nanoseconds: in the worst case, and at least.
+// Price is in nanoseconds for a packet: in the worst case, and at least.
 type Price struct{ Worst, Every int }
 
-// add returns the sum of two prices.
 func (p Price) add(o Price) Price {
 	return Price{min(p.Worst+o.Worst, Unbounded), min(p.Every+o.Every, Unbounded)}
 }
 
-// Paths has the base chains of each hook, and brings the prices of chains up to date.
+// Paths has the base chains of each hook, and updates prices.
 type Paths struct {
-	// outdated are the parts for Evaluate, in round number round. order and steps are its scratch.
+	// outdated are for Evaluate. order and steps are its scratch.
 	outdated, order []priced
 	steps           []step
 	round           uint64
-	// resized are the sets in which lookups may take another time.
+	// resized are sets with a possibly different LookupTime.
 	resized []*Set
-	// grown are the base chains that became dearer in the running change, attached those that it
-	// has added to a hook. version changes with every price and hook of a base chain.
+	// grown base chains became more expensive in the running change, attached ones are new at a
+	// hook. version changes with every price and hook of a base chain.
 	grown, attached []*Chain
 	version         uint64
 	Hooks           map[Hook]map[*Chain]struct{}
-	// evaluated counts the parts whose price was computed.
-	evaluated uint64
+	evaluated       uint64
 }
 
-// priced is a part that packets pay for: a chain or a set.
 type priced interface {
 	Part
-	// evaluate computes the price again, and marks the callers if it changes.
 	evaluate(p *Paths)
 }
 
 const (
-	// Unbounded is the price of a chain that leads back to itself. The kernel refuses such
-	// chains if packets can get there.
+	// Unbounded is the price of a loop. The kernel refuses loops that packets can enter.
 	Unbounded = 1 << 40
-	// adoptedTime is what an adopted rule counts: those of real rulesets take about as long.
+	// adoptedTime is the price of an adopted rule, as in real rulesets.
 	adoptedTime = 25
 )
 
-// call is one target of a rule.
 type call struct {
-	// at is the worst price of the rules up to this one, this one included. Calls of one
-	// rule have the same.
+	// at is the worst price of the rules up to this one, included, the same for all calls of a
+	// rule.
 	at int
-	// id is a chain, a set or a map.
 	id ObjectID
-	// leaves is true for a goto, and every if no packet is spared the call.
+	// leaves is true for a goto, every if no packet avoids the call.
 	leaves, every bool
 }
 
-// caller is what leads to a part: a chain whose rules name it, or a verdict map whose
-// elements do.
+// caller is a chain or verdict map that leads to a part; leaves marks a goto.
 type caller struct {
-	From priced
-	// leaves is true for elements with a goto.
+	From   priced
 	leaves bool
 }
 
-// routes counts the elements of a verdict map by the worst price of the chain that they lead to.
+// routes counts elements of a verdict map by their target's worst price.
 type routes struct {
 	jumps, gotos map[int]int
-	// jump and leave are the greatest prices that the callers know.
+	// jump and leave are the greatest prices known to callers.
 	jump, leave int
 }
 
-// of returns the counts that a verdict belongs to.
 func (l *routes) of(leaves bool) *map[int]int {
 	if leaves {
 		return &l.gotos
@@ -93,7 +81,6 @@ func (l *routes) of(leaves bool) *map[int]int {
 	return &l.jumps
 }
 
-// greatest returns the greatest number that is counted, 0 if there is none.
 func greatest(counts map[int]int) (most int) {
 	for n := range counts {
 		most = max(most, n)
@@ -101,7 +88,6 @@ func greatest(counts map[int]int) (most int) {
 	return most
 }
 
-// trace finds where the rules of a list send packets.
 func (l *ruleList) trace() {
 	for _, r := range l.Rules {
 		v := cost.Packet(r.Rule)
@@ -120,8 +106,7 @@ func (l *ruleList) trace() {
 	}
 }
 
-// TraceAdopted is trace for adopted rules, of which only is known where all of them
-// together lead to.
+// TraceAdopted is trace for adopted rules, with only their common targets.
 func (l *ruleList) TraceAdopted() {
 	l.price.Worst = adoptedTime * len(l.Rules)
 	for i, id := range l.Refs {
@@ -131,7 +116,6 @@ func (l *ruleList) TraceAdopted() {
 	}
 }
 
-// lead counts an element of a map that leads to a chain.
 func (p *Paths) lead(o *Set, data string, target Part, by int) {
 	to, ok := target.(*Chain)
 	if !ok {
@@ -147,7 +131,6 @@ func (p *Paths) lead(o *Set, data string, target Part, by int) {
 	p.outdate(o)
 }
 
-// resize marks a set whose elements change, so that lookups in it may take longer.
 func (p *Paths) resize(o *Set) {
 	if !o.resized {
 		o.resized = true
@@ -155,8 +138,7 @@ func (p *Paths) resize(o *Set) {
 	}
 }
 
-// LookupTime returns the time of a lookup in nanoseconds. It is rounded up to three binary
-// digits, so that it seldom changes.
+// LookupTime returns nanoseconds, rounded up to three binary digits to change seldom.
 func (o *Set) LookupTime() int {
 	if !o.Exists() {
 		return 0
@@ -166,7 +148,6 @@ func (o *Set) LookupTime() int {
 	return (n + unit - 1) &^ (unit - 1)
 }
 
-// outdate marks a part whose price must be computed again.
 func (p *Paths) outdate(o priced) {
 	if n := o.Base(); !n.outdated {
 		n.outdated = true
@@ -174,7 +155,7 @@ func (p *Paths) outdate(o priced) {
 	}
 }
 
-// Evaluate computes the prices of everything that is outdated, and of what leads there.
+// Evaluate computes outdated prices and their consequences.
 func (p *Paths) Evaluate() {
 	for _, o := range p.resized {
 		if o.resized = false; o.LookupTime() != o.Lookup {
@@ -197,7 +178,7 @@ func (p *Paths) Evaluate() {
 		o.evaluate(p)
 	}
 	for _, o := range p.order {
-		// A part that leads back to itself is marked again after it was computed.
+		// Parts of a loop were marked again.
 		o.Base().outdated, o.Base().loops = false, false
 	}
 	clear(p.outdated)
@@ -205,14 +186,13 @@ func (p *Paths) Evaluate() {
 	p.outdated, p.order = p.outdated[:0], p.order[:0]
 }
 
-// step is a part that arrange enters, or leaves after everything that leads to it.
+// step enters a part, or leaves it after its callers.
 type step struct {
 	priced
 	leaves bool
 }
 
-// arrange puts what is outdated and everything that leads there into order, each part
-// after what leads to it. It finds the parts that lead back to themselves.
+// arrange puts outdated parts and their callers in order, each after its callers, and finds loops.
 func (p *Paths) arrange() {
 	p.round++
 	for _, o := range p.outdated {
@@ -284,7 +264,6 @@ func (o *Set) evaluate(*Paths) {
 	}
 }
 
-// worst returns what a packet pays at most from the start of a chain.
 func (o *Chain) worst() int {
 	run, most := 0, 0
 	for _, sh := range o.Shares {
@@ -305,7 +284,6 @@ func (o *Chain) worst() int {
 	return min(max(run, most), Unbounded)
 }
 
-// every returns what no packet is spared from the start of a chain.
 func (o *Chain) every() (run int) {
 	for _, sh := range o.Shares {
 		run += sh.ruleList.price.Every
@@ -327,8 +305,6 @@ func (o *Chain) every() (run int) {
 	return min(run, Unbounded)
 }
 
-// target returns what a packet pays for a lookup, what for the chain that a call leads to if it
-// comes back, and what if it does not.
 func (o *Chain) target(c call) (lookup, jump, leave int) {
 	switch t := o.Table.Parts[c.id].(type) {
 	case *Chain:
@@ -345,10 +321,10 @@ func (o *Chain) target(c call) (lookup, jump, leave int) {
 	return 0, 0, 0
 }
 
-// longestPath is the number of chains that a path names: the kernel allows 16.
+// longestPath: the kernel allows 16 chains.
 const longestPath = 16
 
-// Path returns the names of the chains on the most expensive way through a chain.
+// Path names the chains on the most expensive way.
 func (o *Chain) Path() []string {
 	names := []string{o.ID.Name}
 	for len(names) < longestPath {
@@ -379,8 +355,7 @@ func (o *Chain) Path() []string {
 	return names
 }
 
-// dearest returns the most expensive chain that a map leads to, or nil. It looks at all
-// elements, so it is only for messages.
+// dearest returns the most expensive target, or nil. It looks at all elements, for messages only.
 func (o *Set) dearest() *Chain {
 	var most *Chain
 	for _, sh := range o.Shares {

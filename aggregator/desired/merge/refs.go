@@ -11,9 +11,9 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// PartsOf returns what a snapshot declares in a table, and what it refers to there, ordered by
-// kind and name. A publisher needs a grant for each of them that another one owns. If the
-// snapshot wants the table dormant, the first Place has no kind, as in [Grant].
+// PartsOf returns the declarations and references of a snapshot, by kind and name. Parts of another
+// owner need a grant. If the snapshot wants the table dormant, the first Place has no kind, as in
+// [desired.Grant].
 func PartsOf(tu *desired.TableUpdate) []desired.Place {
 	var ids []ObjectID
 	if tu.Dormant {
@@ -50,20 +50,16 @@ func PartsOf(tu *desired.TableUpdate) []desired.Place {
 	return parts
 }
 
-// reference is one place that refers to an object.
 type reference struct {
 	fragment *Fragment
 	at       desired.Place
-	// more is the number of further elements of the map that refer to the object.
-	more int
+	more     int
 	// slot is nil for an element.
-	slot *Slot
-	// serial is the number of the change that brought the rule.
+	slot   *Slot
 	serial uint64
 }
 
-// references finds the places that refer to a part of the table. It looks at
-// the whole table, so it is only for errors and for changed declarations.
+// references looks at the whole table: only for errors and changed declarations.
 func (t *Table) references(to ObjectID) []reference {
 	var refs []reference
 	for _, p := range t.SortedParts() {
@@ -91,8 +87,7 @@ func (sh *ChainShare) references(refs []reference, at desired.Place, to ObjectID
 	}
 	for i, r := range sh.Rules {
 		if r.Adopted {
-			// It is not known to which parts each adopted rule refers, only to which they
-			// all refer.
+			// Adopted rules have only their common references.
 			return append(refs, reference{fragment: sh.Fragment, at: at, slot: r, serial: sh.serial})
 		}
 		if slices.Contains(AppendReferences(nil, r.Rule), to) {
@@ -103,7 +98,7 @@ func (sh *ChainShare) references(refs []reference, at desired.Place, to ObjectID
 	return refs
 }
 
-// leading returns the first key of a share that leads to a part, and how many do.
+// n is the number of keys that lead to the part.
 func (sh *SetShare) leading(to ObjectID) (first string, n int) {
 	if to.Kind == KindSet || !packed.HasTargets(sh.Decl) {
 		return "", 0
@@ -119,8 +114,6 @@ func (sh *SetShare) leading(to ObjectID) (first string, n int) {
 	return first, n
 }
 
-// checkReferences finds references that the change would leave without a
-// target.
 func (a *Apply) checkReferences() {
 	slices.SortFunc(a.s.checks, func(x, y check) int { return cmp.Or(cmp.Compare(x.rank(), y.rank()), CompareParts(x, y)) })
 	for _, c := range a.s.checks {
@@ -132,7 +125,7 @@ func (a *Apply) checkReferences() {
 	}
 }
 
-// rank has violations name chains first, then sets, then objects.
+// rank puts violations of chains first, then sets, then objects.
 func (c check) rank() int {
 	switch c.Base().ID.Kind {
 	case KindChain:
@@ -144,9 +137,8 @@ func (c check) rank() int {
 	}
 }
 
-// blame reports references to an object that does not exist, or that is a base
-// chain: the fragment's own references one by one, those of other fragments
-// together.
+// blame reports references to a missing object or a base chain: the fragment's own one by one,
+// others together.
 func (a *Apply) blame(at desired.Place, count int, refs []reference, base bool) {
 	what := at.InTable()
 	reason, own, other := desired.ReasonReference, "does not exist in table "+at.Table.String()+": publish it first or with this", "is still in use"
@@ -169,7 +161,6 @@ func (a *Apply) blame(at desired.Place, count int, refs []reference, base bool) 
 	}
 }
 
-// others says how many further elements of the same map refer to the object.
 func (r *reference) others() string {
 	if r.more == 0 {
 		return ""
@@ -177,10 +168,8 @@ func (r *reference) others() string {
 	return fmt.Sprintf(" and %d more", r.more)
 }
 
-// maxDependents bounds how many references a message names.
 const maxDependents = 4
 
-// dependents names references: "chain a rule 1 of fragment p/f, ...".
 func dependents(refs []reference) string {
 	var parts []string
 	for i, r := range refs {
@@ -193,9 +182,8 @@ func dependents(refs []reference) string {
 	return strings.Join(parts, ", ")
 }
 
-// checkRedeclared finds rules that do not survive a new declaration of what they
-// refer to: those compiled against a set of other types, and those that cannot be
-// added again because only their handle is known.
+// checkRedeclared finds rules that do not survive a new declaration: compiled for other types, or
+// adopted and not to be added again.
 func (a *Apply) checkRedeclared() {
 	for _, c := range a.s.checks {
 		n := c.Base()
@@ -219,13 +207,12 @@ func (a *Apply) checkRedeclared() {
 	}
 }
 
-// sameTypes reports whether rules that were compiled against a hold for b.
+// sameTypes reports whether rules compiled against a hold for b.
 func sameTypes(a, b *nftset.Set) bool {
 	return a.Map == b.Map && a.Verdict == b.Verdict && a.Object == b.Object && a.Key.ID == b.Key.ID && a.Key.Len == b.Key.Len &&
 		a.Data.ID == b.Data.ID && a.Data.Len == b.Data.Len
 }
 
-// difference says in words how two declarations of a set differ.
 func difference(a, b *nftset.Set) string {
 	var parts []string
 	add := func(differs bool, what string, x, y any) {

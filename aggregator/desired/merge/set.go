@@ -11,46 +11,36 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// Set is the merge of one set or map: the shares in order of precedence. For
-// each key the first share that has it decides. There is no merged copy.
+// Set is the merge of a set or map, without a merged copy. For each key the first share decides.
 type Set struct {
 	shared[*SetShare]
-	// Touched has the keys whose merged element has changed since the last
-	// Accept. Where kernel is nil nothing was there before, and it only says
-	// which update an element comes from that is not its share's first.
-	Touched map[string]Touch
-	// conflicts has the keys that several fragments state, so that it matters
-	// which of them decides: see disagree.
+	// Touched has the keys with another merged element since Accept. Where Kernel is nil, it only
+	// has the origin of an element that its share did not bring first.
+	Touched   map[string]Touch
 	conflicts map[string]struct{}
-	// union is the number of different keys of all shares, if there are several.
+	// union is the number of different keys of several shares.
 	union int
-	// Merge is the union of the elements of a set with auto-merge, nil in other sets.
+	// Merge is the union of a set with auto-merge, or nil.
 	Merge *packed.Union[*SetShare]
-	// Pools is the index of UDP backends; nil unless a share wants it. watched
-	// says that it was there at the last Accept.
+	// Pools is nil unless a share watches flows. Watched is its presence at the last Accept.
 	Pools   *Pools
 	Watched bool
-	// Written counts the rules that write to the map. purged says that it was an
-	// affinity map at the last Accept.
+	// Written counts rules that write to the map. Purged is Affinity at the last Accept.
 	Written written
 	Purged  bool
-	// values counts the rules that write keys of this set as values of a map, by map.
+	// values counts by map the rules that write keys of this set.
 	values map[*Set]int
-	// routes has where a verdict map sends packets; nil if nowhere.
 	routes *routes
-	// Lookup is the time of a lookup as of the last evaluate; resized that it may have changed.
+	// Lookup is LookupTime at the last Evaluate; resized says that it may have changed.
 	Lookup  int
 	resized bool
 }
 
-// Touch is the kernel's element of a key, and the last update that changed the
-// merged element.
+// Touch is the kernel's element of a key, and the last update of the merged one.
 type Touch struct {
 	Before nftset.Element
 	Had    bool
-	// Flows is true if the flows of the kernel's element are watched.
-	Flows bool
-	// Due is when the kernel's element expires, 0 if it does not.
+	Flows  bool
 	Due    time.Duration
 	Origin int
 }
@@ -59,34 +49,27 @@ type Touch struct {
 type SetShare struct {
 	Fragment *Fragment
 	Decl     *nftset.Set
-	// Source is the declaration as its publisher wrote it; nil if that is not
-	// known.
-	Source *nft.Set
-	// Dumped is true while decl comes from the kernel.
+	Source   *nft.Set
+	// Dumped is true while Decl comes from the kernel.
 	Dumped              bool
 	Conntrack, Affinity bool
 	Elements            *packed.Elements
-	// Due has the elements that expire.
-	Due map[string]Due
-	// bytes is the size of the elements for Usage, content what their memory depends on.
+	Due                 map[string]Due
+	// bytes is for Usage. Content determines the memory.
 	bytes   int
 	Content cost.Content
-	// Origin is the update that brought the share, -1 after the next Accept. fresh
-	// are the elements that it brought, in its order. It is nil after that, and if
-	// a key was repeated.
-	Origin int
-	Fresh  []nftset.Element
-	// Shadowed counts elements whose data another share's hides.
+	// Origin is the update that brought the share, -1 after Accept. Fresh are its elements until
+	// then, in its order, or nil with repeated keys.
+	Origin   int
+	Fresh    []nftset.Element
 	Shadowed int
 
-	// Waiting and passive are for the share of the unclaimed fragment. A waiting one holds
-	// elements that recorded fragments may still own, and is dropped when all of
-	// them have come back. A passive one holds elements that packets may have put
-	// in: it is dropped without deleting them.
+	// A Waiting share of the unclaimed fragment holds elements that recorded fragments may still
+	// own, until all have come back. A Passive one holds elements of packets: it is dropped without
+	// deleting them.
 	Waiting, Passive bool
 
-	// Won are the keys that were recorded as won before a restart: see
-	// SetRecord.Wins.
+	// Won are the recorded SetRecord.Wins from before a restart.
 	Won [][]byte
 }
 
@@ -95,22 +78,20 @@ func (sh *SetShare) Packed() *packed.Elements { return sh.Elements }
 // claimable reports whether a fragment that states an unclaimed element becomes its only owner.
 func (sh *SetShare) claimable() bool { return sh.Fragment.Unclaimed && (!sh.Waiting || sh.Passive) }
 
-// Flows reports whether the flows of the share's elements are watched, if those of any share
-// of the set are. The elements of the unclaimed fragment may be those of any fragment.
+// Flows reports whether elements are in Pools. Unclaimed ones may belong to any fragment.
 func (sh *SetShare) Flows() bool { return sh.Conntrack || sh.Fragment.Unclaimed }
 
-// change is a change of the merged element of a key.
 type change struct {
 	before, after nftset.Element
-	// from is the share that decided on the key before, to the one that does now.
+	// from decided before, to decides now.
 	from, to *SetShare
 	had, has bool
-	// renewed is true if the deciding fragment states an element with a timeout again.
+	// renewed is true for a new statement with a timeout.
 	renewed bool
 }
 
-// Decl is the declaration. All shares agree on it, but one that comes from a
-// dump knows less of it. While the elements of the last share leave the union, there is no share.
+// Decl is the declaration; a dumped one knows less. No share is left while the elements of the last
+// one leave the union.
 func (o *Set) Decl() *nftset.Set {
 	if len(o.Shares) == 0 {
 		return o.Merge.Decl
@@ -123,13 +104,13 @@ func (o *Set) Decl() *nftset.Set {
 	return o.Shares[0].Decl
 }
 
-// Effective returns the element of a key that the kernel is to have.
+// Effective returns the element that the kernel should have.
 func (o *Set) Effective(id string) (nftset.Element, bool) {
 	e, _, ok := o.Wanted(id)
 	return e, ok
 }
 
-// Wanted is Effective with the share that decides on the element, nil for a merged range.
+// Wanted is Effective with the deciding share, nil for a merged range.
 func (o *Set) Wanted(id string) (nftset.Element, *SetShare, bool) {
 	e, sh, ok := o.Decided(id)
 	if o.Merge == nil {
@@ -141,7 +122,7 @@ func (o *Set) Wanted(id string) (nftset.Element, *SetShare, bool) {
 	return e, sh, ok && o.Merge.Apart(id, &e)
 }
 
-// Decided returns the merged element of a key and the share that decides on it.
+// Decided returns a stated element and its deciding share.
 func (o *Set) Decided(id string) (nftset.Element, *SetShare, bool) {
 	for _, sh := range o.Shares {
 		if e, ok := sh.Elements.Get(id); ok {
@@ -161,8 +142,7 @@ func (o *Set) Winner(id string) *SetShare {
 	return nil
 }
 
-// shade adds by to the shadow count of every share whose data for a key differs
-// from the merged element, and to the count of all sets.
+// shade adds by to the shadow count of each share with other data than the winner.
 func (s *State) shade(o *Set, id string, by int) {
 	w := o.Winner(id)
 	if w == nil {
@@ -182,8 +162,7 @@ func (o *Set) Declared() any { return o.Decl() }
 
 func (o *Set) Addition() kernel.Op { return kernel.AddSet{Table: o.Table.ID, Set: o.Decl()} }
 
-// removal flushes a map that leads to chains or objects. Older kernels release its
-// targets only when the map is emptied first.
+// Removal flushes a map with targets: older kernels release them only then.
 func (o *Set) Removal(before any) []kernel.Op {
 	del := kernel.DeleteSet{Table: o.Table.ID, Name: o.ID.Name}
 	if packed.HasTargets(before.(*nftset.Set)) {
@@ -204,11 +183,9 @@ func (o *Set) Accept(*Decision) {
 	}
 }
 
-// keepTouched is the greatest number of touched keys whose map is used again.
+// keepTouched bounds the length of a Touched to use again: a longer one holds too much memory.
 const keepTouched = 64
 
-// clearChanges clears the touched keys. The maps of small changes are used again;
-// those of large changes hold too much memory.
 func (o *Set) clearChanges() {
 	o.Written.before = nil
 	if len(o.Touched) > keepTouched {
@@ -228,7 +205,7 @@ func (s *State) put(o *Set, sh *SetShare, id string, e nftset.Element, has bool)
 	old, _ := sh.Elements.Get(id)
 	c := s.write(o, sh, id, old, had, e, has)
 	c.renewed = expires && c.to == sh
-	now := e // of its own, as the address of e is taken
+	now := e // a copy, as its address escapes
 	if o.Merge != nil {
 		o.remerge(id, &c, s.touchAll(o))
 		s.undo = append(s.undo, func() {
@@ -252,7 +229,6 @@ func (s *State) put(o *Set, sh *SetShare, id string, e nftset.Element, has bool)
 	}
 }
 
-// expect makes room for the changes of n elements.
 func (s *State) expect(o *Set, n int) {
 	s.undo = slices.Grow(s.undo, n)
 	if len(o.Touched) == 0 && n > keepTouched {
@@ -260,15 +236,13 @@ func (s *State) expect(o *Set, n int) {
 	}
 }
 
-// claim ends the unclaimed fragment's ownership of an element that a fragment has stated.
 func (s *State) claim(o *Set, id string) {
 	if sh := o.unclaimed(); sh != nil && sh.claimable() && sh.Elements.Has(id) {
 		s.put(o, sh, id, nftset.Element{}, false)
 	}
 }
 
-// touch journals a change of a merged element. In a set that the kernel does
-// not have, a change of the winner counts even if the element is the same.
+// In a set that the kernel lacks, another winner of an equal element counts too.
 func (s *State) touch(o *Set, id string, c *change) bool {
 	same := c.had && c.has && packed.Same(o.Decl(), &c.before, &c.after) && !c.renewed && c.from.expiry(id) == c.to.expiry(id)
 	if o.Kernel != nil && (same || !c.had && !c.has) {
@@ -292,9 +266,8 @@ func (s *State) touch(o *Set, id string, c *change) bool {
 	return true
 }
 
-// write changes a share's element from old to e and everything that is counted
-// from it. It returns the change of the merged element. It is its own inverse
-// and writes no journal.
+// write changes a share's element from old to e with all counts, and returns the merged change. It
+// is its own inverse, without journal.
 func (s *State) write(o *Set, sh *SetShare, id string, old nftset.Element, had bool, e nftset.Element, has bool) change {
 	var c change
 	several := len(o.Shares) > 1
@@ -336,7 +309,6 @@ func Count(is bool) int {
 	return 0
 }
 
-// referTarget counts an element's reference to a chain or object.
 func (s *State) referTarget(o *Set, d *nftset.Set, data string, by int) {
 	if id := LeadsTo(d, data); id.Name != "" {
 		target := o.Table.Part(id)
@@ -345,7 +317,6 @@ func (s *State) referTarget(o *Set, d *nftset.Set, data string, by int) {
 	}
 }
 
-// claimAll ends the unclaimed fragment's ownership of the elements of a share.
 func (s *State) claimAll(o *Set, sh *SetShare) {
 	for id := range sh.Elements.All() {
 		if o.unclaimed() == nil {
@@ -355,8 +326,6 @@ func (s *State) claimAll(o *Set, sh *SetShare) {
 	}
 }
 
-// link adds a share to the list or removes it, and updates everything that is
-// counted from its elements.
 func (o *Set) link(s *State, linked Share, in, journal bool) {
 	sh := linked.(*SetShare)
 	var visit func(string, *change)
@@ -391,7 +360,6 @@ func (o *Set) link(s *State, linked Share, in, journal bool) {
 	s.index(o, false)
 }
 
-// touchAll returns a function that touches keys, all of which are undone together.
 func (s *State) touchAll(o *Set) func(string, *change) {
 	type undone struct {
 		id   string
@@ -412,8 +380,7 @@ func (s *State) touchAll(o *Set) func(string, *change) {
 	}
 }
 
-// visit goes through the elements of a share that has just been linked or
-// unlinked.
+// visit counts the elements of a newly linked or unlinked share.
 func (s *State) visit(o *Set, sh *SetShare, in bool, visit func(string, *change)) {
 	by := sign(in)
 	if in && len(o.Shares) == 2 {
@@ -462,7 +429,6 @@ func (s *State) visit(o *Set, sh *SetShare, in bool, visit func(string, *change)
 	}
 }
 
-// redeclareSet changes a share's declaration.
 func (s *State) redeclareSet(o *Set, sh *SetShare, d *nftset.Set) {
 	redeclare(s, o, sh, &sh.Decl, d, func(old, d *nftset.Set) {
 		s.Paths.resize(o)
@@ -477,7 +443,6 @@ func (s *State) redeclareSet(o *Set, sh *SetShare, d *nftset.Set) {
 	})
 }
 
-// setConntrack changes whether a share's flows are watched.
 func (s *State) setConntrack(o *Set, sh *SetShare, on bool) {
 	if sh.Conntrack == on {
 		return
@@ -489,7 +454,6 @@ func (s *State) setConntrack(o *Set, sh *SetShare, on bool) {
 	}, on, !on)
 }
 
-// Content returns the content of all shares.
 func (o *Set) Content() *cost.Content {
 	var c cost.Content
 	for _, sh := range o.Shares {

@@ -11,17 +11,13 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// maxRecordedWins bounds the recorded keys of a set that fragments disagree on.
-// If there are more, none is recorded.
+// maxRecordedWins bounds the conflicts of a set: beyond, no key is recorded.
 const maxRecordedWins = 4096
 
-// updateConflict updates, after an element has changed, whether fragments
-// disagree on it.
 func (s *State) updateConflict(o *Set, id string) {
 	_, was := o.conflicts[id]
 	is := o.disagree(id)
 	if was || is {
-		// Who wins is recorded, and may be somebody else now.
 		s.unrecord(o)
 	}
 	switch {
@@ -36,9 +32,8 @@ func (s *State) updateConflict(o *Set, id string) {
 	}
 }
 
-// disagree reports whether it matters which of several fragments decides on an
-// element: their elements differ, or may differ later because a map's data
-// changes.
+// disagree reports whether it matters who decides on an element: elements differ, or may differ
+// later in a map.
 func (o *Set) disagree(id string) bool {
 	var first *SetShare
 	for _, sh := range o.Shares {
@@ -58,9 +53,8 @@ func (o *Set) disagree(id string) bool {
 	return false
 }
 
-// Wins returns the keys that a share decides against others, in order. They
-// include keys from before a restart whose other fragments may not have come
-// back.
+// Wins returns the sorted keys that a share decides against others, with keys from before a restart
+// while fragments are awaited.
 func (o *Set) Wins(sh *SetShare) [][]byte {
 	var ids []string
 	if len(o.conflicts) <= maxRecordedWins {
@@ -85,8 +79,7 @@ func (o *Set) Wins(sh *SetShare) [][]byte {
 	return wins
 }
 
-// Size returns the number of merged elements as of the last Accept. Elements of
-// a passive share, which no other share has, do not count.
+// Size returns the number of merged elements, without a Passive share.
 func (o *Set) Size() int {
 	n := o.union
 	switch len(o.Shares) {
@@ -101,8 +94,7 @@ func (o *Set) Size() int {
 	return n
 }
 
-// remerge updates the union after a change of an ID, and calls visit with what changes in the kernel;
-// c is the change of the element that decides on the ID.
+// remerge updates the union after the change c of an ID, and visits each change for the kernel.
 func (o *Set) remerge(id string, c *change, visit func(string, *change)) {
 	m := o.Merge
 	before, had := m.Get(id)
@@ -134,7 +126,7 @@ func (o *Set) remerge(id string, c *change, visit func(string, *change)) {
 	}
 }
 
-// InForce returns the elements that the kernel is to have, by their IDs. Those of packets are not known.
+// InForce returns by ID the elements that the kernel should have, without Passive shares.
 func (o *Set) InForce() iter.Seq2[string, nftset.Element] {
 	return func(yield func(string, nftset.Element) bool) {
 		m := o.Merge
@@ -161,7 +153,7 @@ func (o *Set) InForce() iter.Seq2[string, nftset.Element] {
 	}
 }
 
-// Sorted returns the elements that the kernel is to have, in nft's order.
+// Sorted returns the elements of InForce in nft's order.
 func (o *Set) Sorted() (all []nftset.Element) {
 	for _, e := range o.InForce() {
 		all = append(all, e)
@@ -170,8 +162,7 @@ func (o *Set) Sorted() (all []nftset.Element) {
 	return all
 }
 
-// View returns the elements in force that a reader sees. It costs what there is in pages,
-// not in elements.
+// View returns the visible elements in force. It costs pages, not elements.
 func (o *Set) View(r desired.Reader) *packed.View {
 	v := &packed.View{}
 	if o.Merge != nil && r.All {

@@ -8,12 +8,9 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// mayShare reports whether a fragment may declare a part, or change its share of it. The
-// publisher that declared a part first owns it while it declares it. All its fragments
-// may share the part; another publisher needs a grant. One with a grant never keeps the
-// part from its owner: if it came first, the next publisher without a grant becomes the
-// owner. Without a Grant every publisher may share everything, and it is not recorded who
-// came first: then the order of the merge decides.
+// mayShare reports whether a fragment may share a part. The first publisher owns it; others need a
+// grant. If the first one has a grant, the next publisher without one becomes the owner. Without a
+// Grant all may share, and no owner is recorded.
 func (a *Apply) mayShare(h *Holding, o Part) bool {
 	n, mine := o.Base(), h.Fragment.Key.Publisher
 	if a.grant == nil || n.Owner == mine {
@@ -37,7 +34,6 @@ func (a *Apply) mayShare(h *Holding, o Part) bool {
 	return true
 }
 
-// ownerOf returns the publisher that owns a part, or "".
 func ownerOf(o Part) string {
 	if owner := o.Base().Owner; owner != "" {
 		return owner
@@ -55,22 +51,20 @@ func Declares(publisher string, o Part) bool {
 	return slices.ContainsFunc(o.Fragments(), func(f *Fragment) bool { return !f.Unclaimed && f.Key.Publisher == publisher })
 }
 
-// deny reports that a publisher has no grant.
 func (a *Apply) deny(at desired.Place, err error) {
 	if len(a.violations) < desired.MaxViolations {
 		a.violations = append(a.violations, desired.Violation{Object: at, Message: err.Error(), Reason: desired.ReasonPermission, Err: err})
 	}
 }
 
-// disown forgets the owner of a part that it no longer declares.
 func (a *Apply) disown(o Part) {
 	if n := o.Base(); n.Owner != "" && !Declares(n.Owner, o) {
 		assignRecorded(a.s, o, &n.Owner, "")
 	}
 }
 
-// checkReferred finds references of an update to parts that another publisher owns: they
-// would keep the owner from removing the parts, run its rules, and use up its quotas.
+// checkReferred finds references to parts of another owner: they would block a removal, run its
+// rules, and use up its quotas.
 func (a *Apply) checkReferred(tu *desired.TableUpdate) {
 	h := a.F.Tables[tu.Table]
 	if a.grant == nil || h == nil {
@@ -113,7 +107,6 @@ func (a *Apply) checkReferred(tu *desired.TableUpdate) {
 	}
 }
 
-// referTargets calls refer with the chains and objects that elements of a map lead to.
 func (a *Apply) referTargets(h *Holding, name string, elems []nftset.Element, refer func(desired.Place, ObjectID)) {
 	sh, ok := h.Shares[SetID(name)].(*SetShare)
 	if !ok || !packed.HasTargets(sh.Decl) {
@@ -129,24 +122,22 @@ func (a *Apply) referTargets(h *Holding, name string, elems []nftset.Element, re
 type Dormancy uint8
 
 const (
-	// Awake fragments do not ask for it.
+	// Awake fragments do not.
 	Awake Dormancy = iota
-	// DormantAlone has no effect while another publisher has a fragment in the table that
-	// is awake: its chains must stay on their hooks.
+	// DormantAlone has no effect beside an awake fragment of another publisher: its chains must
+	// stay on their hooks.
 	DormantAlone
-	// Dormant has an effect in any case.
+	// Dormant always has an effect.
 	Dormant
 )
 
-// Dormant reports whether the base chains of the table are off their hooks.
+// Dormant reports whether the base chains are off their hooks.
 func (t *Table) Dormant() bool {
 	return slices.ContainsFunc(t.Holdings, func(h *Holding) bool {
 		return h.Dormant == Dormant || h.Dormant == DormantAlone && t.awakeBeside(h.Fragment.Key.Publisher) == nil
 	})
 }
 
-// awakeBeside returns the first fragment of another publisher that does not want the table
-// dormant, or nil.
 func (t *Table) awakeBeside(publisher string) *Fragment {
 	var found *Fragment
 	for _, h := range t.Holdings {
@@ -158,8 +149,7 @@ func (t *Table) awakeBeside(publisher string) *Fragment {
 	return found
 }
 
-// setDormant changes whether a fragment wants a table dormant. It needs a grant if another
-// publisher has something in the table.
+// setDormant needs a grant beside another publisher.
 func (a *Apply) setDormant(h *Holding, on bool) {
 	wanted := Awake
 	if on {

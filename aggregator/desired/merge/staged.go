@@ -9,20 +9,17 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// Staged is a new set or map that the kernel gets before the update that declares it,
-// in several transactions. No rule can refer to it before the update is applied, so
-// packets do not see it.
+// Staged is a new set or map that the kernel gets before its update, in several transactions. No
+// rule refers to it yet: packets do not see it.
 type Staged struct {
 	ID StagedID
-	// Comment is that of the table, if the kernel does not have the table.
+	// Comment is for a table that the kernel lacks.
 	Comment string
 	Decl    *nftset.Set
-	// Elements are those that the kernel is to have. stated are those of the update, and packed are the
-	// same for its share.
+	// Elements are for the kernel, Stated the update's, Packed the share's.
 	Elements, Stated []nftset.Element
 	Packed           *packed.Elements
-	// Begun is true if the kernel has the set; sent counts the elements that it has, and content
-	// is theirs.
+	// Begun is true if the kernel has the set; Sent and Content describe its elements there.
 	Begun   bool
 	Sent    int
 	Content cost.Content
@@ -38,7 +35,7 @@ func SameSlice(a, b []nftset.Element) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
-// packed returns the packed elements of a set that is applied again after Stage, or nil.
+// packed may return nil.
 func (s *State) packed(o *Set, p *desired.Set) *packed.Elements {
 	if st := s.Staged[StagedID{o.Table.ID, o.ID.Name}]; st != nil && st.Decl == p.Decl && SameSlice(st.Stated, p.Elements) {
 		return st.Packed
@@ -46,16 +43,16 @@ func (s *State) packed(o *Set, p *desired.Set) *packed.Elements {
 	return nil
 }
 
-// Complete reports whether the kernel has the whole set.
+// Complete reports whether the kernel has all.
 func (st *Staged) Complete() bool { return st.Begun && st.Sent == len(st.Elements) }
 
-// Is reports whether the kernel has what a set that is applied anew needs.
+// Is reports whether the kernel has exactly the newly applied set.
 func (st *Staged) Is(o *Set, touched map[string]Touch) bool {
 	return st.Complete() && len(o.Shares) == 1 && len(touched) == 0 && st.Decl.Equal(o.Decl()) &&
 		SameSlice(st.Stated, o.Shares[0].Fresh) && (len(st.Elements) > 0 || o.Shares[0].Elements.Len() == 0)
 }
 
-// Intact reports whether a dumped set has what was sent, and nothing else.
+// Intact reports whether a dumped set has exactly the sent elements.
 func (st *Staged) Intact(d *kernel.Set) bool {
 	if !st.Begun || len(d.Elements) != st.Sent || !d.Decl.Equal(st.Decl) {
 		return false

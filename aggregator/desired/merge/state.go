@@ -10,23 +10,22 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// Existing returns a table, or an empty one if there is none.
+// Existing returns a table, or an empty one.
 func (s *State) Existing(id nft.TableID) *Table { return cmp.Or(s.Tables[id], &Table{}) }
 
-// Find returns a part of a table, if it exists and is of the type O.
+// Find returns an existing part of type O.
 func Find[O Part](s *State, table nft.TableID, id ObjectID) (O, bool) {
 	o, ok := s.Existing(table).Parts[id].(O)
 	return o, ok && o.Exists()
 }
 
-// Decision is what a plan has decided besides its ops, for Accept.
+// Decision is the result of a plan besides its ops, for Accept.
 type Decision struct {
-	// Handles are those of rules that are added, and of rules that stay in the
-	// place of equal ones.
+	// Handles are for added rules, and for rules in the place of equal ones.
 	Handles []Assignment
-	// Orders are the rules of the changed chains as they are then.
+	// Orders are the rules of changed chains after the commit.
 	Orders map[*Chain][]*Slot
-	// Unstaged are the staged sets that have become a part of the state, or are deleted.
+	// Unstaged sets become part of the state, or are deleted.
 	Unstaged []StagedID
 }
 
@@ -35,59 +34,50 @@ type Assignment struct {
 	Handle *kernel.Handle
 }
 
-// SetFixedFlags says whether the kernel refuses to change the flags of an existing
-// table, as it does (from Linux 6.9) while a process owns the table. If it does, a
-// table is deleted and added again when it becomes dormant or ceases to be.
+// SetFixedFlags says that the kernel refuses to change a table's flags, as from Linux 6.9 while a
+// process owns it. Then a change of Dormant remakes the table.
 func (s *State) SetFixedFlags(fixed bool) { s.FixedFlags = fixed }
 
-// State is the merge of all accepted fragments, with the difference to the last
-// accepted state, which the kernel has.
+// State is the merge of all accepted fragments, and the difference to the kernel's state, the last
+// Accept.
 type State struct {
 	Tables    map[nft.TableID]*Table
 	Fragments map[desired.Key]*Fragment
-	// Unclaimed holds what the kernel had at Adopt and no fragment is known for.
+	// Unclaimed holds content of adopt.Dump without a known fragment.
 	Unclaimed *Fragment
 
-	// undo undoes everything since the last Accept, the newest last.
 	undo []func()
-	// Origin is the number of changes since the last Accept or Rollback, and so
-	// the index of the one that is being applied.
+	// Origin is the number of changes since Accept or Rollback, the index of the running one.
 	Origin int
-	// serial counts changes for ever; objects remember it to be queued once.
+	// serial never restarts.
 	serial uint64
-	// Dirty are the tables with something touched since the last Accept.
-	Dirty []*Table
-	// checks are what the running change must find in order when it is done.
+	Dirty  []*Table
 	checks []check
-	// Plan is the decision of the last Plan or Diff; nil if the state has changed
-	// since.
+	// Plan is nil after a change of the state.
 	Plan *Decision
 
-	Expiries expiries
-	// FixedFlags is set by SetFixedFlags.
+	Expiries   expiries
 	FixedFlags bool
-	// Staged are the sets that the kernel gets before their updates.
+	// Staged sets reach the kernel before their updates.
 	Staged map[StagedID]*Staged
 
 	scope      *Scope
 	scopeDirty map[nft.TableID]map[ObjectID]struct{}
 	recordedAt uint64
-	// Unrecorded are the parts of which a Record may have something else since Recorded.
+	// Unrecorded parts may differ in a Record since Recorded.
 	Unrecorded map[tablePart]struct{}
-	// Lifetimes has the lifetime as of the last Accept of the fragments whose
-	// lifetime may have changed since. It is LifetimeUnspecified for new fragments.
+	// Lifetimes has possibly different lifetimes as of Accept, LifetimeUnspecified for new
+	// fragments.
 	Lifetimes map[desired.Key]desired.Lifetime
 	Looked    desired.Work
 
-	// shadowed counts shadowed elements; shaded are the fragments whose count
-	// may have changed since the last TakeShadowChanges.
 	shadowed int
 	shaded   map[*Fragment]struct{}
-	// Held is what each publisher holds, without publishers that hold nothing.
+	// Held is by publisher, without empty usage.
 	Held map[string]desired.Usage
 
 	Paths Paths
-	// Watched are the maps whose flows are watched: those with pools.
+	// Watched are the maps with Pools.
 	Watched map[*Set]struct{}
 }
 
@@ -97,18 +87,16 @@ type Table struct {
 	Parts    map[ObjectID]Part
 	Holdings []*Holding
 	Sets     cost.Sets
-	// Kernel is true when the table is in the kernel as of the last Accept, and
-	// asleep when it is dormant there.
+	// Kernel and Asleep (dormant there) are as of the last Accept.
 	Kernel, Asleep bool
 	Origin         int
-	// Addresses are its sets of addresses.
-	Addresses map[*Set]struct{}
+	Addresses      map[*Set]struct{}
 
 	dirty      bool
 	DirtyParts []Part
 }
 
-// New returns the state in which nothing is desired and nothing committed.
+// New returns an empty state.
 func New() *State {
 	return &State{
 		Tables:     map[nft.TableID]*Table{},
@@ -139,8 +127,7 @@ func (s *State) Rollback() {
 	s.Reset()
 }
 
-// Reset forgets the journal, and the objects that are neither desired nor in
-// the kernel.
+// Reset forgets the journal, and parts neither desired nor in the kernel.
 func (s *State) Reset() {
 	for _, t := range s.Dirty {
 		t.Origin = -1
@@ -167,7 +154,6 @@ func (s *State) Reset() {
 	s.Plan = nil
 }
 
-// undoTo undoes the changes after the first mark ones, the newest first.
 func (s *State) undoTo(mark int) {
 	for i := len(s.undo) - 1; i >= mark; i-- {
 		s.undo[i]()
@@ -177,7 +163,7 @@ func (s *State) undoTo(mark int) {
 	s.Plan = nil
 }
 
-// Table returns a table, made when it is new.
+// Table returns a table, and makes a missing one.
 func (s *State) Table(id nft.TableID) *Table {
 	t, ok := s.Tables[id]
 	if !ok {
@@ -195,15 +181,13 @@ func (s *State) MarkTable(t *Table) {
 	}
 }
 
-// assign changes a value, with the journal.
 func assign[T any](s *State, at *T, v T) {
 	old := *at
 	*at = v
 	s.undo = append(s.undo, func() { *at = old })
 }
 
-// assignRecorded changes a value that a Record has of a part, or of a holding if o is nil, with
-// the journal.
+// assignRecorded is assign for a value in a Record: of a part, or of a holding if o is nil.
 func assignRecorded[T comparable](s *State, o Part, at *T, v T) {
 	if *at != v {
 		do(s, func(v T) {
@@ -213,20 +197,19 @@ func assignRecorded[T comparable](s *State, o Part, at *T, v T) {
 	}
 }
 
-// do makes a change: write sets the new value, and the old one to undo it.
+// do makes a change with write, which also undoes it.
 func do[T any](s *State, write func(T), v, old T) {
 	write(v)
 	s.undo = append(s.undo, func() { write(old) })
 }
 
-// enter puts a value into a map, or removes the key if has is false, with the journal.
 func enter[K comparable, V any](s *State, m map[K]V, key K, v V, has bool) {
 	old, had := m[key]
 	s.undo = append(s.undo, func() { setKey(m, key, old, had) })
 	setKey(m, key, v, has)
 }
 
-// setKey puts a value into a map, or removes the key if has is false.
+// setKey removes the key if has is false.
 func setKey[K comparable, V any](m map[K]V, key K, v V, has bool) {
 	if has {
 		m[key] = v
@@ -235,22 +218,18 @@ func setKey[K comparable, V any](m map[K]V, key K, v V, has bool) {
 	}
 }
 
-// stamp makes the running update the origin of an object's change.
 func (s *State) stamp(origin *int) {
 	if *origin != s.Origin {
 		assign(s, origin, s.Origin)
 	}
 }
 
-// declared notes that the declaration of a part differs from the last Scope, and perhaps
-// from the last Record.
 func (s *State) declared(o Part) {
 	n := o.Base()
 	s.scopeChanges(n.Table.ID)[n.ID] = struct{}{}
 	s.unrecord(o)
 }
 
-// scopeChanges returns the parts of a table that differ from the last Scope.
 func (s *State) scopeChanges(id nft.TableID) map[ObjectID]struct{} {
 	if s.scopeDirty[id] == nil {
 		s.scopeDirty[id] = map[ObjectID]struct{}{}
@@ -260,12 +239,12 @@ func (s *State) scopeChanges(id nft.TableID) map[ObjectID]struct{} {
 
 func (t *Table) Exists() bool { return len(t.Holdings) > 0 }
 
-// InOrder returns the holdings in the order of their fragments.
+// InOrder returns the holdings by fragment.
 func (t *Table) InOrder() []*Holding {
 	return slices.SortedFunc(slices.Values(t.Holdings), func(a, b *Holding) int { return a.Fragment.Compare(b.Fragment) })
 }
 
-// Comment returns the comment of the first fragment that gives one.
+// Comment returns the first comment of a fragment.
 func (t *Table) Comment() string {
 	for _, h := range t.InOrder() {
 		if h.Comment != "" {

@@ -6,7 +6,6 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// setsShared returns the fragment's sets in which the unclaimed fragment has a share too.
 func (f *Fragment) setsShared() []*Set {
 	var shared []*Set
 	for _, h := range f.Tables {
@@ -19,8 +18,8 @@ func (f *Fragment) setsShared() []*Set {
 	return shared
 }
 
-// resolveUnclaimed drops the unclaimed fragment's share of sets that no longer need it: all
-// fragments that it waited for have come back, or it is empty.
+// resolveUnclaimed drops unclaimed shares of sets without awaited fragments, if they waited or are
+// empty.
 func (a *Apply) resolveUnclaimed(sets []*Set) {
 	for _, o := range sets {
 		sh := o.unclaimed()
@@ -34,15 +33,13 @@ func (a *Apply) resolveUnclaimed(sets []*Set) {
 	}
 }
 
-// releaseUnclaimed ends the unclaimed fragment's holding in a table if it is empty.
 func (a *Apply) releaseUnclaimed(t *Table) {
 	if h, ok := a.s.Unclaimed.Tables[t.ID]; ok && len(h.Shares) == 0 {
 		a.s.release(h)
 	}
 }
 
-// HasUnclaimed reports whether DropUnclaimed would remove anything from a table: an object, or a
-// part of one, that was in the kernel at Adopt and that no fragment is known for.
+// HasUnclaimed reports whether DropUnclaimed would remove content.
 func (s *State) HasUnclaimed(of func(nft.TableID) bool) bool {
 	for id, h := range s.Unclaimed.Tables {
 		if !of(id) {
@@ -61,9 +58,8 @@ func (s *State) HasUnclaimed(of func(nft.TableID) bool) bool {
 	return false
 }
 
-// UnclaimedSets returns the sets and maps without a fragment that were in the kernel at
-// Adopt, by table and name. Those that packets or elements may refer to are not
-// among them: dynamic sets, and maps that lead to chains or objects.
+// UnclaimedSets returns the unclaimed sets and maps by table and name, except with possible
+// references: dynamic sets, and maps that lead to chains or objects.
 func (s *State) UnclaimedSets() []desired.Place {
 	var sets []desired.Place
 	for _, h := range s.Unclaimed.SortedHoldings() {
@@ -79,7 +75,7 @@ func (s *State) UnclaimedSets() []desired.Place {
 
 // DropUnclaimedSet gives up one of UnclaimedSets. It counts as a change like an Apply.
 //
-// Possible errors: *[Rejection].
+// Possible errors: *[desired.Rejection].
 func (s *State) DropUnclaimedSet(at desired.Place) error {
 	return s.Change(desired.Key{}, func(a *Apply) {
 		a.F = s.Unclaimed
@@ -89,8 +85,8 @@ func (s *State) DropUnclaimedSet(at desired.Place) error {
 	}, nil)
 }
 
-// Returned reports whether all fragments of a publisher have sent their snapshots since Adopt, at
-// least one, and all fragments in a table too.
+// Returned reports whether a publisher has fragments, and no fragment of the publisher or in the
+// table is still adopted.
 func (s *State) Returned(publisher string, table nft.TableID) (returned bool) {
 	for _, f := range s.Fragments {
 		of := f.Key.Publisher == publisher
@@ -102,10 +98,10 @@ func (s *State) Returned(publisher string, table nft.TableID) (returned bool) {
 	return returned
 }
 
-// DropUnclaimed gives up the content without a fragment in tables. It counts as a
-// change like an Apply.
+// DropUnclaimed gives up the content without a fragment in tables. It counts as a change like an
+// Apply.
 //
-// Possible errors: *[Rejection], when a fragment refers to some of it.
+// Possible errors: *[desired.Rejection], when a fragment refers to some content.
 func (s *State) DropUnclaimed(of func(nft.TableID) bool) error {
 	return s.Change(desired.Key{}, func(a *Apply) {
 		a.F = s.Unclaimed

@@ -7,26 +7,23 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// written counts the rules that have packets make entries in a map, by the value
-// of the entries. Its zero value is ready for use.
+// written counts rules with which packets make entries in a map, by value. Its zero value is ready
+// for use.
 type written struct {
 	Rules map[Value]int
-	// sources counts the rules that write any key of a set, by set.
+	// sources counts by set the rules that write any key.
 	sources map[*Set]int
-	// before has the counts as of the last Accept of values whose count has changed
-	// since.
+	// before has changed counts as of the last Accept.
 	before map[Value]int
 }
 
-// Value is the value of entries: one that rules state, any that is a key of a set, or
-// any value from the packet.
+// Value is the value of entries: Data, any key of In, or any value from the packet.
 type Value struct {
 	Data string
 	In   *Set
 	Any  bool
 }
 
-// change counts rules that begin or cease to write a value.
 func (w *written) change(v Value, by int) {
 	if _, ok := w.before[v]; !ok {
 		if w.before == nil {
@@ -40,7 +37,6 @@ func (w *written) change(v Value, by int) {
 	}
 }
 
-// addTo changes a count, and leaves out those that are zero.
 func addTo[K comparable](counts *map[K]int, k K, by int) {
 	if *counts == nil {
 		*counts = map[K]int{}
@@ -50,8 +46,8 @@ func addTo[K comparable](counts *map[K]int, k K, by int) {
 	}
 }
 
-// all reports whether rules write every value: any from the packet, or one that is in a
-// set whose elements are not known.
+// all reports whether rules may write every value: from the packet, or from a set with unknown
+// elements.
 func (w *written) all() bool {
 	if w.Rules[Value{Any: true}] > 0 {
 		return true
@@ -64,8 +60,7 @@ func (w *written) all() bool {
 	return false
 }
 
-// Lost reports whether rules wrote something as of the last Accept that none
-// writes now.
+// Lost reports whether rules wrote a value at the last Accept that no rule writes now.
 func (w *written) Lost() bool {
 	if w.all() {
 		return false
@@ -85,7 +80,6 @@ func (w *written) Lost() bool {
 	return false
 }
 
-// Makes reports whether a rule writes entries with an element's value.
 func (w *written) Makes(e *nftset.Element) bool {
 	data := compile.PadData(e.Data)
 	if w.all() || w.Rules[Value{Data: data}] > 0 {
@@ -99,8 +93,7 @@ func (w *written) Makes(e *nftset.Element) bool {
 	return false
 }
 
-// countRules adds or removes the counts of what rules write, and of their anonymous sets. It is
-// its own inverse and writes no journal.
+// countRules is its own inverse and writes no journal.
 func (s *State) countRules(t *Table, rules []*Slot, in bool) {
 	for _, r := range rules {
 		t.Sets.Anonymous += sign(in) * len(r.Rule.Anonymous)
@@ -116,8 +109,7 @@ func (s *State) countRules(t *Table, rules []*Slot, in bool) {
 	}
 }
 
-// Affinity reports whether entries of a map are removed with the last rule that
-// makes them.
+// Affinity reports whether entries are removed with the last rule that makes them.
 func (o *Set) Affinity() bool {
 	return slices.ContainsFunc(o.Shares, func(sh *SetShare) bool { return sh.Affinity })
 }

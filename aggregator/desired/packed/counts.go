@@ -5,21 +5,19 @@ import (
 	"iter"
 )
 
-// Counts counts by keys of one length. A key whose count is 0 is removed.
+// Counts counts by equally long keys. Zero counts are removed.
 type Counts struct {
 	table
-	// scratch is for a key that is put together.
 	scratch []byte
 }
 
-// countLen is the length of a count.
 const countLen = 4
 
 func NewCounts(key, n int) Counts { return Counts{table: newTable(key, countLen, n)} }
 
 func (c *Counts) count(i int) int { return int(int32(binary.NativeEndian.Uint32(c.valueAt(i)))) } //nolint:gosec // as it was put in
 
-// Get returns the count of the key that two parts make.
+// Get returns the count of the key a+b.
 func (c *Counts) Get(a, b string) int {
 	if i, ok := c.find(c.join(a, b)); ok {
 		return c.count(i)
@@ -27,7 +25,7 @@ func (c *Counts) Get(a, b string) int {
 	return 0
 }
 
-// Add changes the count of the key that two parts make.
+// Add changes the count of the key a+b.
 func (c *Counts) Add(a, b string, by int) {
 	key := c.join(a, b)
 	i, ok := c.find(key)
@@ -43,7 +41,6 @@ func (c *Counts) Add(a, b string, by int) {
 	binary.NativeEndian.PutUint32(c.valueAt(i), uint32(int32(n))) //nolint:gosec // less than there are elements
 }
 
-// join puts a key together; it is good until the next call.
 func (c *Counts) join(a, b string) []byte {
 	c.scratch = append(append(c.scratch[:0], a...), b...)
 	return c.scratch

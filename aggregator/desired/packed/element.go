@@ -8,8 +8,8 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// ID returns the identity of an element in its set: the key, and in
-// interval sets also the end of the interval.
+// ID returns the identity of an element: the key, in interval sets followed by the end of the
+// interval.
 func ID(d *nftset.Set, e *nftset.Element) string {
 	if d.Flags&nftset.FlagInterval == 0 {
 		return e.Key
@@ -20,12 +20,10 @@ func ID(d *nftset.Set, e *nftset.Element) string {
 	return e.Key + e.KeyEnd
 }
 
-// jiffy is the coarsest grain in which a kernel keeps timeouts (HZ=100): a
-// dumped one can be off by that much.
+// Jiffy is the greatest error of a dumped timeout (HZ=100).
 const Jiffy = 10 * time.Millisecond
 
-// Same reports whether the kernel's element a can stay where b is
-// wanted. Both have the same ID.
+// Same reports whether the kernel's a can stay for b. Both have the same ID.
 func Same(d *nftset.Set, a, b *nftset.Element) bool {
 	if a.Data != b.Data || a.Comment != b.Comment || a.State != b.State && !sameStatements(d, a, b) {
 		return false
@@ -37,10 +35,8 @@ func Same(d *nftset.Set, a, b *nftset.Element) bool {
 	return -Jiffy < diff && diff < Jiffy
 }
 
-// sameStatements reports whether two elements have the same statements. The
-// state that a statement has counted does not matter, because it is only the
-// state that an element starts with. An element without statements has those of
-// its set. The rest of the timeout does not matter either.
+// sameStatements ignores counted state and the rest of the timeout, which are only a start. Without
+// statements an element has the set's.
 func sameStatements(d *nftset.Set, a, b *nftset.Element) bool {
 	x, y := a.Stateful(), b.Stateful()
 	if len(x) == 0 {
@@ -52,7 +48,6 @@ func sameStatements(d *nftset.Set, a, b *nftset.Element) bool {
 	return slices.EqualFunc(x, y, func(x, y string) bool { return stateless(x) == stateless(y) })
 }
 
-// stateless returns a statement without its state.
 func stateless(statement string) string {
 	if strings.HasPrefix(statement, "counter") {
 		return "counter"
@@ -69,9 +64,8 @@ func Timeout(d *nftset.Set, e *nftset.Element) time.Duration {
 	return d.Timeout
 }
 
-// Dynamic reports whether packets put elements into the set.
+// Dynamic reports whether packets add elements to the set.
 func Dynamic(d *nftset.Set) bool { return d.Flags&nftset.FlagEval != 0 }
 
-// HasTargets reports whether a map's elements lead to objects of the table: chains, or
-// named objects.
+// HasTargets reports whether a map's elements lead to chains or named objects.
 func HasTargets(d *nftset.Set) bool { return d.Verdict || d.Object != "" }

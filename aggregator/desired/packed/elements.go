@@ -10,35 +10,26 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// Elements are the elements of one share of a set, by their IDs. They are
-// packed: an Element is made when it is asked for, and the Elements that were
-// put in are not kept.
+// Elements are a share's packed elements, by ID.
 type Elements struct {
 	Shape
-	// records have the ID as their key, and as their value the data, or in maps that
-	// lead to chains and objects the number of a word.
+	// The key of a record is the ID, its value the data, or with targets the number of a text.
 	table
-	// targets has the data of a map that leads to chains or objects: texts of
-	// different lengths, of which there are few.
+	// targets has the few texts that elements lead to.
 	targets texts
-	// extras has the options of elements by the number of their record. Most
-	// elements have none.
+	// extras has options by record.
 	extras extras
-	// odd has the elements that cannot be packed: elements that other programs
-	// have put into the kernel without a key or data, and elements that were
-	// packed for another declaration.
+	// odd elements cannot be packed: without a key or data from other programs, or packed for
+	// another declaration.
 	odd map[string]nftset.Element
 }
 
-// Shape decides how elements are packed.
 type Shape struct {
-	// keyLen is the length of a key, idLen that of an ID, dataLen that of the data;
-	// 0 in sets and in maps that lead to chains or objects.
+	// Lengths are in bytes. dataLen is 0 in sets and in maps with targets.
 	keyLen, idLen, dataLen int
 	leads                  bool
 }
 
-// wordLen is the length of a word's number.
 const wordLen = 4
 
 func ShapeOf(d *nftset.Set) Shape {
@@ -52,7 +43,7 @@ func ShapeOf(d *nftset.Set) Shape {
 	return s
 }
 
-// fits reports whether an element can be packed: what compile.Set.Pack returns can.
+// fits reports whether an element can be packed, as results of compile.Set.Pack.
 func (s Shape) fits(id string, e *nftset.Element) bool {
 	end := e.KeyEnd == "" || s.idLen > s.keyLen && len(e.KeyEnd) == s.keyLen
 	return len(id) == s.idLen && len(e.Key) == s.keyLen && end && (s.leads || len(e.Data) == s.dataLen)
@@ -88,7 +79,7 @@ func (el *Elements) Get(id string) (nftset.Element, bool) {
 	return el.element(i, string(el.at(i)[linkLen:])), true
 }
 
-// element makes an element of a record, whose text is that without the link.
+// text is the record after the link.
 func (el *Elements) element(i int, text string) nftset.Element {
 	e := nftset.Element{Key: text[:el.keyLen], KeyEnd: text[el.keyLen:el.idLen], Data: text[el.idLen:]}
 	if el.leads {
@@ -101,10 +92,9 @@ func (el *Elements) element(i int, text string) nftset.Element {
 	return e
 }
 
-// word is the number of the data of a record of a map that leads somewhere.
 func (el *Elements) word(i int) uint32 { return binary.NativeEndian.Uint32(el.valueAt(i)) }
 
-// Same reports whether an element is there, and whether it is equal.
+// Same reports whether an element exists, and is equal.
 func (el *Elements) Same(id string, e *nftset.Element) (had, same bool) {
 	i, ok := el.find([]byte(id))
 	if !ok {
@@ -131,7 +121,7 @@ func (el *Elements) Differs(other *Elements, id string) bool {
 	return ok && a.Data != b.Data
 }
 
-// Put adds an element, or replaces the one with its ID.
+// Put adds or replaces an element.
 func (el *Elements) Put(id string, e *nftset.Element) {
 	if !el.fits(id, e) {
 		el.Remove(id)
@@ -159,7 +149,7 @@ func (el *Elements) Put(id string, e *nftset.Element) {
 	el.extras.set(i, optionsOf(e))
 }
 
-// Remove removes the element with an ID, if there is one.
+// Remove removes an element, if it exists.
 func (el *Elements) Remove(id string) {
 	i, ok := el.find([]byte(id))
 	if !ok {
@@ -177,14 +167,13 @@ func (el *Elements) Remove(id string) {
 	el.extras.set(last, options{})
 }
 
-// All returns the elements by their IDs, in no order. The elements must not
-// change during the iteration.
+// All returns the elements by ID, in no order. They must not change meanwhile.
 func (el *Elements) All() iter.Seq2[string, nftset.Element] {
 	return func(yield func(string, nftset.Element) bool) {
 		size := el.size()
 		for first := 0; first < el.n; first += rowsPerChunk {
 			n := min(el.n-first, rowsPerChunk)
-			// One string for all of a chunk, so that there is one allocation.
+			// One string for a chunk needs one allocation.
 			text := string(el.chunks[first/rowsPerChunk][:n*size])
 			for i := range n {
 				record := text[i*size+linkLen : (i+1)*size]
@@ -223,7 +212,7 @@ func (el *Elements) Bytes() int {
 	return n
 }
 
-// Texts returns the comments and statements of the elements that have options, and of odd ones.
+// Texts returns comments and statements of elements with options, and of odd ones.
 func (el *Elements) Texts() iter.Seq2[string, string] {
 	return func(yield func(comment, state string) bool) {
 		for _, page := range el.extras.pages {

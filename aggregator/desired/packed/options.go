@@ -8,7 +8,6 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// options are the parts of an element that are stored beside its record.
 type options struct {
 	timeout time.Duration
 	comment string
@@ -19,17 +18,15 @@ func optionsOf(e *nftset.Element) options {
 	return options{timeout: e.Timeout, comment: e.Comment, state: e.State}
 }
 
-// extras has the options of elements, by the numbers of their records. Most have none.
-// The zero value is ready for use.
+// extras has options by record. The zero value is ready for use.
 type extras struct {
-	// pages have the options of recordsPerChunk records each; n counts the options.
+	// pages have rowsPerChunk records each; n counts options.
 	pages []map[int]options
 	n     int
-	// shared says which pages a view has: they are copied before they change.
+	// shared pages are in a view: copy before a change.
 	shared []bool
 }
 
-// get returns the options of a record.
 func (x *extras) get(i int) options {
 	if page := i / rowsPerChunk; page < len(x.pages) {
 		return x.pages[page][i]
@@ -37,7 +34,6 @@ func (x *extras) get(i int) options {
 	return options{}
 }
 
-// set changes the options of a record.
 func (x *extras) set(i int, o options) {
 	before := x.get(i)
 	if before == o {
@@ -67,7 +63,7 @@ func (x *extras) set(i int, o options) {
 	}
 }
 
-// share returns the options as they are now, for views.
+// share returns the present options for views.
 func (x *extras) share() extras {
 	x.shared = slices.Repeat([]bool{true}, len(x.pages))
 	return extras{pages: slices.Clone(x.pages), n: x.n}

@@ -7,34 +7,30 @@ import (
 	"slices"
 )
 
-// table is a hash table of records of one length: a key, and a value of a few
-// bytes. It has no pointers and no string headers: a record costs its own
-// bytes, four for the next of its bucket, and four for a bucket.
-// It grows by one bucket at a time (Litwin's linear hashing) and by one chunk
-// of records, so that no insertion waits until all records have moved. Records
-// are numbered from 0 without gaps: the last one replaces one that is removed.
+// table is a hash table of equally long records without pointers. A record costs its bytes, four
+// for the link, and four for a bucket.
+//
+// It grows by one bucket (Litwin's linear hashing) and one chunk at a time, so that no insertion
+// moves all records. Records have numbers without gaps: the last one replaces a removed one.
 type table struct {
-	// key and value are the lengths of a record's parts in bytes.
+	// key and value are lengths in bytes.
 	key, value int
 	n          int
 	seed       maphash.Seed
-	// chunks have recordsPerChunk records each, the last ones fewer or none.
+	// chunks have rowsPerChunk records each, the last may have fewer.
 	chunks [][]byte
-	// heads are the first records of the buckets, plus one; 0 is an empty bucket.
+	// heads are the first records, plus one; 0 is an empty bucket.
 	heads []uint32
-	// shared says which chunks a view has: they are copied before they change. It is
-	// nil if there has been no view.
+	// shared chunks are in a view: copy before a change.
 	shared []bool
 }
 
 const (
 	rowsPerChunk = 1024
-	// linkLen is what comes before the key: the number of the next record of the
-	// bucket, plus one.
+	// linkLen is for the next record of the bucket, plus one.
 	linkLen = 4
 )
 
-// newTable makes a table with room for n records.
 func newTable(key, value, n int) table {
 	r := table{key: key, value: value, seed: maphash.MakeSeed()}
 	if n > 0 {
@@ -44,10 +40,8 @@ func newTable(key, value, n int) table {
 	return r
 }
 
-// size is the length of a record.
 func (r *table) size() int { return linkLen + r.key + r.value }
 
-// at returns a record.
 func (r *table) at(i int) []byte {
 	from := i % rowsPerChunk * r.size()
 	return r.chunks[i/rowsPerChunk][from : from+r.size() : from+r.size()]
@@ -57,7 +51,7 @@ func (r *table) keyAt(i int) []byte { return r.at(i)[linkLen : linkLen+r.key] }
 
 func (r *table) valueAt(i int) []byte { return r.at(i)[linkLen+r.key:] }
 
-// next returns the record after one in its bucket, plus one; link sets it.
+// next returns the record after i in its bucket, plus one; link sets it.
 func (r *table) next(i int) uint32 { return binary.NativeEndian.Uint32(r.at(i)) }
 
 func (r *table) link(i int, n uint32) {
@@ -65,8 +59,7 @@ func (r *table) link(i int, n uint32) {
 	binary.NativeEndian.PutUint32(r.at(i), n)
 }
 
-// share returns the records as they are now, for views: they can be read by number, but not
-// found by key.
+// share returns the present records for views, to read by number only.
 func (r *table) share() table {
 	view := *r
 	view.chunks, view.heads = slices.Clone(r.chunks), nil
@@ -74,8 +67,6 @@ func (r *table) share() table {
 	return view
 }
 
-// unshare copies the chunk of a record if a view has it. It is called before the record
-// changes.
 func (r *table) unshare(i int) {
 	chunk := i / rowsPerChunk
 	if chunk >= len(r.shared) || !r.shared[chunk] {
@@ -86,7 +77,7 @@ func (r *table) unshare(i int) {
 	r.shared[chunk] = false
 }
 
-// bucket returns where a key belongs. There is one bucket at least.
+// There must be a bucket.
 func (r *table) bucket(key []byte) int {
 	half := uint64(1) << (bits.Len(uint(len(r.heads))) - 1)
 	b := maphash.Bytes(r.seed, key) & (2*half - 1)
@@ -96,7 +87,6 @@ func (r *table) bucket(key []byte) int {
 	return int(b) //nolint:gosec // less than len(r.heads)
 }
 
-// find returns the number of the record with a key.
 func (r *table) find(key []byte) (int, bool) {
 	if r.n == 0 || len(key) != r.key {
 		return 0, false
@@ -109,8 +99,7 @@ func (r *table) find(key []byte) (int, bool) {
 	return 0, false
 }
 
-// insert adds a record with a key that is not there, of the table's length, and
-// returns its number. Its value is to be set.
+// insert adds a new key of the table's length. The caller sets its value.
 func (r *table) insert(key []byte) int {
 	i := r.n
 	chunk := i / rowsPerChunk
@@ -134,14 +123,12 @@ func (r *table) insert(key []byte) int {
 	return i
 }
 
-// push puts a record at the head of a bucket.
 func (r *table) push(bucket, i int) {
 	r.link(i, r.heads[bucket])
 	r.heads[bucket] = uint32(i + 1) //nolint:gosec // there are not that many elements
 }
 
-// split adds a bucket, and shares the records of the one before it in turn out to
-// both.
+// split adds a bucket, and divides an earlier one between both.
 func (r *table) split() {
 	r.heads = append(r.heads, 0)
 	last := len(r.heads) - 1
@@ -158,8 +145,7 @@ func (r *table) split() {
 	}
 }
 
-// remove removes a record. The last record, whose number is returned, gets the
-// number of the removed one.
+// The last record gets the number of the removed one; its old number is returned.
 func (r *table) remove(i int) (last int) {
 	r.replace(i, r.next(i))
 	last = r.n - 1
@@ -180,8 +166,7 @@ func (r *table) remove(i int) (last int) {
 	return last
 }
 
-// replace makes whatever links to a record link to another one, which is given
-// plus one.
+// replace redirects the link to record i to by, a record plus one.
 func (r *table) replace(i int, by uint32) {
 	bucket := r.bucket(r.keyAt(i))
 	if int(r.heads[bucket]) == i+1 {

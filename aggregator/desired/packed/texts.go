@@ -4,29 +4,24 @@ import (
 	"slices"
 )
 
-// texts gives numbers to texts that many elements share, and counts their
-// users. Its zero value is ready for use.
+// texts numbers common texts, and counts their users. Its zero value is ready for use.
 type texts struct {
 	numbers map[string]uint32
-	// list has the texts, and users how many users each has.
-	list  []string
-	users []int
-	// free are numbers without users.
-	free []uint32
-	// shared is how many texts of list a view has: it is copied before one of them
-	// changes.
+	list    []string
+	users   []int
+	free    []uint32
+	// shared is the length of list in a view: copy it before these change.
 	shared int
 }
 
 func (t *texts) text(n uint32) string { return t.list[n] }
 
-// share returns the texts as they are now, for views.
+// share returns the present texts for views.
 func (t *texts) share() texts {
 	t.shared = len(t.list)
 	return texts{list: t.list[:len(t.list):len(t.list)]}
 }
 
-// set changes the text of a number.
 func (t *texts) set(n uint32, text string) {
 	if int(n) < t.shared {
 		t.list, t.shared = slices.Clone(t.list), 0
@@ -34,7 +29,6 @@ func (t *texts) set(n uint32, text string) {
 	t.list[n] = text
 }
 
-// take returns the number of a text and adds a user.
 func (t *texts) take(text string) uint32 {
 	n, ok := t.numbers[text]
 	if !ok {
@@ -56,7 +50,6 @@ func (t *texts) take(text string) uint32 {
 	return n
 }
 
-// drop removes a user of a number.
 func (t *texts) drop(n uint32) {
 	if t.users[n]--; t.users[n] > 0 {
 		return
@@ -66,7 +59,7 @@ func (t *texts) drop(n uint32) {
 	t.free = append(t.free, n)
 }
 
-// bytes returns the length of the texts, counted for each user.
+// bytes counts each text for each user.
 func (t *texts) bytes() int {
 	n := 0
 	for i, text := range t.list {

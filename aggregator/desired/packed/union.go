@@ -9,20 +9,20 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// Union is what the kernel has of a set with auto-merge: the union of the intervals that the shares
-// state. No two ranges touch. Elements with a timeout are not merged.
+// Union is the union of the intervals in a set with auto-merge, as in the kernel: no ranges touch.
+// It leaves out elements with a timeout.
 type Union[S Holder] struct {
 	Decl *nftset.Set
-	// stated are the elements of all shares that are merged, merged is their union.
+	// merged is the union of stated.
 	stated, merged *intervals.Index
-	// options are the options of ranges in merged, by ID. Most have none.
+	// options are by ID of merged.
 	options map[string]options
 }
 
 // Holder is a share of a set.
 type Holder interface{ Packed() *Elements }
 
-// NewUnion returns the union of the elements of shares; nil if the set does not merge elements.
+// NewUnion returns nil for a set without auto-merge.
 func NewUnion[S Holder](d *nftset.Set, shares []S) *Union[S] {
 	if !d.Merges() {
 		return nil
@@ -74,7 +74,7 @@ func (m *Union[S]) Ranges() iter.Seq2[string, nftset.Element] {
 	}
 }
 
-// Overlapping returns the IDs of the stated elements that overlap the range with an ID.
+// Overlapping returns the IDs of stated elements that overlap a range.
 func (m *Union[S]) Overlapping(id string) iter.Seq[string] {
 	if len(id) != m.stated.IDLen() {
 		return func(func(string) bool) {}
@@ -87,12 +87,11 @@ func (m *Union[S]) Element(id string) nftset.Element {
 	return nftset.Element{Key: id[:len(id)/2], KeyEnd: id[len(id)/2:], Comment: x.comment, State: x.state}
 }
 
-// Apart reports whether an element that decides on its ID is in the kernel as it is stated.
+// Apart reports whether the kernel has a deciding element unmerged.
 func (m *Union[S]) Apart(id string, e *nftset.Element) bool {
 	return !m.Decl.Merged(e) && !m.stated.Has(id) && !m.merged.Has(id)
 }
 
-// states reports whether a share of the set states an element that is merged.
 func (m *Union[S]) states(shares []S, id string) bool {
 	return slices.ContainsFunc(shares, func(sh S) bool {
 		e, ok := sh.Packed().Get(id)
@@ -100,8 +99,8 @@ func (m *Union[S]) states(shares []S, id string) bool {
 	})
 }
 
-// Update brings the union to what the shares of the set state of an ID. It returns the ranges that the
-// union had before around it, and the IDs of its ranges now.
+// Update follows a change of the shares' elements with an ID. It returns the earlier ranges around
+// it, and the present IDs.
 func (m *Union[S]) Update(shares []S, id string) (before []nftset.Element, now intervals.Union) {
 	if len(id) != m.stated.IDLen() {
 		return nil, nil
@@ -133,8 +132,7 @@ func (m *Union[S]) Update(shares []S, id string) (before []nftset.Element, now i
 	return before, now
 }
 
-// around returns the ranges that overlap or touch those from first to last, and what becomes of them:
-// outside, nothing has changed.
+// around returns the ranges that overlap or touch first to last, and their new ranges.
 func (m *Union[S]) around(first, last string) (before []nftset.Element, now intervals.Union) {
 	var right intervals.Union
 	begin, next := nftset.Before(first), nftset.Next(last)
@@ -172,11 +170,11 @@ func (m *Union[S]) around(first, last string) (before []nftset.Element, now inte
 	return before, now
 }
 
-// above is greater than all IDs with a first key, and less than those with the next.
+// above is greater than all IDs with a first key, less than the next.
 func above(first string) string { return first + strings.Repeat("\xff", len(first)+1) }
 
-// first returns the options of the element with which a range begins: as in nft, the others have none.
-// Of several, the one that ends last counts.
+// first returns the options at the start of a range: as in nft, others are dropped. Of several, the
+// last to end counts.
 func (m *Union[S]) first(shares []S, id string) options {
 	low := m.stated.Before(above(id[:len(id)/2]))
 	for _, sh := range shares {

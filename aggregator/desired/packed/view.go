@@ -10,19 +10,17 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// View has the elements of a set as they were when the view was made. It shares their memory:
-// the Elements copy a page before they change it. Any goroutine may use a view.
+// View has the elements of a set at one time. It shares their memory: Elements copy a page before a
+// change. Any goroutine may use a view.
 type View struct {
-	// Merge is the declaration of a set with auto-merge whose elements are all seen, merged as in
-	// the kernel. It is nil for other sets.
+	// Merge is nil unless all elements of a set with auto-merge are seen, merged.
 	Merge  *nftset.Set
 	shares []viewed
 }
 
-// viewed is a share, in order of precedence.
 type viewed struct {
 	elements *Elements
-	// hidden elements are not seen, but hide those of later shares.
+	// hidden elements hide elements of later shares.
 	hidden bool
 }
 
@@ -39,7 +37,7 @@ func (el *Elements) View() *View {
 	return v
 }
 
-// Len returns the number of elements of all fragments, with those that others hide.
+// Len counts the elements of all fragments, also hidden ones.
 func (v *View) Len() (n int) {
 	for _, sh := range v.shares {
 		n += sh.elements.Len()
@@ -47,8 +45,8 @@ func (v *View) Len() (n int) {
 	return n
 }
 
-// Divide divides elements of a set with the declaration into those whose keys the reader sees,
-// and the others. It walks all keys, because a view has no index, but does not sort them.
+// Divide divides elements into visible ones and others. It walks all keys, unsorted: a view has no
+// index.
 func (v *View) Divide(decl *nftset.Set, elements []nftset.Element) (seen, others []nftset.Element) {
 	if v.Merge != nil {
 		return v.divideMerged(elements)
@@ -59,7 +57,7 @@ func (v *View) Divide(decl *nftset.Set, elements []nftset.Element) (seen, others
 		ids[i] = ID(decl, &elements[i])
 		hidden[ids[i]] = true
 	}
-	// The first share that has an element decides.
+	// The first share with an element decides.
 	for _, sh := range slices.Backward(v.shares) {
 		for i := range sh.elements.n {
 			id := sh.elements.keyAt(i)
@@ -83,7 +81,6 @@ func (v *View) Divide(decl *nftset.Set, elements []nftset.Element) (seen, others
 	return seen, others
 }
 
-// divideMerged is Divide for a set with auto-merge.
 func (v *View) divideMerged(elements []nftset.Element) (seen, others []nftset.Element) {
 	ids := map[string]struct{}{}
 	for e := range v.Sorted() {
@@ -99,12 +96,10 @@ func (v *View) divideMerged(elements []nftset.Element) (seen, others []nftset.El
 	return seen, others
 }
 
-// viewedElement is a record of a share, by their numbers, or an odd element, whose number
-// is counted from the last record.
+// number counts records, then odd elements.
 type viewedElement struct{ share, number uint32 }
 
-// Sorted returns the elements by their packed keys: numbers and addresses come in their own
-// order.
+// Sorted returns the elements by packed key: numbers and addresses are in their own order.
 func (v *View) Sorted() iter.Seq[nftset.Element] {
 	if v.Merge == nil {
 		return v.stated()
@@ -117,7 +112,7 @@ func (v *View) Sorted() iter.Seq[nftset.Element] {
 	return slices.Values(merged)
 }
 
-// stated returns the elements as their fragments state them, ordered as by Sorted.
+// stated returns the elements unmerged, in the order of Sorted.
 func (v *View) stated() iter.Seq[nftset.Element] {
 	return func(yield func(nftset.Element) bool) {
 		odd := make([][]string, len(v.shares))

@@ -8,8 +8,7 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// ruleID identifies a rule: a rule of the kernel can stay in the place of a
-// wanted rule with the same ruleID.
+// Equal ruleIDs let a kernel rule stay for a wanted one.
 type ruleID struct {
 	fingerprint userdata.Fingerprint
 	owner       string
@@ -17,14 +16,11 @@ type ruleID struct {
 
 func idOf(r *merge.Slot) ruleID { return ruleID{r.Rule.Fingerprint, r.Owner} }
 
-// align pairs the rules that are in the kernel with those that are wanted, in
-// order, as many as it can: match has for each wanted rule the index of the
-// rule before that stays in its place, or -1. Rules that keep rejects do not
-// stay.
-// An adopted rule can stay or be deleted, but not added. So adopted rules are
-// paired first, and wanted rules are brought into the kernel's order if that
-// differs. Adopted rules that the kernel no longer has are left out. align
-// returns the wanted rules as they will be.
+// align pairs the kernel's rules with the wanted ones in order, as many as it can. match has for
+// each returned rule the index in before that stays, or -1. Rules that keep rejects do not stay.
+//
+// Adopted rules cannot be added. So they are paired first, the wanted rules follow the kernel's
+// order, and missing adopted rules are left out.
 func align(before, after []*merge.Slot, keep func(*merge.Slot) bool) ([]*merge.Slot, []int) {
 	after, anchors := keepAdopted(before, after)
 	match := make([]int, len(after))
@@ -71,10 +67,8 @@ func keepAdopted(before, after []*merge.Slot) ([]*merge.Slot, []pair) {
 	return wanted, anchors
 }
 
-// span is a stretch of both lists.
 type span struct{ b0, b1, a0, a1 int }
 
-// alignSegment fills match for one stretch.
 func alignSegment(before, after []*merge.Slot, match []int, s span, keep func(*merge.Slot) bool) {
 	same := func(b, a int) bool {
 		return idOf(before[b]) == idOf(after[a]) && keep(before[b]) && keep(after[a])
@@ -104,16 +98,15 @@ func alignSegment(before, after []*merge.Slot, match []int, s span, keep func(*m
 	longest(candidates(after, s, places, keep), match)
 }
 
-// pair is a rule before that could stay in the place of a wanted one.
+// before could stay in the place of after.
 type pair struct{ before, after int }
 
-// maxPairs bounds the work that equal rules make: with more possible pairs
-// the first of several equal rules is only paired with the first, the second
-// with the second, and so on.
+// maxPairs bounds the work of equal rules: beyond, the first is only paired with the first, the
+// second with the second, and so on.
 const maxPairs = 1 << 20
 
-// candidates returns possible pairs ordered by after and then by falling
-// before, so that an increasing sequence takes each wanted rule once.
+// candidates are by after and then falling before: an increasing sequence takes each wanted rule
+// once.
 func candidates(after []*merge.Slot, s span, places map[ruleID][]int, keep func(*merge.Slot) bool) []pair {
 	total := 0
 	for i := s.a0; i < s.a1; i++ {
@@ -141,8 +134,7 @@ func candidates(after []*merge.Slot, s span, places map[ruleID][]int, keep func(
 	return pairs
 }
 
-// longest marks the longest sequence of pairs that increases on both sides:
-// the longest common subsequence, by the method of Hunt and Szymanski.
+// longest marks the longest common subsequence, by the method of Hunt and Szymanski.
 func longest(pairs []pair, match []int) {
 	// tails[n] is the pair with the smallest end of a sequence of length n+1.
 	var tails []int

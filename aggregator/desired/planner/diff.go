@@ -11,15 +11,12 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// Diff returns the plan that brings the kernel, as dumped, to the present
-// state, whatever was committed before. It adopts the dumped handles of the
-// rules that stay. Commit the plan and call Accept, even if the plan is empty.
-// If the commit fails, dump and Diff again: Rollback alone does not know what
-// the kernel holds.
-// Elements with a timeout get the time that is left of it. Call Expire before.
-// Elements that packets have put into dynamic sets stay. Adopted
-// rules that are missing cannot be added again. Staged sets stay if the kernel has them as
-// they were sent; otherwise they are removed.
+// Diff returns the plan from a dump to the present state, and adopts the handles of rules that
+// stay. Commit it and call Accept, even if it is empty. If the commit fails, dump and Diff again:
+// Rollback does not know the kernel.
+//
+// Call Expire before: elements get their remaining time. Elements of packets and intact staged sets
+// stay. Missing adopted rules cannot be added.
 func Diff(s *merge.State, dump []kernel.Table) *desired.Plan {
 	dump = withoutStaged(s, dump)
 	p := newPlanner(s)
@@ -42,7 +39,6 @@ func Diff(s *merge.State, dump []kernel.Table) *desired.Plan {
 	return p.finish()
 }
 
-// diffTable adds all parts of a table to the change, with what is in the dump.
 func diffTable(s *merge.State, tc *tableChange, d *kernel.Table) {
 	dumped := map[merge.Part]*adopt.DumpedPart{}
 	parts := adopt.DumpedParts(d)
@@ -65,8 +61,7 @@ func diffTable(s *merge.State, tc *tableChange, d *kernel.Table) {
 	}
 }
 
-// redumped returns the slots of the rules of a dumped chain. Adopted rules that
-// are still there keep their slots.
+// redumped keeps the slots of adopted rules.
 func redumped(o *merge.Chain, d *kernel.Chain) []*merge.Slot {
 	adopted := map[uint64]*merge.Slot{}
 	for _, r := range o.Merged() {

@@ -1,8 +1,8 @@
-// Package planner derives kernel operations from a state and what the kernel has.
+// Package planner derives kernel operations from a state.
 //
-// [Make] returns the operations since the last [Accept], [Diff] those that repair a dump. [Stage]
-// selects new sets that the kernel can have before their update. The consequences for flows
-// (stale.go) and affinity maps (purge.go) come with the plan.
+// [Make] returns the operations since the last [Accept], [Diff] the repair of a dump. [Stage]
+// selects new sets for the kernel before their update. Consequences for flows are in stale.go, for
+// affinity maps in purge.go.
 //
-// The package does no I/O. A plan costs what has changed, a Diff what the dump has.
+// The package does no I/O. A plan costs the changes, a Diff the dump.
 package planner

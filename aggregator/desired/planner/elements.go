@@ -14,26 +14,23 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// elements plans the ops that bring a set, which is added or stays, to its elements.
 func (p *planner) elements(tc *tableChange, o *merge.Set, sc *partChange, added bool) {
 	switch {
 	case added:
 		p.allElements(tc, o, sc)
 	case o.Exists():
 		p.changedElements(tc, o, sc)
-		// Entries may stay that no rule makes any more. A map that becomes an affinity map has not been
-		// searched before.
+		// Entries without a rule may stay. A new affinity map has not been searched before.
 		if o.Affinity() && (!o.Purged || o.Written.Lost()) {
 			p.purges = append(p.purges, desired.Purge{Table: tc.table.ID, Decl: o.Decl()})
 		}
 	}
 }
 
-// allElements adds all elements of a set that is new.
 func (p *planner) allElements(tc *tableChange, o *merge.Set, sc *partChange) {
 	var b elementBatch
 	if !p.repair && o.Merge == nil && len(o.Shares) == 1 && len(sc.touched) == 0 && o.Shares[0].Fresh != nil {
-		// All of it is one update's, in that update's order.
+		// All come from one update, in its order.
 		b.take(o.Shares[0].Origin, o.Shares[0].Fresh)
 	} else if o.Merge != nil {
 		p.mergedElements(o, sc, &b)
@@ -51,8 +48,7 @@ func (p *planner) allElements(tc *tableChange, o *merge.Set, sc *partChange) {
 	p.addElements(tc, o, b, kernel.AddElements{First: true})
 }
 
-// mergedElements adds all elements of a set with auto-merge. A range comes from the update that changed it
-// last, the others from the first.
+// mergedElements gives touched elements the origin of their last change, others the first origin.
 func (p *planner) mergedElements(o *merge.Set, sc *partChange, b *elementBatch) {
 	first := o.Origin
 	for _, sh := range o.Shares {
@@ -74,9 +70,7 @@ func (p *planner) mergedElements(o *merge.Set, sc *partChange, b *elementBatch) 
 	}
 }
 
-// shareElements adds the elements that are a share's own and come from the
-// update that brought the share: not those of another share, and not those
-// touched later. A Diff touches other elements, so it cannot use fresh.
+// A Diff touches other elements, so it cannot use Fresh.
 func (p *planner) shareElements(o *merge.Set, sc *partChange, sh *merge.SetShare, b *elementBatch) {
 	if sh.Passive {
 		return
@@ -104,8 +98,8 @@ func (p *planner) shareElements(o *merge.Set, sc *partChange, sh *merge.SetShare
 	}
 }
 
-// changedElements deletes and adds the touched keys that differ, renews those with another deadline, and
-// deletes and adds the elements that lead to objects that are made anew.
+// changedElements replaces different touched elements, renews deadlines, and replaces elements with
+// remade targets.
 func (p *planner) changedElements(tc *tableChange, o *merge.Set, sc *partChange) {
 	var del, add, renew elementBatch
 	d := o.Decl()
@@ -146,8 +140,7 @@ func (p *planner) changedElements(tc *tableChange, o *merge.Set, sc *partChange)
 	p.addElements(tc, o, renew, kernel.AddElements{Renew: true})
 }
 
-// leadsToNew returns a function that reports whether an element of a group leads to a chain
-// that the kernel does not have.
+// leadsToNew reports for a group whether an element leads to a chain that the kernel lacks.
 func (tc *tableChange) leadsToNew(d *nftset.Set) func(elementGroup) bool {
 	return func(g elementGroup) bool {
 		return slices.ContainsFunc(g.elements, func(e nftset.Element) bool {
@@ -157,9 +150,7 @@ func (tc *tableChange) leadsToNew(d *nftset.Set) func(elementGroup) bool {
 	}
 }
 
-// forcedElements deletes and adds again the untouched elements that lead to
-// objects that are made anew. They come from the update that changed the
-// object.
+// forcedElements replaces untouched elements with remade targets. The origin is the target's.
 func (p *planner) forcedElements(tc *tableChange, o *merge.Set, sc *partChange, del, add *elementBatch) {
 	for _, sh := range o.Shares {
 		for _, id := range sh.Elements.IDs() {
@@ -175,7 +166,7 @@ func (p *planner) forcedElements(tc *tableChange, o *merge.Set, sc *partChange, 
 	}
 }
 
-// addElements adds elements, each group like an op: First says that the kernel has none of the set.
+// addElements adds each group like an op. First: the kernel has no element.
 func (p *planner) addElements(tc *tableChange, o *merge.Set, b elementBatch, like kernel.AddElements) {
 	like.Table, like.Set = tc.table.ID, o.Decl()
 	for i, g := range b {
@@ -185,8 +176,7 @@ func (p *planner) addElements(tc *tableChange, o *merge.Set, b elementBatch, lik
 	}
 }
 
-// elementBatch groups elements of one set by the update that they come from, in the
-// order of the updates. Nearly always there is one.
+// elementBatch groups a set's elements by update, in order.
 type elementBatch []elementGroup
 
 type elementGroup struct {
@@ -206,7 +196,6 @@ func (b *elementBatch) take(origin int, elems []nftset.Element) {
 	}
 }
 
-// len returns the number of elements.
 func (b elementBatch) len() (n int) {
 	for _, g := range b {
 		n += len(g.elements)
@@ -214,7 +203,6 @@ func (b elementBatch) len() (n int) {
 	return n
 }
 
-// group returns the group of an update, made when it is new.
 func (b *elementBatch) group(origin int) *elementGroup {
 	i, ok := slices.BinarySearchFunc(*b, origin, func(g elementGroup, origin int) int { return cmp.Compare(g.origin, origin) })
 	if !ok {
@@ -223,7 +211,6 @@ func (b *elementBatch) group(origin int) *elementGroup {
 	return &(*b)[i]
 }
 
-// staleFlows adds the flows that a change of a map makes stale.
 func (p *planner) staleFlows(o *merge.Set, c *partChange) {
 	before, _ := c.before.(*nftset.Set)
 	staleOf(o, before, c.touched, func(st conntrack.Change, deserted bool) {

@@ -13,9 +13,9 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// Make returns the ops that bring the kernel from the last accepted state to
-// the present one. Commit it, then call Accept or Rollback, without an Apply in
-// between. The ops share memory with the state and must not be changed.
+// Make returns the ops from the last accepted state to the present one. Commit them, then call
+// Accept or Rollback, without an Apply in between. Do not change the ops: they share memory with
+// the state.
 func Make(s *merge.State) *desired.Plan {
 	p := newPlanner(s)
 	slices.SortFunc(s.Dirty, func(a, b *merge.Table) int { return desired.CompareTables(a.ID, b.ID) })
@@ -30,37 +30,31 @@ func Make(s *merge.State) *desired.Plan {
 	return p.finish()
 }
 
-// tableChange is a table in which something may differ from the kernel.
+// tableChange is a possibly changed table.
 type tableChange struct {
 	table *merge.Table
-	// before is true if the kernel has the table, asleep if the table is dormant
-	// there.
+	// before and asleep (dormant) describe the kernel's table.
 	before, asleep bool
 	parts          []partChange
-	// ahead is true if what is new can be added in a transaction before the others.
+	// ahead is true if new parts can come in an earlier transaction.
 	ahead bool
-	// forced has the parts that are made anew: whatever refers to them must be
-	// deleted before and added again after. forcedBy is the last update that made one
-	// of them so.
+	// forced has the remade parts: references are deleted before and added after. forcedBy is the
+	// last update that remade a part.
 	forced   map[merge.ObjectID]bool
 	forcedBy int
-	// rewritten is true if rules come that look up maps by port.
+	// rewritten is true if new rules look up maps by port.
 	rewritten bool
 }
 
-// partChange is a part with what the kernel has of it.
 type partChange struct {
 	merge.Part
-	// before is the declaration in the kernel, nil if it is not there.
+	// before is the kernel's declaration, or nil.
 	before any
-	// rules are those that the kernel has in a chain.
-	rules []*merge.Slot
-	// touched has every key of a set that may differ. For a new set only its origins
-	// matter.
+	rules  []*merge.Slot
+	// touched has every key that may differ. For a new set only its origins matter.
 	touched map[string]merge.Touch
 }
 
-// changeOf returns a part with what the kernel has of it as of the last Accept.
 func changeOf(o merge.Part) partChange {
 	c := partChange{Part: o, before: o.Base().Kernel}
 	switch o := o.(type) {
@@ -72,19 +66,17 @@ func changeOf(o merge.Part) partChange {
 	return c
 }
 
-// anew reports whether an existing part must be made anew.
+// anew reports whether an existing part must be remade.
 func (c *partChange) anew() bool { return c.before != nil && c.Exists() && c.Remade(c.before) }
 
-// updated reports whether the declaration of an existing chain changes. Other parts
-// stay as they are, or are made anew.
+// updated reports whether a chain changes in place.
 func (c *partChange) updated() bool {
 	before, ok := c.before.(*nftobject.Chain)
 	return ok && c.Exists() && !merge.EqualChain(before, c.Declared().(*nftobject.Chain))
 }
 
-// phase is the position of an op in the batch. An op that needs an object comes
-// after the object is added and before it is deleted. All deletions come first,
-// so that an object can be deleted and made anew.
+// phase is the position of an op in the batch. Objects are added before the ops on them, and
+// deleted after. Deletions come first, so that an object can be remade.
 type phase int
 
 const (
@@ -106,13 +98,12 @@ const (
 	phases
 )
 
-// planner collects ops by phase.
 type planner struct {
 	s       *merge.State
 	ops     [phases][]kernel.Op
 	origins [phases][]int
-	// early has for each op whether it can come in a transaction before the others, adding
-	// whether that is so for those that are added now, and needed whether one of them must.
+	// early has for each op whether it can come in an earlier transaction, adding the value for the
+	// next op. needed is true if one must.
 	early          [phases][]bool
 	adding, needed bool
 
@@ -122,10 +113,10 @@ type planner struct {
 	deserted []conntrack.Change
 	purges   []desired.Purge
 	decision merge.Decision
-	// repair is true in a Diff, in which differences have no origin.
+	// repair is true in a Diff, without origins.
 	repair bool
-	// remade is the update that causes a whole table to be made anew. It is the
-	// origin of ops that no update has caused itself; -1 otherwise.
+	// remade is the update that remakes a whole table, or -1. It is the origin of ops without
+	// another.
 	remade int
 }
 
@@ -133,7 +124,6 @@ func newPlanner(s *merge.State) *planner {
 	return &planner{s: s, remade: -1}
 }
 
-// add appends an op to a phase.
 func (p *planner) add(ph phase, origin int, op kernel.Op) {
 	if p.repair {
 		origin = -1
@@ -145,7 +135,6 @@ func (p *planner) add(ph phase, origin int, op kernel.Op) {
 	p.early[ph] = append(p.early[ph], p.adding)
 }
 
-// finish joins the phases. The decision is for the next Accept.
 func (p *planner) finish() *desired.Plan {
 	plan := &desired.Plan{Counts: p.counts, Stale: p.stale, Rerouted: p.rerouted, Deserted: p.deserted, Purges: p.purges}
 	n := 0
@@ -165,7 +154,6 @@ func (p *planner) finish() *desired.Plan {
 	return plan
 }
 
-// join appends the ops for which want is true, phase by phase.
 func (p *planner) join(plan *desired.Plan, want func(early bool) bool) {
 	for ph, ops := range p.ops {
 		for i, op := range ops {
@@ -208,7 +196,6 @@ func (p *planner) table(tc *tableChange) {
 	p.reached(tc)
 }
 
-// content plans the ops for everything in a table.
 func (p *planner) content(tc *tableChange) {
 	defer func() { p.adding = false }()
 	for i := range tc.parts {
@@ -250,8 +237,7 @@ func (p *planner) content(tc *tableChange) {
 	}
 }
 
-// unseen reports whether a part is new, and no packet can meet it before something else
-// leads to it.
+// unseen reports whether a part is new, and packets meet it only after another change.
 func (p *planner) unseen(c *partChange) bool {
 	if c.before != nil || !c.Exists() {
 		return false
@@ -260,15 +246,14 @@ func (p *planner) unseen(c *partChange) bool {
 	case *merge.Chain:
 		return o.Declared().(*nftobject.Chain).Base == nil
 	case *merge.Set:
-		// Perhaps there is one to delete first.
+		// A staged set may have to be deleted first.
 		return p.s.Staged[merge.StagedID{Table: o.Table.ID, Name: o.ID.Name}] == nil
 	default:
 		return true
 	}
 }
 
-// force finds the parts of a table that are made anew, and adds what refers
-// to them to the change.
+// force finds remade parts, and adds their references to the change.
 func (p *planner) force(tc *tableChange) {
 	leads := false
 	for i := range tc.parts {
@@ -287,7 +272,7 @@ func (p *planner) force(tc *tableChange) {
 	}
 	for _, o := range tc.table.SortedParts() {
 		p.s.Looked.Objects++
-		// The dirty ones are in the change.
+		// Dirty parts are in the change.
 		if o.Base().Dirty || !o.Exists() {
 			continue
 		}
@@ -305,18 +290,14 @@ func (p *planner) force(tc *tableChange) {
 	}
 }
 
-// forcesRule reports whether a rule refers to a part that is made anew.
 func (tc *tableChange) forcesRule(r *merge.Slot) bool {
 	return tc.forced != nil && slices.ContainsFunc(merge.AppendReferences(nil, r.Rule), func(id merge.ObjectID) bool { return tc.forced[id] })
 }
 
-// forcesElement reports whether a map's element leads to a part that is made
-// anew.
 func (tc *tableChange) forcesElement(d *nftset.Set, e *nftset.Element) bool {
 	return tc.forced != nil && tc.forced[merge.LeadsTo(d, e.Data)]
 }
 
-// ruleOrigin is the update that a change of a rule comes from.
 func (tc *tableChange) ruleOrigin(o *merge.Chain, r *merge.Slot) int {
 	if origin, ok := o.Origins[r.Owner]; ok {
 		return origin
@@ -327,8 +308,6 @@ func (tc *tableChange) ruleOrigin(o *merge.Chain, r *merge.Slot) int {
 	return o.Origin
 }
 
-// rules plans the ops that turn the rules that the kernel has in a chain into the
-// merged ones.
 func (p *planner) rules(tc *tableChange, o *merge.Chain, cc *partChange) {
 	t, after := tc.table.ID, o.Merged()
 	p.s.Looked.Rules += uint64(len(cc.rules) + len(after))
@@ -374,9 +353,8 @@ func (p *planner) rules(tc *tableChange, o *merge.Chain, cc *partChange) {
 	p.decision.Orders[o] = after
 }
 
-// Accept says that the kernel has carried out the ops of the last Plan or Diff:
-// the present state is the kernel's from now on. The state must not have
-// changed since.
+// Accept makes the state of the last Make or Diff the kernel's, after the commit. The state must
+// not have changed since.
 func Accept(s *merge.State) {
 	if s.Plan == nil {
 		Make(s)

@@ -12,9 +12,8 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// Preview returns the Plan, and what is needed to describe it for the given
-// fragments. Accept and Rollback work in the same way after Plan and after
-// Preview.
+// Preview returns the plan of Make, with its description for some fragments. Accept and Rollback
+// follow as after Make.
 func Preview(s *merge.State, keys []desired.Key) *desired.Preview {
 	p := &desired.Preview{Plan: Make(s), Before: map[int]desired.Before{}}
 	rules := map[*merge.Chain]map[*kernel.Handle]*compile.Rule{}
@@ -34,8 +33,6 @@ func Preview(s *merge.State, keys []desired.Key) *desired.Preview {
 	return p
 }
 
-// paths returns the base chains of all tables in which fragments have something, the most
-// expensive first.
 func (fs fragmentSet) paths() []desired.Path {
 	var chains []*merge.Chain
 	seen := map[*merge.Table]bool{}
@@ -63,14 +60,10 @@ func (fs fragmentSet) paths() []desired.Path {
 	return paths
 }
 
-// maxPaths bounds the paths of a Preview.
 const maxPaths = 8
 
-// fragmentSet is a set of fragments.
 type fragmentSet map[*merge.Fragment]bool
 
-// kernelBefore finds the kernel's object that an op changes. rules is an index of
-// chains that is filled when it is needed.
 func kernelBefore(s *merge.State, op kernel.Op, rules map[*merge.Chain]map[*kernel.Handle]*compile.Rule) (desired.Before, bool) {
 	switch op := op.(type) {
 	case kernel.DeleteRule:
@@ -97,14 +90,13 @@ func kernelBefore(s *merge.State, op kernel.Op, rules map[*merge.Chain]map[*kern
 	}
 }
 
-// kernelSet returns the declaration that the kernel has of a set.
 func kernelSet(s *merge.State, table nft.TableID, name string) *nftset.Set {
 	d, _ := s.Tables[table].Set(name).Kernel.(*nftset.Set)
 	return d
 }
 
-// appendShadows appends the elements in which the fragment disagrees with
-// another. Those with the fragments that done has beside it are there already.
+// appendShadows appends elements with other data than another fragment, without pairs of done
+// fragments.
 func appendShadows(f *merge.Fragment, all []desired.Shadow, done fragmentSet) []desired.Shadow {
 	for _, h := range f.SortedHoldings() {
 		for _, id := range merge.SortedObjects(h.Shares) {
@@ -121,12 +113,10 @@ func appendShadows(f *merge.Fragment, all []desired.Shadow, done fragmentSet) []
 	return all
 }
 
-// shadows reports whether any element of the map is shadowed.
 func shadows(o *merge.Set) bool {
 	return slices.ContainsFunc(o.Shares, func(sh *merge.SetShare) bool { return sh.Shadowed > 0 })
 }
 
-// appendShadow appends the disagreements of one share about a key.
 func appendShadow(o *merge.Set, all []desired.Shadow, id string, mine *merge.SetShare, done fragmentSet) []desired.Shadow {
 	w := o.Winner(id)
 	for _, sh := range o.Shares {

@@ -16,17 +16,15 @@ func comparePurges(a, b desired.Purge) int {
 	return cmp.Or(desired.CompareTables(a.Table, b.Table), strings.Compare(a.Decl.Name, b.Decl.Name))
 }
 
-// stated reports whether a fragment states an element itself.
 func stated(o *merge.Set, id string) bool {
 	return slices.ContainsFunc(o.Shares, func(sh *merge.SetShare) bool {
 		return !sh.Passive && sh.Elements.Has(id)
 	})
 }
 
-// Leftovers returns the dumped entries of a map that must be removed: no rule
-// makes them any more, and no fragment states them. Changes since the last
-// Accept count. It returns nil if the map is not an affinity map or was
-// declared in another way since.
+// Leftovers returns the dumped entries of an affinity map to remove: no rule makes them, and no
+// fragment states them. Changes since the last Accept count. It returns nil if the map was declared
+// in another way since.
 func Leftovers(s *merge.State, p desired.Purge, entries []nftset.Element) []nftset.Element {
 	o, ok := merge.Find[*merge.Set](s, p.Table, merge.SetID(p.Decl.Name))
 	if !ok || !o.Affinity() || !p.Decl.Equal(o.Decl()) {
@@ -41,9 +39,8 @@ func Leftovers(s *merge.State, p desired.Purge, entries []nftset.Element) []nfts
 	return gone
 }
 
-// Unpurged returns the affinity maps of a dump that have entries to remove. It
-// is for a start and for a foreign change, after which it is not known which
-// maps were searched.
+// Unpurged returns the affinity maps of a dump with entries to remove, after a start or a foreign
+// change.
 func Unpurged(s *merge.State, dump []kernel.Table) []desired.Purge {
 	var purges []desired.Purge
 	for i := range dump {

@@ -8,8 +8,7 @@ import (
 	nftobject "github.com/weft-proxy/weft/nft/object"
 )
 
-// reflag plans the ops that change the flags of an existing table. It returns
-// true if it has made the whole table anew.
+// reflag returns true if it has remade the whole table.
 func (p *planner) reflag(tc *tableChange) bool {
 	t := tc.table
 	p.counts.Tables++
@@ -27,8 +26,8 @@ func (p *planner) reflag(tc *tableChange) bool {
 	return true
 }
 
-// changesBases reports whether base chains are deleted or changed. The kernel
-// refuses that in a batch that changes the flags of their table.
+// changesBases reports whether base chains are deleted or changed: the kernel refuses this with new
+// flags of the table.
 func (tc *tableChange) changesBases() bool {
 	return slices.ContainsFunc(tc.parts, func(c partChange) bool {
 		before, ok := c.before.(*nftobject.Chain)
@@ -36,8 +35,7 @@ func (tc *tableChange) changesBases() bool {
 	})
 }
 
-// known reports whether the text of all rules of the table is known, so that
-// they can be added again.
+// known reports whether all rules have a text to add them again.
 func known(t *merge.Table) bool {
 	for _, p := range t.Parts {
 		if o, ok := p.(*merge.Chain); ok && slices.ContainsFunc(o.Merged(), func(r *merge.Slot) bool { return r.Adopted }) {
@@ -47,7 +45,7 @@ func known(t *merge.Table) bool {
 	return true
 }
 
-// whole returns everything in a table, as a change from nothing.
+// whole returns a table's content as a change from an empty one.
 func whole(s *merge.State, t *merge.Table) *tableChange {
 	tc := &tableChange{table: t, forcedBy: -1}
 	for _, o := range t.SortedParts() {

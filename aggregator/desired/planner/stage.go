@@ -16,18 +16,16 @@ import (
 )
 
 const (
-	// minStagedTimeout is the shortest timeout of an element in a staged set. The timeout
-	// begins when the kernel gets the element, so that the time of staging, which is
-	// seconds for a million elements, must not matter.
+	// minStagedTimeout must be long against staging (seconds for a million elements): a timeout
+	// starts when the kernel gets the element.
 	minStagedTimeout = time.Minute
-	// StagedSetCost is what the addition of a set costs to a table without others, in elements.
+	// StagedSetCost is the price of adding the first set to a table, in elements.
 	StagedSetCost = 8
-	// fewElements are added in no time to any set.
+	// fewElements take no time in any set.
 	fewElements = 128
 )
 
-// Unstaged reports whether Stage can return something for an update: it has sets and maps with
-// many elements that do not exist.
+// Unstaged reports whether an update has many elements in new sets and maps, for Stage.
 func Unstaged(s *merge.State, u *desired.Update) bool {
 	n := 0
 	for i := range u.Tables {
@@ -42,13 +40,12 @@ func Unstaged(s *merge.State, u *desired.Update) bool {
 	return n >= fewElements
 }
 
-// Stage undoes the only change since the last Accept, the Apply of u, and returns its new
-// sets and maps that can be staged. It returns none if the kernel takes less than least to add
-// them, or longer than most for the last element of one.
+// Stage undoes the only change since the last Accept, the Apply of u, and returns its new sets and
+// maps to stage. It returns no set if the kernel adds all in less than least, or the last element
+// of a set in more than most.
 //
-// Bring them to the kernel with StageOps and StageSent. Then apply and commit u: the plan
-// has no ops for sets that are complete. Other updates may be committed in between; if one
-// declares or deletes a staged set, it is forgotten, and a later plan adds it as usual.
+// Send them with StageOps and StageSent, then apply and commit u: the plan has no ops for complete
+// sets. The state forgets a staged set if another update in between declares or deletes it.
 func Stage(s *merge.State, u *desired.Update, least, most time.Duration) []*merge.Staged {
 	defer s.Rollback()
 	var sets []*merge.Staged
@@ -84,8 +81,7 @@ func Stage(s *merge.State, u *desired.Update, least, most time.Duration) []*merg
 	return sets
 }
 
-// stageable reports whether a set that has just been applied can be staged. Maps that
-// lead to chains or objects cannot, because these would have to be there first.
+// Targets of a staged map would have to exist before.
 func stageable(s *merge.State, o *merge.Set) bool {
 	if o.Kernel != nil || len(o.Shares) != 1 || o.Shares[0].Fresh == nil && o.Shares[0].Elements.Len() > 0 || len(o.Touched) > 0 || s.Staged[merge.StagedID{Table: o.Table.ID, Name: o.ID.Name}] != nil {
 		return false
@@ -98,9 +94,9 @@ func stageable(s *merge.State, o *merge.Set) bool {
 	return !slices.ContainsFunc(o.Shares[0].Fresh, func(e nftset.Element) bool { return brief(e.Timeout) })
 }
 
-// StageOps returns the ops that bring about n more elements of staged sets to the kernel, or as many
-// as it probably adds within a time. It returns none if they are complete or forgotten. If the ops
-// are committed, call StageSent, and otherwise Unstage.
+// StageOps returns the ops for about n more elements, or as many as the kernel probably adds within
+// a time. It returns no op for complete or forgotten sets. After the commit call StageSent, after a
+// failure Unstage.
 func StageOps(s *merge.State, sets []*merge.Staged, n int, within time.Duration) (ops []kernel.Op) {
 	for _, st := range sets {
 		if n <= 0 {
@@ -121,7 +117,7 @@ func StageOps(s *merge.State, sets []*merge.Staged, n int, within time.Duration)
 			ops = append(ops, kernel.AddSet{Table: st.ID.Table, Set: st.Decl})
 		}
 		if next := st.Elements[st.Sent:min(st.Sent+max(n, 1), len(st.Elements))]; len(next) > 0 {
-			// What a transaction takes for what is there already is worth as much again.
+			// Allow as much time again as the transaction takes for present elements.
 			fit := st.Content.Fit(st.Decl, next, max(within, 2*st.Content.Change(st.Decl)))
 			if n -= len(next); fit < len(next) {
 				n, next = 0, next[:fit]
@@ -132,7 +128,7 @@ func StageOps(s *merge.State, sets []*merge.Staged, n int, within time.Duration)
 	return ops
 }
 
-// StageSent says that the kernel has carried out the ops of StageOps.
+// StageSent accepts the committed ops of StageOps.
 func StageSent(s *merge.State, ops []kernel.Op) {
 	for _, op := range ops {
 		switch op := op.(type) {
@@ -148,7 +144,7 @@ func StageSent(s *merge.State, ops []kernel.Op) {
 	}
 }
 
-// Unstage forgets staged sets, and returns the ops that remove them from the kernel.
+// Unstage forgets staged sets, and returns the ops to remove them from the kernel.
 func Unstage(s *merge.State, sets []*merge.Staged) []kernel.Op {
 	var ops []kernel.Op
 	tables := map[nft.TableID]bool{}
@@ -170,7 +166,6 @@ func Unstage(s *merge.State, sets []*merge.Staged) []kernel.Op {
 	return ops
 }
 
-// stagedIn returns a set that is staged in a table and that the kernel has, or nil.
 func stagedIn(s *merge.State, id nft.TableID) *merge.Staged {
 	for _, st := range s.Staged {
 		if st.ID.Table == id && st.Begun {
@@ -180,9 +175,8 @@ func stagedIn(s *merge.State, id nft.TableID) *merge.Staged {
 	return nil
 }
 
-// staged reports whether the kernel has a new set already, complete. If it has another
-// set of that name, or a part of the set, that is removed first. In either case the set
-// is not staged any more after Accept.
+// staged reports whether the kernel has a complete new set, and deletes any other with the name.
+// After Accept the set is not staged any more.
 func (p *planner) staged(o *merge.Set, c *partChange) bool {
 	st := p.s.Staged[merge.StagedID{Table: o.Table.ID, Name: o.ID.Name}]
 	if st == nil || slices.Contains(p.decision.Unstaged, st.ID) {
@@ -200,7 +194,6 @@ func (p *planner) staged(o *merge.Set, c *partChange) bool {
 	return false
 }
 
-// unstageTable forgets what is staged in a table that the plan deletes.
 func (p *planner) unstageTable(id nft.TableID) {
 	for _, st := range p.s.Staged {
 		if st.ID.Table == id && !slices.Contains(p.decision.Unstaged, st.ID) {
@@ -209,8 +202,8 @@ func (p *planner) unstageTable(id nft.TableID) {
 	}
 }
 
-// dropStagedTable deletes a table that the kernel has only because sets are staged in it,
-// if it is not what the new table is to be. The kernel cannot change a table's comment.
+// dropStagedTable deletes a table for staged sets only, if the new one differs: the kernel cannot
+// change a comment.
 func (p *planner) dropStagedTable(t *merge.Table) {
 	if st := stagedIn(p.s, t.ID); st != nil && (t.Dormant() || st.Comment != t.Comment()) {
 		p.add(dropTables, t.Origin, kernel.DeleteTable{Table: t.ID})
@@ -218,8 +211,7 @@ func (p *planner) dropStagedTable(t *merge.Table) {
 	}
 }
 
-// withoutStaged returns a dump without the staged sets that are in the kernel as they
-// were sent. It forgets the others, so that a Diff removes what the kernel has of them.
+// withoutStaged leaves out intact staged sets, and forgets the others: a Diff removes them.
 func withoutStaged(s *merge.State, dump []kernel.Table) []kernel.Table {
 	if len(s.Staged) == 0 {
 		return dump

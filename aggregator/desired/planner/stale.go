@@ -14,8 +14,7 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// leadsElsewhere reports whether a watched map of another table leads a destination to a
-// backend. Then flows between them are not stale: they can be those of another publisher.
+// Flows in a watched map of another table are not stale: they can belong to another publisher.
 func leadsElsewhere(s *merge.State, table *merge.Table, dest, to netip.AddrPort) bool {
 	for o := range s.Watched {
 		if o.Table == table {
@@ -28,10 +27,9 @@ func leadsElsewhere(s *merge.State, table *merge.Table, dest, to netip.AddrPort)
 	return false
 }
 
-// staleOf derives the stale UDP flows of a map whose flows are watched, or were until this
-// change, from a change of its elements. touched has the kernel's elements, packed for before.
-// If before is nil, the kernel has no such map. Deserted means that the
-// destination has no watched element any more.
+// staleOf derives stale UDP flows from a change of a map that is or was watched. touched has the
+// kernel's elements, packed for before (nil without a map). A deserted destination has no watched
+// element any more.
 func staleOf(o *merge.Set, before *nftset.Set, touched map[string]merge.Touch, add func(st conntrack.Change, deserted bool)) {
 	var old backends.Layout
 	known := false
@@ -43,19 +41,18 @@ func staleOf(o *merge.Set, before *nftset.Set, touched map[string]merge.Touch, a
 	case now == nil && (!o.Watched || !known):
 		return
 	case now == nil:
-		// The last fragment whose flows are watched has gone.
+		// The last fragment with watched flows is gone.
 		now = &merge.Pools{Layout: old}
 	case !known || old != now.Layout:
-		// Nothing was there, or all of it looked different.
+		// The map is new, or its layout.
 		untranslated(o, func(st conntrack.Change) { add(st, false) })
 		return
 	}
 	l := &now.Layout
-	// balance is how many more elements a destination has than before. kept are backends
-	// that an element has whose flows are not watched.
+	// balance counts additional elements by destination. kept are backends without watched flows.
 	balance := map[string]int{}
 	kept := map[backends.Backend]bool{}
-	// begun are destinations with a pool that has got its first backend.
+	// begun destinations have a pool with its first backend.
 	begun := map[string]bool{}
 	sameLayout := o.Exists() && hasLayout(o, l)
 	for id, t := range touched {
@@ -100,9 +97,9 @@ func staleOf(o *merge.Set, before *nftset.Set, touched map[string]merge.Touch, a
 	}
 }
 
-// begins reports whether an element has the first slot of a pool. The slots of a pool follow each other, and a
-// destination may have several: a NodePort with externalTrafficPolicy Local has one of all endpoints and one of
-// those on this node, and a client that has to take the latter is not translated before it has a backend.
+// begins reports whether an element is the first of a pool of consecutive slots. A destination may
+// have several: a NodePort with externalTrafficPolicy Local has one of all endpoints and one of
+// this node's. A client of the latter is not translated without a backend.
 func begins(o *merge.Set, e *nftset.Element) bool {
 	key, first, ok := o.Pools.Layout.Previous(e.Key)
 	if !ok || first {
@@ -113,7 +110,6 @@ func begins(o *merge.Set, e *nftset.Element) bool {
 	return !ok
 }
 
-// hasLayout reports whether a map's elements are packed as a layout says.
 func hasLayout(o *merge.Set, l *backends.Layout) bool {
 	now, ok := backends.NewLayout(o.Decl())
 	return ok && now == *l
@@ -128,8 +124,7 @@ func compareStale(a, b conntrack.Change) int {
 	return cmp.Or(a.Addr.Compare(b.Addr), cmp.Compare(a.Port, b.Port))
 }
 
-// Live returns the destinations in the maps whose flows are watched that have
-// backends, ordered by address and port.
+// Live returns the watched destinations with backends, ordered by address and port.
 func Live(s *merge.State) []conntrack.Destination {
 	all, at := map[netip.AddrPort][]netip.AddrPort{}, map[netip.Addr]struct{}{}
 	for _, t := range s.Tables {
@@ -161,7 +156,6 @@ func Live(s *merge.State) []conntrack.Destination {
 	return live
 }
 
-// looksUpPorts reports whether a rule looks up a map by port.
 func looksUpPorts(t *merge.Table, r *merge.Slot) bool {
 	return slices.ContainsFunc(merge.AppendReferences(nil, r.Rule), func(id merge.ObjectID) bool {
 		m, ok := t.Parts[id].(*merge.Set)
@@ -182,8 +176,8 @@ func leadsToPorts(o *merge.Set) bool {
 	return false
 }
 
-// addressesOf returns the single addresses in the sets that lead to destinations without an address. Of a
-// range the local addresses alone count.
+// addressesOf returns the single addresses in the sets that lead to destinations without an
+// address. Of a range only local addresses count.
 func addressesOf(t *merge.Table) map[netip.Addr]struct{} {
 	var all map[netip.Addr]struct{}
 	for o := range t.Addresses {
@@ -204,8 +198,6 @@ func addressesOf(t *merge.Table) map[netip.Addr]struct{} {
 	return all
 }
 
-// untranslated adds a change for each destination of a map: flows to it that were not translated are
-// stale.
 func untranslated(o *merge.Set, add func(conntrack.Change)) {
 	var at map[netip.Addr]struct{}
 	if o.Pools.Layout.ByPort() {
@@ -217,9 +209,8 @@ func untranslated(o *merge.Set, add func(conntrack.Change)) {
 	}
 }
 
-// answering adds a change for each UDP port that the table's maps by port have, if the flows of one of
-// them are watched: flows there that were not translated are stale, also where no endpoint is left and
-// new ones are rejected.
+// answering adds a change for each UDP port of maps by port: untranslated flows are stale, also
+// without endpoints, where new flows are rejected.
 func answering(t *merge.Table, add func(conntrack.Change)) {
 	at, seen := addressesOf(t), map[netip.AddrPort]struct{}{}
 	for _, p := range t.Parts {
@@ -244,7 +235,7 @@ func answering(t *merge.Table, add func(conntrack.Change)) {
 	}
 }
 
-// unspecified returns the address that stands for all local ones of each family of the table.
+// unspecified returns the wildcard addresses of the table's families.
 func unspecified(t *merge.Table) []netip.Addr {
 	switch t.ID.Family {
 	case nft.FamilyIP:
@@ -256,7 +247,6 @@ func unspecified(t *merge.Table) []netip.Addr {
 	}
 }
 
-// watchesPorts reports whether the flows of a map by port are watched.
 func watchesPorts(s *merge.State, t *merge.Table) bool {
 	for o := range s.Watched {
 		if o.Table == t && o.Pools.Layout.ByPort() {
@@ -266,9 +256,9 @@ func watchesPorts(s *merge.State, t *merge.Table) bool {
 	return false
 }
 
-// reached notes that packets may reach destinations that they did not reach before: any, if the table
-// wakes, and those of the maps by port, if rules come that look such a map up, a set of addresses
-// beside one has got some, or a port leads to a chain that translates and did not before.
+// reached notes that packets may reach new destinations: any, if a table wakes, or by port. The
+// latter need rules that look such a map up, new addresses in a set beside one, or a port with a
+// new translating chain.
 func (p *planner) reached(tc *tableChange) {
 	switch {
 	case p.repair || !tc.before || !tc.table.Exists() || len(p.s.Watched) == 0:
@@ -280,8 +270,8 @@ func (p *planner) reached(tc *tableChange) {
 	}
 }
 
-// translates reports whether the part is a map by port, one of whose UDP ports led to a chain that did not
-// translate, and leads to one that does: a NodePort whose externalTrafficPolicy is no longer Local.
+// translates reports whether a UDP port now leads to a chain that translates: a NodePort with
+// externalTrafficPolicy no longer Local.
 func (c *partChange) translates() bool {
 	o, ok := c.Part.(*merge.Set)
 	if !ok || !o.Exists() || !o.Decl().Verdict || !backends.ByPort(o.Decl()) {
@@ -301,7 +291,6 @@ func (c *partChange) translates() bool {
 	return false
 }
 
-// leadsToBackends reports whether a rule of the chain looks up a map whose flows are watched.
 func leadsToBackends(o *merge.Chain) bool {
 	return slices.ContainsFunc(o.Merged(), func(r *merge.Slot) bool {
 		return slices.ContainsFunc(merge.AppendReferences(nil, r.Rule), func(id merge.ObjectID) bool {
@@ -311,7 +300,7 @@ func leadsToBackends(o *merge.Chain) bool {
 	})
 }
 
-// answers reports whether the part is a set of addresses that leads to destinations by port, and gets some.
+// answers reports whether the part is a set of addresses beside a map by port, and gets new ones.
 func (c *partChange) answers() bool {
 	o, ok := c.Part.(*merge.Set)
 	if !ok {
@@ -328,8 +317,8 @@ func (c *partChange) answers() bool {
 	return false
 }
 
-// Answering returns the flows that are stale because an address or range has become local: those
-// to destinations without an address that were not translated. The zero Prefix is any address.
+// Answering returns the untranslated flows to destinations without an address that are stale
+// because an address or range became local. The zero Prefix is any address.
 func Answering(s *merge.State, local netip.Prefix) (stale []conntrack.Change) {
 	for _, t := range s.Tables {
 		if !watchesPorts(s, t) {

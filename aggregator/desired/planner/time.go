@@ -11,9 +11,9 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// KernelTime returns how long the kernel probably takes for ops of the last Plan, how much of it for
-// new sets, and the place that takes most of it. It costs what the ops change. Elements of which only the
-// time changes do not count: they bring nothing that was not there.
+// KernelTime returns the probable time of the kernel for ops of the last plan, the part for new
+// sets, and the most expensive place. Renewed elements that the kernel had do not count. It costs
+// the changes.
 func KernelTime(s *merge.State, ops []kernel.Op) (sum, fresh time.Duration, most desired.Place) {
 	times := map[merge.Part]time.Duration{}
 	for _, op := range ops {
@@ -61,8 +61,8 @@ func KernelTime(s *merge.State, ops []kernel.Op) (sum, fresh time.Duration, most
 	return sum, fresh, most
 }
 
-// UpdateTime returns how long the kernel takes for the elements of an update at most: as if it had none
-// of a set that the update declares.
+// UpdateTime returns the longest time of the kernel for an update's elements, as if all its sets
+// were new.
 func UpdateTime(s *merge.State, u *desired.Update) (sum time.Duration) {
 	for i := range u.Tables {
 		tu := &u.Tables[i]
@@ -87,11 +87,9 @@ func UpdateTime(s *merge.State, u *desired.Update) (sum time.Duration) {
 	return sum
 }
 
-// additions returns the time to add elements of which the shares have all.
 func additions(o *merge.Set, elements []nftset.Element) time.Duration {
 	c, d := o.Content(), o.Decl()
 	if o.Kernel == nil || o.Remade(o.Kernel) {
-		// Nothing is there before.
 		return c.Whole(d)
 	}
 	t := c.Change(d)
@@ -101,7 +99,7 @@ func additions(o *merge.Set, elements []nftset.Element) time.Duration {
 	return t
 }
 
-// unseen returns the elements that the kernel did not have, of some that it may have.
+// unseen returns the elements new to the kernel.
 func unseen(o *merge.Set, elements []nftset.Element) (out []nftset.Element) {
 	for i := range elements {
 		if e := &elements[i]; !o.Touched[packed.ID(o.Decl(), e)].Had {
@@ -111,7 +109,7 @@ func unseen(o *merge.Set, elements []nftset.Element) (out []nftset.Element) {
 	return out
 }
 
-// removals returns the time to remove elements that the shares do not have any more.
+// The shares must have lost the elements already.
 func removals(o *merge.Set, elements []nftset.Element) time.Duration {
 	c, d := o.Content(), o.Kernel.(*nftset.Set)
 	for i := range elements {
@@ -120,7 +118,7 @@ func removals(o *merge.Set, elements []nftset.Element) time.Duration {
 	return c.Change(d) + time.Duration(len(elements))*c.Removal(d)
 }
 
-// flush returns the time to remove all elements that the kernel has of a set which is deleted.
+// flush returns the time to remove the kernel's elements of a deleted set.
 func flush(o *merge.Set) time.Duration {
 	d, c := o.Kernel.(*nftset.Set), cost.Content{}
 	for _, t := range o.Touched {
@@ -131,9 +129,9 @@ func flush(o *merge.Set) time.Duration {
 	return c.Change(d) + c.Flush(d)
 }
 
-// LeaveTime returns how long the kernel probably takes to remove what a fragment has in sets that
-// others have a share of too, and in maps that lead to chains or objects. All else goes with its set.
-// Of a set that several fragments of its publisher share, the largest share counts.
+// LeaveTime returns the probable time to remove a fragment from sets with other shares, and from
+// maps with targets. Other elements go with their sets. Of a publisher's shares in a set, the
+// largest counts.
 func LeaveTime(s *merge.State, key desired.Key) (sum time.Duration, most desired.Place) {
 	f := s.Fragments[key]
 	if f == nil {

@@ -1,3 +1,3 @@
-// Package views reads a state: the status and content of fragments, merged tables, the owners of
-// objects, and the record to store. It changes nothing that the merge depends on.
+// Package views reads a state: statuses, content, merged tables, owners, and the record to store.
+// It changes no input of the merge.
 package views

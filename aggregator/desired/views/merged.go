@@ -11,8 +11,8 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// Tables returns the status of the tables in which a reader sees something, by family and
-// name. It costs what there is in chains and sets, not in rules and elements.
+// Tables returns the status of visible tables, by family and name. It costs chains and sets, not
+// rules and elements.
 func Tables(s *merge.State, r desired.Reader) []desired.TableStatus {
 	all := make([]desired.TableStatus, 0, len(s.Tables))
 	for _, t := range s.Tables {
@@ -24,11 +24,9 @@ func Tables(s *merge.State, r desired.Reader) []desired.TableStatus {
 	return all
 }
 
-// Merged returns the content of a table that a reader sees. It copies rules, shares elements,
-// and neither sorts nor formats.
-// With DetailObjects it also returns the sets that are named, with their elements.
-// Exists is true if there is such a table: nothing is returned if the reader sees nothing of
-// it.
+// Merged returns the visible content of a table, or nil; exists is true also for an invisible
+// table. It copies rules and shares elements. With DetailObjects it also returns the named sets
+// with elements.
 func Merged(s *merge.State, id nft.TableID, detail desired.Detail, r desired.Reader, sets map[string]struct{}) (m *desired.Merged, exists bool) {
 	t := s.Existing(id)
 	if !seenBy(t, r) {
@@ -73,17 +71,14 @@ func Merged(s *merge.State, id nft.TableID, detail desired.Detail, r desired.Rea
 	return m, true
 }
 
-// seenBy reports whether a reader sees something of a table.
 func seenBy(t *merge.Table, r desired.Reader) bool {
 	return slices.ContainsFunc(t.Holdings, func(h *merge.Holding) bool { return merge.Seen(r, h.Fragment) })
 }
 
-// seen returns the fragments with a share of a part that a reader sees.
 func seen(p merge.Part, r desired.Reader) []*merge.Fragment {
 	return slices.DeleteFunc(p.Fragments(), func(f *merge.Fragment) bool { return !merge.Seen(r, f) })
 }
 
-// tableStatus counts what a reader sees of a table.
 func tableStatus(t *merge.Table, r desired.Reader) desired.TableStatus {
 	st := desired.TableStatus{Table: t.ID, Dormant: t.Dormant()}
 	for _, h := range t.InOrder() {
@@ -120,7 +115,7 @@ func tableStatus(t *merge.Table, r desired.Reader) desired.TableStatus {
 	return st
 }
 
-// keysOf returns the keys of fragments, without the unclaimed fragment.
+// keysOf leaves out the unclaimed fragment.
 func keysOf(fragments []*merge.Fragment) []desired.Key {
 	keys := make([]desired.Key, 0, len(fragments))
 	for _, f := range fragments {
@@ -131,7 +126,6 @@ func keysOf(fragments []*merge.Fragment) []desired.Key {
 	return keys
 }
 
-// countRules returns the number of rules that a reader sees.
 func countRules(o *merge.Chain, r desired.Reader) (n int) {
 	if r.All {
 		return len(o.Rules)
@@ -144,8 +138,7 @@ func countRules(o *merge.Chain, r desired.Reader) (n int) {
 	return n
 }
 
-// countElements returns the number of elements that a reader sees. Those that a fragment states are
-// counted if the reader does not see all, whether they are in force or not.
+// countElements counts stated elements, in force or not, unless the reader sees all.
 func countElements(o *merge.Set, r desired.Reader) (n int) {
 	if r.All {
 		return o.Size()
@@ -158,7 +151,7 @@ func countElements(o *merge.Set, r desired.Reader) (n int) {
 	return n
 }
 
-// sourceOf returns the first source of shares that is known and that a reader sees.
+// sourceOf returns the first known visible source, or nil.
 func sourceOf[T merge.Share, S any](shares []T, r desired.Reader, of func(T) *S) *S {
 	for _, sh := range shares {
 		if source := of(sh); source != nil && merge.Seen(r, sh.Owner()) {
@@ -184,7 +177,6 @@ func mergedChain(o *merge.Chain, reader desired.Reader, rules []*merge.Slot) des
 	return c
 }
 
-// seesOwner is sees for the fragment of a rule.
 func seesOwner(r desired.Reader, owner string) bool {
 	publisher, _, _ := strings.Cut(owner, "/")
 	return r.Sees(publisher)

@@ -14,9 +14,8 @@ func ownedBy(f *merge.Fragment) desired.Owned {
 	return desired.Owned{Fragment: f.Key, Priority: f.Priority}
 }
 
-// OwnersOfTable returns the fragments that have something in a table, in merge
-// order. It returns false if there is no such table. Unlike the owners of chains,
-// sets and rules, the list has no zero Key for content without a fragment.
+// OwnersOfTable returns the fragments in a table, in merge order. Unlike other lists of owners, it
+// has no zero Key for content without a fragment.
 func OwnersOfTable(s *merge.State, id nft.TableID) ([]desired.Owned, bool) {
 	t := s.Existing(id)
 	var owners []desired.Owned
@@ -28,8 +27,7 @@ func OwnersOfTable(s *merge.State, id nft.TableID) ([]desired.Owned, bool) {
 	return owners, t.Exists()
 }
 
-// Owners returns the fragments that declare a chain, a set or map, a named object or a
-// flowtable, in merge order, and the op that adds it.
+// Owners returns the fragments with a share of a part, in merge order, and the op to add the part.
 func Owners(s *merge.State, id nft.TableID, ref nftobject.Ref) ([]desired.Owned, kernel.Op, bool) {
 	o, ok := merge.Find[merge.Part](s, id, ref)
 	if !ok {
@@ -67,9 +65,9 @@ func OwnerOfRule(s *merge.State, id nft.TableID, name string, handle uint64) (de
 	return desired.Owned{}, false
 }
 
-// OwnersOfElement returns the fragments that state an element, which is packed
-// for the set, in merge order. The value of the first is in force. In a set with auto-merge they are
-// those that state a part of it, each with the first such element. Their State has the time that is left.
+// OwnersOfElement returns the fragments that state a packed element, in merge order, with the
+// remaining time. The first decides. In a set with auto-merge each has its first overlapping
+// element.
 func OwnersOfElement(s *merge.State, id nft.TableID, name string, e nftset.Element) ([]desired.Owned, bool) {
 	o, ok := merge.Find[*merge.Set](s, id, merge.SetID(name))
 	if !ok {

@@ -7,9 +7,8 @@ import (
 	"github.com/weft-proxy/weft/aggregator/desired/merge"
 )
 
-// recordedLifetime returns the lifetime for a Record. A committed fragment that
-// becomes one of a session is recorded as such only after the commit: if the
-// process dies in between, the next one would withdraw the fragment.
+// recordedLifetime returns the earlier lifetime for a committed fragment that becomes one of a
+// session: after a crash before the commit, the next process would withdraw it.
 func recordedLifetime(s *merge.State, f *merge.Fragment) desired.Lifetime {
 	if before := s.Lifetimes[f.Key]; before != desired.LifetimeUnspecified && f.Lifetime == desired.LifetimeSession {
 		return before
@@ -17,7 +16,6 @@ func recordedLifetime(s *merge.State, f *merge.Fragment) desired.Lifetime {
 	return f.Lifetime
 }
 
-// recordChain returns the record of a share of a chain.
 func recordChain(name string, sh *merge.ChainShare) desired.ChainRecord {
 	r := desired.ChainRecord{Name: name}
 	for _, id := range sh.Refs {
@@ -33,9 +31,8 @@ func recordChain(name string, sh *merge.ChainShare) desired.ChainRecord {
 	return r
 }
 
-// Record returns the record of all fragments as they are now, applied or
-// adopted, in a fixed order. Of a table with many shares it has those that changed since
-// the last one that was Recorded.
+// Record returns the record of all fragments, in a fixed order. Of a table with many shares it has
+// the changes since the last Recorded.
 func Record(s *merge.State) desired.Record {
 	var r desired.Record
 	all := len(s.Unrecorded) > merge.MaxUnrecorded
@@ -54,7 +51,6 @@ func Record(s *merge.State) desired.Record {
 	return r
 }
 
-// recordShares adds the shares of a holding to its record.
 func recordShares(s *merge.State, h *merge.Holding, tr *desired.TableRecord, all bool) {
 	h.Apart = h.Apart || len(h.Shares) > merge.SharesApart
 	h.Recorded = h.Recorded && !all
@@ -83,7 +79,7 @@ func recordShares(s *merge.State, h *merge.Holding, tr *desired.TableRecord, all
 	}
 }
 
-// RecordShare returns the record of a share, nil if there is none.
+// RecordShare returns the record of a share, or nil.
 func RecordShare(h *merge.Holding, id merge.ObjectID) *desired.TableRecord {
 	r := &desired.TableRecord{}
 	switch sh := h.Shares[id].(type) {

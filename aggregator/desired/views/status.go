@@ -18,8 +18,7 @@ func Fragment(s *merge.State, key desired.Key) (desired.Status, bool) {
 	return StatusOf(f), true
 }
 
-// Fragments returns the status of all fragments by publisher and name. It costs
-// the number of fragments, whatever they hold.
+// Fragments returns the status of all fragments by publisher and name, at the cost of their number.
 func Fragments(s *merge.State) []desired.Status {
 	all := make([]desired.Status, 0, len(s.Fragments))
 	for _, f := range s.SortedFragments() {
@@ -28,8 +27,8 @@ func Fragments(s *merge.State) []desired.Status {
 	return all
 }
 
-// SessionFragments returns the fragments whose last snapshot a session has sent,
-// by publisher and name.
+// SessionFragments returns the fragments with a last snapshot from a session, by publisher and
+// name.
 func SessionFragments(s *merge.State, session uint64) []desired.Key {
 	var keys []desired.Key
 	for key, f := range s.Fragments {
@@ -41,8 +40,8 @@ func SessionFragments(s *merge.State, session uint64) []desired.Key {
 	return keys
 }
 
-// Awaited reports whether adopted fragments wait for their snapshots, and
-// whether one of them has a map whose flows are watched.
+// Awaited reports whether adopted fragments wait for snapshots, and whether one has a map with
+// watched flows.
 func Awaited(s *merge.State) (fragments, flows bool) {
 	for _, f := range s.Fragments {
 		if !f.Adopted {
@@ -67,9 +66,8 @@ func StatusOf(f *merge.Fragment) desired.Status {
 	}
 }
 
-// Content returns the content of a fragment, as the tables of a snapshot: by table, objects
-// by name, rules in order. Sets have a View in place of Elements. Rules of an adopted
-// fragment have a fingerprint and no text.
+// Content returns a fragment as the tables of a snapshot, sorted, rules in order. Sets have a View
+// in place of Elements. Adopted rules have a fingerprint and no text.
 func Content(s *merge.State, key desired.Key) ([]desired.TableUpdate, bool) {
 	f, ok := s.Fragments[key]
 	if !ok {
