@@ -21,11 +21,10 @@ import (
 // access chooses the publisher.
 const PublisherKey = "weft-publisher"
 
-// errAnonymous refuses a connection without credentials.
 var errAnonymous = errors.New("peer has no credentials")
 
-// peerCredentials are transport credentials that identify the peer by the kernel. The connection is
-// not encrypted, because a Unix socket does not leave the machine.
+// peerCredentials identify the peer by the kernel. The connection is not encrypted, because a Unix
+// socket does not leave the machine.
 type peerCredentials struct {
 	// for the methods of clients, which are not called
 	credentials.TransportCredentials
@@ -45,8 +44,8 @@ type AuthInfo struct {
 // AuthType implements credentials.AuthInfo.
 func (AuthInfo) AuthType() string { return "peercred" }
 
-// ServerHandshake implements credentials.TransportCredentials. It refuses a peer without a
-// publisher before the peer sends data. The connection must come from a limitedListener.
+// ServerHandshake refuses a peer without a publisher before the peer sends data. The connection
+// must come from a limitedListener.
 func (p peerCredentials) ServerHandshake(c net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	conn, ok := c.(*limitedConn)
 	if !ok {
@@ -73,10 +72,8 @@ func (p peerCredentials) ServerHandshake(c net.Conn) (net.Conn, credentials.Auth
 	return info.conn, info, nil
 }
 
-// Clone implements credentials.TransportCredentials.
 func (p peerCredentials) Clone() credentials.TransportCredentials { return p }
 
-// caller identifies who makes a call.
 type caller struct {
 	access.Peer
 	publisher string
@@ -86,8 +83,7 @@ type caller struct {
 	// may read content of other publishers
 	read bool
 	// may list and delete conntrack entries
-	flows bool
-	// counts refusals
+	flows  bool
 	access *access.Control
 	// may use reserved resources
 	system  bool
@@ -128,24 +124,20 @@ func (i *interceptor) authorize(ctx context.Context) (caller, error) {
 	return c, err
 }
 
-// callerKey is the context key of the caller.
 type callerKey struct{}
 
 func withCaller(ctx context.Context, c caller) context.Context {
 	return aggregator.WithAlive(context.WithValue(ctx, callerKey{}, c), c.connected)
 }
 
-// callerFrom returns the caller that interceptor.call put into the context.
 func callerFrom(ctx context.Context) caller {
 	return ctx.Value(callerKey{}).(caller) //nolint:forcetypeassert // interceptor.call sees every call
 }
 
-// connected reports whether the caller's end of the connection is open.
-//
-// The call's context does not report this. gRPC cancels calls in the order of frames: it notices a
-// reset stream before the next stream of the same connection begins, but notices the end of the
-// connection only after it has read all data. The kernel closes a process's sockets before its
-// parent can learn of its death. So connected is false before a replacement process connects.
+// connected reports whether the caller's end of the connection is open. The call's context does not
+// report this: gRPC notices the end of a connection only after it has read all data. The kernel
+// closes a process's sockets before its parent can learn of its death. So connected is false before
+// a replacement process connects.
 func (c caller) connected() bool {
 	_, ok := c.conn.(syscall.Conn)
 	return !ok || !closedByPeer(c.conn)

@@ -32,12 +32,11 @@ const (
 )
 
 const (
-	// holdTimeout bounds the first messages of both sides.
+	// for the first messages of both sides
 	holdTimeout = 5 * time.Second
-	// holdInterval is the time between attempts to reach a holder.
+	// between attempts to reach a holder
 	holdInterval = time.Second
-	// leaseAttempts and leaseInterval bound the wait for the lease of a process that has just
-	// ended.
+	// They bound the wait for the lease of a process that has just ended.
 	leaseAttempts = 20
 	leaseInterval = 50 * time.Millisecond
 )
@@ -45,10 +44,8 @@ const (
 // HoldSocket returns the path of the holder's socket beside that of an aggregator.
 func HoldSocket(socket string) string { return filepath.Join(filepath.Dir(socket), "hold.sock") }
 
-// Hold keeps the socket that a weft hands over, until ctx ends. A weft running then gives it to the
+// Hold keeps the socket that a weft hands over, until ctx ends. A running weft then gives it to the
 // next holder.
-//
-// Possible errors: Listen's errors about the socket.
 func Hold(ctx context.Context, socket string, log *slog.Logger) error {
 	l, err := listen(socket)
 	if err != nil {
@@ -77,12 +74,11 @@ func Hold(ctx context.Context, socket string, log *slog.Logger) error {
 	}
 }
 
-// holder holds the socket of the latest weft.
 type holder struct {
 	log *slog.Logger
 
 	mu sync.Mutex
-	// file is the socket, nil before the first weft. process has the lease; 0 if no process has it.
+	// file is nil before the first weft. process has the lease, or is 0.
 	file    *os.File
 	process int32
 }
@@ -132,7 +128,6 @@ func (h *holder) serve(c *net.UnixConn) error {
 	}
 }
 
-// lease gives the lease to a process, or returns the process that has it.
 func (h *holder) lease(process int32) (file *os.File, busy int32) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -143,7 +138,7 @@ func (h *holder) lease(process int32) (file *os.File, busy int32) {
 	return h.file, 0
 }
 
-// keep replaces the socket. The kernel ends the ownership of a socket that no process holds.
+// The kernel ends the ownership of a socket that no process holds.
 func (h *holder) keep(file *os.File) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -153,7 +148,6 @@ func (h *holder) keep(file *os.File) {
 	h.file = file
 }
 
-// sendFile sends a file, or the fact that there is none.
 func sendFile(c *net.UnixConn, file *os.File) error {
 	what, rights := []byte{holderHasNone}, []byte(nil)
 	if file != nil {
@@ -163,7 +157,6 @@ func sendFile(c *net.UnixConn, file *os.File) error {
 	return err
 }
 
-// receiveFile receives bytes and an optional file.
 func receiveFile(c *net.UnixConn) (what []byte, file *os.File, err error) {
 	b, rights := make([]byte, 32), make([]byte, unix.CmsgSpace(4))
 	n, m, _, _, err := c.ReadMsgUnix(b, rights)
@@ -192,13 +185,12 @@ type Lease struct {
 	socket string
 	log    *slog.Logger
 
-	// asked is closed after Inherit has its answer. Before that, the holder may have a socket that
-	// is needed.
+	// asked closes ready after Inherit has its answer. Before that, the holder may have a socket
+	// that is needed.
 	asked func()
 	ready chan struct{}
 
-	mu sync.Mutex
-	// the connection to the holder that has the socket
+	mu   sync.Mutex
 	conn *net.UnixConn
 }
 
@@ -226,12 +218,11 @@ func (l *Lease) Inherit() (file *os.File, err error) {
 	return file, nil
 }
 
-// noHolder reports whether an error means that no holder listens.
 func noHolder(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// connect asks the holder for the lease. There is at most one connection.
+// connect asks the holder for the lease, unless there is a connection.
 func (l *Lease) connect() (*os.File, error) {
 	if l.conn != nil {
 		return nil, nil
@@ -284,7 +275,7 @@ func (l *Lease) Keep(ctx context.Context, conn *kernel.Conn) {
 	}
 }
 
-// keep hands the socket over and returns when the holder has ended.
+// keep returns when the holder has ended.
 func (l *Lease) keep(ctx context.Context, conn *kernel.Conn) error {
 	l.mu.Lock()
 	// A socket in another holder is from an earlier weft.

@@ -18,8 +18,8 @@ const maxInFlight = 256
 
 type publishStream = grpc.BidiStreamingServer[weftv1.PublishRequest, weftv1.PublishResponse]
 
-// Publish serves one stream. One goroutine receives and admits, and one sends acknowledgements.
-// This one waits for either to end, or the aggregator.
+// Publish serves one stream. One goroutine receives and admits, one sends acknowledgements, and
+// this one waits.
 func (s *service) Publish(stream publishStream) error {
 	c := callerFrom(stream.Context())
 	session, err := s.agg.Session(c.publisher, c.PID, c.UID)
@@ -38,7 +38,7 @@ func (s *service) Publish(stream publishStream) error {
 	acks := make(chan ack, maxInFlight)
 	admitted, sent := make(chan error, 1), make(chan error, 1)
 	go func() {
-		// This goroutine owns the session, and ends it here.
+		// This goroutine owns the session.
 		defer f.close()
 		defer session.Close()
 		err := s.admit(ctx, stream, session, acks, f)
@@ -80,11 +80,10 @@ func finish(ctx context.Context, acks chan<- ack) {
 type ack struct {
 	id     uint64
 	result <-chan aggregator.Result
-	// size of the update, for inFlight.acknowledged
-	size int
+	size   int
 }
 
-// admit takes messages until the client has sent its last (nil), or the stream ends with an error.
+// admit returns nil after the client's last message.
 func (s *service) admit(ctx context.Context, stream publishStream, session *aggregator.Session, acks chan<- ack, f *inFlight) (err error) {
 	defer rescue(s.log, "Publish", &err)
 	for begins := true; ; {
@@ -121,7 +120,6 @@ func (s *service) admit(ctx context.Context, stream publishStream, session *aggr
 	}
 }
 
-// sendAcks sends outcomes in the order of the updates.
 func sendAcks(ctx context.Context, stream publishStream, acks <-chan ack, f *inFlight) error {
 	for {
 		var a ack

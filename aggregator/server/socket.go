@@ -13,11 +13,10 @@ import (
 	"github.com/weft-proxy/weft/aggregator/trusted"
 )
 
-// Modes of the socket and of the directory that Listen makes for it.
 const (
 	socketMode    = 0o660
 	directoryMode = 0o750
-	// maxPath is the capacity of sockaddr_un.sun_path without its final zero.
+	// capacity of sockaddr_un.sun_path without its final zero
 	maxPath = 107
 )
 
@@ -36,10 +35,9 @@ type listener struct {
 	lock *os.File
 }
 
-// Close removes the socket and releases its path.
 func (l *listener) Close() error { return errors.Join(l.UnixListener.Close(), l.lock.Close()) }
 
-// listen makes the socket. It replaces a stale socket, on which no process listens.
+// listen replaces a stale socket, on which no process listens.
 func listen(path string) (_ *listener, err error) {
 	defer func() {
 		if err != nil {
@@ -69,7 +67,6 @@ func listen(path string) (_ *listener, err error) {
 	return &listener{l, lock}, nil
 }
 
-// bind makes the socket under its lock.
 func bind(path string) (*net.UnixListener, error) {
 	if err := removeStale(path); err != nil {
 		return nil, err
@@ -105,7 +102,7 @@ func checkPath(path string) error {
 	return nil
 }
 
-// removeStale removes only a stale socket of the daemon's user. The lock is held.
+// The lock is held.
 func removeStale(path string) error {
 	if err := checkPath(path); err != nil {
 		return err

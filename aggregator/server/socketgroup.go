@@ -9,7 +9,6 @@ import (
 	"syscall"
 )
 
-// reloaded follows a change of the configuration.
 func (s *Server) reloaded() {
 	if err := s.giveSocket(); err != nil {
 		s.cfg.Logger.Error("the socket's group stays as it was", "error", err)
@@ -43,7 +42,6 @@ func (s *Server) giveSocket() error {
 	return nil
 }
 
-// chgrp gives a file to a group unless it has that group.
 func chgrp(path string, gid int) error {
 	st, err := os.Lstat(path)
 	if err != nil {
@@ -76,7 +74,6 @@ func ownDirectory(socket string) bool {
 	})
 }
 
-// enters reports whether the members of a group may enter a directory.
 func enters(st os.FileInfo, gid int) bool {
 	sys, ok := st.Sys().(*syscall.Stat_t)
 	if !ok || int(sys.Gid) == gid {
