@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// DefaultMaxConnections and DefaultMaxConnectionsPerUser (one uid) are the limits of Config by
-	// default.
+	// DefaultMaxConnections and DefaultMaxConnectionsPerUser are the limits for all users and for
+	// one uid. An idle connection costs some 100 KiB.
 	DefaultMaxConnections        = 4096
 	DefaultMaxConnectionsPerUser = 2048
 	// bytes of a call's metadata
@@ -30,7 +30,7 @@ const (
 	// and publishers with system: true.
 	reservedShare = 4
 	// maxUnidentified is the number of accepted connections with a peer not yet known. Others wait
-	// in the socket's queue, so that strangers cannot use reserved connections.
+	// in the socket's queue, so strangers cannot use reserved connections.
 	maxUnidentified = 16
 	// maxRefused connections beyond the limits stay open for refusedGrace, so that their calls can
 	// fail with the reason. Others are closed at once.
@@ -101,7 +101,7 @@ func (c *connections) admit(conn *limitedConn, system bool) error {
 	return nil
 }
 
-// refuse records that a connection's calls are refused. If keep is false, the caller must close the
+// refuse counts a connection with refused calls. If keep is false, the caller must close the
 // connection.
 func (c *connections) refuse(conn *limitedConn, refusal error) (keep bool) {
 	peer := conn.peer
@@ -136,8 +136,8 @@ type limitedListener struct {
 	connections *connections
 }
 
-// temporaryError makes gRPC retry to accept. gRPC would stop the server for some failures that
-// pass, such as a lack of descriptors.
+// temporaryError makes gRPC retry to accept. gRPC would stop the server for some failures, such as
+// a lack of descriptors.
 type temporaryError struct{ error }
 
 func (temporaryError) Temporary() bool { return true }
@@ -159,7 +159,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 		socket, ok := conn.(socketConn)
 		peer, err := credentialsOf(conn)
 		if err != nil || !ok {
-			// The peer is gone already.
+			// The peer is gone.
 			_ = conn.Close()
 			continue
 		}
@@ -180,7 +180,7 @@ type limitedConn struct {
 	peer   access.Peer
 	// called when the peer is known, or never will be
 	identified func()
-	// the number in limits with this connection, or nil; guarded by the lock of limits
+	// the number in limits for this connection, or nil; guarded by the lock of limits
 	counted *int
 }
 

@@ -26,7 +26,7 @@ var errAnonymous = errors.New("peer has no credentials")
 // peerCredentials identify the peer by the kernel. The connection is not encrypted, because a Unix
 // socket does not leave the machine.
 type peerCredentials struct {
-	// for the methods of clients, which are not called
+	// for the clients' methods, never called
 	credentials.TransportCredentials
 	access    *access.Control
 	receiving *receiving
@@ -89,12 +89,11 @@ type caller struct {
 	system  bool
 	request *request
 	unread  *unread
-	// the turn of the call, or nil
+	// nil without turns
 	turn *turns.Turn
 }
 
-// authorize identifies the caller by the connection and the metadata. On an error the caller holds
-// the known part.
+// On an error, authorize returns the known part of the caller.
 func (i *interceptor) authorize(ctx context.Context) (caller, error) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
@@ -134,10 +133,9 @@ func callerFrom(ctx context.Context) caller {
 	return ctx.Value(callerKey{}).(caller) //nolint:forcetypeassert // interceptor.call sees every call
 }
 
-// connected reports whether the caller's end of the connection is open. The call's context does not
-// report this: gRPC notices the end of a connection only after it has read all data. The kernel
-// closes a process's sockets before its parent can learn of its death. So connected is false before
-// a replacement process connects.
+// connected reports whether the caller's end of the connection is open, which the call's context
+// reports only after gRPC has read all data. The kernel closes a process's sockets before its
+// parent can learn of its death. So connected is false before a replacement process connects.
 func (c caller) connected() bool {
 	_, ok := c.conn.(syscall.Conn)
 	return !ok || !closedByPeer(c.conn)

@@ -18,7 +18,7 @@ import (
 
 const (
 	// smallRequest is the size in bytes up to which a request is decoded unmeasured. Decoded, it
-	// takes a few MiB at most.
+	// takes a few MiB.
 	smallRequest = 32 << 10
 	// maxDecoding is the memory in bytes of all requests decoded but not yet admitted, as counted
 	// by admission.Size. System callers have as much for themselves. A larger request is decoded
@@ -26,8 +26,8 @@ const (
 	maxDecoding = 256 << 20
 )
 
-// decoder rejects a request that is too large before decoding. Large requests wait: first for
-// others of the same publisher, then for all others.
+// decoder rejects too large requests before decoding. Large requests wait: first for others of the
+// same publisher, then for all others.
 type decoder struct {
 	agg         *aggregator.Aggregator
 	all, system *semaphore.Weighted
@@ -86,8 +86,8 @@ func (d *decoder) reserve(ctx context.Context, c caller, n int) (release func(),
 	}, nil
 }
 
-// request is the request of a call while it is received or admitted. The fields tooLarge and size
-// belong to the goroutine that receives.
+// request is the request of a call while it is received or admitted. The goroutine that receives
+// owns tooLarge and size.
 type request struct {
 	// fires if the only request of a call is late
 	late *time.Timer
@@ -99,7 +99,7 @@ type request struct {
 	mu sync.Mutex
 	// nil without a reservation
 	release func()
-	// set at the end of the call; no reservation is held afterwards
+	// no reservation is held after the end of the call
 	ended bool
 }
 
@@ -145,8 +145,8 @@ func (r *request) end() {
 	r.admitted()
 }
 
-// decode receives a request and decodes it into m unless it is too large. A PublishRequest that is
-// too large loses its tables, and its stream goes on.
+// decode decodes a request into m unless it is too large. A PublishRequest loses its tables
+// instead, and its stream goes on.
 func (d *decoder) decode(ctx context.Context, m proto.Message, receive func(any) error) error {
 	c := callerFrom(ctx)
 	r := c.request
@@ -177,7 +177,6 @@ func (d *decoder) decode(ctx context.Context, m proto.Message, receive func(any)
 	return err
 }
 
-// measure returns the bytes of a large request to decode.
 func (d *decoder) measure(ctx context.Context, c caller, m proto.Message, b []byte) ([]byte, error) {
 	message := m.ProtoReflect().Descriptor()
 	size, err := admission.Measure(message, b)
@@ -214,7 +213,7 @@ type rawRequest struct {
 	length, most int
 }
 
-// requestCodec is gRPC's own codec, except that it does not decode a rawRequest.
+// requestCodec is gRPC's own codec, but does not decode a rawRequest.
 type requestCodec struct{ encoding.CodecV2 }
 
 func newRequestCodec() requestCodec { return requestCodec{encoding.GetCodecV2("proto")} }

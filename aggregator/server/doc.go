@@ -15,43 +15,35 @@
 // gRPC's options limit one connection and one call. The rest is here. Each part names the tests
 // that fail without it; tests of cmd/weft/attack are marked.
 //
-//   - receive.go limits the data that handlers have not received, of one publisher and of all.
-//     No option of gRPC limits calls together: TestUnfinishedCalls (attack),
-//     TestUnfinishedMessages.
-//
+//   - receive.go limits the data that handlers have not received, of a publisher and of all
+//     publishers: TestUnfinishedCalls (attack), TestUnfinishedMessages.
 //   - decode.go measures a request before it is decoded: 14 MiB can be 7 million tables.
 //     TestEmptyTables (attack), TestTooLargeToDecode, TestLargeRequestsTakeTurns.
-//
 //   - inflight.go limits the updates of a stream without acknowledgements, and unfinished
 //     snapshots: TestInFlight, TestUnfinishedSnapshotsAreBounded.
-//
-//   - connections.go limits the connections of a user and of all: TestIdleConnections (attack),
-//     TestConnectionLimits, TestUnidentifiedConnections, TestTooManyConnections,
+//   - connections.go limits the connections of a user and of all users: TestIdleConnections
+//     (attack), TestConnectionLimits, TestUnidentifiedConnections, TestTooManyConnections,
 //     TestStrangersAreTold.
-//
 //   - streams.go limits the streams of a user over all connections: TestStreamLimits.
-//
 //   - reads.go and callturns.go limit the time of calls that read: TestReadLoops, TestHistoryLoops
 //     (attack).
 //
-//     # A new call
+// # A new call
 //
-//     1. aggregator/api/v1/weft.proto, then "make generate"; its use in PROTOCOL.md.
-//     2. Package aggregator: the implementation. It reads the writer's state with Aggregator.ask.
-//     3. This package: inspect.go for a call that reads, methods.go for one that changes. A call
-//     that counts as an update also goes into the table updates in policy.go. fuzz_test.go lists
-//     all calls.
-//     4. aggregator/client, with the possible errors.
-//     5. A verb in cmd/weft, if people need the call. An optional call has a name in
-//     Aggregator.Features.
+//  1. aggregator/api/v1/weft.proto, then "make generate"; its use in PROTOCOL.md.
+//  2. Package aggregator. The call reads the writer's state with Aggregator.ask.
+//  3. This package: inspect.go or methods.go; the table updates in policy.go for a call that
+//     counts as an update; the list of calls in fuzz_test.go.
+//  4. aggregator/client, with the possible errors, and a verb in cmd/weft.
+//  5. Aggregator.Features, if the call is optional.
 //
-//     # Concurrency
+// # Concurrency
 //
-//     Server is safe for concurrent use. Every call runs on its own goroutine; a Publish stream has two
-//     more, for receiving and for acknowledgements.
+// Server is safe for concurrent use. Every call runs on its own goroutine; a Publish stream has two
+// more, for receiving and for acknowledgements.
 //
-//     # Errors
+// # Errors
 //
-//     Errors of Listen name the socket's path and the remedy. Possible sentinels: ErrInUse,
-//     ErrNotSocket, ErrForeignSocket.
+// Errors of Listen name the socket's path and the remedy. Possible sentinels: ErrInUse,
+// ErrNotSocket, ErrForeignSocket.
 package server

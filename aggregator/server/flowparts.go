@@ -18,15 +18,15 @@ const (
 	maxFlowParts = 4
 	// bytes
 	addressBlock = 4096
-	// readerPatience is the total time that a listing waits for a slow caller, because it holds the
+	// readerPatience is the total time to wait for a slow caller, because the listing holds the
 	// kernel's dump open.
 	readerPatience = 5 * time.Second
 )
 
 var errSlowReader = fmt.Errorf("%w: the listing was not read for %v: read it faster, or name fewer addresses", errLimit, readerPatience)
 
-// flowParts sends entries from its own goroutine, so that a slow reader cannot hold the dump longer
-// than readerPatience. Its methods must be called from one goroutine.
+// flowParts sends entries from its own goroutine, so a slow reader cannot hold the dump longer than
+// readerPatience. Its methods must be called from one goroutine.
 type flowParts struct {
 	ctx  context.Context //nolint:containedctx // it is that of the call
 	part *flowPart
@@ -37,8 +37,7 @@ type flowParts struct {
 	waited time.Duration
 }
 
-// flowPart holds the memory of its entries and addresses, which are too many for single
-// allocations.
+// flowPart allocates entries and addresses together, because they are many.
 type flowPart struct {
 	flows [flowsOfPart]weftv1.Flow
 	bytes []weftv1.FlowBytes
@@ -46,7 +45,7 @@ type flowPart struct {
 	resp  *weftv1.ListFlowsResponse
 }
 
-// sendFlows starts the goroutine, which ends with ctx, or after finish.
+// The goroutine ends with ctx, or after finish.
 func sendFlows(ctx context.Context, send func(*weftv1.ListFlowsResponse) error) *flowParts {
 	p := &flowParts{ctx: ctx, parts: make(chan *weftv1.ListFlowsResponse, maxFlowParts), sent: make(chan error, 1)}
 	go func() {
@@ -101,7 +100,7 @@ func (p *flowParts) flush() error {
 	})
 }
 
-// await calls f with a channel that fires at the end of the reader's time, and counts the time.
+// await counts the time of f, and gives f a channel for the end of the reader's time.
 func (p *flowParts) await(f func(timeout <-chan time.Time) error) error {
 	began := time.Now()
 	timer := time.NewTimer(readerPatience - p.waited)
@@ -111,7 +110,7 @@ func (p *flowParts) await(f func(timeout <-chan time.Time) error) error {
 	return err
 }
 
-// finish sends the last part and waits until all are sent. If err is not nil, it returns err.
+// finish sends the last part and waits until all are sent. It returns err if err is not nil.
 func (p *flowParts) finish(err error) error {
 	if err == nil && p.part != nil {
 		err = p.flush()

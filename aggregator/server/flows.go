@@ -22,8 +22,8 @@ const (
 	maxFlowRequest = 1 << 20
 )
 
-// FlowTable is the part of package conntrack that the service Flows needs. List may hold the
-// table's socket until f returns, so it must not use the Conn that removes flows after commits.
+// FlowTable is the part of package conntrack for the service Flows. List may hold the table's
+// socket until f returns, so it must not use the Conn that removes flows after commits.
 type FlowTable interface {
 	List(ctx context.Context, s *conntrack.Selection, f func(*conntrack.Entry) error) error
 	Delete(ctx context.Context, entries []conntrack.Entry) (deleted int, err error)
@@ -36,8 +36,7 @@ var flowCalls = map[string]bool{
 	weftv1.Flows_DeleteFlows_FullMethodName: true,
 }
 
-// mayCall returns the refusal of a call that needs a right. It is called before the request is
-// received.
+// mayCall returns the refusal of a call before the request is received.
 func (c caller) mayCall(method string) error {
 	if !flowCalls[method] || c.flows {
 		return nil
@@ -116,7 +115,7 @@ func (s *service) ListFlows(req *weftv1.ListFlowsRequest, stream grpc.ServerStre
 	}
 	out := sendFlows(ctx, stream.Send)
 	err = s.flows.List(ctx, selection, out.add)
-	// The next publisher may begin while this one reads the rest.
+	// The next publisher may begin now.
 	t.End(out.waited)
 	return flowError(ctx, out.finish(err))
 }
@@ -190,7 +189,7 @@ func entryOf(f *weftv1.Flow) (conntrack.Entry, error) {
 	return conntrack.Entry{Protocol: uint8(f.GetProtocol()), Source: src, Destination: dst, Zone: uint16(f.GetZone()), ID: f.GetId()}, nil //nolint:gosec // checked
 }
 
-// what is the name in errors.
+// The first parameter is the name in errors.
 func endpointOf(what string, addr []byte, port uint32) (netip.AddrPort, error) {
 	a, ok := netip.AddrFromSlice(addr)
 	switch {

@@ -21,9 +21,9 @@ import (
 )
 
 // A holder keeps the netlink socket that owns weft's tables while no weft runs. It listens on a
-// Unix socket; a weft holds a lease while it is connected. The holder first sends one byte:
-// holderHas with the socket as SCM_RIGHTS, holderHasNone, or holderBusy with the process number of
-// the lease's owner. A weft with its own socket sends leaseKeeps with it.
+// Unix socket; a connected weft holds a lease. The holder first sends one byte: holderHas with the
+// socket as SCM_RIGHTS, holderHasNone, or holderBusy with the process number of the lease's owner.
+// A weft with its own socket sends leaseKeeps with it.
 const (
 	holderHas     = 'h'
 	holderHasNone = 'n'
@@ -36,7 +36,7 @@ const (
 	holdTimeout = 5 * time.Second
 	// between attempts to reach a holder
 	holdInterval = time.Second
-	// They bound the wait for the lease of a process that has just ended.
+	// for the lease of a process that has just ended
 	leaseAttempts = 20
 	leaseInterval = 50 * time.Millisecond
 )
@@ -83,7 +83,7 @@ type holder struct {
 	process int32
 }
 
-// serve leases the socket to one process until the process ends or closes the connection.
+// serve leases the socket to one process until the connection ends.
 func (h *holder) serve(c *net.UnixConn) error {
 	peer, err := credentialsOf(c)
 	if err != nil {
@@ -185,8 +185,8 @@ type Lease struct {
 	socket string
 	log    *slog.Logger
 
-	// asked closes ready after Inherit has its answer. Before that, the holder may have a socket
-	// that is needed.
+	// asked closes ready after the answer to Inherit. Before that, the holder may have a needed
+	// socket.
 	asked func()
 	ready chan struct{}
 
@@ -257,8 +257,7 @@ func (l *Lease) connect() (*os.File, error) {
 	return file, nil
 }
 
-// Keep hands a connection's socket to the holder, and to each later holder, from the first Inherit
-// until ctx ends.
+// Keep hands a connection's socket to each holder, from the first Inherit until ctx ends.
 func (l *Lease) Keep(ctx context.Context, conn *kernel.Conn) {
 	select {
 	case <-ctx.Done():
@@ -278,7 +277,7 @@ func (l *Lease) Keep(ctx context.Context, conn *kernel.Conn) {
 // keep returns when the holder has ended.
 func (l *Lease) keep(ctx context.Context, conn *kernel.Conn) error {
 	l.mu.Lock()
-	// A socket in another holder is from an earlier weft.
+	// A socket in another holder is an earlier weft's.
 	old, err := l.connect()
 	c := l.conn
 	l.mu.Unlock()

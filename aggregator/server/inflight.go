@@ -13,7 +13,7 @@ const (
 	// bytes of a stream's updates waiting for acknowledgement; at this size the stream is not read
 	maxInFlightBytes = 64 << 20
 	// maxPartialBytes is the encoded size of the parts of all incomplete snapshots. Beyond it, a
-	// publisher still gets an equal share among the publishers that are sending parts.
+	// publisher still gets an equal share among the publishers with parts.
 	maxPartialBytes = 2 * admission.MaxBytes
 )
 

@@ -13,7 +13,7 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// A caller sees its publisher's own content. An administrator or a publisher with the right to read
+// A caller sees its publisher's own content; an administrator or a publisher with the right to read
 // sees all. Lists omit hidden content, and requests for it are refused.
 
 func (c caller) reader() aggregator.Reader {
@@ -129,7 +129,7 @@ func (s *service) Watch(_ *weftv1.WatchRequest, stream grpc.ServerStreamingServe
 	})
 }
 
-// eventFor returns the part of an event that a reader may see, or nil.
+// eventFor returns the part of an event for a reader, or nil.
 func eventFor(reader aggregator.Reader, e *weftv1.WatchResponse) (*weftv1.WatchResponse, error) {
 	sees := func(n *weftv1.FragmentName) bool { return reader.Sees(n.GetPublisher()) }
 	var seen bool

@@ -49,8 +49,7 @@ func (c caller) finish(method string, err *error) {
 }
 
 // call authorizes a call before any message is received, and handles it. A tap.ServerInHandle could
-// refuse earlier, but gRPC 1.85 then keeps the timer of the call's deadline, which the caller
-// chooses.
+// refuse earlier, but gRPC 1.85 then keeps the timer of the call's deadline.
 func (i *interceptor) call(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
 	method := info.FullMethod
 	c, err := i.authorize(ss.Context())
@@ -93,7 +92,7 @@ func (i *interceptor) call(srv any, ss grpc.ServerStream, info *grpc.StreamServe
 		}
 		err = handler(srv, &calledStream{ServerStream: ss, ctx: ctx, decoder: i.decoder})
 	}()
-	// A handler still running ends later: its context does, and gRPC ends the stream.
+	// A handler still running ends with its context.
 	select {
 	case err = <-done:
 		return err
@@ -106,7 +105,7 @@ func (i *interceptor) call(srv any, ss grpc.ServerStream, info *grpc.StreamServe
 	}
 }
 
-// calledStream replaces the context of its stream, which gRPC allows only in this way.
+// calledStream replaces the context of its stream: gRPC has no other way.
 type calledStream struct {
 	grpc.ServerStream
 	ctx     context.Context //nolint:containedctx // see above

@@ -55,7 +55,7 @@ type localStream struct {
 	ctx       context.Context //nolint:containedctx // that of a stream
 	requests  chan mem.BufferSlice
 	responses chan *weftv1.PublishResponse
-	// accepted is closed when the handler sends the header, ended when err is set
+	// accepted is closed with the header, ended when err is set
 	accepted, ended chan struct{}
 	err             error
 }

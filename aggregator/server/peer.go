@@ -96,11 +96,11 @@ func peerGroups(fd int) ([]uint32, error) {
 	}
 }
 
-// inspect reads a peer's executable, cgroups and capabilities from /proc. A pid can be reused after
-// its process has ended, so the process must still exist after all reads.
+// inspect reads a peer's executable, cgroups and capabilities from /proc. A pid can be reused, so
+// the process must still exist after all reads.
 //
-// Before SO_PEERPIDFD (Linux 6.5), only the pid is known. A process of the same user that reuses it
-// between connect and accept is taken for the peer, even with more capabilities.
+// Before SO_PEERPIDFD (Linux 6.5), only the pid is known. If a process of the same user reuses it
+// between connect and accept, that process is taken for the peer, even with more capabilities.
 func inspect(c net.Conn, p *access.Peer) error {
 	if p.PID <= 0 {
 		return errors.New("the process is in another PID namespace (run the aggregator in that of the node, hostPID in Kubernetes)")
@@ -149,7 +149,7 @@ func openProcess(p *access.Peer) (int, error) {
 		_ = unix.Close(pidfd)
 		return -1, err
 	}
-	// The directory, unlike the files in it, always belongs to the user of the process.
+	// The directory, unlike its files, always belongs to the user of the process.
 	if st.Uid != p.UID {
 		_ = unix.Close(pidfd)
 		return -1, errors.New("its pid is another user's by now")

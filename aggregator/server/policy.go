@@ -16,8 +16,7 @@ import (
 )
 
 const (
-	// patience is how long a unary call waits for its turn under a publisher's rate. A longer wait
-	// is refused.
+	// patience is how long a unary call waits under a publisher's rate. A longer wait is refused.
 	patience = time.Second
 	// forever is the patience of a stream. While it waits, the stream is not read, and the
 	// publisher's writing blocks.
@@ -69,8 +68,8 @@ func (p *pacer) limiter(pub *access.Publisher, name string) *rate.Limiter {
 	return l
 }
 
-// wait waits for the turn of a publisher's next update. If the wait would exceed patience, it
-// returns a *retryError at once; a negative patience has no end.
+// wait waits for a publisher's next update. If the wait would exceed patience, it returns a
+// *retryError at once; a negative patience has no end.
 //
 // Possible errors: a *retryError with a *access.Refusal, ctx's.
 func (p *pacer) wait(ctx context.Context, publisher string, patience time.Duration) error {

@@ -12,21 +12,21 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// maxInFlight is the number of a stream's updates waiting for acknowledgement. Further updates are
-// not read until there is room.
+// maxInFlight is the number of a stream's updates waiting for acknowledgement. At this number the
+// stream is not read.
 const maxInFlight = 256
 
 type publishStream = grpc.BidiStreamingServer[weftv1.PublishRequest, weftv1.PublishResponse]
 
-// Publish serves one stream. One goroutine receives and admits, one sends acknowledgements, and
-// this one waits.
+// Publish has one goroutine to receive and admit, one to send acknowledgements, and this one to
+// wait.
 func (s *service) Publish(stream publishStream) error {
 	c := callerFrom(stream.Context())
 	session, err := s.agg.Session(c.publisher, c.PID, c.UID)
 	if err != nil {
 		return err
 	}
-	// The header tells the client that the stream is accepted.
+	// The stream is accepted.
 	if err := stream.SendHeader(metadata.MD{}); err != nil {
 		session.Close()
 		return err
@@ -55,7 +55,7 @@ func (s *service) Publish(stream publishStream) error {
 			return err
 		}
 	case err := <-sent:
-		// It ends first only on an error. gRPC ends receiving after this returns.
+		// It ends first only on an error.
 		return err
 	case <-s.agg.Stopped():
 		// All updates are answered. Later ones are refused.
@@ -68,7 +68,6 @@ func (s *service) Publish(stream publishStream) error {
 	return err
 }
 
-// finish makes sendAcks return after it has sent all earlier outcomes.
 func finish(ctx context.Context, acks chan<- ack) {
 	select {
 	case acks <- ack{}:
@@ -76,7 +75,7 @@ func finish(ctx context.Context, acks chan<- ack) {
 	}
 }
 
-// ack is an update with an outcome to send. Without a result it is the last.
+// Without a result, ack is the last.
 type ack struct {
 	id     uint64
 	result <-chan aggregator.Result

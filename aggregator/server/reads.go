@@ -23,11 +23,11 @@ const (
 	readCost = 64 << 10
 )
 
-// approximate bytes of one message of a list
+// approximate bytes in a message of a list
 const maxPart = 128 << 10
 
 // reads limits publishers' use of the daemon's time and memory for reading. All callers together
-// make one part at a time, so that reading leaves a processor to commits.
+// make one part at a time, so reading leaves a processor to commits.
 type reads struct {
 	making chan struct{}
 
@@ -132,7 +132,7 @@ func sendAll[M proto.Message](r *read, parts iter.Seq[M], send func(M) error) er
 	return nil
 }
 
-// sendList calls send for each part of a list, and once for an empty list.
+// sendList calls send once for an empty list.
 func sendList[M proto.Message](r *read, list []M, send func(part []M) error) error {
 	size, from := 0, 0
 	for i, entry := range list {

@@ -15,12 +15,11 @@ import (
 )
 
 const (
-	// maxReceiving is the size in bytes of all callers' data that handlers have not received. The
-	// last reservedReceiving bytes are for root, the daemon's own user and administrators.
+	// maxReceiving is the size in bytes of all callers' data waiting for handlers. The last
+	// reservedReceiving bytes are for root, the daemon's own user and administrators.
 	maxReceiving      = 8 * MaxMessage
 	reservedReceiving = 2 * MaxMessage
-	// two of the largest messages, so that a publisher can make a call while it sends a large
-	// snapshot
+	// two of the largest messages: a call beside a large snapshot
 	maxReceivingPerPublisher = 2 * MaxMessage
 	// a flag and the length
 	messagePrefixLen = 5
@@ -28,9 +27,8 @@ const (
 	maxFrame = 16 << 10
 )
 
-// receiving limits the memory of data that handlers have not received. gRPC buffers a message until
-// it is complete, and then until the handler receives it, without a limit for several calls
-// together.
+// receiving limits the memory of data waiting for handlers. gRPC buffers a message until it is
+// complete, and then until the handler receives it, without a limit for several calls together.
 type receiving struct {
 	mu          sync.Mutex
 	total       int
@@ -95,7 +93,6 @@ func (u *unread) received(n int) {
 	}
 }
 
-// end subtracts all data of a call that has ended.
 func (u *unread) end() {
 	r := u.conn.budget
 	r.mu.Lock()
@@ -120,9 +117,9 @@ type countedConn struct {
 	// the rest of the frame for gRPC
 	frame bytes.Buffer
 	err   error
-	// the client's preface has been read
+	// the client's preface is read
 	begun bool
-	// the last call that the client has begun
+	// the client's last call
 	last uint32
 
 	mu    sync.Mutex
@@ -181,7 +178,7 @@ func (c *countedConn) next() error {
 	return err
 }
 
-// countCall is a tap.ServerInHandle. gRPC calls it when it handles the first frame of a call.
+// countCall is a tap.ServerInHandle, called at the first frame of a call.
 func countCall(ctx context.Context, _ *tap.Info) (context.Context, error) {
 	p, _ := peer.FromContext(ctx)
 	info, _ := p.AuthInfo.(AuthInfo)

@@ -12,20 +12,19 @@ import (
 // a kubelet between early restarts.
 const rivalRecent = 90 * time.Second
 
-// claim records in the lock of a socket that this process was refused, for the Rival of the server
-// that has the lock.
+// claim records a refusal of this process in the socket's lock, for the Rival of the lock's server.
 func claim(socket string) {
 	// O_TRUNC changes the file's time even if the text is the same.
 	_ = os.WriteFile(socket+lockSuffix, fmt.Appendf(nil, "%d\n", os.Getpid()), 0o600)
 }
 
-// rival watches for claims. It is safe for concurrent use.
+// rival is safe for concurrent use.
 type rival struct {
 	lock *os.File
 	now  func() time.Time
 
 	mu sync.Mutex
-	// the file's time at the last look, and the time when a change was noticed
+	// the file's last time, and when a change was noticed
 	noted, seen time.Time
 }
 

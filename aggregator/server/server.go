@@ -60,7 +60,7 @@ type Config struct {
 	Logger *slog.Logger
 	// Limits of concurrent connections, in total and for one uid. 0 means DefaultMaxConnections, or
 	// three quarters of the process's descriptor limit if less; and DefaultMaxConnectionsPerUser,
-	// or half of MaxConnections. Beyond the limits, calls are refused with RESOURCE_EXHAUSTED.
+	// or half of MaxConnections. Beyond the limits, calls get RESOURCE_EXHAUSTED.
 	MaxConnections, MaxConnectionsPerUser int
 	// time until a connection must speak HTTP/2; 0 means DefaultHandshakeTimeout
 	HandshakeTimeout time.Duration
@@ -175,8 +175,8 @@ func (s *Server) setHealth(status healthv1.HealthCheckResponse_ServingStatus) {
 }
 
 // Serve answers calls until ctx ends, and then returns nil. Aggregator.Run must be called with the
-// same ctx: Serve waits for its end, so that updates committed while the aggregator stops are
-// acknowledged. The health service reports SERVING while the aggregator commits updates.
+// same ctx: Serve waits for its end, to acknowledge its last commits. The health service reports
+// SERVING while the aggregator commits updates.
 func (s *Server) Serve(ctx context.Context) error {
 	done := make(chan error, 1)
 	limits := newConnections(s.cfg.MaxConnections, s.cfg.MaxConnectionsPerUser, s.cfg.Logger)

@@ -29,7 +29,7 @@ var (
 	ErrForeignSocket = errors.New("socket belongs to another user")
 )
 
-// listener is a socket that no other weft can replace until it is closed.
+// Other wefts cannot replace a listener until it is closed.
 type listener struct {
 	*net.UnixListener
 	lock *os.File

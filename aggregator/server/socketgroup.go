@@ -16,8 +16,7 @@ func (s *Server) reloaded() {
 	s.streams.review()
 }
 
-// giveSocket gives the socket to the configured group. Without one, it restores the daemon's own
-// group if it was changed.
+// Without a configured group, giveSocket restores the daemon's own group if it was changed.
 func (s *Server) giveSocket() error {
 	gid := os.Getegid()
 	if g := s.cfg.Access.Policy().SocketGroup; g != nil {

@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	// tables of one stream
+	// tables for each stream
 	maxServedTables = 32
-	// open ServeTables streams of one publisher
+	// open ServeTables streams for each publisher
 	maxTableStreams = 64
-	// open calls of one publisher, administrators excepted, at the tables of another
+	// open calls at the tables of another publisher, for each publisher but administrators
 	maxTableReads = 4
 	// bytes of a ReadTableRequest
 	maxTableQuery = 4 << 10
@@ -103,7 +103,7 @@ func (s *servedTables) leave(o *tableOwner) {
 	}
 }
 
-// begin counts a read of a table, at the owner that has registered last. The caller calls end once.
+// begin counts a read at the owner registered last. The caller calls end once.
 //
 // Possible errors: errNotServed, errLimit.
 func (s *servedTables) begin(publisher, table string, c caller) (*tableOwner, error) {
@@ -135,7 +135,7 @@ func (s *service) ServeTables(stream grpc.BidiStreamingServer[weftv1.ServeTables
 	if err != nil {
 		return err
 	}
-	// The publisher's next large request must not wait for readers.
+	// The publisher's next large request must not wait.
 	c.request.admitted()
 	tables := first.GetTables()
 	if n := len(tables); n < 1 || n > maxServedTables {
@@ -188,8 +188,6 @@ func (s *service) ServeTables(stream grpc.BidiStreamingServer[weftv1.ServeTables
 	}
 }
 
-// relay passes the publisher's messages to the reader until the answer is complete or one side
-// leaves.
 func (q *tableQuery) relay(ctx context.Context, received <-chan *weftv1.ServeTablesRequest, broken <-chan error) error {
 	for {
 		select {
