@@ -4,8 +4,8 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// Content is a fragment that its publisher changes with patches, with content that the session must
-// know after each patch. StartPutContent passes ownership to the session.
+// Content is a fragment that its publisher changes with patches. The session knows the content
+// after each patch, and owns a Content after StartPutContent.
 type Content interface {
 	// Fragment returns the content as a snapshot, or nil if it is unknown.
 	Fragment() *weftv1.Fragment
@@ -15,8 +15,7 @@ type Content interface {
 	Clone() Content
 }
 
-// contentFunc is content kept by the publisher, or changed only by Put. Committed patches do not
-// change it.
+// contentFunc is content that committed patches do not change.
 type contentFunc func() *weftv1.Fragment
 
 func (c contentFunc) Fragment() *weftv1.Fragment { return c() }

@@ -12,8 +12,8 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// Plan returns the changes and rejections that a commit of the request's fragments would bring,
-// without changing anything. A request larger than one message is refused with ErrTooLarge.
+// Plan returns the changes and rejections that a commit of the request's fragments would bring. The
+// request must fit into one message.
 //
 // Possible errors: ErrPermission, ErrLimit, ErrTooLarge, ErrInvalid, ErrUnavailable, ErrClosed,
 // errors.ErrUnsupported (an older aggregator), ctx's.
@@ -32,7 +32,7 @@ func (c *Client) ListTables(ctx context.Context) (*weftv1.ListTablesResponse, er
 	return read(ctx, c, "list tables", "", c.inspect.ListTables, &weftv1.ListTablesRequest{}, merge)
 }
 
-// GetTable returns the content of one table, merged from all fragments. An empty family means ip.
+// GetTable returns the content of a table, merged from all fragments. An empty family means ip.
 //
 // Possible errors: ErrNotFound, ErrInvalid, ErrPermission, ErrLimit, ErrUnavailable, ErrClosed,
 // errors.ErrUnsupported (an older aggregator), ctx's.
@@ -40,16 +40,16 @@ func (c *Client) GetTable(ctx context.Context, req *weftv1.GetTableRequest) (*we
 	return read(ctx, c, "get table "+req.GetFamily()+" "+req.GetName(), "", c.inspect.GetTable, req, (*weftv1.GetTableResponse).Join)
 }
 
-// ListPublishers returns the publishers that have fragments or are connected.
+// ListPublishers returns the publishers with fragments or connections.
 //
-// Possible errors: ErrPermission, ErrLimit, ErrUnavailable, ErrClosed,
-// errors.ErrUnsupported (an older aggregator), ctx's.
+// Possible errors: ErrPermission, ErrLimit, ErrUnavailable, ErrClosed, errors.ErrUnsupported (an
+// older aggregator), ctx's.
 func (c *Client) ListPublishers(ctx context.Context) (*weftv1.ListPublishersResponse, error) {
 	return read(ctx, c, "list publishers", "", c.inspect.ListPublishers, &weftv1.ListPublishersRequest{}, merge)
 }
 
-// Owner returns the source fragments of a kernel object: a rule, an element, or a table, chain or
-// set.
+// Owner returns the source fragments of a rule, an element, a table, a chain or a set in the
+// kernel.
 //
 // Possible errors: ErrNotFound, ErrInvalid, ErrPermission, ErrLimit, ErrUnavailable, ErrClosed,
 // errors.ErrUnsupported (an older aggregator), ctx's.
@@ -57,7 +57,6 @@ func (c *Client) Owner(ctx context.Context, req *weftv1.OwnerRequest) (*weftv1.O
 	return call(ctx, c, "find the owner of "+req.GetObject().Text(), "", c.inspect.Owner, req)
 }
 
-// call calls a method that returns one message.
 func call[Req, Resp any](ctx context.Context, c *Client, what, fragment string,
 	method func(context.Context, *Req, ...grpc.CallOption) (*Resp, error), req *Req,
 ) (*Resp, error) {
@@ -68,7 +67,7 @@ func call[Req, Resp any](ctx context.Context, c *Client, what, fragment string,
 	return resp, nil
 }
 
-// read calls a method that returns one answer in parts, and joins them.
+// read joins the parts of an answer.
 func read[Req, Resp any](ctx context.Context, c *Client, what, fragment string,
 	call func(context.Context, *Req, ...grpc.CallOption) (grpc.ServerStreamingClient[Resp], error), req *Req, join func(whole, part *Resp),
 ) (*Resp, error) {
@@ -88,7 +87,6 @@ func read[Req, Resp any](ctx context.Context, c *Client, what, fragment string,
 	return nil, c.failed(what, fragment, err)
 }
 
-// merge joins parts of an answer by their lists.
 func merge[T any, M interface {
 	*T
 	proto.Message

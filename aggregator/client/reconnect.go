@@ -7,11 +7,9 @@ import (
 	"time"
 )
 
-// pace is the timing of retries.
 type pace struct {
-	// backoff and maxBackoff bound the wait between attempts to open a stream. The first attempt is
-	// at once, and each wait is twice the last. The longest wait stays short, because an aggregator
-	// returns within moments (an upgrade).
+	// bounds of the wait between attempts to open a stream; the longest is short, because an
+	// aggregator returns within moments (an upgrade)
 	backoff, maxBackoff time.Duration
 	// replaces maxBackoff if the aggregator refuses the stream
 	maxRefused time.Duration
@@ -28,13 +26,12 @@ func defaultPace() pace {
 	}
 }
 
-// jitter returns a random time from four fifths of d to d, so that publishers of the same
-// aggregator do not reconnect at the same instant.
+// jitter returns a random time from four fifths of d to d, so that publishers do not reconnect at
+// the same instant.
 func jitter(d time.Duration) time.Duration {
 	return d - rand.N(d/5+1) //nolint:gosec // no secret
 }
 
-// run keeps a stream until the session is closed.
 func (s *Session) run(ctx context.Context) {
 	defer s.finish()
 	s.client.keep(ctx, "stream to the aggregator", func(ctx context.Context, opened func()) error {
@@ -81,7 +78,7 @@ func (c *Client) keep(ctx context.Context, what string, serve func(ctx context.C
 			delay = 0
 		}
 		if err.Error() != logged {
-			// Log each reason once: it can be the same for hours.
+			// the same for hours, perhaps
 			logged = err.Error()
 			log.Warn("no "+what+": trying again", "error", err)
 		}
