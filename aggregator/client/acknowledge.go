@@ -68,7 +68,6 @@ func (f *fragment) commit(m *message, revision uint64) {
 func (s *Session) refuse(f *fragment, m *message, err error) (_ error, again bool) {
 	rejected := (*RejectedError)(nil)
 	if errors.As(err, &rejected) && rejected.Has(weftv1.Violation_REASON_EXPIRED) {
-		// The aggregator has withdrawn the content.
 		f.committed, f.wanted, f.known, f.unsure, f.dirty = nil, nil, false, false, f.mode == live
 		return err, false
 	}
@@ -107,7 +106,6 @@ func (s *Session) refuse(f *fragment, m *message, err error) (_ error, again boo
 		s.need(f)
 		return nil, true
 	case m.whole() && !f.known && (f.committed != nil || f.unsure):
-		// The stream does not have the last committed content.
 		s.need(f)
 	}
 	return err, false

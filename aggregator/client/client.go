@@ -28,8 +28,7 @@ const (
 	// MaxMessage is the largest request in bytes.
 	MaxMessage   = 16 << 20
 	publisherKey = "weft-publisher"
-	// window is the flow control window of the connection and its streams, in bytes: a snapshot
-	// should never wait for a window update.
+	// bytes of the flow control windows: a snapshot should never wait for a window update
 	window = 8 << 20
 )
 
@@ -39,12 +38,12 @@ type Config struct {
 	Socket string
 	// 1 to 63 of [a-z0-9._-]; if empty, the aggregator chooses "uid-<n>"
 	Publisher string
-	// how long Dial retries while no process listens; 0 means DefaultDialTimeout, negative a single
+	// how long Dial retries without a listener; 0 means DefaultDialTimeout, negative a single
 	// attempt
 	DialTimeout time.Duration
 	// optional; carries the sessions' streams, not other calls
 	Local grpc.ClientConnInterface
-	// logs each connection lost and regained; nil discards
+	// nil discards
 	Logger *slog.Logger
 
 	pace pace
@@ -77,8 +76,8 @@ type Client struct {
 	admin     weftv1.AdminClient
 }
 
-// Dial connects to the aggregator. It waits up to Config.DialTimeout for a listener on the socket.
-// A lost connection is restored automatically.
+// Dial connects to the aggregator, and later reconnects automatically. It waits up to
+// Config.DialTimeout for a listener on the socket.
 //
 // Possible errors: ErrUnavailable, ErrPermission, ctx's.
 func Dial(ctx context.Context, cfg Config) (*Client, error) {
@@ -89,7 +88,6 @@ func Dial(ctx context.Context, cfg Config) (*Client, error) {
 	return connect(cfg)
 }
 
-// connect returns a client that connects when it is used.
 func connect(cfg Config) (*Client, error) {
 	conn, err := grpc.NewClient("passthrough:///weft",
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -122,7 +120,7 @@ func connect(cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// await returns once the socket accepts connections. gRPC dials lazily with poor errors.
+// await waits for the socket, because gRPC dials lazily with poor errors.
 func await(ctx context.Context, socket string, timeout time.Duration) error {
 	deadline := time.Now().Add(timeout)
 	for {

@@ -17,11 +17,11 @@ var (
 	// ErrUnavailable means that no aggregator answers, or that it is on standby or stopping. Retry
 	// later.
 	ErrUnavailable = errors.New("aggregator unavailable")
-	// ErrPermission means that this peer lacks the right for a call or an update (a *RejectedError
-	// with REASON_PERMISSION).
+	// ErrPermission means a missing right for a call or an update (a *RejectedError with
+	// REASON_PERMISSION).
 	ErrPermission = errors.New("permission denied")
-	// ErrLimit means that a limit of the publisher, of a call, or of an update (a *RejectedError
-	// with REASON_LIMIT) is exceeded.
+	// ErrLimit means an exceeded limit of the publisher, a call or an update (a *RejectedError with
+	// REASON_LIMIT).
 	ErrLimit = errors.New("limit exceeded")
 	// ErrTooLarge means that a request exceeds one message. It is an ErrLimit too.
 	ErrTooLarge = fmt.Errorf("%w: request too large", ErrLimit)
@@ -31,13 +31,13 @@ var (
 	ErrNotServed = errors.New("table not served")
 	// ErrInvalid means a malformed request, such as a name, or a fragment that cannot be encoded.
 	ErrInvalid = errors.New("invalid request")
-	// ErrTakenOver means that another stream of the publisher has taken the fragment (a
-	// *RejectedError with REASON_TAKEN_OVER).
+	// ErrTakenOver means that another stream of the publisher has the fragment (a *RejectedError
+	// with REASON_TAKEN_OVER).
 	ErrTakenOver = errors.New("fragment taken over")
-	// ErrClosed means that the client or session was closed.
+	// ErrClosed means a closed client or session.
 	ErrClosed = errors.New("client closed")
-	// ErrNoSnapshot means that a session needs a fragment's whole content and
-	// SessionConfig.Snapshot has none.
+	// ErrNoSnapshot means that SessionConfig.Snapshot has no content, and the session needs the
+	// whole content.
 	ErrNoSnapshot = errors.New("no snapshot of the fragment")
 )
 
@@ -50,7 +50,7 @@ type RejectedError struct {
 	Violations []*weftv1.Violation
 }
 
-// Error returns one line: the first violation and the number of others.
+// Error returns the first violation and the number of others, in one line.
 func (e *RejectedError) Error() string {
 	s := "fragment " + e.Fragment + " rejected"
 	if len(e.Violations) == 0 {
@@ -72,8 +72,8 @@ func (e *RejectedError) Format(f fmt.State, verb rune) {
 	fmt.Fprintf(f, fmt.FormatString(f, verb), text)
 }
 
-// Detail returns a line for every violation, and for a token the line of text and a caret. The
-// result does not end in a newline.
+// Detail returns a line for every violation, and for a token the line of text and a caret, without
+// a final newline.
 func (e *RejectedError) Detail() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "fragment %s rejected:", e.Fragment)
@@ -137,8 +137,7 @@ func (e *rpcError) Unwrap() error { return e.sentinel }
 // GRPCStatus makes the original visible to status.FromError.
 func (e *rpcError) GRPCStatus() *status.Status { return e.st }
 
-// fromStatus converts the error of a call to this package's errors, or to a context's. Others, such
-// as an aggregator's internal error, are unchanged.
+// Errors without a sentinel, such as an aggregator's internal error, are unchanged.
 func fromStatus(fragment string, err error) error {
 	if err == nil {
 		return nil
@@ -158,8 +157,7 @@ func fromStatus(fragment string, err error) error {
 	return err
 }
 
-// checkSize returns ErrTooLarge for a request of n bytes, because gRPC would end the stream without
-// details.
+// checkSize returns ErrTooLarge for n bytes; gRPC would end the stream without details.
 func checkSize(n int) error {
 	if n > MaxMessage {
 		return fmt.Errorf("%w: %d bytes that cannot be divided, of at most %d: make several fragments of it, or several chains", ErrTooLarge, n, MaxMessage)
@@ -175,7 +173,7 @@ var sentinels = map[codes.Code]error{
 	codes.InvalidArgument:    ErrInvalid,
 	codes.FailedPrecondition: ErrNotServed,
 	codes.ResourceExhausted:  ErrLimit,
-	codes.Unimplemented:      errors.ErrUnsupported, // an aggregator without the call
+	codes.Unimplemented:      errors.ErrUnsupported,
 	codes.Canceled:           context.Canceled,
 	codes.DeadlineExceeded:   context.DeadlineExceeded,
 }

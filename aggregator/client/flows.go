@@ -24,7 +24,7 @@ type Flow struct {
 	Protocol uint8
 	// endpoints of the first packet before address translation
 	Source, Destination netip.AddrPort
-	// addresses in the other direction, after address translation
+	// addresses of packets in the other direction, after address translation
 	ReplySource, ReplyDestination netip.AddrPort
 	// zone of the original direction
 	Zone uint16
@@ -44,12 +44,12 @@ type Flow struct {
 // error of f ends the call and is returned. If f takes longer than a few seconds altogether, the
 // call ends with ErrLimit.
 //
-// Between two listings the aggregator makes a publisher wait ten times as long as the first took,
-// at most 10 s. One call may wait; another concurrent call fails with ErrLimit.
+// Between two listings a publisher waits ten times as long as the first took, at most 10 s. One
+// call may wait; another concurrent call fails with ErrLimit.
 //
 // Possible errors: ErrPermission (the publisher needs flows: true in the configuration), ErrLimit,
 // ErrTooLarge (more than MaxFlowAddresses), ErrInvalid, ErrUnavailable, ErrClosed,
-// errors.ErrUnsupported (an older aggregator, or one without connection tracking), ctx's.
+// errors.ErrUnsupported (also without connection tracking), ctx's.
 func (c *Client) ListFlows(ctx context.Context, addrs []netip.Addr, f func([]Flow) error) error {
 	if len(addrs) > MaxFlowAddresses {
 		return fmt.Errorf("list flows: %w: %d addresses, want at most %d", ErrTooLarge, len(addrs), MaxFlowAddresses)
@@ -92,8 +92,8 @@ func (c *Client) listFlows(ctx context.Context, req *weftv1.ListFlowsRequest, f 
 	}
 }
 
-// DeleteFlows deletes listed entries and returns their number. It skips entries that are gone or
-// have another ID. After an error some entries may be deleted; the number counts known deletions.
+// DeleteFlows deletes listed entries, except entries that are gone or have another ID. The number
+// counts known deletions, also after an error.
 //
 // Possible errors: the errors of ListFlows.
 func (c *Client) DeleteFlows(ctx context.Context, flows []Flow) (deleted int, err error) {

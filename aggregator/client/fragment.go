@@ -32,7 +32,7 @@ type fragment struct {
 	leaving, stuck bool
 	// the last Put or Withdraw while unanswered
 	latest *update
-	// unanswered counts updates, inflight messages; resyncing means that patches must wait for a
+	// unanswered counts updates, inflight messages; resyncing means that patches wait for a
 	// snapshot in flight
 	unanswered, inflight int
 	resyncing            bool

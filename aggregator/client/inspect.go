@@ -12,11 +12,10 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// Plan returns the changes and rejections that a commit of the request's fragments would bring. The
-// request must fit into one message.
+// Plan returns the changes and rejections that a commit of the request's fragments would bring.
 //
-// Possible errors: ErrPermission, ErrLimit, ErrTooLarge, ErrInvalid, ErrUnavailable, ErrClosed,
-// errors.ErrUnsupported (an older aggregator), ctx's.
+// Possible errors: the errors of ListTables, ErrTooLarge (the request needs more than one message),
+// ErrInvalid.
 func (c *Client) Plan(ctx context.Context, req *weftv1.PlanRequest) (*weftv1.PlanResponse, error) {
 	if err := checkSize(proto.Size(req)); err != nil {
 		return nil, fmt.Errorf("plan: %w", err)
@@ -26,24 +25,22 @@ func (c *Client) Plan(ctx context.Context, req *weftv1.PlanRequest) (*weftv1.Pla
 
 // ListTables returns weft's tables in the kernel and the last revision.
 //
-// Possible errors: ErrPermission, ErrLimit, ErrUnavailable, ErrClosed, errors.ErrUnsupported (an
-// older aggregator), ctx's.
+// Possible errors: ErrPermission, ErrLimit, ErrUnavailable, ErrClosed, errors.ErrUnsupported,
+// ctx's.
 func (c *Client) ListTables(ctx context.Context) (*weftv1.ListTablesResponse, error) {
 	return read(ctx, c, "list tables", "", c.inspect.ListTables, &weftv1.ListTablesRequest{}, merge)
 }
 
 // GetTable returns the content of a table, merged from all fragments. An empty family means ip.
 //
-// Possible errors: ErrNotFound, ErrInvalid, ErrPermission, ErrLimit, ErrUnavailable, ErrClosed,
-// errors.ErrUnsupported (an older aggregator), ctx's.
+// Possible errors: the errors of ListTables, ErrNotFound, ErrInvalid.
 func (c *Client) GetTable(ctx context.Context, req *weftv1.GetTableRequest) (*weftv1.GetTableResponse, error) {
 	return read(ctx, c, "get table "+req.GetFamily()+" "+req.GetName(), "", c.inspect.GetTable, req, (*weftv1.GetTableResponse).Join)
 }
 
 // ListPublishers returns the publishers with fragments or connections.
 //
-// Possible errors: ErrPermission, ErrLimit, ErrUnavailable, ErrClosed, errors.ErrUnsupported (an
-// older aggregator), ctx's.
+// Possible errors: the errors of ListTables.
 func (c *Client) ListPublishers(ctx context.Context) (*weftv1.ListPublishersResponse, error) {
 	return read(ctx, c, "list publishers", "", c.inspect.ListPublishers, &weftv1.ListPublishersRequest{}, merge)
 }
@@ -51,8 +48,7 @@ func (c *Client) ListPublishers(ctx context.Context) (*weftv1.ListPublishersResp
 // Owner returns the source fragments of a rule, an element, a table, a chain or a set in the
 // kernel.
 //
-// Possible errors: ErrNotFound, ErrInvalid, ErrPermission, ErrLimit, ErrUnavailable, ErrClosed,
-// errors.ErrUnsupported (an older aggregator), ctx's.
+// Possible errors: the errors of GetTable.
 func (c *Client) Owner(ctx context.Context, req *weftv1.OwnerRequest) (*weftv1.OwnerResponse, error) {
 	return call(ctx, c, "find the owner of "+req.GetObject().Text(), "", c.inspect.Owner, req)
 }
@@ -67,7 +63,6 @@ func call[Req, Resp any](ctx context.Context, c *Client, what, fragment string,
 	return resp, nil
 }
 
-// read joins the parts of an answer.
 func read[Req, Resp any](ctx context.Context, c *Client, what, fragment string,
 	call func(context.Context, *Req, ...grpc.CallOption) (grpc.ServerStreamingClient[Resp], error), req *Req, join func(whole, part *Resp),
 ) (*Resp, error) {

@@ -15,19 +15,19 @@ import (
 //
 // The session calls these functions on its own goroutines, without its locks. They must not wait
 // for the outcome of an update (in Put, Patch, Withdraw or Wait), nor for a lock held during such a
-// wait. The Start methods do not wait for them.
+// wait.
 type SessionConfig struct {
-	// Snapshot is for a publisher that keeps the content of its fragments and patches them; the
-	// session then keeps no copy. It returns the fragment with all changes passed to Put or Patch,
-	// or nil if the content is unknown. The session does not change the result.
+	// Snapshot is for a publisher that keeps and patches the content of its fragments; the session
+	// then keeps no copy. It returns the fragment with all changes passed to Put or Patch, or nil
+	// if the content is unknown. The session does not change the result.
 	Snapshot func(name string) *weftv1.Fragment
 	// OnSync is called with the outcome of every resync, before callers waiting for the same
 	// outcome continue. The error is an error of Put, or ErrNoSnapshot. If the reason for a
 	// rejection can go away by itself, the session retries after 250 ms at first, and finally every
 	// 30 s.
 	OnSync func(name string, revision uint64, err error)
-	// OnStream is called with nil after the aggregator has accepted the stream, and with the reason
-	// if the stream could not be opened or has ended, except by Close. The session always retries.
+	// OnStream is called with nil for an accepted stream, and with the reason for a stream that
+	// cannot be opened or has ended, except by Close. The session always retries.
 	OnStream func(err error)
 }
 
@@ -54,11 +54,11 @@ type Session struct {
 	stream    publishStream
 	online    bool
 	fragments map[string]*fragment
-	// fragments with a needed snapshot
+	// needing a snapshot
 	behind []*fragment
 	// not sent on this stream, in order
 	queue []*update
-	// sent on this stream and not acknowledged, by number
+	// sent on this stream without acknowledgement, by number
 	inflight map[uint64]*message
 	started  uint64
 	lastID   uint64
@@ -79,9 +79,9 @@ func (c *Client) Session(cfg SessionConfig) *Session {
 }
 
 // Put replaces the fragment with f, and returns its revision. It sends only the difference from the
-// last Put. Without a difference it returns the revision of the fragment's last commit. A time to
-// live begins at each Put. The session keeps f (unless there is SessionConfig.Snapshot): f must not
-// be changed afterwards.
+// last Put. Without a difference it returns the revision of the last commit. A time to live begins
+// at each Put. The session keeps f (unless there is SessionConfig.Snapshot): f must not be changed
+// afterwards.
 //
 // Possible errors: *RejectedError, ErrPermission, ErrLimit, ErrTooLarge, ErrInvalid, ErrClosed,
 // ctx's. A lost connection is not an error: Put waits for the next one.
@@ -89,24 +89,22 @@ func (s *Session) Put(ctx context.Context, f *weftv1.Fragment) (revision uint64,
 	return s.StartPut(f).Wait(ctx)
 }
 
-// Patch changes a fragment put before, and returns the revision of the change. It requires
-// SessionConfig.Snapshot or StartPutContent.
+// Patch changes a fragment put before. It requires SessionConfig.Snapshot or StartPutContent.
 //
 // Possible errors: the errors of Put, and ErrNoSnapshot.
 func (s *Session) Patch(ctx context.Context, p *weftv1.Patch) (revision uint64, err error) {
 	return s.StartPatch(p).Wait(ctx)
 }
 
-// Withdraw removes a fragment and returns the revision of the removal. It is rejected while another
-// fragment refers to the fragment.
+// Withdraw removes a fragment. It is rejected while another fragment refers to the fragment.
 //
 // Possible errors: the errors of Put.
 func (s *Session) Withdraw(ctx context.Context, name string) (revision uint64, err error) {
 	return s.StartWithdraw(name).Wait(ctx)
 }
 
-// StartPut is Put without the wait for the outcome. The Start methods may wait for the aggregator
-// to read earlier messages.
+// StartPut is Put without the wait for the outcome. It may wait for the aggregator to read earlier
+// messages.
 func (s *Session) StartPut(f *weftv1.Fragment) *Pending {
 	if f == nil {
 		return newPending().answer(0, fmt.Errorf("put: %w", errNothing))
@@ -116,7 +114,7 @@ func (s *Session) StartPut(f *weftv1.Fragment) *Pending {
 }
 
 // StartPutContent is StartPut for a fragment changed by patches; a nil Content withdraws it. Each
-// update is judged by itself, even if several are sent again as one after a lost connection.
+// update is judged by itself, even if several are sent again as one.
 func (s *Session) StartPutContent(name string, c Content) *Pending {
 	return s.start(&update{name: name, content: c})
 }
@@ -136,7 +134,7 @@ func (s *Session) StartWithdraw(name string) *Pending {
 
 var errNothing = fmt.Errorf("%w: there is no fragment", ErrInvalid)
 
-// start sends a patch on the caller's goroutine if no message is waiting: faster.
+// start sends a patch on the caller's goroutine if no message is waiting.
 func (s *Session) start(u *update) *Pending {
 	p := newPending()
 	u.waiters = []*Pending{p}
@@ -145,15 +143,14 @@ func (s *Session) start(u *update) *Pending {
 		defer s.sending.Unlock()
 	}
 	if stream, m := s.enqueue(u, p, direct); stream != nil {
-		// After an error of the stream, the update is in flight, and answered after the next
-		// resync.
+		// After an error, the update is in flight, and answered after the next resync.
 		_ = s.send(stream, m)
 	}
 	return p
 }
 
-// enqueue queues an update. If direct is true and no update comes before it, enqueue registers it
-// as in flight instead, and the caller must send the message.
+// If direct is true and no update comes before this one, enqueue registers it as in flight, and the
+// caller must send the message.
 func (s *Session) enqueue(u *update, p *Pending, direct bool) (publishStream, *message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

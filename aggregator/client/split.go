@@ -8,7 +8,7 @@ import (
 
 const (
 	// partWeight is the size of a request, in elements: the cost of a message is negligible, and
-	// the aggregator can decode one part while the next arrives.
+	// the aggregator decodes one part while the next arrives.
 	partWeight = 4000
 	// ruleWeight is the compilation of a rule, in elements.
 	ruleWeight = 16
@@ -28,7 +28,6 @@ func weigh(f *weftv1.Fragment) int {
 	return n
 }
 
-// parts returns the approximate number of requests.
 func parts(f *weftv1.Fragment) int {
 	if f.GetNft() != "" {
 		return 1
@@ -36,8 +35,7 @@ func parts(f *weftv1.Fragment) int {
 	return 1 + weigh(f)/partWeight
 }
 
-// split returns the requests for a snapshot, in order. They share the fragment's objects and must
-// not be changed.
+// The requests share the fragment's objects and must not be changed.
 func split(f *weftv1.Fragment, id uint64) []*weftv1.PublishRequest {
 	s := splitter{whole: f, id: id}
 	if parts(f) == 1 {

@@ -23,8 +23,7 @@ type publishStream = grpc.BidiStreamingClient[weftv1.PublishRequest, weftv1.Publ
 
 var errEnded = fmt.Errorf("%w: the aggregator ended the stream", ErrUnavailable)
 
-// serve sends queued messages until the stream ends. It calls opened when the aggregator has
-// accepted the stream.
+// serve sends queued messages until the stream ends. It calls opened for an accepted stream.
 func (s *Session) serve(ctx context.Context, opened func()) error {
 	ctx, cancel := context.WithCancel(ctx)
 	stream, err := s.client.streams.Publish(ctx, grpc.WaitForReady(true), grpc.ForceCodecV2(encodedCodec{encoding.GetCodecV2("proto")}))
@@ -38,8 +37,8 @@ func (s *Session) serve(ctx context.Context, opened func()) error {
 		defer close(broken)
 		receiveErr = s.receive(stream, opened)
 	}()
-	// receive returns before the next stream starts, so answers of different streams cannot be
-	// confused.
+	// receive returns before the next stream starts: it must not take the answers of another
+	// stream.
 	defer func() {
 		s.use(nil, false)
 		cancel()
@@ -50,8 +49,8 @@ func (s *Session) serve(ctx context.Context, opened func()) error {
 	defer timer.Stop()
 	for {
 		if err := s.flush(stream); err != nil {
-			// An update that cannot be sent is answered, but its first parts are sent: begin anew.
-			// Otherwise the reason is still to be received.
+			// Only the first parts of an update are sent: begin anew. Otherwise the reason is still
+			// to be received.
 			if isUnsendable(err) {
 				return fmt.Errorf("%w: half of %w", ErrUnavailable, err)
 			}
@@ -70,7 +69,6 @@ func (s *Session) serve(ctx context.Context, opened func()) error {
 	}
 }
 
-// flush sends the queue, and then lets others send.
 func (s *Session) flush(stream publishStream) error {
 	s.sending.Lock()
 	defer s.sending.Unlock()
@@ -92,7 +90,6 @@ func (s *Session) use(stream publishStream, online bool) {
 func streamError(c *Client, err error) error {
 	switch {
 	case c.conn.GetState() == connectivity.Shutdown:
-		// Client.Close closed the connection under the stream.
 		return ErrClosed
 	case errors.Is(err, io.EOF):
 		return errEnded
@@ -103,8 +100,8 @@ func streamError(c *Client, err error) error {
 	}
 }
 
-// An error of send means a broken stream, or half of an update that cannot be sent. A message of
-// which no part can be sent is answered instead.
+// An error of send means a broken stream, or half of an update. A message of which no part can be
+// sent is answered instead.
 func (s *Session) send(stream publishStream, m *message) error {
 	var requests []*weftv1.PublishRequest
 	switch f, err := s.snapshot(m); {
@@ -195,7 +192,7 @@ func (s *Session) sendDifference(stream publishStream, m *message, f *weftv1.Fra
 	return true, err
 }
 
-// unsendableError is a message that never reached the stream, which goes on.
+// unsendableError is a message that never reached the stream.
 type unsendableError struct{ err error }
 
 func (e *unsendableError) Error() string { return e.err.Error() }
@@ -206,7 +203,7 @@ func isUnsendable(err error) bool {
 	return errors.As(err, &unsendable)
 }
 
-// transmit encodes first, because gRPC ends the stream if encoding fails while sending.
+// transmit encodes first, because gRPC ends the stream if encoding fails.
 //
 // Possible errors: *unsendableError (ErrTooLarge, ErrInvalid), the stream's.
 func (s *Session) transmit(stream publishStream, req *weftv1.PublishRequest) error {

@@ -26,8 +26,8 @@ const (
 type Table struct {
 	// a valid publisher's name
 	Name string
-	// Rows returns the rows for the arguments of a reader, each for encoding/json. The error's text
-	// is for the reader.
+	// Rows returns the rows for the arguments of a reader, each for encoding/json. Readers get the
+	// error's text.
 	Rows func(arguments map[string]string) (iter.Seq[any], error)
 	// nil if readers cannot watch the table
 	Changes *Changes
@@ -51,7 +51,6 @@ func (c *Changes) Notify() {
 	}
 }
 
-// watch calls changed at once and after changes, until ctx ends or changed fails.
 func (c *Changes) watch(ctx context.Context, changed func() error) error {
 	w := make(chan struct{}, 1)
 	c.mu.Lock()
@@ -77,9 +76,8 @@ func (c *Changes) watch(ctx context.Context, changed func() error) error {
 	}
 }
 
-// ServeTables serves tables under Config.Publisher until ctx ends. It waits for an aggregator, and
-// registers the tables again after a lost connection. It returns an error only for an invalid
-// Config.
+// ServeTables serves tables under Config.Publisher until ctx ends, over any number of connections.
+// It returns an error only for an invalid Config.
 func ServeTables(ctx context.Context, cfg Config, tables ...Table) error {
 	cfg.setDefaults()
 	c, err := connect(cfg)
@@ -108,8 +106,8 @@ type tableServer struct {
 
 type tableStream = grpc.BidiStreamingClient[weftv1.ServeTablesRequest, weftv1.ServeTablesResponse]
 
-// accept opens one stream after the other, and has each answer its query. It calls opened when the
-// tables are registered.
+// accept opens one stream after the other, and has each answer its query. It calls opened for
+// registered tables.
 func (s *tableServer) accept(ctx context.Context, opened func()) error {
 	// An answer ends after the next stream has registered the tables again.
 	release := func() {}
@@ -219,9 +217,8 @@ func (s *tableServer) rows(ctx context.Context, query *weftv1.ServeTablesRespons
 // ReadTable calls row with each row of a publisher's table, a JSON object. The meaning of the
 // arguments belongs to the table.
 //
-// Possible errors: ErrNotServed, ErrPermission, ErrLimit, ErrUnavailable, ErrClosed,
-// errors.ErrUnsupported (an older aggregator), row's, ctx's, the text of a publisher that cannot
-// answer.
+// Possible errors: the errors of ListTables, ErrNotServed, row's, the text of a publisher that
+// cannot answer.
 func (c *Client) ReadTable(ctx context.Context, publisher, table string, arguments map[string]string, row func([]byte) error) error {
 	return c.readTable(ctx, &weftv1.ReadTableRequest{Publisher: publisher, Table: table, Arguments: arguments}, func(part *weftv1.ReadTableResponse) error {
 		for _, r := range part.GetRows() {
@@ -233,7 +230,7 @@ func (c *Client) ReadTable(ctx context.Context, publisher, table string, argumen
 	})
 }
 
-// WatchTable calls changed at once, and after changes of a publisher's table, until ctx ends.
+// WatchTable calls changed at once, and after changes of a publisher's table.
 //
 // Possible errors: the errors of ReadTable, except row's.
 func (c *Client) WatchTable(ctx context.Context, publisher, table string, changed func()) error {

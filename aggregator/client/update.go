@@ -11,10 +11,8 @@ import (
 )
 
 type update struct {
-	// in the order of start
-	number uint64
-	name   string
-	// content is for a Put, patch for a Patch
+	number  uint64
+	name    string
 	content Content
 	patch   *weftv1.Patch
 	// an earlier stream had the update, which may have been committed
@@ -29,8 +27,7 @@ func (u *update) answer(revision uint64, err error) {
 	u.waiters = nil
 }
 
-// absorb adds the effect of the next update to an unsent one. The live content already has the
-// change of a patch.
+// absorb adds the next update to an unsent one. The live content already has the change of a patch.
 func (u *update) absorb(next *update, live Content) {
 	u.waiters = append(u.waiters, next.waiters...)
 	switch {
@@ -89,8 +86,7 @@ func (s *Session) next(now time.Time) *message {
 			}
 		}
 	}
-	// An update that must wait blocks all others: updates of different fragments may need each
-	// other.
+	// Updates of different fragments may need each other, so one that waits blocks the rest.
 	for len(s.queue) > 0 {
 		u := s.queue[0]
 		f := s.fragments[u.name]
@@ -147,7 +143,6 @@ func (s *Session) message(f *fragment, u *update) *message {
 	return m
 }
 
-// resync returns the snapshot for a new stream, or nil without need.
 func (s *Session) resync(f *fragment) *message {
 	f.behind, f.retry = false, time.Time{}
 	m := &message{}
@@ -174,9 +169,9 @@ func (s *Session) joined(f *fragment) *message {
 	return m
 }
 
-// seen dequeues the updates of an earlier stream, and returns the content with them. Without them,
-// the snapshot could briefly undo committed updates. It returns no updates if the last would hide
-// the aggregator's answer to the others.
+// seen dequeues the updates of an earlier stream, and returns the content with them: without, the
+// snapshot could briefly undo committed updates. It returns no updates if the last would hide the
+// aggregator's answer to the others.
 func (s *Session) seen(f *fragment) ([]*update, Content) {
 	updates, content := s.takeAll(func(u *update) bool { return u.name == f.name && u.seen }), f.committed
 	for i, u := range updates {
@@ -200,7 +195,6 @@ func (s *Session) seen(f *fragment) ([]*update, Content) {
 	return updates, content
 }
 
-// separate requeues updates to be judged individually.
 func (s *Session) separate(updates []*update) {
 	for _, u := range updates {
 		u.seen = false
@@ -227,7 +221,6 @@ func (s *Session) takeAll(match func(*update) bool) []*update {
 	return taken
 }
 
-// recall requeues everything in flight for a new stream.
 func (s *Session) recall() {
 	for _, id := range slices.Sorted(maps.Keys(s.inflight)) {
 		m := s.inflight[id]
@@ -252,8 +245,8 @@ func (s *Session) restart() {
 	}
 }
 
-// fail answers all updates with an error that leaves their outcome open. They are still wanted,
-// except for updates judged individually.
+// fail answers all updates with an open outcome. They are still wanted, except for updates judged
+// individually.
 func (s *Session) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -269,7 +262,6 @@ func (s *Session) fail(err error) {
 	}
 }
 
-// resolve answers an update that has left the queue.
 func (s *Session) resolve(u *update, revision uint64, err error) {
 	f := s.fragments[u.name]
 	f.unanswered--
