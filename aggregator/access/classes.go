@@ -9,12 +9,12 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// BaseChain has the properties of a base chain that rights depend on.
+// BaseChain has the properties of a base chain for [Publisher.Chain].
 type BaseChain struct {
 	// in nft's words
 	Hook, Type string
 	Priority   int32
-	// true for policy drop
+	// policy drop
 	Drop    bool
 	Devices []string
 }
@@ -51,7 +51,6 @@ func (p *Publisher) Chain(c BaseChain) []*Refusal {
 // Class returns a Refusal if the publisher may not use a class, else nil.
 func (p *Publisher) Class(c nft.Class) *Refusal { return p.class(c, c.Does()) }
 
-// class is Class for one use of the class.
 func (p *Publisher) class(c nft.Class, does string) *Refusal {
 	if c == nft.ClassFilter || p.Allow.Classes.Has(c) {
 		return nil
@@ -81,7 +80,7 @@ func (p *Publisher) Marks(bits uint32) *Refusal {
 	return p.refuse(LimitOf(nft.ClassMarks), "allow.marks", fmt.Sprintf("may not change the bits 0x%08x of the packet mark", wrong), allowed)
 }
 
-// hour is the period of log rates in seconds.
+// seconds: the period of log rates
 const hour = 3600
 
 // Logs returns a Refusal if a publisher with rules that log before packets an hour may not log up
@@ -94,13 +93,12 @@ func (p *Publisher) Logs(before, after int) *Refusal {
 		fmt.Sprintf("at most %d are allowed, all rules together, and a burst counts once a minute", p.Allow.LogRate))
 }
 
-// perSecond converts an hourly number to one a second, rounded up to tenths.
+// perSecond rounds up to tenths.
 func perSecond(rate int) string {
 	return strconv.FormatFloat(math.Ceil(float64(rate)*10/hour)/10, 'f', -1, 64)
 }
 
-// UnlimitedLog returns a Refusal if the publisher may not have a rule that can log every packet,
-// else nil.
+// UnlimitedLog is Logs for a rule that can log every packet.
 func (p *Publisher) UnlimitedLog() *Refusal {
 	if p.Allow.LogRate == UnlimitedLog {
 		return nil
@@ -109,8 +107,7 @@ func (p *Publisher) UnlimitedLog() *Refusal {
 		"%d packets a second are allowed: write a limit such as limit rate 10/minute before log in the same rule", p.Allow.LogRate))
 }
 
-// Devices returns a Refusal if the publisher may not have base chains or flowtables at one of the
-// devices, else nil.
+// Devices returns a Refusal if the publisher may not use one of the devices, else nil.
 func (p *Publisher) Devices(names []string) *Refusal {
 	for _, name := range names {
 		if !slices.ContainsFunc(p.Allow.Devices, func(glob string) bool { return matchName(glob, name) }) {

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// The default limits of publishers that are not administrators and not of the system. They protect
-// other publishers and packets; rulesets of real agents stay far below them.
+// The default limits of publishers that are not administrators and not of the system. Rulesets of
+// real agents stay far below them.
 const (
-	// a tenth of the limit of all publishers together
+	// a tenth of the limit of all publishers
 	DefaultFragments = 1_000
-	// DefaultChains allows a chain for each of 100,000 endpoints and 10,000 services. Chains
-	// without rules are useless, so if rules are limited, the default is the number of rules plus
-	// DefaultEmpty. The same holds for sets and elements.
+	// DefaultChains allows a chain for each of 100,000 endpoints and 10,000 services. If rules are
+	// limited, the default is at most the number of rules plus DefaultEmpty; the same holds for
+	// sets and elements.
 	DefaultChains = 200_000
 	DefaultEmpty  = 1_000
-	// enough for all hooks of all families at several priorities
+	// all hooks of all families at several priorities
 	DefaultBaseChains = 64
 	// DefaultSets bounds the kernel's time to look up a set, which compares names.
 	DefaultSets = 10_000
@@ -24,11 +24,10 @@ const (
 	DefaultRules = 2 * DefaultChains
 	// four for each of 1,000,000 endpoints
 	DefaultElements = 4_000_000
-	// in bytes of kernel memory; 100,000 endpoints take less than half
+	// bytes of kernel memory; 100,000 endpoints take less than half
 	DefaultMemory = 256 << 20
-	// The costs of a packet at one hook, in nanoseconds: DefaultPacket in the worst case,
-	// DefaultEveryPacket for every packet. 200 jumps to chains of 100 rules reach the first, and
-	// 500 to 850 rules of a base chain, by their first conditions, the second.
+	// nanoseconds of a packet at one hook: DefaultPacket in the worst case, DefaultEveryPacket for
+	// every packet
 	DefaultPacket      = 500_000
 	DefaultEveryPacket = 20_000
 )
@@ -39,11 +38,10 @@ const (
 	// kernel allows 1,024 (MAX_HOOK_COUNT in net/netfilter/core.c). The rest is for publishers of
 	// the system and for other programs.
 	MaxHookChains = 512
-	// MinGCInterval is the shortest interval at which the kernel looks for expired elements. It is
-	// also the kernel's default.
+	// MinGCInterval is the shortest gc-interval, and the kernel's default.
 	MinGCInterval = time.Second
 	// MaxTimeout is the longest timeout of an element and the longest gc-interval: ten years, which
-	// fits every unit that the kernel uses.
+	// fits the kernel's units.
 	MaxTimeout = 10 * 365 * 24 * time.Hour
 )
 
@@ -54,11 +52,10 @@ func defaultLimits() map[Limit]int {
 	}
 }
 
-// Limited reports whether a publisher has the default limits. Administrators and publishers of the
-// system do not. p is nil for a publisher that is not configured.
+// Limited reports whether a publisher has the default limits. p is nil for a publisher that is not
+// configured.
 func (p *Publisher) Limited() bool { return p != nil && !p.Admin && !p.System }
 
-// setDefaults sets the limits that neither the publisher nor the file's defaults set.
 func (p *Publisher) setDefaults() {
 	if !p.Limited() {
 		return
@@ -86,8 +83,8 @@ func contentOf(l Limit) Limit {
 	}
 }
 
-// Packet returns a Refusal if an update costs packets more nanoseconds than limit (LimitPacket or
-// LimitEveryPacket) allows, else nil. path is called for the message and returns the place.
+// Packet returns a Refusal if n nanoseconds exceed limit (LimitPacket or LimitEveryPacket), else
+// nil. path returns the place for the message.
 func (p *Publisher) Packet(limit Limit, n int, hook string, path func() string) *Refusal {
 	if !p.exceeds(limit, n) {
 		return nil

@@ -8,12 +8,11 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// Policy is a configuration in force. The zero value is for a daemon without a configuration: only
-// administrators may call.
+// Policy is a configuration in force. With the zero value only administrators may call.
 type Policy struct {
-	// path; "" without a file
+	// "" without a file
 	File string
-	// group of the socket; nil means the daemon's own
+	// nil means the daemon's own
 	SocketGroup *uint32
 	// in the order of the file
 	Publishers []*Publisher
@@ -26,7 +25,7 @@ type Publisher struct {
 	Name  string `json:"name" text:"name"`
 	Match Match  `json:"match"`
 	Allow Allow  `json:"allow"`
-	// the allowed priorities of its fragments
+	// of its fragments
 	Priorities Range `json:"priorities"`
 	// may read the content of every publisher
 	Read bool `json:"read"`
@@ -36,19 +35,19 @@ type Publisher struct {
 	Admin bool `json:"admin"`
 	// may use resources reserved for the system
 	System bool `json:"system"`
-	// publishers with accepts honoured by this one's base chains, or nil
+	// publishers with accepts honoured by this publisher's base chains, or nil
 	Accept *Accept `json:"accept"`
-	// bits of the packet mark set by this publisher's accepts: the Mark of each Accept that names
-	// it
+	// bits of the packet mark set by this publisher's accepts: the Mark of each Accept with its
+	// name
 	Honoured uint32
 	Limits   Limits `json:"limits"`
 
-	// path is the publisher's path in the file, positions the lines of all fields by path.
+	// positions are the lines of all fields by path
 	file, path string
 	positions  map[string]int
 }
 
-// line returns the line of a field of the publisher, such as "allow.tables", or 0.
+// line returns the line of a field, such as "allow.tables", or 0.
 func (p *Publisher) line(field string) int { return p.positions[p.path+"."+field] }
 
 // Match identifies a publisher. All set fields must match.
@@ -70,15 +69,14 @@ type Allow struct {
 	ChainPriorities Range          `json:"chainPriorities"`
 	// allowed classes; nft.ClassFilter is always allowed
 	Classes nft.ClassSet
-	// the fields of classes, until they are in Classes; then nil
+	// the fields of classes during decoding, then nil
 	Granted map[string]bool `json:",inline"`
-	// packets a second that all rules together may log, or UnlimitedLog
-	LogRate int `json:"log" text:"log"`
-	// bits of the packet mark that rules may change
-	Marks uint32 `json:"marks"`
-	// globs for the devices of base chains and flowtables; nil allows no device
+	// packets a second of all rules together, or UnlimitedLog
+	LogRate int    `json:"log" text:"log"`
+	Marks   uint32 `json:"marks"`
+	// globs for the devices of base chains and flowtables
 	Devices []string `json:"devices" text:"glob"`
-	// objects of other publishers that this one may share
+	// of other publishers
 	Shared []SharedPattern `json:"shared"`
 }
 
@@ -131,7 +129,7 @@ func (r Range) String() string {
 
 // Limits bound the content and requests of a publisher; 0 means unlimited.
 type Limits struct {
-	// limits of fragments, rules, elements, bytes and streams
+	// of fragments, rules, elements, bytes and streams
 	Most             map[Limit]int `json:",inline" text:"limit"`
 	UpdatesPerSecond float64       `json:"updatesPerSecond" text:"rate"`
 	// at least 1 if UpdatesPerSecond is set
@@ -148,14 +146,13 @@ type Peer struct {
 	UID, GID uint32
 	// supplementary groups
 	Groups []uint32
-	// true if the peer is the daemon itself, or has uid 0 and is known to hold CAP_NET_ADMIN in the
-	// daemon's user namespace
+	// the daemon itself, or uid 0 known to hold CAP_NET_ADMIN in the daemon's user namespace
 	NetAdmin bool
-	// path, or "" if unknown
+	// "" if unknown
 	Executable string
-	// paths, one for each hierarchy
+	// one for each hierarchy
 	Cgroups []string
-	// why NetAdmin, Executable or Cgroups are unknown; nil if they are known
+	// why NetAdmin, Executable or Cgroups are unknown, or nil
 	Unknown error
 }
 
@@ -177,11 +174,11 @@ type Identity struct {
 	Publisher string
 	// may act on fragments of other publishers
 	Admin bool
-	// may read content of other publishers; true for administrators
+	// may read content of other publishers
 	Read bool
-	// may list and delete conntrack entries; true for administrators
+	// may list and delete conntrack entries
 	Flows bool
-	// may use connections and message memory reserved for the system; true for administrators
+	// may use connections and message memory reserved for the system
 	System bool
 }
 
@@ -219,7 +216,6 @@ func (p *Policy) Resolve(peer *Peer, root bool, want string) (Identity, error) {
 	return id, nil
 }
 
-// stranger returns the refusal of a peer without a publisher.
 func (p *Policy) stranger(peer *Peer) *Refusal {
 	r := &Refusal{Limit: LimitCaller}
 	if p.File == "" {
@@ -243,8 +239,7 @@ func (p *Peer) Root() string {
 		"run weft where the aggregator runs (kubectl exec POD -c aggregator -- /weft), or name uid 0 in the configuration"
 }
 
-// String returns the group, the executable and the first cgroup of a peer, for a message that has
-// the uid.
+// String describes the peer for a message with the uid.
 func (p *Peer) String() string {
 	s := fmt.Sprintf("gid %d", p.GID)
 	if len(p.Groups) > 0 {

@@ -16,17 +16,16 @@ import (
 )
 
 const (
-	// maxFile is the largest file in bytes, far beyond a hand-written one.
-	maxFile = 1 << 20
-	// maxProblems is the number of problems that one error lists.
+	// bytes, far beyond a hand-written file
+	maxFile     = 1 << 20
 	maxProblems = 100
 )
 
 // Problem is one error in a file.
 type Problem struct {
-	// counts from 1; 0 is the whole file
+	// from 1; 0 is the whole file
 	Line int
-	// names the field, the error, and the remedy
+	// the field, the error, and the remedy
 	Text string
 }
 
@@ -53,8 +52,7 @@ func (e *FileError) Error() string {
 // Unwrap returns ErrConfig.
 func (e *FileError) Unwrap() error { return ErrConfig }
 
-// Read returns the content of a file. It reads little more than the maximum size, which Document
-// checks.
+// Read returns the content of a file, or little more than the maximum size.
 func Read(path string) ([]byte, error) {
 	f, err := os.Open(path) //nolint:gosec // the operator's file
 	if err != nil {
@@ -93,7 +91,7 @@ func (p *Problems) Err(file string) error {
 	return &FileError{File: file, Problems: p.list}
 }
 
-// yamlLine finds the line in an error of the YAML parser, which has it only in its text.
+// The YAML parser has the line only in the text of its error.
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
 
 // Document returns the root of the only YAML document in data, of an apiVersion and kind. On

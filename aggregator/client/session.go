@@ -15,7 +15,7 @@ import (
 //
 // The session calls these functions on its own goroutines, without its locks. They must not wait
 // for the outcome of an update (in Put, Patch, Withdraw or Wait), nor for a lock held during such a
-// wait.
+// wait. They may call the Start methods.
 type SessionConfig struct {
 	// Snapshot is for a publisher that keeps and patches the content of its fragments; the session
 	// then keeps no copy. It returns the fragment with all changes passed to Put or Patch, or nil
