@@ -92,7 +92,7 @@ func (a *Accept) check(d *Decoder, path string, line int) {
 	*a = Accept{}
 }
 
-// acceptAll grants the marks of all accepts, and reports marks that other publishers could set.
+// acceptAll grants the marks of all accepts, and reports marks in reach of other publishers.
 func (p *Policy) acceptAll(d *Decoder) {
 	for _, pub := range p.Publishers {
 		if pub.Accept == nil {

@@ -31,8 +31,7 @@ type Control struct {
 	opts    Options
 	log     *slog.Logger
 	metrics *metrics
-	// the daemon's
-	uid uint32
+	uid     uint32
 
 	policy atomic.Pointer[Policy]
 	// closed by the next change

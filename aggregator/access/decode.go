@@ -11,7 +11,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Decoder decodes YAML into structs by the JSON names of their fields. It collects all problems.
+// Decoder decodes YAML into structs by the JSON names of their fields, and collects all problems.
+// The library's own decoder knows no JSON names, decodes 1.5 into 1 and 010 into 8, and follows
+// aliases.
 type Decoder struct {
 	Problems
 	// Lines are the lines of fields and entries of lists, by path.
@@ -35,7 +37,6 @@ func (d *Decoder) Decode(root *yaml.Node, into any) {
 	d.value("", root, reflect.ValueOf(into).Elem(), "")
 }
 
-// text is the name of the parser, or empty.
 func (d *Decoder) value(path string, n *yaml.Node, v reflect.Value, text string) {
 	u, custom := v.Addr().Interface().(json.Unmarshaler)
 	missing := n.Tag == "!!null" || n.Kind == yaml.ScalarNode && n.Value == "" && !d.Kubernetes

@@ -7,7 +7,7 @@ import (
 )
 
 // poll is the interval of reading the file. A watch would miss changes of a link to a link, as in a
-// ConfigMap, or of a directory.
+// ConfigMap, or a replaced directory.
 const poll = time.Second
 
 // Follow reads the file every second until ctx ends, and applies it after a change or a signal on

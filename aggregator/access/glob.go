@@ -8,7 +8,6 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// anyDepth is the component of a path's glob that matches any number of components.
 const anyDepth = "**"
 
 // PATH_MAX
@@ -36,7 +35,7 @@ func checkPath(glob string) error {
 	return checkGlob(glob)
 }
 
-// A * also matches slashes, which have no meaning in the name of a table.
+// A * also matches slashes, which have no meaning in names of tables.
 func matchName(glob, name string) bool {
 	ok, err := path.Match(strings.ReplaceAll(glob, "/", "\x00"), strings.ReplaceAll(name, "/", "\x00"))
 	return err == nil && ok

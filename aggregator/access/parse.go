@@ -75,7 +75,7 @@ type document struct {
 	Publishers []Publisher `json:"publishers"`
 }
 
-// texts returns the parsers of fields by the names in their tags.
+// by the names in the fields' tags
 func texts(lookup Lookup) map[string]func(string) (any, error) {
 	return map[string]func(string) (any, error){
 		"name":   checked(checkName),
@@ -92,7 +92,7 @@ func texts(lookup Lookup) map[string]func(string) (any, error) {
 	}
 }
 
-// fieldNames returns the fields in Allow.Granted and Limits.Most.
+// for Allow.Granted and Limits.Most
 func fieldNames() map[string][]string {
 	granted := []string{masqueradeMark}
 	for _, c := range nft.Classes() {
@@ -120,7 +120,7 @@ func oneOf(what string, words ...string) func(string) (any, error) {
 	})
 }
 
-// id returns a parser of the id or name of a user or group.
+// id parses the id or name of a user or group.
 func id(what string, lookup func(string) (uint32, error)) func(string) (any, error) {
 	return func(s string) (any, error) {
 		if strings.Trim(s, "-0123456789") != "" {
@@ -166,7 +166,7 @@ func parseRate(s string) (any, error) {
 	return v, nil
 }
 
-// maxLogRate is more than a kernel log can hold: a greater number is a mistake for unlimited.
+// more than a kernel log can hold: a greater number is a mistake for unlimited
 const maxLogRate = 1_000_000
 
 func parseLogRate(s string) (any, error) {

@@ -27,15 +27,15 @@ type Publisher struct {
 	Allow Allow  `json:"allow"`
 	// of its fragments
 	Priorities Range `json:"priorities"`
-	// may read the content of every publisher
+	// all publishers' content
 	Read bool `json:"read"`
-	// may list and delete conntrack entries
+	// list and delete conntrack entries
 	Flows bool `json:"flows"`
-	// may act as every publisher
+	// act as every publisher
 	Admin bool `json:"admin"`
-	// may use resources reserved for the system
+	// resources reserved for the system
 	System bool `json:"system"`
-	// publishers with accepts honoured by this publisher's base chains, or nil
+	// honoured by this publisher's base chains
 	Accept *Accept `json:"accept"`
 	// bits of the packet mark set by this publisher's accepts: the Mark of each Accept with its
 	// name
@@ -47,7 +47,6 @@ type Publisher struct {
 	positions  map[string]int
 }
 
-// line returns the line of a field, such as "allow.tables", or 0.
 func (p *Publisher) line(field string) int { return p.positions[p.path+"."+field] }
 
 // Match identifies a publisher. All set fields must match.
@@ -59,22 +58,21 @@ type Match struct {
 	Cgroup     string `json:"cgroup" text:"path"`
 }
 
-// Allow is the allowed content of a publisher's fragments. For families and hooks, a nil slice
-// allows all, an empty one none.
+// Allow is the allowed content of a publisher's fragments. For families and hooks, nil allows all,
+// an empty slice none.
 type Allow struct {
 	// nil allows tables named as the publisher
 	Tables          []TablePattern `json:"tables"`
 	Families        []nft.Family   `json:"families" text:"family"`
 	Hooks           []string       `json:"hooks" text:"hook"`
 	ChainPriorities Range          `json:"chainPriorities"`
-	// allowed classes; nft.ClassFilter is always allowed
-	Classes nft.ClassSet
+	Classes         nft.ClassSet
 	// the fields of classes during decoding, then nil
 	Granted map[string]bool `json:",inline"`
-	// packets a second of all rules together, or UnlimitedLog
+	// packets a second, or UnlimitedLog
 	LogRate int    `json:"log" text:"log"`
 	Marks   uint32 `json:"marks"`
-	// globs for the devices of base chains and flowtables
+	// globs; nil allows no device
 	Devices []string `json:"devices" text:"glob"`
 	// of other publishers
 	Shared []SharedPattern `json:"shared"`
@@ -88,7 +86,7 @@ const MasqueradeMark = 1 << 14
 // UnlimitedLog is the LogRate without a limit.
 const UnlimitedLog = math.MaxInt32
 
-// TablePattern matches tables. Without a family it matches every family.
+// TablePattern matches tables; a nil family is every family.
 type TablePattern struct {
 	Family *nft.Family `json:"family" text:"family"`
 	// a glob
@@ -172,20 +170,20 @@ func (m *Match) matches(peer *Peer) bool {
 // Identity is the publisher that a peer acts as, with its rights.
 type Identity struct {
 	Publisher string
-	// may act on fragments of other publishers
+	// act on fragments of other publishers
 	Admin bool
-	// may read content of other publishers
+	// read content of other publishers
 	Read bool
-	// may list and delete conntrack entries
+	// list and delete conntrack entries
 	Flows bool
-	// may use connections and message memory reserved for the system
+	// connections and message memory reserved for the system
 	System bool
 }
 
-// Resolve returns the publisher that a peer acts as: want, if the peer may act as it. If want is
-// empty, it is the first publisher that matches the peer, or else "uid-N" for an administrator. If
-// root is true, the peer is an administrator regardless of the file. Resolve does not check that
-// want is a valid name.
+// Resolve returns the publisher that a peer acts as: want, if allowed. If want is empty, it is the
+// first publisher that matches the peer, or else "uid-N" for an administrator. If root is true, the
+// peer is an administrator regardless of the file. Resolve does not check that want is a valid
+// name.
 //
 // Possible errors: a *Refusal that wraps ErrDenied.
 func (p *Policy) Resolve(peer *Peer, root bool, want string) (Identity, error) {
@@ -229,8 +227,8 @@ func (p *Policy) stranger(peer *Peer) *Refusal {
 	return r
 }
 
-// Root explains, for an error, why a peer of uid 0 lacks the rights of root, and the remedy. For
-// other peers it returns "".
+// Root explains, for an error, why a peer of uid 0 lacks the rights of root, and the remedy, or
+// returns "".
 func (p *Peer) Root() string {
 	if p.UID != 0 || p.NetAdmin {
 		return ""

@@ -66,11 +66,10 @@ func Read(path string) ([]byte, error) {
 	return data, nil
 }
 
-// Problems collects the errors in a file. A path names a field in messages, such as
-// "publishers[2].match".
+// Problems collects the errors in a file.
 type Problems struct{ list []Problem }
 
-// Add adds a problem with a field. The path may be empty.
+// Add adds a problem with a field by its path, such as "publishers[2].match", or "".
 func (p *Problems) Add(line int, path, format string, args ...any) {
 	if len(p.list) >= maxProblems {
 		return
@@ -91,7 +90,7 @@ func (p *Problems) Err(file string) error {
 	return &FileError{File: file, Problems: p.list}
 }
 
-// The YAML parser has the line only in the text of its error.
+// The line is only in the text of the parser's error.
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
 
 // Document returns the root of the only YAML document in data, of an apiVersion and kind. On

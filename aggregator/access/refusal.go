@@ -82,7 +82,7 @@ func (l Limit) things() string {
 	}
 }
 
-// Right reports whether l is a right, with refusals of ErrDenied, and not of ErrExceeded.
+// Right reports whether a refusal is ErrDenied instead of ErrExceeded.
 func (l Limit) Right() bool {
 	return l != LimitUpdates && l != LimitHookChains && l != LimitTimes && !slices.Contains(Counted(), l)
 }

@@ -8,8 +8,8 @@ import (
 // repeatEvery is the interval of log lines about the same refusal of a publisher.
 const repeatEvery = time.Minute
 
-// Repeats limits log lines to one a minute for each publisher and reason. Callers must bound the
-// pairs, because it keeps a record for each. It is safe for concurrent use.
+// Repeats limits log lines to one a minute for each publisher and reason. Callers must bound these
+// pairs: each has a record. It is safe for concurrent use.
 type Repeats struct {
 	report func(publisher, reason string, withheld int)
 
@@ -25,8 +25,8 @@ type repeated struct {
 	timer *time.Timer
 }
 
-// NewRepeats returns a Repeats. It calls report, on its own goroutine, if lines were skipped for a
-// minute and no later line has logged their number. Close calls report too.
+// NewRepeats returns a Repeats. It calls report, on its own goroutine and in Close, if lines were
+// skipped for a minute and no later line has logged their number.
 func NewRepeats(report func(publisher, reason string, withheld int)) *Repeats {
 	return &Repeats{report: report, records: make(map[[2]string]*repeated)}
 }

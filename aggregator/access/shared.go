@@ -7,8 +7,8 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// SharedPattern names objects that a publisher may share although another publisher declared them
-// first. Names are globs.
+// SharedPattern names objects for sharing although another publisher declared them first. Names are
+// globs.
 type SharedPattern struct {
 	// nil means every family
 	Family *nft.Family `json:"family" text:"family"`
@@ -52,9 +52,8 @@ func (s *SharedPattern) names(kind string) []string {
 	}
 }
 
-// Shared returns a Refusal if the publisher may not add or refer to a chain, set or object first
-// declared by owner, else nil. An empty kind means the flag dormant of a table with content of
-// owner.
+// Shared refuses to add or refer to a chain, set or object first declared by owner. An empty kind
+// means the flag dormant of a table with content of owner.
 func (p *Publisher) Shared(table nft.TableID, kind, name, owner string) *Refusal {
 	pattern := name
 	if kind == "" {
