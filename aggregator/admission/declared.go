@@ -7,8 +7,8 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// Declared has the sets and maps declared by a fragment, by table, for compiling its next patch. It
-// is immutable.
+// Declared has the sets and maps of a fragment, by table, for compiling its next patch. It is
+// immutable.
 type Declared map[nft.TableID]map[string]*set.Set
 
 // Set returns the declaration of a set or map.

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// messageSize is the approximate memory of a decoded message, in bytes, beyond its encoding.
+	// approximate bytes of a decoded message, beyond its encoding
 	messageSize = 160
-	// stringSize is the same for a string in a list.
+	// the same for a string in a list
 	stringSize = 16
 	// MaxDecoded is the memory of one decoded request, in bytes. The largest request takes this
 	// much if its messages have 20 bytes.
@@ -25,9 +25,9 @@ type Size struct {
 	Fragments, Tables, Chains, Sets, Rules, Objects, Elements int
 	// sets with elements changed by a patch
 	Changes int
-	// names to delete
+	// to delete
 	Names int
-	// names of fragments in a plan
+	// fragments' names in a plan
 	Withdrawals int
 	// approximate bytes of the decoded request
 	Decoded int
@@ -35,7 +35,7 @@ type Size struct {
 
 // Measure returns the size of the encoding b of a message m.
 //
-// Possible errors: errors of package protowire, if b is not an encoding.
+// Possible errors: errors of package protowire.
 func Measure(m protoreflect.MessageDescriptor, b []byte) (Size, error) {
 	s := Size{Decoded: len(b)}
 	err := s.measure(m, b)
@@ -58,7 +58,6 @@ func (s *Size) measure(m protoreflect.MessageDescriptor, b []byte) error {
 	})
 }
 
-// list returns the counter of a message's list of names.
 func (s *Size) list(message protoreflect.Name) *int {
 	if message == "ElementPatch" {
 		return &s.Elements
@@ -66,7 +65,6 @@ func (s *Size) list(message protoreflect.Name) *int {
 	return &s.Names
 }
 
-// count counts one message without its content.
 func (s *Size) count(message protoreflect.Name) {
 	s.Decoded += messageSize
 	switch message {
@@ -121,7 +119,7 @@ func eachField(m protoreflect.MessageDescriptor, b []byte, f func(field protoref
 // Head returns the encoding of a request without its lists of messages. The rest identifies the
 // update.
 //
-// Possible errors: errors of package protowire, if b is not an encoding.
+// Possible errors: errors of package protowire.
 func Head(m protoreflect.MessageDescriptor, b []byte) ([]byte, error) {
 	var head []byte
 	err := eachField(m, b, func(f protoreflect.FieldDescriptor, whole, value []byte) error {
@@ -140,9 +138,8 @@ func Head(m protoreflect.MessageDescriptor, b []byte) ([]byte, error) {
 	return head, err
 }
 
-// Check compares a request with the limits of one update and of its publisher; p is nil for a
-// publisher without limits. held returns the publisher's current rules and objects, and its
-// elements: it may send as much again, or remove it.
+// Check compares a request with the limits of one update and of its publisher, or nil. held returns
+// the publisher's current content: it may send as much again, or remove it.
 //
 // Possible errors: a *access.Refusal, ErrTooLarge.
 func (s Size) Check(p *access.Publisher, held func() (rules, elements int)) error {

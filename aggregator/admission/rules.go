@@ -16,7 +16,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// parallelRules is the number of rules from which parallel compilation is faster.
+// from this number on, parallel compilation is faster
 const parallelRules = 64
 
 func (b *Builder) compileRules() {
@@ -145,7 +145,6 @@ type ruleScope struct {
 	t *tablePart
 }
 
-// Set implements compile.Scope.
 func (s ruleScope) Set(name string) (*set.Set, bool) {
 	if d := s.t.setByName[name]; d != nil {
 		return d.Decl, d.Decl != nil
@@ -160,7 +159,7 @@ func (s ruleScope) Set(name string) (*set.Set, bool) {
 	return d, ok
 }
 
-// use records that a rule was compiled against a declaration outside the update.
+// use records a declaration outside the update.
 func (t *tablePart) use(name string, d *set.Set) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -170,11 +169,9 @@ func (t *tablePart) use(name string, d *set.Set) {
 	t.Uses[name] = d
 }
 
-// Chain implements compile.Scope. The merge of the fragments checks whether the chain exists.
+// Chain returns true: the merge of the fragments checks whether the chain exists.
 func (s ruleScope) Chain(string) bool { return true }
 
-// Object implements compile.Scope, like Chain.
 func (s ruleScope) Object(nft.ObjectKind, string) bool { return true }
 
-// Flowtable implements compile.Scope, like Chain.
 func (s ruleScope) Flowtable(string) bool { return true }
