@@ -22,14 +22,14 @@ import (
 type Config struct {
 	// optional
 	Access *access.Control
-	// updates from the state directory: an existing excess over a limit may stay, as may strings
-	// and names no longer accepted
+	// for the state directory: an existing excess over a limit may stay, as may strings and names
+	// no longer accepted
 	Stored bool
 	// durable fragments can be stored
 	Durable bool
 	// returns why a durable fragment of n bytes cannot be stored; optional
 	Room func(n int) error
-	// returns nil for a new fragment; optional, called only if Access is set
+	// nil for a new fragment; optional, called only if Access is set
 	Status func(desired.Key) *weftv1.FragmentStatus
 	// the daemon's, for messages
 	Version string
@@ -69,8 +69,7 @@ type Builder struct {
 	unpacked unpacked
 	// in compiled rules
 	anonymous atomic.Int64
-	// guards positions, the places of the rules in file, made for the first wrong rule by parsing
-	// the file again
+	// guards positions, the places of the rules in file, made for the first wrong rule
 	positionsMu sync.Mutex
 	positions   *ruleset.Positions
 	// before the update, or nil
@@ -112,8 +111,7 @@ type elementsPart struct {
 	remove, add []*chunk
 }
 
-// NewSnapshot returns a Builder for a snapshot of a fragment. Key returns an invalid name
-// shortened.
+// NewSnapshot returns a Builder for a snapshot. Key returns an invalid name shortened.
 func NewSnapshot(cfg Config, key desired.Key, outer Scope) *Builder {
 	b := &Builder{cfg: cfg, key: key, snapshot: true, outer: outer, byID: make(map[nft.TableID]*tablePart)}
 	if cfg.Access != nil && cfg.Status != nil {
@@ -126,7 +124,7 @@ func NewSnapshot(cfg Config, key desired.Key, outer Scope) *Builder {
 	return b
 }
 
-// NewPatch returns a Builder for a patch of a fragment. own has the sets and maps of the fragment.
+// NewPatch returns a Builder for a patch. own has the fragment's sets and maps.
 func NewPatch(cfg Config, key desired.Key, own Declared, outer Scope) *Builder {
 	b := NewSnapshot(cfg, key, outer)
 	b.snapshot, b.own = false, own
@@ -136,8 +134,8 @@ func NewPatch(cfg Config, key desired.Key, own Declared, outer Scope) *Builder {
 // Key returns the updated fragment.
 func (b *Builder) Key() desired.Key { return b.key }
 
-// Cost returns the number of elements and rules in the update, including elements of anonymous sets
-// and removals, after Finish.
+// Cost returns the number of elements and rules, including elements of anonymous sets and removals,
+// after Finish.
 func (b *Builder) Cost() int { return b.rules + b.elements + int(b.anonymous.Load()) }
 
 // Reject adds a violation of the whole update.
@@ -157,7 +155,6 @@ func (b *Builder) RejectSize(err error) {
 // Wait waits for all goroutines of an abandoned Builder.
 func (b *Builder) Wait() { b.pool.wg.Wait() }
 
-// table returns nil, with a violation, for an invalid name or too many tables.
 func (b *Builder) table(family, name string) *tablePart {
 	f, err := nft.ParseFamily(family)
 	if err == nil {
@@ -177,7 +174,7 @@ func (b *Builder) table(family, name string) *tablePart {
 	return t
 }
 
-// count adds to a counter. The first excess adds a violation.
+// The first excess adds a violation.
 func (b *Builder) count(n *int, by, limit int, what string) bool {
 	was := *n
 	*n += by
@@ -190,7 +187,7 @@ func (b *Builder) count(n *int, by, limit int, what string) bool {
 	return false
 }
 
-// Finish compiles the rules and returns the update. It must be called once, after the last message.
+// Finish returns the update. It must be called once, after the last message.
 //
 // Possible errors: *RejectedError.
 func (b *Builder) Finish() (*desired.Update, error) {
@@ -217,8 +214,8 @@ func NoRoom(err error) string {
 	return fmt.Sprintf("cannot store a durable fragment in the state directory: %v: free some space, or use another lifetime", err)
 }
 
-// Recompile compiles the rules of a finished update again, against the current declarations of
-// other fragments.
+// Recompile compiles the rules of a finished update against the current declarations of other
+// fragments.
 //
 // Possible errors: *RejectedError.
 func (b *Builder) Recompile(u *desired.Update, outer Scope) (*desired.Update, error) {
@@ -249,7 +246,6 @@ func (t *tablePart) putChains() []desired.Chain {
 	return put
 }
 
-// tableUpdate also collects the violations of elements.
 func (b *Builder) tableUpdate(t *tablePart) desired.TableUpdate {
 	u := t.TableUpdate
 	u.PutChains = t.putChains()

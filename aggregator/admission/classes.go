@@ -25,7 +25,7 @@ func checkDeclarations(p *access.Publisher, t *tablePart, bad *violations) {
 		}
 		classes := compile.SetClass(s.Decl)
 		if s.Conntrack {
-			// The removed flows are flows of translated addresses.
+			// They are flows of translated addresses.
 			classes = classes.With(nft.ClassNAT)
 		}
 		refuseSet(p, t.Table, s.Decl, classes, bad)
@@ -72,7 +72,7 @@ func checkChain(p *access.Publisher, table nft.TableID, c *chainPart, bad *viola
 		reported = reported.With(class)
 		object := chain
 		if len(c.Rules) == len(c.rules) {
-			// Otherwise rules that did not compile are missing in c.Rules.
+			// Without a rule that did not compile, the indices are different.
 			object = ruleName(table, Clip(c.Source.Name), i)
 		}
 		bad.refused(object, r)

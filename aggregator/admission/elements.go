@@ -16,7 +16,7 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// chunk is a run of elements of one set, packed by one goroutine.
+// chunk is a run of elements in the same set, packed by one goroutine.
 type chunk struct {
 	out []set.Element
 	// expire_time in the past
@@ -24,8 +24,7 @@ type chunk struct {
 	bad     violations
 }
 
-// inlineElements is the number of elements up to which packing on the spot is cheaper than a
-// goroutine.
+// up to this number, packing on the spot is cheaper than a goroutine
 const inlineElements = 256
 
 type pool struct {
@@ -51,7 +50,7 @@ func (p *pool) spawn(f func()) {
 	})
 }
 
-// wait raises a panic again on the request's goroutine, where the server handles it.
+// wait raises a panic again where the server handles it.
 func (p *pool) wait() {
 	p.wg.Wait()
 	if v := p.panicked.Load(); v != nil {
@@ -117,7 +116,6 @@ func (b *Builder) pack(t nft.TableID, decl *set.Set, n int, element func(i int) 
 	return c
 }
 
-// fill stops once the chunk has as many violations as are reported.
 func (c *chunk) fill(t nft.TableID, decl *set.Set, n int, element func(i int) (key string, out set.Element, err error)) {
 	c.out = make([]set.Element, 0, n)
 	for i := 0; i < n && !c.bad.full(); i++ {

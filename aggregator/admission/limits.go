@@ -7,14 +7,14 @@ import (
 	"github.com/weft-proxy/weft/aggregator/desired"
 )
 
-// Limits of one update unless stated otherwise. Real rulesets stay far below them. Limits of a
+// Limits of an update unless stated otherwise. Real rulesets stay far below them. Limits of a
 // configured publisher (package access) are sums over its fragments, and lower.
 const (
 	// MaxFragments is the number of fragments of all publishers together.
 	MaxFragments = 10_000
 	// MaxPlan is the number of fragments in a plan.
 	MaxPlan = 1_000
-	// MaxTables and the following bound an update as they bound a fragment.
+	// MaxTables and the following are also limits of a fragment.
 	MaxTables   = desired.MaxTables
 	MaxChains   = desired.MaxChains
 	MaxSets     = desired.MaxSets
@@ -63,7 +63,7 @@ func CheckKey(key desired.Key) error {
 	return CheckIdentity("fragment", key.Name)
 }
 
-// checkName validates the name of an nft object: nft(8) must read it without quotes.
+// nft(8) must read the name without quotes.
 func checkName(name string) error {
 	if name == "" {
 		return fmt.Errorf("name is empty")

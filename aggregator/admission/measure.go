@@ -14,13 +14,12 @@ const (
 	messageSize = 160
 	// the same for a string in a list
 	stringSize = 16
-	// MaxDecoded is the memory of one decoded request, in bytes. The largest request takes this
-	// much if its messages have 20 bytes.
+	// MaxDecoded is the memory of one decoded request, in bytes.
 	MaxDecoded = 256 << 20
 )
 
-// Size is the content of an encoded request. It is measured before decoding, because decoding can
-// take a hundred times the memory: two bytes are a table.
+// Size is the content of an encoded request, measured before decoding, because decoding can take a
+// hundred times the memory.
 type Size struct {
 	Fragments, Tables, Chains, Sets, Rules, Objects, Elements int
 	// sets with elements changed by a patch
@@ -29,7 +28,7 @@ type Size struct {
 	Names int
 	// fragments' names in a plan
 	Withdrawals int
-	// approximate bytes of the decoded request
+	// approximate bytes after decoding
 	Decoded int
 }
 
@@ -89,8 +88,8 @@ func (s *Size) count(message protoreflect.Name) {
 	}
 }
 
-// eachField calls f with every field of an encoded message: its descriptor, nil if unknown; the
-// field's whole encoding; and its content, if it is a message, a string or bytes.
+// eachField calls f with a field's descriptor, nil if unknown; its whole encoding; and its content,
+// if it is a message, a string or bytes.
 func eachField(m protoreflect.MessageDescriptor, b []byte, f func(field protoreflect.FieldDescriptor, whole, value []byte) error) error {
 	for len(b) > 0 {
 		number, typ, tag := protowire.ConsumeTag(b)

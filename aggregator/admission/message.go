@@ -47,8 +47,7 @@ func (b *Builder) AddFragment(f *weftv1.Fragment) {
 	}
 }
 
-// known adds a violation for an unknown field. Ignoring the field could open a firewall, because it
-// may be a qualifier of a rule.
+// known adds a violation for an unknown field: it may be a qualifier of a rule.
 func (b *Builder) known(unknown *weftv1.UnknownField) bool {
 	if unknown == nil {
 		return true
@@ -153,8 +152,7 @@ func (b *Builder) addElements(t *tablePart, e *weftv1.ElementPatch) {
 	t.changes = append(t.changes, x)
 }
 
-// addSet adds a set or map. Later parts of a snapshot repeat its name without a type, to add
-// elements.
+// Later parts of a snapshot repeat a set's name without a type, to add elements.
 func (b *Builder) addSet(t *tablePart, m *weftv1.Set, isMap bool) {
 	if !b.count(&b.elements, len(m.GetElements()), MaxElements, "elements") {
 		return

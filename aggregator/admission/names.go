@@ -17,7 +17,7 @@ func ObjectName(table nft.TableID, kind, name string) *weftv1.ObjectName {
 
 func tableName(table nft.TableID) *weftv1.ObjectName { return ObjectName(table, "table", "") }
 
-// The index counts from 0 in the fragment's rules of a chain.
+// index counts from 0 in the fragment's rules of a chain.
 func ruleName(table nft.TableID, chain string, index int) *weftv1.ObjectName {
 	n := ObjectName(table, "rule", chain)
 	n.Index = uint32(index + 1) //nolint:gosec // at most MaxRules
@@ -45,8 +45,7 @@ func PlaceName(p desired.Place) *weftv1.ObjectName {
 	}
 }
 
-// OpName names the object of an op. It returns nil for an unknown op: the daemon must not panic,
-// and the error's text has the op.
+// OpName names the object of an op. It returns nil for an unknown op: the daemon must not panic.
 func OpName(op kernel.Op) *weftv1.ObjectName {
 	switch o := op.(type) {
 	case nil:

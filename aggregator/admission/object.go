@@ -54,7 +54,7 @@ func (b *Builder) nameObject(t *tablePart, ref object.Ref) (*weftv1.ObjectName, 
 	return b.claim(t, ref, "")
 }
 
-// claim checks that a name is valid and declared once; advice follows the message on a repeat.
+// claim checks a name; advice follows the message for a repeat.
 func (b *Builder) claim(t *tablePart, ref object.Ref, advice string) (*weftv1.ObjectName, bool) {
 	what := ObjectName(t.Table, Clip(string(ref.Kind)), Clip(ref.Name))
 	if err := b.checkName(ref.Name); err != nil {

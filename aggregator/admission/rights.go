@@ -14,8 +14,8 @@ import (
 )
 
 // textPerByte bounds the size of a snapshot's messages per packed byte: an IPv6 address of 16 bytes
-// has up to 39 bytes as text, and each element has some bytes of its message. textBase is added for
-// small snapshots.
+// has up to 39 bytes as text, and each element has some bytes of its message. textBase is for small
+// snapshots.
 const (
 	textPerByte = 8
 	textBase    = 64 << 10
@@ -48,9 +48,8 @@ func (b *Builder) limited() *access.Publisher {
 	return b.cfg.Access.Publisher(b.key.Publisher)
 }
 
-// checkSize compares a part of a snapshot with the publisher's limits before unpacking, so that an
-// excessive snapshot does not fill the memory. Repeated elements count, because they are not known
-// yet.
+// checkSize compares a part of a snapshot with the publisher's limits before unpacking, so that a
+// snapshot does not fill the memory. Repeated elements are not known yet, and count.
 func (b *Builder) checkSize(f *weftv1.Fragment) bool {
 	p := b.limited()
 	if p == nil {
@@ -119,7 +118,6 @@ func (b *Builder) checkRights() {
 	}
 	for _, t := range b.tables {
 		if r := p.Table(t.Table); r != nil {
-			// The table's content does not matter then.
 			bad.refused(tableName(t.Table), r)
 			continue
 		}
@@ -142,8 +140,8 @@ func Held(u desired.Usage) map[access.Limit]int {
 	}
 }
 
-// OverLimit returns a [desired.Limit] that compares a publisher's content after an update with its
-// limits. Its error is a *[RejectedError].
+// OverLimit returns a [desired.Limit] for a publisher's content after an update. Its error is a
+// *[RejectedError].
 func OverLimit(p *access.Publisher, key desired.Key) desired.Limit {
 	return func(before, after desired.Usage, effect desired.Effect) error {
 		var bad violations

@@ -69,7 +69,7 @@ func (b *Builder) compileChain(t *tablePart, c *chainPart, bad *violations) {
 			bad.compile(object(), b.inFile(t.Table, c.Decl.Name, i, scope, err))
 			continue
 		}
-		// Blanks between words may be tabs and line ends: only the canonical text is checked.
+		// Only the canonical text has no tabs and line ends between words.
 		if err := cmp.Or(b.checkText(rule.Text), b.checkText(rule.Comment)); err != nil {
 			bad.add(weftv1.Violation_REASON_INVALID, object(), err.Error())
 			continue
@@ -91,8 +91,7 @@ func (b *Builder) compileChain(t *tablePart, c *chainPart, bad *violations) {
 	}
 }
 
-// countAnonymous counts the elements of a rule's anonymous sets. If there are more than the
-// publisher may hold, it adds a violation and returns false, so that compilation stops.
+// countAnonymous counts the elements of a rule's anonymous sets. False stops compilation.
 func (b *Builder) countAnonymous(r *compile.Rule, object func() *weftv1.ObjectName, bad *violations) bool {
 	n := 0
 	for i := range r.Anonymous {
@@ -115,8 +114,8 @@ func textTooLong(text string) string {
 	return fmt.Sprintf("text has %d bytes: at most %d are allowed", len(text), MaxRuleText)
 }
 
-// inFile adds the place in the file to the error of a rule. The rules of a file are compiled in
-// canonical form, so the author's text is compiled again to find the place.
+// inFile adds the place in the file. Rules of a file are compiled in canonical form, so the
+// author's text is compiled again.
 func (b *Builder) inFile(table nft.TableID, chain string, n int, scope compile.Scope, err error) error {
 	if b.file == "" {
 		return err
@@ -138,8 +137,7 @@ func (b *Builder) inFile(table nft.TableID, chain string, n int, scope compile.S
 	return src.Error(at)
 }
 
-// ruleScope resolves references of one table's rules: in the update, then in the fragment, then in
-// the outer scope.
+// ruleScope resolves references in the update, then in the fragment, then in the outer scope.
 type ruleScope struct {
 	b *Builder
 	t *tablePart

@@ -12,7 +12,6 @@ import (
 	"github.com/weft-proxy/weft/nft/printable"
 )
 
-// checkTexts adds a violation for the first string with characters that are not shown as they are.
 // Strings of the state directory are exempt, because an older version accepted them.
 func (b *Builder) checkTexts(what func() *weftv1.ObjectName, texts ...string) bool {
 	for _, text := range texts {
@@ -24,7 +23,6 @@ func (b *Builder) checkTexts(what func() *weftv1.ObjectName, texts ...string) bo
 	return true
 }
 
-// checkText also checks the length.
 func (b *Builder) checkText(text string) error {
 	if b.cfg.Stored {
 		return nil
@@ -58,8 +56,7 @@ func (b *Builder) checkElement(e *weftv1.Element) error {
 	return checkDuration("timeout", e.GetTimeout())
 }
 
-// checkDuration rejects a duration that is negative, or longer than the 292 years of a
-// time.Duration, which would overflow.
+// checkDuration rejects a duration that is negative, or overflows the 292 years of a time.Duration.
 func checkDuration(what string, d *durationpb.Duration) error {
 	switch {
 	case d == nil:

@@ -36,7 +36,6 @@ func (v *violations) append(w *weftv1.Violation) {
 	v.list = append(v.list, Shorten(w))
 }
 
-// refused ignores nil.
 func (v *violations) refused(object *weftv1.ObjectName, r *access.Refusal) {
 	if r == nil {
 		return
@@ -58,7 +57,6 @@ func (v *violations) merge(o *violations) {
 	v.dropped += o.dropped
 }
 
-// full reports whether further violations are only counted.
 func (v *violations) full() bool { return len(v.list) >= MaxViolations }
 
 func (v *violations) compile(object *weftv1.ObjectName, err error) {
@@ -109,8 +107,7 @@ func violation(object *weftv1.ObjectName, err error) *weftv1.Violation {
 // bytes of an excerpt on each side of the error
 const excerptWidth = 120
 
-// excerpt returns the line of an error with a caret below the error. It cuts a long line on both
-// sides.
+// excerpt cuts a long line on both sides.
 func excerpt(e *syntax.Error) string {
 	if !e.Pos.IsValid() || len(e.Line) <= 2*excerptWidth {
 		return e.Excerpt()
@@ -137,9 +134,8 @@ func position(p syntax.Pos) (line, column uint32) {
 const (
 	// bytes of a name in a message
 	maxClip = 64
-	// maxMessage bounds the message of a violation, in bytes: weft's longest has the names of four
-	// fragments and objects. Messages are kept, logged, and sent to all watchers, and may quote a
-	// publisher.
+	// bytes: weft's longest message has the names of four fragments and objects. Messages are kept,
+	// logged, and sent to all watchers, and may quote a publisher.
 	maxMessage = 2 << 10
 	// two lines
 	maxExcerpt = 4 * (2*excerptWidth + len("......"))
@@ -151,7 +147,7 @@ func Clip(s string) string { return clip(s, maxClip) }
 // Quote returns a string for a message, shortened and quoted as in Go.
 func Quote(s string) string { return strconv.Quote(Clip(s)) }
 
-// clip shortens a string to n bytes and "...", at the end of a character.
+// clip cuts at the end of a character.
 func clip(s string, n int) string {
 	if len(s) <= n+len("...") {
 		return s

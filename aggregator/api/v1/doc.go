@@ -1,9 +1,6 @@
-// Package weftv1 has the messages and calls of weft's socket API, generated from
-// weft.proto. PROTOCOL.md beside it explains how to use it.
-//
-// Written by hand are only the text forms of names (name.go), how parts of an answer are
-// joined (join.go), and the search for fields of a newer version (unknown.go). What a
-// message means is the business of packages aggregator and server.
+// Package weftv1 has the messages and calls of weft's socket API, generated from weft.proto.
+// PROTOCOL.md explains their use. Written by hand are the text forms of names (name.go), the join
+// of answers (join.go), and the search for fields of a newer version (unknown.go).
 package weftv1
 
 // protoc comes from the system (apt install protobuf-compiler); its two plugins

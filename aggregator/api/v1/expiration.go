@@ -7,10 +7,9 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// WithExpireTime returns the fragment with the expire time that its time to live
-// means at a time: a shallow copy, or the fragment itself if it has no time to live.
-// A publisher that sends a fragment again sends the copy, so that it does not live
-// longer.
+// WithExpireTime returns the fragment with an expire time instead of its time to live: a shallow
+// copy, or the fragment itself if it has no time to live. A publisher sends the copy again, so that
+// the fragment does not live longer.
 func (f *Fragment) WithExpireTime(now time.Time) *Fragment {
 	ttl := f.GetTtl().AsDuration()
 	if ttl <= 0 {

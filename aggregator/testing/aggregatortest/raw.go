@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Raw is a low-level gRPC client for behaviour that no library has.
+// Raw is a low-level gRPC client for behaviour of no library.
 type Raw struct {
 	t      testing.TB
 	conn   net.Conn
@@ -22,19 +22,19 @@ type Raw struct {
 	Publisher string
 	// the stream of the next call
 	Next uint32
-	// the initial window of a stream
+	// initial window of a stream
 	initial int
 
 	mu sync.Mutex
-	// the bytes that the server accepts, on the connection (0) and on each stream
+	// bytes that the server accepts, on the connection (0) and on each stream
 	room map[uint32]int
-	// the gRPC status of each ended stream
+	// of each ended stream
 	status map[uint32]string
-	// true after the last read
+	// after the last read
 	gone bool
 }
 
-// DialRaw connects and sends the preface with these settings. It does not read.
+// DialRaw connects and sends the preface. It does not read.
 func DialRaw(t testing.TB, socket string, settings ...http2.Setting) *Raw {
 	t.Helper()
 	conn, err := net.Dial("unix", socket)
@@ -173,8 +173,7 @@ func (r *Raw) Gone() bool {
 // Connection returns the connection.
 func (r *Raw) Connection() net.Conn { return r.conn }
 
-// Frames returns the writer of the connection's frames. It must not be used while another
-// method writes.
+// Frames returns the writer of the connection's frames, to use while no method writes.
 func (r *Raw) Frames() *http2.Framer { return r.write }
 
 // Headers is a stop for Read: n calls have been accepted.
