@@ -9,7 +9,7 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// BaseChain has the properties of a base chain for [Publisher.Chain].
+// BaseChain is a base chain for [Publisher.Chain].
 type BaseChain struct {
 	// in nft's words
 	Hook, Type string

@@ -88,7 +88,7 @@ func Open(opts Options) (*Control, error) {
 	return c, nil
 }
 
-// Close logs the numbers of unlogged refusals. The Control stays usable.
+// Close logs the numbers of unlogged refusals.
 func (c *Control) Close() { c.refusals.Close() }
 
 // Policy returns the policy in force.

@@ -12,8 +12,7 @@ import (
 )
 
 // Decoder decodes YAML into structs by the JSON names of their fields, and collects all problems.
-// The library's own decoder knows no JSON names, decodes 1.5 into 1 and 010 into 8, and follows
-// aliases.
+// The library's decoder takes 1.5 for 1 and 010 for 8, and follows aliases.
 type Decoder struct {
 	Problems
 	// Lines are the lines of fields and entries of lists, by path.

@@ -4,8 +4,7 @@
 // call) and the requests of an update (from aggregator/admission). Its output is a publisher or a
 // *Refusal; nil is no refusal. Without a file only administrators may call.
 //
-// Read policy.go first (publishers and peers), then rights.go, then parse.go and check.go (the
-// file). The tags of the structs name the fields.
+// Read policy.go first, then rights.go and parse.go.
 //
 // # The file
 //
@@ -128,9 +127,9 @@
 //
 // # Classes
 //
-// The fields of allow from policyDrop to trace are classes of statements and declarations: see
-// nft/LANGUAGE.md. A class is not allowed unless its field says so. Matches, verdicts, reject,
-// counters, limits, sets and verdict maps are of the class filter, which is always allowed.
+// The fields of allow from policyDrop to trace are classes of statements and declarations
+// (nft/LANGUAGE.md), not allowed by default. Matches, verdicts, reject, counters, limits, sets and
+// verdict maps are of the class filter, which is always allowed.
 //
 // A rule that changes the packet mark must keep the bits outside of the mask: "meta mark set 0x100"
 // changes all bits, and "meta mark set meta mark & 0xff00ffff | 0x10000" changes bits of 0xff0000.
@@ -153,24 +152,24 @@
 //
 // # Honoured accepts
 //
-// An accept ends only its own base chain, so the drop of a host firewall drops packets that other
-// publishers accept. With accept, the firewall honours the accepts of the named publishers at its
-// hooks input, forward and output: their accepting rules first set the bit of the mark, and its
-// base chains of type filter begin with a rule that accepts packets with the bit (weft get shows
-// both). The named publishers' base chains must have a smaller priority than the firewall's. An
-// accepting element of a verdict map sets no bit.
+// The drop of a host firewall drops packets that other publishers accept. With accept, the firewall
+// honours the accepts of the named publishers at its hooks input, forward and output: their
+// accepting rules first set the bit of the mark, and its base chains of type filter begin with a
+// rule that accepts packets with the bit (weft get shows both). The named publishers' base chains
+// must have a smaller priority than the firewall's. An accepting element of a verdict map sets no
+// bit.
 //
 // A configuration with the bit in the allow.marks of another publisher is refused. A process can
 // forge the bit: in the node's network namespace, CAP_NET_ADMIN, or CAP_NET_RAW from Linux 5.17 on,
-// is enough to mark its own packets (socket(7), SO_MARK). A changed configuration holds for
-// fragments sent afterwards. Base chains of other programs are never changed.
+// is enough to mark its own packets (socket(7), SO_MARK). Base chains of other programs are never
+// changed.
 //
 // # Identity of a peer
 //
 // The kernel vouches for the uid and the groups, as of connect(2), and for the cgroup, which a
-// process without privileges cannot leave. The executable is read when the connection is accepted,
-// and a process can run another program while its connection stays. So a match also needs a uid, a
-// gid or a cgroup: the executable prevents mistakes, not attacks by the same user.
+// process without privileges cannot leave. The executable is read when the connection is accepted;
+// later the process can run another program. So a match also needs a uid, a gid or a cgroup: the
+// executable prevents mistakes, not attacks by the same user.
 //
 // The executable must be the file (device and inode) at the path in the daemon's mount namespace,
 // or have been until it was replaced: in its own mount namespace a process can have any file at any
@@ -182,10 +181,10 @@
 //
 // Administrators may act as every publisher, by its name. They are processes of root known to hold
 // CAP_NET_ADMIN in the daemon's user namespace, and the user of the daemon, unless that is root.
-// The capability is read when the connection is accepted. It is unknown for a process in a PID
-// namespace that the daemon does not see. Root without the capability is a publisher like others:
-// uid: 0 matches it. Rights and limits belong to the name: an administrator under a name that is
-// not configured has no limits.
+// The capability is read with the executable, and is unknown for a process in a PID namespace that
+// the daemon does not see. Root without the capability is a publisher like others: uid: 0 matches
+// it. Rights and limits belong to the name: an administrator under a name that is not configured
+// has no limits.
 //
 // # Changes
 //

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// poll is the interval of reading the file. A watch would miss changes of a link to a link, as in a
-// ConfigMap, or a replaced directory.
+// A watch of the directory would miss changes of a link to a link, as in a ConfigMap, or a replaced
+// directory.
 const poll = time.Second
 
 // Follow reads the file every second until ctx ends, and applies it after a change or a signal on

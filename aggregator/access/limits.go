@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// The default limits of publishers except administrators and the system. Rulesets of real agents
-// stay far below them.
+// The default limits of publishers except administrators and the system.
 const (
 	// a tenth of the limit of all publishers
 	DefaultFragments = 1_000
@@ -31,9 +30,9 @@ const (
 
 // The fixed limits, for the same publishers.
 const (
-	// MaxHookChains is the number of all publishers' base chains at one hook of a family. The
-	// kernel allows 1,024 (MAX_HOOK_COUNT in net/netfilter/core.c). The rest is for the system and
-	// for other programs.
+	// MaxHookChains is the number of all publishers' base chains at a hook of a family. The kernel
+	// allows 1,024 (MAX_HOOK_COUNT in net/netfilter/core.c); the rest is for the system and other
+	// programs.
 	MaxHookChains = 512
 	// MinGCInterval is the shortest gc-interval, and the kernel's default.
 	MinGCInterval = time.Second
@@ -48,8 +47,8 @@ func defaultLimits() map[Limit]int {
 	}
 }
 
-// Limited reports whether a publisher has the default limits. p is nil for a publisher that is not
-// configured.
+// Limited reports whether a publisher has the default limits. p is nil for a publisher outside the
+// configuration.
 func (p *Publisher) Limited() bool { return p != nil && !p.Admin && !p.System }
 
 func (p *Publisher) setDefaults() {

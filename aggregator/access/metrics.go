@@ -12,7 +12,7 @@ const (
 	metricReloaded     = "weft_config_last_reload_success_timestamp_seconds"
 )
 
-// unnamed is the label of publishers that are not configured: their callers choose any names.
+// unnamed is the label of publishers outside the configuration: callers choose any names.
 const unnamed = "-"
 
 type metrics struct {

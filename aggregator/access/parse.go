@@ -92,7 +92,7 @@ func texts(lookup Lookup) map[string]func(string) (any, error) {
 	}
 }
 
-// for Allow.Granted and Limits.Most
+// in Allow.Granted and Limits.Most
 func fieldNames() map[string][]string {
 	granted := []string{masqueradeMark}
 	for _, c := range nft.Classes() {

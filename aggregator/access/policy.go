@@ -20,7 +20,7 @@ type Policy struct {
 	byName map[string]*Publisher
 }
 
-// Publisher is the configuration of one publisher.
+// Publisher is the configuration of a publisher.
 type Publisher struct {
 	Name  string `json:"name" text:"name"`
 	Match Match  `json:"match"`
@@ -49,7 +49,7 @@ type Publisher struct {
 
 func (p *Publisher) line(field string) int { return p.positions[p.path+"."+field] }
 
-// Match identifies a publisher. All set fields must match.
+// Match identifies a publisher by all set fields.
 type Match struct {
 	UID *uint32 `json:"uid" text:"user"`
 	GID *uint32 `json:"gid" text:"group"`
@@ -58,8 +58,7 @@ type Match struct {
 	Cgroup     string `json:"cgroup" text:"path"`
 }
 
-// Allow is the allowed content of a publisher's fragments. For families and hooks, nil allows all,
-// an empty slice none.
+// Allow is the allowed content of a publisher's fragments. For families and hooks, nil allows all.
 type Allow struct {
 	// nil allows tables named as the publisher
 	Tables          []TablePattern `json:"tables"`
@@ -79,8 +78,7 @@ type Allow struct {
 }
 
 // MasqueradeMark is the bit of the packet mark by which Services masquerade: the default of
-// --masquerade-bit, as in kube-proxy. A mask does not grant it, because many masks, such as 0xff00,
-// include it by accident.
+// --masquerade-bit. Masks such as 0xff00 include it by accident, and do not grant it.
 const MasqueradeMark = 1 << 14
 
 // UnlimitedLog is the LogRate without a limit.
@@ -138,7 +136,7 @@ type Limits struct {
 // administrators may act under its name.
 func (p *Policy) Publisher(name string) *Publisher { return p.byName[name] }
 
-// Peer is the process at the other end of a connection, as reported by the kernel.
+// Peer is the process at the other end of a connection.
 type Peer struct {
 	PID      int32
 	UID, GID uint32

@@ -52,7 +52,7 @@ func (e *FileError) Error() string {
 // Unwrap returns ErrConfig.
 func (e *FileError) Unwrap() error { return ErrConfig }
 
-// Read returns the content of a file, or little more than the maximum size.
+// Read returns at most little more than the maximum size of a file.
 func Read(path string) ([]byte, error) {
 	f, err := os.Open(path) //nolint:gosec // the operator's file
 	if err != nil {
@@ -81,7 +81,7 @@ func (p *Problems) Add(line int, path, format string, args ...any) {
 	p.list = append(p.list, Problem{line, text})
 }
 
-// Err returns a *FileError with the problems, or nil if there are none.
+// Err returns a *FileError, or nil without problems.
 func (p *Problems) Err(file string) error {
 	if len(p.list) == 0 {
 		return nil

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// repeatEvery is the interval of log lines about the same refusal of a publisher.
+// between log lines about the same refusal of a publisher
 const repeatEvery = time.Minute
 
 // Repeats limits log lines to one a minute for each publisher and reason. Callers must bound these

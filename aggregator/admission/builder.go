@@ -42,7 +42,7 @@ type Scope interface {
 	Set(table nft.TableID, name string) (*set.Set, bool)
 }
 
-// Builder turns the messages of one update into a [desired.Update]. Declarations are compiled at
+// Builder turns the messages of an update into a [desired.Update]. Declarations are compiled at
 // once, but rules in Finish, because they may refer to later declarations. Goroutines pack elements
 // while the next message is decoded.
 type Builder struct {

@@ -14,7 +14,7 @@ const (
 	messageSize = 160
 	// the same for a string in a list
 	stringSize = 16
-	// MaxDecoded is the memory of one decoded request, in bytes.
+	// MaxDecoded is the memory of a decoded request, in bytes.
 	MaxDecoded = 256 << 20
 )
 
@@ -137,7 +137,7 @@ func Head(m protoreflect.MessageDescriptor, b []byte) ([]byte, error) {
 	return head, err
 }
 
-// Check compares a request with the limits of one update and of its publisher, or nil. held returns
+// Check compares a request with the limits of an update and of its publisher, or nil. held returns
 // the publisher's current content: it may send as much again, or remove it.
 //
 // Possible errors: a *access.Refusal, ErrTooLarge.

@@ -12,7 +12,7 @@ import (
 // ErrInvalidName means a malformed name of a publisher or fragment.
 var ErrInvalidName = errors.New("invalid name")
 
-// ErrTooLarge means that a request exceeds the limits of one update.
+// ErrTooLarge means that a request exceeds the limits of an update.
 var ErrTooLarge = errors.New("the request is too large")
 
 // RejectedError is the rejection of an update. Its fragment keeps the last committed content.

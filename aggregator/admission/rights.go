@@ -14,7 +14,7 @@ import (
 )
 
 // textPerByte bounds the size of a snapshot's messages per packed byte: an IPv6 address of 16 bytes
-// has up to 39 bytes as text, and each element has some bytes of its message. textBase is for small
+// has up to 39 bytes as text, and an element has more bytes in a message. textBase is for small
 // snapshots.
 const (
 	textPerByte = 8

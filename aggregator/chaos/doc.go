@@ -18,7 +18,7 @@
 // The conductor (conductor_test.go) draws each step from the seed and the step's number, tells
 // publishers which updates to send, and records their answers. If a process is killed before the
 // answer to its update, the conductor keeps all possible contents until the publisher has come back
-// and a snapshot is acknowledged. merge_test.go merges without code of aggregator/desired.
+// and a snapshot is acknowledged.
 //
 // The seed does not determine the update in flight at a kill, so a failing seed fails often, not
 // always. Elements with timeouts, dynamic sets, counters and limits are excluded.

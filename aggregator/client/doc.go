@@ -20,9 +20,9 @@
 //
 // deploy/examples/publishers/deny is the complete program.
 //
-// A Session reconnects automatically, sends each of its fragments as a snapshot, and retries if the
-// reason for a rejection can go away. The protocol is aggregator/api/v1/PROTOCOL.md. Read
-// session.go first, then update.go, which chooses the next message, and acknowledge.go.
+// A Session reconnects automatically, sends each fragment as a snapshot, and retries if the reason
+// for a rejection can go away. The protocol is aggregator/api/v1/PROTOCOL.md. Read session.go
+// first, then update.go, which chooses the next message, and acknowledge.go.
 //
 // The aggregator validates rule text, elements and names. An update that cannot be encoded gets
 // ErrInvalid or ErrTooLarge, without effect on other updates of the session.

@@ -17,9 +17,9 @@ import (
 // for the outcome of an update (in Put, Patch, Withdraw or Wait), nor for a lock held during such a
 // wait. They may call the Start methods.
 type SessionConfig struct {
-	// Snapshot is for a publisher that keeps and patches the content of its fragments; the session
-	// then keeps no copy. It returns the fragment with all changes passed to Put or Patch, or nil
-	// if the content is unknown. The session does not change the result.
+	// Snapshot is for a publisher that keeps and patches the content of fragments; the session then
+	// keeps no copy. It returns the fragment with all changes passed to Put or Patch, or nil if the
+	// content is unknown. The session does not change the result.
 	Snapshot func(name string) *weftv1.Fragment
 	// OnSync is called with the outcome of every resync, before callers waiting for the same
 	// outcome continue. The error is an error of Put, or ErrNoSnapshot. If the reason for a

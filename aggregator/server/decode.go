@@ -17,8 +17,7 @@ import (
 )
 
 const (
-	// smallRequest is the size in bytes up to which a request is decoded unmeasured. Decoded, it
-	// takes a few MiB.
+	// bytes up to which a request is decoded unmeasured, into a few MiB
 	smallRequest = 32 << 10
 	// maxDecoding is the memory in bytes of all requests decoded but not yet admitted, as counted
 	// by admission.Size. System callers have as much for themselves. A larger request is decoded

@@ -101,7 +101,7 @@ func (f *inFlight) wait(ctx context.Context) error {
 	}
 }
 
-// complete marks an update as in flight, and returns its size for acknowledged.
+// complete returns the update's size for acknowledged.
 func (f *inFlight) complete() int {
 	n := f.parts + f.last
 	f.close()

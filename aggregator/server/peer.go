@@ -77,7 +77,7 @@ func control(c net.Conn, f func(fd int) error) error {
 // more than the kernel's NGROUPS_MAX
 const maxGroups = 1 << 17
 
-// peerGroups reads SO_PEERGROUPS: the supplementary groups as of connect(2).
+// peerGroups reads SO_PEERGROUPS, as of connect(2).
 func peerGroups(fd int) ([]uint32, error) {
 	groups := make([]uint32, 64)
 	for {

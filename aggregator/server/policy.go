@@ -49,7 +49,7 @@ func (p *pacer) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, 
 	return handler(ctx, req)
 }
 
-// limiter returns a publisher's limiter under the current configuration, or nil without a rate.
+// limiter returns nil without a rate in the current configuration.
 func (p *pacer) limiter(pub *access.Publisher, name string) *rate.Limiter {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -132,7 +132,7 @@ func sendAll[M proto.Message](r *read, parts iter.Seq[M], send func(M) error) er
 	return nil
 }
 
-// sendList calls send once for an empty list.
+// An empty list is sent too.
 func sendList[M proto.Message](r *read, list []M, send func(part []M) error) error {
 	size, from := 0, 0
 	for i, entry := range list {

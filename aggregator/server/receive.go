@@ -35,7 +35,7 @@ type receiving struct {
 	byPublisher counts[string]
 }
 
-// add counts n more bytes of a call, or fewer if n is negative. A call that has ended has no bytes.
+// A call that has ended has no bytes; n may be negative.
 func (r *receiving) add(u *unread, n int) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

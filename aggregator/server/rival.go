@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// rivalRecent is how long Rival reports a refused server. It is longer than the pause of systemd or
-// a kubelet between early restarts.
+// rivalRecent is how long Rival reports a refused server: longer than the pause of systemd or a
+// kubelet between early restarts.
 const rivalRecent = 90 * time.Second
 
 // claim records a refusal of this process in the socket's lock, for the Rival of the lock's server.

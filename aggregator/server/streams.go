@@ -8,7 +8,7 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// maxStreamsPerUser counts concurrent Publish and Watch calls of one uid, over all its connections.
+// maxStreamsPerUser counts concurrent Publish and Watch calls of a uid.
 const maxStreamsPerUser = 4096
 
 // streams outlive the configuration under which they were opened.

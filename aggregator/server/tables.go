@@ -26,7 +26,7 @@ const (
 	maxTableReads = 4
 	// bytes of a ReadTableRequest
 	maxTableQuery = 4 << 10
-	// tablePatience is the time for a publisher to accept a query, and to send the next part.
+	// for a publisher to accept a query, and to send the next part
 	tablePatience = 10 * time.Second
 )
 

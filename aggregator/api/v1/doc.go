@@ -3,7 +3,7 @@
 // of answers (join.go), and the search for fields of a newer version (unknown.go).
 package weftv1
 
-// protoc comes from the system (apt install protobuf-compiler); its two plugins
-// are tools of the module, so their versions are those of go.mod.
+// protoc comes from the system (apt install protobuf-compiler); its two plugins are tools of the
+// module.
 //
 //go:generate sh -c "protoc --plugin=protoc-gen-go=\"$(go tool -n protoc-gen-go)\" --plugin=protoc-gen-go-grpc=\"$(go tool -n protoc-gen-go-grpc)\" --go_out=. --go_opt=paths=source_relative --go-grpc_out=. --go-grpc_opt=paths=source_relative weft.proto"

@@ -7,9 +7,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// WithExpireTime returns the fragment with an expire time instead of its time to live: a shallow
-// copy, or the fragment itself if it has no time to live. A publisher sends the copy again, so that
-// the fragment does not live longer.
+// WithExpireTime returns a shallow copy of the fragment with an expire time, or the fragment itself
+// without a time to live. A publisher that sends the copy again does not extend the time.
 func (f *Fragment) WithExpireTime(now time.Time) *Fragment {
 	ttl := f.GetTtl().AsDuration()
 	if ttl <= 0 {

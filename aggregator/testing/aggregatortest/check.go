@@ -40,7 +40,7 @@ func (k *Kernel) Owner() bool { return false }
 // Unprotected is false without an owner.
 func (k *Kernel) Unprotected() bool { return false }
 
-// DumpLive returns an empty Live: there are no packets.
+// DumpLive returns an empty Live.
 func (k *Kernel) DumpLive(nft.TableID, []*nftset.Set, int) (*kernel.Live, error) {
 	return &kernel.Live{}, nil
 }

@@ -88,7 +88,7 @@ func Socket(t testing.TB) string {
 	return filepath.Join(dir, "weft.sock")
 }
 
-// Stop ends the daemon gracefully and returns the result of Run.
+// Stop ends the daemon and returns the result of Run.
 func (d *Daemon) Stop() error {
 	d.once.Do(func() {
 		d.cancel()

@@ -55,7 +55,6 @@ type table struct {
 
 func newTable(comment string) *table { return &table{comment: comment, items: make(map[string]any)} }
 
-// item returns nil if the item or table does not exist.
 func item[T any](t *table, name string) *T {
 	if t == nil {
 		return nil
@@ -80,8 +79,8 @@ type set struct {
 	elements map[string]nftset.Element
 }
 
-// FailNext makes a commit return err, after earlier calls' commits. If applied is true, the commit
-// takes effect, unless the batch itself is refused.
+// FailNext makes the next commit return err, or a later one after earlier calls. If applied is
+// true, the commit takes effect, unless the batch is refused.
 func (k *Kernel) FailNext(err error, applied bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -95,7 +94,7 @@ func (k *Kernel) SetOwned(err error) {
 	k.owned = err
 }
 
-// Commits returns the ops of all commits that took effect.
+// Commits returns the ops of all commits with effect.
 func (k *Kernel) Commits() [][]kernel.Op {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -120,8 +119,8 @@ func (k *Kernel) Watch(context.Context) (<-chan kernel.Change, error) {
 	return k.changes, nil
 }
 
-// Elements returns the elements of a set or map as "key" or "key : data", sorted; nil if the set
-// does not exist.
+// Elements returns the elements of a set or map as "key" or "key : data", sorted; nil without the
+// set.
 func (k *Kernel) Elements(id nft.TableID, name string) []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -141,12 +140,12 @@ func (k *Kernel) Elements(id nft.TableID, name string) []string {
 	return out
 }
 
-// Rules returns the text of a chain's rules in order, or nil if the chain does not exist.
+// Rules returns the text of a chain's rules, or nil without the chain.
 func (k *Kernel) Rules(id nft.TableID, name string) []string {
 	return ofRules(k, id, name, func(r rule) string { return r.rule.Text })
 }
 
-// Handles returns the handles of a chain's rules in order.
+// Handles returns the handles of a chain's rules.
 func (k *Kernel) Handles(id nft.TableID, name string) []uint64 {
 	return ofRules(k, id, name, func(r rule) uint64 { return r.handle })
 }
@@ -165,7 +164,7 @@ func ofRules[T any](k *Kernel, id nft.TableID, name string, f func(rule) T) []T 
 	return out
 }
 
-// Commit carries out all ops or none.
+// Commit carries out all ops, or fails.
 func (k *Kernel) Commit(ops []kernel.Op) (kernel.Stats, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// Packet puts an entry into a map, as an update statement would. An existing key keeps its value.
+// Packet puts an entry into a map, as an update statement would: an existing key keeps its value.
 func (k *Kernel) Packet(id nft.TableID, name, key, value string) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
