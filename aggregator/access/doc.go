@@ -2,7 +2,7 @@
 //
 // Its input is the configuration file, the credentials of a peer (from aggregator/server, at every
 // call) and the requests of an update (from aggregator/admission). Its output is a publisher or a
-// *Refusal; nil is no refusal. Without a file only administrators may call.
+// *Refusal; a nil *Refusal allows. Without a file only administrators may call.
 //
 // Read policy.go first, then rights.go and parse.go.
 //
@@ -144,20 +144,19 @@
 //
 // The first publisher to declare a chain, set, map, named object or flowtable owns it while it
 // declares it, also across restarts. The owner's fragments share it freely. Another publisher of
-// the configuration needs an entry of allow.shared to add rules or elements to it or to refer to it
-// in a rule or element. The flag dormant takes the chains of all publishers off their hooks. If
-// others have fragments in the table, the flag needs an entry, and without one has no effect while
-// they are there. Publishers outside the configuration, and publishers with admin, may share
-// everything.
+// the configuration needs an entry of allow.shared, to add rules or elements or to refer to the
+// object. The flag dormant takes the chains of all publishers off their hooks. If others have
+// fragments in the table, the flag needs an entry, and without one has no effect while they are
+// there. Publishers outside the configuration, and publishers with admin, may share everything.
 //
 // # Honoured accepts
 //
 // The drop of a host firewall drops packets that other publishers accept. With accept, the firewall
 // honours the accepts of the named publishers at its hooks input, forward and output: their
-// accepting rules first set the bit of the mark, and its base chains of type filter begin with a
-// rule that accepts packets with the bit (weft get shows both). The named publishers' base chains
-// must have a smaller priority than the firewall's. An accepting element of a verdict map sets no
-// bit.
+// accepting rules first set the bit of the mark. Base chains of the firewall, of type filter, begin
+// with a rule that accepts packets with the bit. weft get shows both. The named publishers' base
+// chains must have a smaller priority than the firewall's. An accepting element of a verdict map
+// sets no bit.
 //
 // A configuration with the bit in the allow.marks of another publisher is refused. A process can
 // forge the bit: in the node's network namespace, CAP_NET_ADMIN, or CAP_NET_RAW from Linux 5.17 on,

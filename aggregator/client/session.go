@@ -26,8 +26,8 @@ type SessionConfig struct {
 	// rejection can go away by itself, the session retries after 250 ms at first, and finally every
 	// 30 s.
 	OnSync func(name string, revision uint64, err error)
-	// OnStream is called with nil for an accepted stream, and with the reason for a stream that
-	// cannot be opened or has ended, except by Close. The session always retries.
+	// OnStream is called with nil for an accepted stream, and with the reason for a lost or refused
+	// stream, except at Close. The session always retries.
 	OnStream func(err error)
 }
 

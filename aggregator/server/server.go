@@ -22,6 +22,7 @@ import (
 )
 
 const (
+	// DefaultSocket is the default path of the socket.
 	DefaultSocket = "/run/weft/weft.sock"
 	// MaxMessage is the largest received message, in bytes. Larger messages fail with
 	// RESOURCE_EXHAUSTED; large snapshots come in parts.
