@@ -46,6 +46,8 @@ func HoldSocket(socket string) string { return filepath.Join(filepath.Dir(socket
 
 // Hold keeps the socket that a weft hands over, until ctx ends. A running weft then gives it to the
 // next holder.
+//
+// Possible errors: Listen's errors about the socket.
 func Hold(ctx context.Context, socket string, log *slog.Logger) error {
 	l, err := listen(socket)
 	if err != nil {

@@ -55,7 +55,7 @@ func (s *service) Publish(stream publishStream) error {
 			return err
 		}
 	case err := <-sent:
-		// It ends first only on an error.
+		// It ends first only on an error. gRPC then ends receiving.
 		return err
 	case <-s.agg.Stopped():
 		// All updates are answered. Later ones are refused.

@@ -12,7 +12,7 @@ import (
 
 // Limits of reading, for each publisher over all its connections. Administrators have none.
 const (
-	// concurrent calls
+	// concurrent calls, with some parts of an answer each
 	maxReads = 8
 	// bytes a second in the long run: about 80,000 elements, which take a tenth of a processor to
 	// convert

@@ -24,7 +24,7 @@ type rival struct {
 	now  func() time.Time
 
 	mu sync.Mutex
-	// the file's last time, and when a change was noticed
+	// the file's time at the last look, and when a change was noticed
 	noted, seen time.Time
 }
 

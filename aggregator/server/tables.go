@@ -59,6 +59,7 @@ type tableOwner struct {
 }
 
 type tableQuery struct {
+	// the reader's
 	ctx      context.Context //nolint:containedctx // see above
 	question *weftv1.ServeTablesResponse
 	rows     chan [][]byte
