@@ -24,7 +24,7 @@ type Flow struct {
 	Protocol uint8
 	// endpoints of the first packet before address translation
 	Source, Destination netip.AddrPort
-	// addresses of packets in the other direction, after address translation
+	// endpoints of packets in the other direction; ReplySource is the destination after translation
 	ReplySource, ReplyDestination netip.AddrPort
 	// zone of the original direction
 	Zone uint16

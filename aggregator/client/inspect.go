@@ -12,7 +12,8 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// Plan returns the changes and rejections that a commit of the request's fragments would bring.
+// Plan returns the changes and rejections that a commit of the request's fragments would bring,
+// without a change.
 //
 // Possible errors: the errors of ListTables, ErrTooLarge (the request needs more than one message),
 // ErrInvalid.

@@ -15,7 +15,7 @@ import (
 //
 // The session calls these functions on its own goroutines, without its locks. They must not wait
 // for the outcome of an update (in Put, Patch, Withdraw or Wait), nor for a lock held during such a
-// wait. They may call the Start methods.
+// wait. The Start methods do not wait for them.
 type SessionConfig struct {
 	// Snapshot is for a publisher that keeps and patches the content of fragments; the session then
 	// keeps no copy. It returns the fragment with all changes passed to Put or Patch, or nil if the
@@ -54,7 +54,7 @@ type Session struct {
 	stream    publishStream
 	online    bool
 	fragments map[string]*fragment
-	// needing a snapshot
+	// fragments that need a snapshot
 	behind []*fragment
 	// not sent on this stream, in order
 	queue []*update
@@ -103,8 +103,8 @@ func (s *Session) Withdraw(ctx context.Context, name string) (revision uint64, e
 	return s.StartWithdraw(name).Wait(ctx)
 }
 
-// StartPut is Put without the wait for the outcome. It may wait for the aggregator to read earlier
-// messages.
+// StartPut is Put without the wait for the outcome. The Start methods may wait for the aggregator
+// to read earlier messages.
 func (s *Session) StartPut(f *weftv1.Fragment) *Pending {
 	if f == nil {
 		return newPending().answer(0, fmt.Errorf("put: %w", errNothing))

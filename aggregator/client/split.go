@@ -10,7 +10,7 @@ const (
 	// partWeight is the size of a request, in elements: the cost of a message is negligible, and
 	// the aggregator decodes one part while the next arrives.
 	partWeight = 4000
-	// ruleWeight is the compilation of a rule, in elements.
+	// ruleWeight is the cost of compiling a rule, in elements.
 	ruleWeight = 16
 )
 
