@@ -111,7 +111,8 @@ type elementsPart struct {
 	remove, add []*chunk
 }
 
-// NewSnapshot returns a Builder for a snapshot. Key returns an invalid name shortened.
+// NewSnapshot returns a Builder for a snapshot. An invalid fragment name is a violation, and Key
+// returns it shortened.
 func NewSnapshot(cfg Config, key desired.Key, outer Scope) *Builder {
 	b := &Builder{cfg: cfg, key: key, snapshot: true, outer: outer, byID: make(map[nft.TableID]*tablePart)}
 	if cfg.Access != nil && cfg.Status != nil {

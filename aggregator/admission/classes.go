@@ -72,7 +72,7 @@ func checkChain(p *access.Publisher, table nft.TableID, c *chainPart, bad *viola
 		reported = reported.With(class)
 		object := chain
 		if len(c.Rules) == len(c.rules) {
-			// Without a rule that did not compile, the indices are different.
+			// Otherwise rules that did not compile are missing in c.Rules.
 			object = ruleName(table, Clip(c.Source.Name), i)
 		}
 		bad.refused(object, r)

@@ -9,8 +9,8 @@
 //
 // # Concurrency
 //
-// A Builder belongs to one goroutine. It starts goroutines; Finish and Wait wait for their end, and
-// raise their panics again.
+// A Builder belongs to one goroutine. It starts goroutines; Finish and Wait wait for their end.
+// Finish raises their panics again.
 //
 // # Errors
 //

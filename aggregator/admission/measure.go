@@ -14,12 +14,13 @@ const (
 	messageSize = 160
 	// the same for a string in a list
 	stringSize = 16
-	// MaxDecoded is the memory of a decoded request, in bytes.
+	// MaxDecoded is the memory of a decoded request, in bytes. The largest request takes this much
+	// if its messages have 20 bytes.
 	MaxDecoded = 256 << 20
 )
 
 // Size is the content of an encoded request, measured before decoding, because decoding can take a
-// hundred times the memory.
+// hundred times the memory: two bytes are a table.
 type Size struct {
 	Fragments, Tables, Chains, Sets, Rules, Objects, Elements int
 	// sets with elements changed by a patch
@@ -88,8 +89,8 @@ func (s *Size) count(message protoreflect.Name) {
 	}
 }
 
-// eachField calls f with a field's descriptor, nil if unknown; its whole encoding; and its content,
-// if it is a message, a string or bytes.
+// eachField calls f with each field's descriptor, nil if unknown; its whole encoding; and its
+// content, if it is a message, a string or bytes.
 func eachField(m protoreflect.MessageDescriptor, b []byte, f func(field protoreflect.FieldDescriptor, whole, value []byte) error) error {
 	for len(b) > 0 {
 		number, typ, tag := protowire.ConsumeTag(b)

@@ -47,7 +47,8 @@ func (b *Builder) AddFragment(f *weftv1.Fragment) {
 	}
 }
 
-// known adds a violation for an unknown field: it may be a qualifier of a rule.
+// known adds a violation for an unknown field. To ignore a qualifier of a rule could open a
+// firewall.
 func (b *Builder) known(unknown *weftv1.UnknownField) bool {
 	if unknown == nil {
 		return true

@@ -48,8 +48,8 @@ func (b *Builder) limited() *access.Publisher {
 	return b.cfg.Access.Publisher(b.key.Publisher)
 }
 
-// checkSize compares a part of a snapshot with the publisher's limits before unpacking, so that a
-// snapshot does not fill the memory. Repeated elements are not known yet, and count.
+// checkSize compares a part of a snapshot with the publisher's limits before unpacking, so that an
+// excessive snapshot does not fill the memory. Repeated elements are not known yet, and count.
 func (b *Builder) checkSize(f *weftv1.Fragment) bool {
 	p := b.limited()
 	if p == nil {
