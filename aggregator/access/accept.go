@@ -2,11 +2,11 @@ package access
 
 import "fmt"
 
-// Accept names publishers with honoured accepts: packets that their rules accept pass the base
+// Accept names publishers with honoured accepts: packets accepted by their rules pass the base
 // chains of the publisher with the Accept.
 type Accept struct {
 	Publishers []string `json:"publishers" text:"name"`
-	// the bit of the packet mark for accepted packets
+	// the bit of the packet mark
 	Mark uint32 `json:"mark"`
 }
 

@@ -9,12 +9,11 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// has reports whether the file has one of the fields at a path.
 func (d *Decoder) has(path string, fields ...string) bool {
 	return slices.ContainsFunc(fields, func(field string) bool { return d.Lines[path+"."+field] != 0 })
 }
 
-// publisherName matches valid names of publishers, as admission.CheckIdentity does.
+// valid names of publishers, as in admission.CheckIdentity
 var publisherName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
 
 func checkName(name string) error {
@@ -39,7 +38,6 @@ func (m *Match) check(d *Decoder, path string, line int) {
 	}
 }
 
-// masqueradeMark is the field for MasqueradeMark.
 const masqueradeMark = "masqueradeMark"
 
 func (a *Allow) check(*Decoder, string, int) {
@@ -94,7 +92,7 @@ func (a *Accept) check(d *Decoder, path string, line int) {
 	*a = Accept{}
 }
 
-// acceptAll grants the marks of all accepts, and reports marks that other publishers could set.
+// acceptAll grants the marks of all accepts, and reports marks in reach of other publishers.
 func (p *Policy) acceptAll(d *Decoder) {
 	for _, pub := range p.Publishers {
 		if pub.Accept == nil {

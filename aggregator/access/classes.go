@@ -9,17 +9,17 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// BaseChain has the properties of a base chain that rights depend on.
+// BaseChain is a base chain for [Publisher.Chain].
 type BaseChain struct {
 	// in nft's words
 	Hook, Type string
 	Priority   int32
-	// true for policy drop
+	// policy drop
 	Drop    bool
 	Devices []string
 }
 
-// Chain returns the reasons why the publisher may not have a base chain, or nil.
+// Chain returns all refusals of a base chain.
 func (p *Publisher) Chain(c BaseChain) []*Refusal {
 	var all []*Refusal
 	add := func(r *Refusal) {
@@ -48,10 +48,9 @@ func (p *Publisher) Chain(c BaseChain) []*Refusal {
 	return all
 }
 
-// Class returns a Refusal if the publisher may not use a class, else nil.
+// Class refuses a class.
 func (p *Publisher) Class(c nft.Class) *Refusal { return p.class(c, c.Does()) }
 
-// class is Class for one use of the class.
 func (p *Publisher) class(c nft.Class, does string) *Refusal {
 	if c == nft.ClassFilter || p.Allow.Classes.Has(c) {
 		return nil
@@ -59,13 +58,12 @@ func (p *Publisher) class(c nft.Class, does string) *Refusal {
 	return p.refuse(LimitOf(c), "allow."+c.String(), "may not "+does, c.String()+" is not allowed")
 }
 
-// Lacks returns the classes of a set that the publisher may not use.
+// Lacks returns the classes of a set without the publisher's right.
 func (p *Publisher) Lacks(want nft.ClassSet) nft.ClassSet {
 	return want &^ p.Allow.Classes.With(nft.ClassFilter)
 }
 
-// Marks returns a Refusal if the publisher's rules may not change the bits of the packet mark, else
-// nil.
+// Marks refuses rules that change bits of the packet mark.
 func (p *Publisher) Marks(bits uint32) *Refusal {
 	wrong := bits &^ p.Allow.Marks
 	switch {
@@ -81,11 +79,10 @@ func (p *Publisher) Marks(bits uint32) *Refusal {
 	return p.refuse(LimitOf(nft.ClassMarks), "allow.marks", fmt.Sprintf("may not change the bits 0x%08x of the packet mark", wrong), allowed)
 }
 
-// hour is the period of log rates in seconds.
+// seconds: the period of log rates
 const hour = 3600
 
-// Logs returns a Refusal if a publisher with rules that log before packets an hour may not log up
-// to after, else nil. An excess may stay, but not grow.
+// Logs refuses a growth of the packets logged an hour from before to after. An excess may stay.
 func (p *Publisher) Logs(before, after int) *Refusal {
 	if after <= before || p.Allow.LogRate == UnlimitedLog || after <= hour*p.Allow.LogRate {
 		return nil
@@ -94,13 +91,12 @@ func (p *Publisher) Logs(before, after int) *Refusal {
 		fmt.Sprintf("at most %d are allowed, all rules together, and a burst counts once a minute", p.Allow.LogRate))
 }
 
-// perSecond converts an hourly number to one a second, rounded up to tenths.
+// perSecond rounds up to tenths.
 func perSecond(rate int) string {
 	return strconv.FormatFloat(math.Ceil(float64(rate)*10/hour)/10, 'f', -1, 64)
 }
 
-// UnlimitedLog returns a Refusal if the publisher may not have a rule that can log every packet,
-// else nil.
+// UnlimitedLog refuses a rule that can log every packet.
 func (p *Publisher) UnlimitedLog() *Refusal {
 	if p.Allow.LogRate == UnlimitedLog {
 		return nil
@@ -109,8 +105,7 @@ func (p *Publisher) UnlimitedLog() *Refusal {
 		"%d packets a second are allowed: write a limit such as limit rate 10/minute before log in the same rule", p.Allow.LogRate))
 }
 
-// Devices returns a Refusal if the publisher may not have base chains or flowtables at one of the
-// devices, else nil.
+// Devices refuses base chains or flowtables at devices.
 func (p *Publisher) Devices(names []string) *Refusal {
 	for _, name := range names {
 		if !slices.ContainsFunc(p.Allow.Devices, func(glob string) bool { return matchName(glob, name) }) {

@@ -14,40 +14,36 @@ import (
 
 // Options describe a Control.
 type Options struct {
-	// path of the configuration file; optional
+	// optional path of the configuration file
 	File string
 	// the daemon's user; nil means the user of the process
 	Self *uint32
-	// finds users and groups; without both functions, System is used
+	// default: System
 	Lookup Lookup
-	// for refusals (one a minute for each publisher and limit) and reloads; nil discards
+	// nil discards
 	Logger *slog.Logger
-	// for the metrics; optional
+	// optional
 	Registerer prometheus.Registerer
 }
 
-// Control holds the policy in force. Its method Publisher accepts a nil Control, which limits no
-// publisher.
+// Control holds the policy in force. A nil Control limits no publisher.
 type Control struct {
 	opts    Options
 	log     *slog.Logger
 	metrics *metrics
-	// uid of the daemon
-	uid uint32
+	uid     uint32
 
 	policy atomic.Pointer[Policy]
 	// closed by the next change
 	changed atomic.Pointer[chan struct{}]
 
-	// mu is held while the file is read. data is the last content, unread the last read error, or
-	// empty.
+	// held while the file is read; unread is the last read error, or empty
 	mu     sync.Mutex
 	data   []byte
 	unread string
-	// why the file cannot be used; nil if it is in force
+	// nil if the file is in force
 	refused atomic.Pointer[error]
 
-	// limits log lines about refusals
 	refusals *Repeats
 }
 
@@ -92,7 +88,7 @@ func Open(opts Options) (*Control, error) {
 	return c, nil
 }
 
-// Close logs the numbers of unlogged refusals. The Control stays usable.
+// Close logs the numbers of unlogged refusals.
 func (c *Control) Close() { c.refusals.Close() }
 
 // Policy returns the policy in force.
@@ -115,7 +111,7 @@ func (c *Control) Resolve(peer *Peer, want string) (Identity, error) {
 // Changed returns a channel that is closed after the file is read again.
 func (c *Control) Changed() <-chan struct{} { return *c.changed.Load() }
 
-// Current returns why the current file is not in force (the last good one is), or nil if it is.
+// Current returns why the last good file is in force instead of the current one, or nil.
 func (c *Control) Current() error {
 	if err := c.refused.Load(); err != nil {
 		return *err
@@ -129,7 +125,6 @@ func (c *Control) Current() error {
 // Possible errors: a *FileError, errors of the file system, including a missing file.
 func (c *Control) Reload() error { return c.load(true) }
 
-// load reads the file. Without force it ignores an unchanged file.
 func (c *Control) load(force bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -161,7 +156,6 @@ func (c *Control) load(force bool) error {
 }
 
 // Refused counts a refusal in the metrics, and logs it once a minute for each publisher and limit.
-// After that minute the number of unlogged refusals is logged.
 func (c *Control) Refused(peer *Peer, r *Refusal, method string) {
 	publisher := unnamed
 	if c.Publisher(r.Publisher) != nil {

@@ -11,7 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Decoder decodes YAML into structs by the JSON names of their fields. It collects all problems.
+// Decoder decodes YAML into structs by the JSON names of their fields, and collects all problems.
+// The library's decoder takes 1.5 for 1 and 010 for 8, and follows aliases.
 type Decoder struct {
 	Problems
 	// Lines are the lines of fields and entries of lists, by path.
@@ -19,13 +20,12 @@ type Decoder struct {
 	// Kubernetes reads values as Kubernetes does: a null or an empty text leaves a field unset, and
 	// yes is true. Otherwise they are errors.
 	Kubernetes bool
-	// texts parse the fields with the tag text:"NAME", entries of lists and maps included.
+	// for fields with the tag text:"NAME", entries of lists and maps included
 	texts map[string]func(string) (any, error)
-	// names are the allowed keys of inlined maps, by the name of the struct's field.
+	// keys of inlined maps, by the name of the struct's field
 	names map[string][]string
 }
 
-// checker is a struct that checks its fields after decoding.
 type checker interface {
 	check(d *Decoder, path string, line int)
 }
@@ -36,7 +36,6 @@ func (d *Decoder) Decode(root *yaml.Node, into any) {
 	d.value("", root, reflect.ValueOf(into).Elem(), "")
 }
 
-// value decodes n into v. text is the name of the parser, or empty.
 func (d *Decoder) value(path string, n *yaml.Node, v reflect.Value, text string) {
 	u, custom := v.Addr().Interface().(json.Unmarshaler)
 	missing := n.Tag == "!!null" || n.Kind == yaml.ScalarNode && n.Value == "" && !d.Kubernetes
@@ -73,15 +72,13 @@ func (d *Decoder) list(path string, n *yaml.Node, v reflect.Value, text string) 
 	}
 }
 
-// target is a field of a struct or an entry of a map.
 type target struct {
 	v    reflect.Value
 	text string
-	// of the entry, if v is the map
+	// if v is a map
 	key reflect.Value
 }
 
-// mapping decodes n into a struct or a map.
 func (d *Decoder) mapping(path string, n *yaml.Node, v reflect.Value) {
 	if n.Kind != yaml.MappingNode {
 		d.Add(n.Line, path, "got %s: want a mapping of fields", describe(n))
@@ -125,7 +122,6 @@ func (d *Decoder) set(path string, n *yaml.Node, to target) {
 	to.v.SetMapIndex(to.key.Convert(to.v.Type().Key()), entry)
 }
 
-// targets adds the fields of a struct, and of inlined structs and maps.
 func (d *Decoder) targets(v reflect.Value, known map[string]target) {
 	for i := range v.NumField() {
 		field := v.Type().Field(i)
@@ -145,7 +141,6 @@ func (d *Decoder) targets(v reflect.Value, known map[string]target) {
 	}
 }
 
-// suggest names the field of another case, or all fields.
 func suggest(name string, known map[string]target) string {
 	all := slices.Sorted(maps.Keys(known))
 	for _, field := range all {
@@ -194,13 +189,11 @@ func (d *Decoder) scalar(path string, n *yaml.Node, v reflect.Value, text string
 	}
 }
 
-// zeroFirst reports whether a number has a digit after a leading zero.
 func zeroFirst(number string) bool {
 	digits := strings.TrimLeft(number, "+-")
 	return len(digits) > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9'
 }
 
-// describe names the kind of a node.
 func describe(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:

@@ -8,14 +8,13 @@ import (
 
 // Right is a right or limit of a publisher, for people.
 type Right struct {
-	// the name of the configuration's field, such as "allow.nat"
+	// in the configuration, such as "allow.nat"
 	Name  string
 	Value string
-	// the line that decides, or a note that no line does
+	// the line that decides, or a note without a line
 	Where string
 }
 
-// fixed is the Where of limits that cannot be configured.
 const fixed = "fixed"
 
 // Rights returns all rights and limits of the publisher.
@@ -56,7 +55,6 @@ func (p *Publisher) Rights() []Right {
 	return append(all, p.fixedLimits()...)
 }
 
-// most returns the value of a limit for people.
 func (p *Publisher) most(l Limit) string {
 	most := p.Limits.Most[l]
 	switch {
@@ -69,7 +67,6 @@ func (p *Publisher) most(l Limit) string {
 	}
 }
 
-// whereLimit is Where for a counted limit.
 func (p *Publisher) whereLimit(l Limit) string {
 	field := "limits." + string(l)
 	content := contentOf(l)
@@ -79,7 +76,6 @@ func (p *Publisher) whereLimit(l Limit) string {
 	return p.Where(field)
 }
 
-// whereBurst is Where for the burst. The default burst is the updates of one second.
 func (p *Publisher) whereBurst() string {
 	if !p.sets("limits.burst") && p.Limits.UpdatesPerSecond != 0 {
 		return "the default: one second of " + p.Where("limits."+string(LimitUpdates))
@@ -87,12 +83,10 @@ func (p *Publisher) whereBurst() string {
 	return p.Where("limits.burst")
 }
 
-// sets reports whether the configuration sets a field for the publisher or in the defaults.
 func (p *Publisher) sets(field string) bool {
 	return p.line(field) != 0 || p.positions["defaults."+field] != 0
 }
 
-// fixedLimits returns the limits that cannot be configured.
 func (p *Publisher) fixedLimits() []Right {
 	hookChains, timeout, gcInterval := "unlimited", "unlimited", "unlimited"
 	if p.Limited() {
@@ -107,7 +101,6 @@ func (p *Publisher) fixedLimits() []Right {
 	}
 }
 
-// granted returns whether, or how much, the publisher may use a class.
 func (p *Publisher) granted(c nft.Class) string {
 	switch {
 	case !p.Allow.Classes.Has(c):
@@ -130,7 +123,7 @@ func yes(is bool) string {
 	return "no"
 }
 
-// listOrAll lists words; nil means all.
+// nil means all.
 func listOrAll[T any](words []T) string {
 	if words == nil {
 		return "all"

@@ -1,12 +1,10 @@
 // Package access decides which publishers may connect and which content they may publish.
 //
-// Its input is the configuration file, the credentials of a peer (from aggregator/server,
-// at every call) and the requests of an update (from aggregator/admission). Its output is a
-// publisher or a *Refusal. The package opens no socket and does not parse rules. Without a
-// file only administrators may call: root with CAP_NET_ADMIN and the daemon's own user.
+// Its input is the configuration file, the credentials of a peer (from aggregator/server, at every
+// call) and the requests of an update (from aggregator/admission). Its output is a publisher or a
+// *Refusal; a nil *Refusal allows. Without a file only administrators may call.
 //
-// Read policy.go first (publishers and peers), then rights.go, then parse.go and check.go (the
-// file). The tags of the structs in policy.go, accept.go and shared.go name the fields.
+// Read policy.go first, then rights.go and parse.go.
 //
 // # The file
 //
@@ -114,101 +112,84 @@
 //	                   microseconds: 500 of "ct state", 600 of "tcp dport", 850 of
 //	                   "ip saddr"
 //
-// Reading has fixed limits: 8 open calls of a publisher, and 2 MiB of answers a second (see
-// aggregator/server/reads.go).
-//
-// Elements of anonymous sets count as elements.
+// Reading has fixed limits: 8 open calls of a publisher, and 2 MiB of answers a second. Elements of
+// anonymous sets count as elements.
 //
 // A limit without a default that is unset, here and in defaults.limits, is unlimited.
-// Administrators and publishers with system have only the limits set for them. Publishers
-// with the defaults also cannot have a gc-interval below one second, a timeout of more
-// than ten years, or a base chain at a hook of a family with 512 base chains: the kernel
-// allows 1,024. No update may take the kernel longer than 100 ms in one transaction, as
-// predicted (aggregator/merger.go). The limits of package admission on a single update
-// always apply.
+// Administrators and publishers with system have only the limits set for them. Publishers with the
+// defaults also cannot have a gc-interval below one second, a timeout of more than ten years, or a
+// base chain at a hook of a family with 512 base chains: the kernel allows 1,024. No update may
+// take the kernel longer than 100 ms in one transaction, as predicted (aggregator/merger.go). The
+// limits of package admission on a single update always apply.
 //
-// Globs have *, ? and [a-z]. In paths these stay within one component, and the component
-// ** matches any number of components.
-//
-// Decoder decodes the YAML library's nodes by the fields' tags, also for
-// cmd/weft/kubeproxy. It is hand-made because the library's own decoder with KnownFields
-// names Go types instead of paths, cannot read the JSON names of Kubernetes, decodes 1.5 into
-// the integer 1 and 010 into 8, and follows aliases.
+// Globs have *, ? and [a-z]. In paths these stay within one component, and the component ** matches
+// any number of components.
 //
 // # Classes
 //
-// The fields of allow from policyDrop to trace are classes of statements and
-// declarations. A class is not allowed unless its field says so. nft/LANGUAGE.md lists
-// the content of each class. Matches, verdicts, reject, counters, limits, sets and verdict
-// maps are of the class filter, which is always allowed.
+// The fields of allow from policyDrop to trace are classes of statements and declarations
+// (nft/LANGUAGE.md), not allowed by default. Matches, verdicts, reject, counters, limits, sets and
+// verdict maps are of the class filter, which is always allowed.
 //
-// A rule that changes the packet mark must keep the bits outside of the mask: "meta mark
-// set 0x100" changes all bits, and "meta mark set meta mark & 0xff00ffff | 0x10000"
-// changes bits of 0xff0000. Services masquerade packets with the bit 0x4000, so marks
-// never grants it: only masqueradeMark does. With another --masquerade-bit, leave that bit
-// out of marks. Data of a map can change all bits.
+// A rule that changes the packet mark must keep the bits outside of the mask: "meta mark set 0x100"
+// changes all bits, and "meta mark set meta mark & 0xff00ffff | 0x10000" changes bits of 0xff0000.
+// Data of a map can change all bits. Only masqueradeMark grants the bit 0x4000. With another
+// --masquerade-bit, leave that bit out of marks.
 //
-// A log statement counts with the limit in packets that precedes it in the same rule; a
-// burst counts as if it came once a minute. A rule without such a limit can log every
-// packet, and needs log: unlimited. Named limits do not count.
+// A log statement counts with the limit in packets before it in the same rule; a burst counts as if
+// it came once a minute. A rule without such a limit needs log: unlimited. Named limits do not
+// count.
 //
 // # Shared tables
 //
-// The first publisher to declare a chain, set, map, named object or flowtable owns it
-// while it declares it, also across restarts. The owner's fragments share it freely.
-// Another publisher of the configuration needs an entry of allow.shared that names the
-// object, to add rules or elements to it or to refer to it in a rule or element. The flag
-// dormant takes the chains of all publishers off their hooks. If others have fragments in
-// the table, it needs an entry with that flag; without one it has no effect while they are
-// there. Publishers that are not in the configuration, and publishers with admin, may
-// share everything.
+// The first publisher to declare a chain, set, map, named object or flowtable owns it while it
+// declares it, also across restarts. The owner's fragments share it freely. Another publisher of
+// the configuration needs an entry of allow.shared, to add rules or elements or to refer to the
+// object. The flag dormant takes the chains of all publishers off their hooks. If others have
+// fragments in the table, the flag needs an entry, and without one has no effect while they are
+// there. Publishers outside the configuration, and publishers with admin, may share everything.
 //
 // # Honoured accepts
 //
-// An accept ends only its own base chain, so the drop of a host firewall drops packets
-// that other publishers accept. With accept, the firewall honours the accepts of the named
-// publishers at its hooks input, forward and output: their accepting rules first set the
-// bit of the mark, and its base chains of type filter begin with a rule that accepts
-// packets with the bit. Both are part of the fragments: weft get shows them. The named
-// publishers' base chains must have a smaller priority than the firewall's. An element of
-// a verdict map that accepts sets no bit.
+// The drop of a host firewall drops packets that other publishers accept. With accept, the firewall
+// honours the accepts of the named publishers at its hooks input, forward and output: their
+// accepting rules first set the bit of the mark. Base chains of the firewall, of type filter, begin
+// with a rule that accepts packets with the bit. weft get shows both. The named publishers' base
+// chains must have a smaller priority than the firewall's. An accepting element of a verdict map
+// sets no bit.
 //
-// Other publishers cannot set the bit: a configuration with the bit in the allow.marks of
-// another is refused. A process can forge the bit: in the node's network namespace,
-// CAP_NET_ADMIN, or CAP_NET_RAW from Linux 5.17 on, is enough to set the mark of its own
-// packets (socket(7), SO_MARK). A changed configuration holds for fragments sent
-// afterwards. Base chains of other programs are never changed.
+// A configuration with the bit in the allow.marks of another publisher is refused. A process can
+// forge the bit: in the node's network namespace, CAP_NET_ADMIN, or CAP_NET_RAW from Linux 5.17 on,
+// is enough to mark its own packets (socket(7), SO_MARK). Base chains of other programs are never
+// changed.
 //
 // # Identity of a peer
 //
-// The kernel vouches for the uid and the groups, as of connect(2), and for the cgroup,
-// which a process without privileges cannot leave. The executable is read when the
-// connection is accepted, and is not vouched for: a process can run another program while
-// its connection stays. It tells apart the programs of one user that trusts them all.
-// So a match also needs a uid, a gid or a cgroup: the executable prevents mistakes, not
-// attacks by the same user.
+// The kernel vouches for the uid and the groups, as of connect(2), and for the cgroup, which a
+// process without privileges cannot leave. The executable is read when the connection is accepted;
+// later the process can run another program. So a match also needs a uid, a gid or a cgroup: the
+// executable prevents mistakes, not attacks by the same user.
 //
-// The executable must be the file (device and inode) at the path in the daemon's mount
-// namespace, or have been until it was replaced, because in its own mount namespace a
-// process can have any file at any path. Programs of containers with their own files are
-// matched by cgroup. The daemon needs CAP_SYS_PTRACE to read the executable of another
-// user's processes, and the node's PID namespace to see processes of other containers.
+// The executable must be the file (device and inode) at the path in the daemon's mount namespace,
+// or have been until it was replaced: in its own mount namespace a process can have any file at any
+// path. Programs of containers with their own files are matched by cgroup. The daemon needs
+// CAP_SYS_PTRACE to read the executable of another user's processes, and the node's PID namespace
+// to see processes of other containers.
 //
 // # Administrators
 //
-// Administrators may act as every publisher, by its name. They are processes of root known
-// to hold CAP_NET_ADMIN in the daemon's user namespace, and the user of the daemon, unless
-// that is root. The capability is read when the connection is accepted. It is unknown for
-// a process in a PID namespace that the daemon does not see, such as another container's.
-// Root without the capability is a publisher like others: uid: 0 matches it. Rights and
-// limits belong to the name, for every process that acts under it. An administrator under
-// a name that is not configured has no limits.
+// Administrators may act as every publisher, by its name. They are processes of root known to hold
+// CAP_NET_ADMIN in the daemon's user namespace, and the user of the daemon, unless that is root.
+// The capability is read with the executable, and is unknown for a process in a PID namespace that
+// the daemon does not see. Root without the capability is a publisher like others: uid: 0 matches
+// it. Rights and limits belong to the name: an administrator under a name that is not configured
+// has no limits.
 //
 // # Changes
 //
-// Control.Follow reads the file again when it changes, and on SIGHUP. The new rights apply
-// to the next update of a session; committed content stays. A file with errors is
-// reported, and the last good one stays in force.
+// Control.Follow reads the file again when it changes, and on SIGHUP. The new rights apply to the
+// next update of a session; committed content stays. A file with errors is reported, and the last
+// good one stays in force.
 //
 // # Concurrency
 //
@@ -216,6 +197,6 @@
 //
 // # Errors
 //
-// An unusable file is a *FileError. A refused peer or update is a *Refusal, which wraps
-// ErrDenied or ErrExceeded.
+// An unusable file is a *FileError. A refused peer or update is a *Refusal, which wraps ErrDenied
+// or ErrExceeded.
 package access

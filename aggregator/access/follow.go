@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// poll is the interval of reading the file. Reading also finds changes that a watch of its
-// directory misses: a link to a link, as in a ConfigMap, or a replaced directory.
+// A watch of the directory would miss changes of a link to a link, as in a ConfigMap, or a replaced
+// directory.
 const poll = time.Second
 
 // Follow reads the file every second until ctx ends, and applies it after a change or a signal on
-// hangup. Without a file it returns at once.
+// hangup.
 func (c *Control) Follow(ctx context.Context, hangup <-chan os.Signal) {
 	if c.opts.File == "" {
 		return

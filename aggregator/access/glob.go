@@ -8,13 +8,11 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// anyDepth is the component of a path's glob that matches any number of components.
 const anyDepth = "**"
 
-// maxGlob is PATH_MAX: a longer glob cannot match.
+// PATH_MAX
 const maxGlob = 4096
 
-// checkGlob returns an error if a glob is malformed.
 func checkGlob(glob string) error {
 	if len(glob) > maxGlob {
 		return fmt.Errorf("the glob has %d bytes: at most %d are read", len(glob), maxGlob)
@@ -25,7 +23,6 @@ func checkGlob(glob string) error {
 	return nil
 }
 
-// checkPath returns an error if a path or its glob is malformed.
 func checkPath(glob string) error {
 	if !strings.HasPrefix(glob, "/") {
 		return fmt.Errorf("path %q is not absolute: begin it with /", glob)
@@ -38,7 +35,7 @@ func checkPath(glob string) error {
 	return checkGlob(glob)
 }
 
-// matchName matches the name of a table. A * also matches slashes, which have no meaning there.
+// A * also matches slashes, which have no meaning in names of tables.
 func matchName(glob, name string) bool {
 	ok, err := path.Match(strings.ReplaceAll(glob, "/", "\x00"), strings.ReplaceAll(name, "/", "\x00"))
 	return err == nil && ok
@@ -47,7 +44,6 @@ func matchName(glob, name string) bool {
 // literalBraces escapes the characters special to doublestar alone.
 var literalBraces = strings.NewReplacer(`\{`, `\{`, `\}`, `\}`, `{`, `\{`, `}`, `\}`)
 
-// matchPath matches an absolute path, component by component.
 func matchPath(glob, name string) bool {
 	ok, err := doublestar.Match(literalBraces.Replace(glob), name)
 	return err == nil && ok && strings.HasPrefix(name, "/")

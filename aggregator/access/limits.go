@@ -6,17 +6,14 @@ import (
 	"time"
 )
 
-// The default limits of publishers that are not administrators and not of the system. They protect
-// other publishers and packets; rulesets of real agents stay far below them.
+// The default limits of publishers except administrators and the system.
 const (
-	// a tenth of the limit of all publishers together
+	// a tenth of the limit of all publishers
 	DefaultFragments = 1_000
-	// DefaultChains allows a chain for each of 100,000 endpoints and 10,000 services. Chains
-	// without rules are useless, so if rules are limited, the default is the number of rules plus
-	// DefaultEmpty. The same holds for sets and elements.
-	DefaultChains = 200_000
-	DefaultEmpty  = 1_000
-	// enough for all hooks of all families at several priorities
+	// DefaultChains allows a chain for each of 100,000 endpoints and 10,000 services. A limit of
+	// rules plus DefaultEmpty is a lower default; the same holds for sets and elements.
+	DefaultChains     = 200_000
+	DefaultEmpty      = 1_000
 	DefaultBaseChains = 64
 	// DefaultSets bounds the kernel's time to look up a set, which compares names.
 	DefaultSets = 10_000
@@ -24,26 +21,22 @@ const (
 	DefaultRules = 2 * DefaultChains
 	// four for each of 1,000,000 endpoints
 	DefaultElements = 4_000_000
-	// in bytes of kernel memory; 100,000 endpoints take less than half
+	// bytes of kernel memory; 100,000 endpoints take less than half
 	DefaultMemory = 256 << 20
-	// The costs of a packet at one hook, in nanoseconds: DefaultPacket in the worst case,
-	// DefaultEveryPacket for every packet. 200 jumps to chains of 100 rules reach the first, and
-	// 500 to 850 rules of a base chain, by their first conditions, the second.
+	// nanoseconds of a packet at one hook, in the worst case and for every packet
 	DefaultPacket      = 500_000
 	DefaultEveryPacket = 20_000
 )
 
-// The fixed limits, for publishers that are not administrators and not of the system.
+// The fixed limits, for the same publishers.
 const (
-	// MaxHookChains is the number of all publishers' base chains at one hook of a family. The
-	// kernel allows 1,024 (MAX_HOOK_COUNT in net/netfilter/core.c). The rest is for publishers of
-	// the system and for other programs.
+	// MaxHookChains is the number of all publishers' base chains at a hook of a family. The kernel
+	// allows 1,024 (MAX_HOOK_COUNT in net/netfilter/core.c); the rest is for the system and other
+	// programs.
 	MaxHookChains = 512
-	// MinGCInterval is the shortest interval at which the kernel looks for expired elements. It is
-	// also the kernel's default.
+	// MinGCInterval is the shortest gc-interval, and the kernel's default.
 	MinGCInterval = time.Second
-	// MaxTimeout is the longest timeout of an element and the longest gc-interval: ten years, which
-	// fits every unit that the kernel uses.
+	// MaxTimeout is the longest timeout and gc-interval: ten years, which fits the kernel's units.
 	MaxTimeout = 10 * 365 * 24 * time.Hour
 )
 
@@ -54,11 +47,10 @@ func defaultLimits() map[Limit]int {
 	}
 }
 
-// Limited reports whether a publisher has the default limits. Administrators and publishers of the
-// system do not. p is nil for a publisher that is not configured.
+// Limited reports whether a publisher has the default limits. p is nil for a publisher outside the
+// configuration.
 func (p *Publisher) Limited() bool { return p != nil && !p.Admin && !p.System }
 
-// setDefaults sets the limits that neither the publisher nor the file's defaults set.
 func (p *Publisher) setDefaults() {
 	if !p.Limited() {
 		return
@@ -74,7 +66,6 @@ func (p *Publisher) setDefaults() {
 	}
 }
 
-// contentOf returns the limit of the content of chains or sets, else "".
 func contentOf(l Limit) Limit {
 	switch l {
 	case LimitChains:
@@ -86,8 +77,8 @@ func contentOf(l Limit) Limit {
 	}
 }
 
-// Packet returns a Refusal if an update costs packets more nanoseconds than limit (LimitPacket or
-// LimitEveryPacket) allows, else nil. path is called for the message and returns the place.
+// Packet refuses more nanoseconds than LimitPacket or LimitEveryPacket. path returns the place for
+// the message.
 func (p *Publisher) Packet(limit Limit, n int, hook string, path func() string) *Refusal {
 	if !p.exceeds(limit, n) {
 		return nil
@@ -100,8 +91,7 @@ func (p *Publisher) Packet(limit Limit, n int, hook string, path func() string) 
 		fmt.Sprintf("at most %v are allowed: %s", time.Duration(p.Limits.Most[limit]), advice))
 }
 
-// HookChains returns a Refusal if the publisher may not add base chain number n to a hook, else
-// nil.
+// HookChains refuses base chain number n at a hook.
 func (p *Publisher) HookChains(hook string, n int) *Refusal {
 	if !p.Limited() || n <= MaxHookChains {
 		return nil
@@ -111,7 +101,7 @@ func (p *Publisher) HookChains(hook string, n int) *Refusal {
 		p.Name, n, hook, MaxHookChains, p.file, p.positions[p.path])}
 }
 
-// Times returns a Refusal if a timeout or gc-interval is out of bounds, else nil. 0 means unset.
+// Times refuses a timeout or gc-interval out of bounds. 0 means unset.
 func (p *Publisher) Times(timeout, gcInterval time.Duration) *Refusal {
 	refuse := func(what string, d time.Duration, bound string) *Refusal {
 		return &Refusal{Limit: LimitTimes, Publisher: p.Name, Text: fmt.Sprintf("publisher %s declares a %s of %v: %s is allowed", p.Name, what, d, bound)}

@@ -12,19 +12,16 @@ const (
 	metricReloaded     = "weft_config_last_reload_success_timestamp_seconds"
 )
 
-// unnamed is the label of publishers that are not configured. Callers choose their names, and could
-// make any number of labels.
+// unnamed is the label of publishers outside the configuration: callers choose any names.
 const unnamed = "-"
 
-// metrics are the metrics of a Control.
 type metrics struct {
 	refusals     *prometheus.CounterVec
 	reloadErrors prometheus.Counter
 	reloaded     prometheus.Gauge
 }
 
-// newMetrics makes and registers the metrics; a nil Registerer registers none. The file's metrics
-// need a file.
+// A nil Registerer registers no metrics.
 func newMetrics(reg prometheus.Registerer, file bool) (*metrics, error) {
 	m := &metrics{
 		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{

@@ -31,7 +31,6 @@ func System() Lookup {
 	}
 }
 
-// find returns a function that looks up a name and parses the id.
 func find[T any](lookup func(string) (T, error), id func(T) string) func(string) (uint32, error) {
 	return func(name string) (uint32, error) {
 		v, err := lookup(name)
@@ -44,7 +43,6 @@ func find[T any](lookup func(string) (T, error), id func(T) string) func(string)
 }
 
 // Parse parses a configuration; file is its name in messages. The lookup must have both functions.
-// On an error the policy is nil.
 //
 // Possible errors: a *FileError with all problems.
 func Parse(file string, data []byte, lookup Lookup) (*Policy, error) {
@@ -67,7 +65,6 @@ func Parse(file string, data []byte, lookup Lookup) (*Policy, error) {
 	return p, nil
 }
 
-// document is a configuration file. The other structs with json tags are parts of it.
 type document struct {
 	APIVersion  string  `json:"apiVersion"`
 	Kind        string  `json:"kind"`
@@ -78,7 +75,7 @@ type document struct {
 	Publishers []Publisher `json:"publishers"`
 }
 
-// texts returns the parsers of fields by the names in their tags.
+// by the names in the fields' tags
 func texts(lookup Lookup) map[string]func(string) (any, error) {
 	return map[string]func(string) (any, error){
 		"name":   checked(checkName),
@@ -95,7 +92,7 @@ func texts(lookup Lookup) map[string]func(string) (any, error) {
 	}
 }
 
-// fieldNames returns the fields in Allow.Granted and Limits.Most.
+// in Allow.Granted and Limits.Most
 func fieldNames() map[string][]string {
 	granted := []string{masqueradeMark}
 	for _, c := range nft.Classes() {
@@ -110,12 +107,10 @@ func fieldNames() map[string][]string {
 	return map[string][]string{"Granted": granted, "Most": most}
 }
 
-// checked returns a parser that accepts valid text.
 func checked(check func(string) error) func(string) (any, error) {
 	return func(s string) (any, error) { return s, check(s) }
 }
 
-// oneOf returns a parser of words.
 func oneOf(what string, words ...string) func(string) (any, error) {
 	return checked(func(s string) error {
 		if !slices.Contains(words, s) {
@@ -125,7 +120,7 @@ func oneOf(what string, words ...string) func(string) (any, error) {
 	})
 }
 
-// id returns a parser of the id or name of a user or group.
+// id parses the id or name of a user or group.
 func id(what string, lookup func(string) (uint32, error)) func(string) (any, error) {
 	return func(s string) (any, error) {
 		if strings.Trim(s, "-0123456789") != "" {
@@ -144,10 +139,9 @@ func id(what string, lookup func(string) (uint32, error)) func(string) (any, err
 	}
 }
 
-// maxLimit is more than any limit needs, and can be added to.
+// maxLimit can be added to without overflow.
 const maxLimit = 1 << 50
 
-// parseLimit parses a number, which may have the suffix Ki, Mi or Gi.
 func parseLimit(s string) (any, error) {
 	text, shift := s, 0
 	for i, suffix := range []string{"Ki", "Mi", "Gi"} {
@@ -162,10 +156,8 @@ func parseLimit(s string) (any, error) {
 	return v << shift, nil
 }
 
-// maxRate is more than any publisher reaches.
 const maxRate = 1e6
 
-// parseRate parses a number of updates a second.
 func parseRate(s string) (any, error) {
 	v, err := strconv.ParseFloat(s, 64)
 	if err != nil || !(v > 0 && v <= maxRate) {
@@ -174,10 +166,9 @@ func parseRate(s string) (any, error) {
 	return v, nil
 }
 
-// maxLogRate is more than a kernel log can hold: a greater number is a mistake for unlimited.
+// more than a kernel log can hold: a greater number is a mistake for unlimited
 const maxLogRate = 1_000_000
 
-// parseLogRate parses a number of packets a second, or "unlimited".
 func parseLogRate(s string) (any, error) {
 	if s == "unlimited" {
 		return UnlimitedLog, nil
@@ -189,7 +180,6 @@ func parseLogRate(s string) (any, error) {
 	return v, nil
 }
 
-// complete adds the default limits to a publisher and registers it.
 func (p *Policy) complete(d *Decoder, pub *Publisher, defaults Limits) {
 	own := &pub.Limits
 	if own.Most == nil {

@@ -8,12 +8,11 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// Policy is a configuration in force. The zero value is for a daemon without a configuration: only
-// administrators may call.
+// Policy is a configuration in force. With the zero value only administrators may call.
 type Policy struct {
-	// path; "" without a file
+	// "" without a file
 	File string
-	// group of the socket; nil means the daemon's own
+	// nil means the daemon's own
 	SocketGroup *uint32
 	// in the order of the file
 	Publishers []*Publisher
@@ -21,37 +20,36 @@ type Policy struct {
 	byName map[string]*Publisher
 }
 
-// Publisher is the configuration of one publisher.
+// Publisher is the configuration of a publisher.
 type Publisher struct {
 	Name  string `json:"name" text:"name"`
 	Match Match  `json:"match"`
 	Allow Allow  `json:"allow"`
-	// the allowed priorities of its fragments
+	// of its fragments
 	Priorities Range `json:"priorities"`
-	// may read the content of every publisher
+	// all publishers' content
 	Read bool `json:"read"`
-	// may list and delete conntrack entries
+	// list and delete conntrack entries
 	Flows bool `json:"flows"`
-	// may act as every publisher
+	// act as every publisher
 	Admin bool `json:"admin"`
-	// may use resources reserved for the system
+	// resources reserved for the system
 	System bool `json:"system"`
-	// publishers with accepts honoured by this one's base chains, or nil
+	// honoured by this publisher's base chains
 	Accept *Accept `json:"accept"`
-	// bits of the packet mark set by this publisher's accepts: the Mark of each Accept that names
-	// it
+	// bits of the packet mark set by this publisher's accepts: the Mark of each Accept with its
+	// name
 	Honoured uint32
 	Limits   Limits `json:"limits"`
 
-	// path is the publisher's path in the file, positions the lines of all fields by path.
+	// positions are the lines of all fields by path
 	file, path string
 	positions  map[string]int
 }
 
-// line returns the line of a field of the publisher, such as "allow.tables", or 0.
 func (p *Publisher) line(field string) int { return p.positions[p.path+"."+field] }
 
-// Match identifies a publisher. All set fields must match.
+// Match identifies a publisher by all set fields.
 type Match struct {
 	UID *uint32 `json:"uid" text:"user"`
 	GID *uint32 `json:"gid" text:"group"`
@@ -60,37 +58,33 @@ type Match struct {
 	Cgroup     string `json:"cgroup" text:"path"`
 }
 
-// Allow is the allowed content of a publisher's fragments. For families and hooks, a nil slice
-// allows all, an empty one none.
+// Allow is the allowed content of a publisher's fragments. For families and hooks, nil allows all.
 type Allow struct {
 	// nil allows tables named as the publisher
 	Tables          []TablePattern `json:"tables"`
 	Families        []nft.Family   `json:"families" text:"family"`
 	Hooks           []string       `json:"hooks" text:"hook"`
 	ChainPriorities Range          `json:"chainPriorities"`
-	// allowed classes; nft.ClassFilter is always allowed
-	Classes nft.ClassSet
-	// the fields of classes, until they are in Classes; then nil
+	Classes         nft.ClassSet
+	// the fields of classes during decoding, then nil
 	Granted map[string]bool `json:",inline"`
-	// packets a second that all rules together may log, or UnlimitedLog
-	LogRate int `json:"log" text:"log"`
-	// bits of the packet mark that rules may change
-	Marks uint32 `json:"marks"`
-	// globs for the devices of base chains and flowtables; nil allows no device
+	// packets a second, or UnlimitedLog
+	LogRate int    `json:"log" text:"log"`
+	Marks   uint32 `json:"marks"`
+	// globs; nil allows no device
 	Devices []string `json:"devices" text:"glob"`
-	// objects of other publishers that this one may share
+	// of other publishers
 	Shared []SharedPattern `json:"shared"`
 }
 
 // MasqueradeMark is the bit of the packet mark by which Services masquerade: the default of
-// --masquerade-bit, as in kube-proxy. A mask does not grant it, because many masks, such as 0xff00,
-// include it by accident.
+// --masquerade-bit. Masks such as 0xff00 include it by accident, and do not grant it.
 const MasqueradeMark = 1 << 14
 
 // UnlimitedLog is the LogRate without a limit.
 const UnlimitedLog = math.MaxInt32
 
-// TablePattern matches tables. Without a family it matches every family.
+// TablePattern matches tables; a nil family is every family.
 type TablePattern struct {
 	Family *nft.Family `json:"family" text:"family"`
 	// a glob
@@ -131,7 +125,7 @@ func (r Range) String() string {
 
 // Limits bound the content and requests of a publisher; 0 means unlimited.
 type Limits struct {
-	// limits of fragments, rules, elements, bytes and streams
+	// of fragments, rules, elements, bytes and streams
 	Most             map[Limit]int `json:",inline" text:"limit"`
 	UpdatesPerSecond float64       `json:"updatesPerSecond" text:"rate"`
 	// at least 1 if UpdatesPerSecond is set
@@ -142,20 +136,19 @@ type Limits struct {
 // administrators may act under its name.
 func (p *Policy) Publisher(name string) *Publisher { return p.byName[name] }
 
-// Peer is the process at the other end of a connection, as reported by the kernel.
+// Peer is the process at the other end of a connection.
 type Peer struct {
 	PID      int32
 	UID, GID uint32
 	// supplementary groups
 	Groups []uint32
-	// true if the peer is the daemon itself, or has uid 0 and is known to hold CAP_NET_ADMIN in the
-	// daemon's user namespace
+	// the daemon itself, or uid 0 known to hold CAP_NET_ADMIN in the daemon's user namespace
 	NetAdmin bool
-	// path, or "" if unknown
+	// "" if unknown
 	Executable string
-	// paths, one for each hierarchy
+	// one for each hierarchy
 	Cgroups []string
-	// why NetAdmin, Executable or Cgroups are unknown; nil if they are known
+	// why NetAdmin, Executable or Cgroups are unknown, or nil
 	Unknown error
 }
 
@@ -175,20 +168,20 @@ func (m *Match) matches(peer *Peer) bool {
 // Identity is the publisher that a peer acts as, with its rights.
 type Identity struct {
 	Publisher string
-	// may act on fragments of other publishers
+	// act on fragments of other publishers
 	Admin bool
-	// may read content of other publishers; true for administrators
+	// read content of other publishers
 	Read bool
-	// may list and delete conntrack entries; true for administrators
+	// list and delete conntrack entries
 	Flows bool
-	// may use connections and message memory reserved for the system; true for administrators
+	// connections and message memory reserved for the system
 	System bool
 }
 
-// Resolve returns the publisher that a peer acts as: want, if the peer may act as it. If want is
-// empty, it is the first publisher that matches the peer, or else "uid-N" for an administrator. If
-// root is true, the peer is an administrator regardless of the file. Resolve does not check that
-// want is a valid name.
+// Resolve returns the publisher that a peer acts as: want, if allowed. If want is empty, it is the
+// first publisher that matches the peer, or else "uid-N" for an administrator. If root is true, the
+// peer is an administrator regardless of the file. Resolve does not check that want is a valid
+// name.
 //
 // Possible errors: a *Refusal that wraps ErrDenied.
 func (p *Policy) Resolve(peer *Peer, root bool, want string) (Identity, error) {
@@ -219,7 +212,6 @@ func (p *Policy) Resolve(peer *Peer, root bool, want string) (Identity, error) {
 	return id, nil
 }
 
-// stranger returns the refusal of a peer without a publisher.
 func (p *Policy) stranger(peer *Peer) *Refusal {
 	r := &Refusal{Limit: LimitCaller}
 	if p.File == "" {
@@ -233,8 +225,8 @@ func (p *Policy) stranger(peer *Peer) *Refusal {
 	return r
 }
 
-// Root explains, for an error, why a peer of uid 0 lacks the rights of root, and the remedy. For
-// other peers it returns "".
+// Root explains, for an error, why a peer of uid 0 lacks the rights of root, and the remedy, or
+// returns "".
 func (p *Peer) Root() string {
 	if p.UID != 0 || p.NetAdmin {
 		return ""
@@ -243,8 +235,7 @@ func (p *Peer) Root() string {
 		"run weft where the aggregator runs (kubectl exec POD -c aggregator -- /weft), or name uid 0 in the configuration"
 }
 
-// String returns the group, the executable and the first cgroup of a peer, for a message that has
-// the uid.
+// String describes the peer for a message with the uid.
 func (p *Peer) String() string {
 	s := fmt.Sprintf("gid %d", p.GID)
 	if len(p.Groups) > 0 {

@@ -16,17 +16,16 @@ import (
 )
 
 const (
-	// maxFile is the largest file in bytes, far beyond a hand-written one.
-	maxFile = 1 << 20
-	// maxProblems is the number of problems that one error lists.
+	// bytes, far beyond a hand-written file
+	maxFile     = 1 << 20
 	maxProblems = 100
 )
 
 // Problem is one error in a file.
 type Problem struct {
-	// counts from 1; 0 is the whole file
+	// from 1; 0 is the whole file
 	Line int
-	// names the field, the error, and the remedy
+	// the field, the error, and the remedy
 	Text string
 }
 
@@ -53,8 +52,7 @@ func (e *FileError) Error() string {
 // Unwrap returns ErrConfig.
 func (e *FileError) Unwrap() error { return ErrConfig }
 
-// Read returns the content of a file. It reads little more than the maximum size, which Document
-// checks.
+// Read returns at most little more than the maximum size of a file.
 func Read(path string) ([]byte, error) {
 	f, err := os.Open(path) //nolint:gosec // the operator's file
 	if err != nil {
@@ -68,11 +66,10 @@ func Read(path string) ([]byte, error) {
 	return data, nil
 }
 
-// Problems collects the errors in a file. A path names a field in messages, such as
-// "publishers[2].match".
+// Problems collects the errors in a file.
 type Problems struct{ list []Problem }
 
-// Add adds a problem with a field. The path may be empty.
+// Add adds a problem with a field by its path, such as "publishers[2].match", or "".
 func (p *Problems) Add(line int, path, format string, args ...any) {
 	if len(p.list) >= maxProblems {
 		return
@@ -84,7 +81,7 @@ func (p *Problems) Add(line int, path, format string, args ...any) {
 	p.list = append(p.list, Problem{line, text})
 }
 
-// Err returns a *FileError with the problems, or nil if there are none.
+// Err returns a *FileError, or nil without problems.
 func (p *Problems) Err(file string) error {
 	if len(p.list) == 0 {
 		return nil
@@ -93,7 +90,7 @@ func (p *Problems) Err(file string) error {
 	return &FileError{File: file, Problems: p.list}
 }
 
-// yamlLine finds the line in an error of the YAML parser, which has it only in its text.
+// The line is only in the text of the parser's error.
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
 
 // Document returns the root of the only YAML document in data, of an apiVersion and kind. On

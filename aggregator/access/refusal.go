@@ -23,16 +23,16 @@ type Limit string
 
 // The rights and limits.
 const (
-	// The rights to call, to use a publisher's name, and of administrators.
+	// of callers, of a publisher's name, and of administrators
 	LimitCaller    Limit = "caller"
 	LimitPublisher Limit = "publisher"
 	LimitAdmin     Limit = "admin"
-	// the right to read content of other publishers
+	// of other publishers' content
 	LimitRead Limit = "read"
-	// the right to list and delete conntrack entries
+	// of conntrack entries
 	LimitFlows Limit = "flows"
 
-	// The rights to classes are named as the classes: see LimitOf.
+	// See LimitOf for classes.
 	LimitTable         Limit = "tables"
 	LimitFamily        Limit = "families"
 	LimitHook          Limit = "hooks"
@@ -52,8 +52,7 @@ const (
 	LimitBaseChains Limit = "baseChains"
 	LimitSets       Limit = "sets"
 	LimitMemory     Limit = "memory"
-	// The cost of a packet at a hook, in nanoseconds: LimitPacket in the worst case,
-	// LimitEveryPacket for every packet.
+	// nanoseconds of a packet at a hook: in the worst case, and for every packet
 	LimitPacket      Limit = "packetNanoseconds"
 	LimitEveryPacket Limit = "everyPacketNanoseconds"
 	// fixed: see [Publisher.Limited]
@@ -72,7 +71,6 @@ func Counted() []Limit {
 	}
 }
 
-// things names the things that a limit counts.
 func (l Limit) things() string {
 	switch l {
 	case LimitBaseChains:
@@ -84,8 +82,7 @@ func (l Limit) things() string {
 	}
 }
 
-// Right reports whether l is a right, with refusals of ErrDenied. Refusals of other limits are
-// ErrExceeded.
+// Right reports whether a refusal is ErrDenied instead of ErrExceeded.
 func (l Limit) Right() bool {
 	return l != LimitUpdates && l != LimitHookChains && l != LimitTimes && !slices.Contains(Counted(), l)
 }
@@ -93,13 +90,13 @@ func (l Limit) Right() bool {
 // Refusal refuses an action of a peer or publisher.
 type Refusal struct {
 	Limit Limit
-	// the publisher that asked; "" if unknown
+	// that asked; "" if unknown
 	Publisher string
 	// the request, the allowed values, and the place in the configuration
 	Text string
 }
 
-// Error returns the text.
+// Error implements error.
 func (r *Refusal) Error() string { return r.Text }
 
 // Unwrap returns ErrDenied or ErrExceeded.
@@ -110,7 +107,6 @@ func (r *Refusal) Unwrap() error {
 	return ErrExceeded
 }
 
-// join lists words for a message.
 func join[T any](words []T) string {
 	if len(words) == 0 {
 		return "none"

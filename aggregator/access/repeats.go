@@ -5,12 +5,11 @@ import (
 	"time"
 )
 
-// repeatEvery is the interval of log lines about the same refusal of a publisher: often enough to
-// show that it goes on, and at most 1,440 lines a day.
+// between log lines about the same refusal of a publisher
 const repeatEvery = time.Minute
 
-// Repeats limits log lines to one a minute for each publisher and reason. It holds a record and at
-// most one timer for each pair, so callers must bound the pairs. It is safe for concurrent use.
+// Repeats limits log lines to one a minute for each publisher and reason. Callers must bound these
+// pairs: each has a record. It is safe for concurrent use.
 type Repeats struct {
 	report func(publisher, reason string, withheld int)
 
@@ -19,7 +18,6 @@ type Repeats struct {
 	closed  bool
 }
 
-// repeated is the record of one publisher and reason.
 type repeated struct {
 	logged  time.Time
 	skipped int
@@ -27,8 +25,8 @@ type repeated struct {
 	timer *time.Timer
 }
 
-// NewRepeats returns a Repeats. It calls report if lines were skipped for a minute and no later
-// line has logged their number. report is called on its own goroutine, and by Close.
+// NewRepeats returns a Repeats. It calls report, on its own goroutine and in Close, if lines were
+// skipped for a minute and no later line has logged their number.
 func NewRepeats(report func(publisher, reason string, withheld int)) *Repeats {
 	return &Repeats{report: report, records: make(map[[2]string]*repeated)}
 }
@@ -55,7 +53,6 @@ func (r *Repeats) Log(publisher, reason string, now time.Time) (skipped int, ok 
 	return skipped, true
 }
 
-// expire reports the lines of a record skipped for a minute.
 func (r *Repeats) expire(key [2]string) {
 	r.mu.Lock()
 	record := r.records[key]
@@ -70,7 +67,6 @@ func (r *Repeats) expire(key [2]string) {
 	}
 }
 
-// take returns the number of skipped lines and resets it.
 func (r *repeated) take() int {
 	if r.timer != nil {
 		r.timer.Stop()

@@ -8,8 +8,7 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// Where describes the line of the configuration that decides about a field of the publisher, such
-// as "allow.shared".
+// Where describes the line of the configuration that decides about a field, such as "allow.shared".
 func (p *Publisher) Where(field string) string {
 	if line := p.line(field); line != 0 {
 		return fmt.Sprintf("%s at %s:%d", field, p.file, line)
@@ -23,8 +22,6 @@ func (p *Publisher) Where(field string) string {
 	return fmt.Sprintf("no %s at %s:%d", field, p.file, p.positions[p.path])
 }
 
-// refuse returns a refusal with the request, the allowed values, and the place in the
-// configuration.
 func (p *Publisher) refuse(limit Limit, field, asked, allowed string) *Refusal {
 	return &Refusal{
 		Limit: limit, Publisher: p.Name,
@@ -32,7 +29,7 @@ func (p *Publisher) refuse(limit Limit, field, asked, allowed string) *Refusal {
 	}
 }
 
-// Table returns a Refusal if the publisher may not use a table, else nil.
+// Table refuses a table.
 func (p *Publisher) Table(id nft.TableID) *Refusal {
 	asked := "may not use table " + clip(id.String())
 	if p.Allow.Families != nil && !slices.Contains(p.Allow.Families, id.Family) {
@@ -40,7 +37,7 @@ func (p *Publisher) Table(id nft.TableID) *Refusal {
 	}
 	tables := p.Allow.Tables
 	if tables == nil {
-		// A publisher's name has no special characters of globs.
+		// no special characters of globs
 		tables = []TablePattern{{Name: p.Name}}
 	}
 	for _, t := range tables {
@@ -51,7 +48,7 @@ func (p *Publisher) Table(id nft.TableID) *Refusal {
 	return p.refuse(LimitTable, "allow.tables", asked, "allowed tables are "+join(tables))
 }
 
-// Priority returns a Refusal if fragments of the publisher may not have a priority, else nil.
+// Priority refuses a priority of fragments.
 func (p *Publisher) Priority(n int32) *Refusal {
 	if p.Priorities.Has(n) {
 		return nil
@@ -59,20 +56,17 @@ func (p *Publisher) Priority(n int32) *Refusal {
 	return p.refuse(LimitPriority, "priorities", fmt.Sprintf("may not use priority %d", n), "allowed is "+p.Priorities.String())
 }
 
-// Reads returns the Refusal of a publisher that may not read the content of others. The parameter
-// names the content, such as "table ip filter".
+// Reads refuses to read others' content, such as "table ip filter".
 func (p *Publisher) Reads(what string) *Refusal {
 	return p.refuse(LimitRead, "read", "may not read "+clip(what), "it belongs to other publishers")
 }
 
-// ConntrackEntries returns the Refusal of a publisher without the right to list or delete conntrack
-// entries.
+// ConntrackEntries refuses to list or delete conntrack entries.
 func (p *Publisher) ConntrackEntries() *Refusal {
 	return p.refuse(LimitFlows, "flows", "may not list or delete conntrack entries", "that needs flows: true")
 }
 
-// Holds returns a Refusal if a publisher may not increase its holdings from before to after, else
-// nil. An excess may stay, but not grow.
+// Holds refuses a growth of holdings from before to after. An excess may stay.
 func (p *Publisher) Holds(limit Limit, before, after int) *Refusal {
 	if after <= before || !p.exceeds(limit, after) {
 		return nil
@@ -80,8 +74,7 @@ func (p *Publisher) Holds(limit Limit, before, after int) *Refusal {
 	return p.tooMany(limit, fmt.Sprintf("would hold %d %s, and holds %d", after, limit.things(), before), "")
 }
 
-// Brings returns a Refusal if a single snapshot, before unpacking, has more than the publisher may
-// hold, else nil.
+// Brings refuses a single snapshot, before unpacking, with more than the publisher may hold.
 func (p *Publisher) Brings(limit Limit, n int) *Refusal {
 	if !p.exceeds(limit, n) {
 		return nil
@@ -89,8 +82,7 @@ func (p *Publisher) Brings(limit Limit, n int) *Refusal {
 	return p.tooMany(limit, fmt.Sprintf("sends a snapshot with at least %d %s", n, limit.things()), "")
 }
 
-// Streams returns a Refusal if n open Publish streams, including the new one, are too many, else
-// nil.
+// Streams refuses n open Publish streams, including the new one.
 func (p *Publisher) Streams(n int) *Refusal {
 	if !p.exceeds(LimitStreams, n) {
 		return nil
@@ -98,24 +90,21 @@ func (p *Publisher) Streams(n int) *Refusal {
 	return p.tooMany(LimitStreams, fmt.Sprintf("would have %d open streams", n), ": close one first")
 }
 
-// tooMany returns the refusal of an exceeded limit.
 func (p *Publisher) tooMany(limit Limit, asked, advice string) *Refusal {
 	return p.refuse(limit, "limits."+string(limit), asked, fmt.Sprintf("at most %d are allowed%s", p.Limits.Most[limit], advice))
 }
 
-// exceeds reports whether n is more than a limit allows.
 func (p *Publisher) exceeds(limit Limit, n int) bool {
 	most := p.Limits.Most[limit]
 	return most != 0 && n > most
 }
 
-// TooFast returns the Refusal of an early update. retry, such as "2s", is copied into the message.
+// TooFast refuses an early update. retry, such as "2s", is for the message.
 func (p *Publisher) TooFast(retry string) *Refusal {
 	return p.refuse(LimitUpdates, "limits.updatesPerSecond", "sends updates too fast",
 		fmt.Sprintf("%v a second are allowed, and %d at once: retry in %s", p.Limits.UpdatesPerSecond, p.Limits.Burst, retry))
 }
 
-// clip shortens foreign text for a message.
 func clip(s string) string {
 	if len(s) > 80 {
 		return fmt.Sprintf("%.80s...", s)

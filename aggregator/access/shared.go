@@ -7,10 +7,10 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// SharedPattern names objects that a publisher may share although another publisher declared them
-// first. Names are globs.
+// SharedPattern names objects for sharing although another publisher declared them first. Names are
+// globs.
 type SharedPattern struct {
-	// of the table; nil means every family
+	// nil means every family
 	Family *nft.Family `json:"family" text:"family"`
 	Table  string      `json:"table" text:"glob"`
 	Chains []string    `json:"chains" text:"glob"`
@@ -18,13 +18,13 @@ type SharedPattern struct {
 	Sets []string `json:"sets" text:"glob"`
 	// named objects and flowtables
 	Objects []string `json:"objects" text:"glob"`
-	// flags of the table; only "dormant"
+	// only "dormant"
 	Flags []string `json:"flags" text:"flag"`
 }
 
 func (s *SharedPattern) table() TablePattern { return TablePattern{s.Family, s.Table} }
 
-// String returns the pattern for people: the table, then the kinds of parts with their globs.
+// String returns the table, then the kinds of parts with their globs.
 func (s SharedPattern) String() string {
 	text := s.table().String()
 	for _, part := range []struct {
@@ -38,7 +38,7 @@ func (s SharedPattern) String() string {
 	return text
 }
 
-// names returns the patterns for a kind of part; the empty kind is the flag dormant.
+// The empty kind is the flag dormant.
 func (s *SharedPattern) names(kind string) []string {
 	switch kind {
 	case "":
@@ -52,9 +52,8 @@ func (s *SharedPattern) names(kind string) []string {
 	}
 }
 
-// Shared returns a Refusal if the publisher may not add or refer to a chain, set or object that
-// owner declared first, else nil. An empty kind means the flag dormant of a table with content of
-// owner.
+// Shared refuses to add or refer to a chain, set or object first declared by owner. An empty kind
+// means the flag dormant of a table with content of owner.
 func (p *Publisher) Shared(table nft.TableID, kind, name, owner string) *Refusal {
 	pattern := name
 	if kind == "" {

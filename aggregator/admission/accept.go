@@ -15,11 +15,9 @@ import (
 )
 
 // An accept ends only its own base chain: a later drop still drops the packet. If a publisher
-// honours the accepts of another, admission changes the rules of both. Accepting rules of the other
-// first set a bit of the packet mark. Each base chain of the publisher begins with a rule that
-// accepts packets with the bit. weft get shows both, as in the kernel.
+// honours the accepts of another, accepting rules of the other first set a bit of the packet mark.
+// Each base chain of the publisher begins with a rule that accepts packets with the bit.
 
-// honoured returns a rule of a publisher with honoured accepts, changed if it accepts.
 func honoured(p *access.Publisher, r *compile.Rule, scope compile.Scope) (*compile.Rule, error) {
 	if p == nil || p.Honoured == 0 || !filters(r.Family) || !accepts(r) {
 		return r, nil
@@ -32,7 +30,7 @@ func honoured(p *access.Publisher, r *compile.Rule, scope compile.Scope) (*compi
 	return compile.CompileRule(r.Family, nft.Rule{Text: rest + set, Comment: r.Comment}, scope)
 }
 
-// accepts reports whether a rule has the verdict accept, which then comes last.
+// accepts reports whether a rule ends in the verdict accept.
 func accepts(r *compile.Rule) bool {
 	if len(r.Exprs) == 0 {
 		return false

@@ -20,21 +20,20 @@ import (
 // Config has the context of the checks. The zero value accepts fragments of any publisher, but no
 // durable ones.
 type Config struct {
-	// rights and limits of publishers; optional
+	// optional
 	Access *access.Control
-	// true for updates from the state directory. They need their publishers' rights, but an
-	// existing excess over a limit may stay, as may strings and names no longer accepted.
+	// for the state directory: an existing excess over a limit may stay, as may strings and names
+	// no longer accepted
 	Stored bool
-	// true if durable fragments can be stored
+	// durable fragments can be stored
 	Durable bool
-	// returns why a durable fragment of n bytes cannot be stored; nil skips the check
+	// returns why a durable fragment of n bytes cannot be stored; optional
 	Room func(n int) error
-	// returns the status of a fragment, or nil if it does not exist. Optional; called only if
-	// Access is set.
+	// nil for a new fragment; optional, called only if Access is set
 	Status func(desired.Key) *weftv1.FragmentStatus
-	// the daemon's version, for messages
+	// the daemon's, for messages
 	Version string
-	// the clock; nil means time.Now
+	// nil means time.Now
 	Now func() time.Time
 }
 
@@ -43,9 +42,9 @@ type Scope interface {
 	Set(table nft.TableID, name string) (*set.Set, bool)
 }
 
-// Builder turns the messages of one update into a [desired.Update]. Messages are added as they
-// arrive. Declarations are compiled at once. Goroutines pack elements while the next message is
-// decoded. Finish compiles the rules, because they may refer to later declarations.
+// Builder turns the messages of an update into a [desired.Update]. Declarations are compiled at
+// once, but rules in Finish, because they may refer to later declarations. Goroutines pack elements
+// while the next message is decoded.
 type Builder struct {
 	cfg      Config
 	key      desired.Key
@@ -53,15 +52,14 @@ type Builder struct {
 	priority int32
 	lifetime weftv1.Lifetime
 	expiry   time.Time
-	// declarations outside the update
-	outer Scope
-	// the fragment's declarations before this update
+	outer    Scope
+	// before this update
 	own Declared
 
 	tables []*tablePart
 	byID   map[nft.TableID]*tablePart
 	bad    violations
-	// the .nft text of the update, or ""
+	// "" without a .nft text
 	file string
 	// messages of a snapshot
 	parts int
@@ -69,26 +67,24 @@ type Builder struct {
 	bytes, tableCount, chains, sets, rules, elements, objects int
 
 	unpacked unpacked
-	// elements of anonymous sets in compiled rules
+	// in compiled rules
 	anonymous atomic.Int64
-	// positionsMu guards positions, the places of the rules in file. It is made once, for the first
-	// wrong rule, because it requires parsing the file again.
+	// guards positions, the places of the rules in file, made for the first wrong rule
 	positionsMu sync.Mutex
 	positions   *ruleset.Positions
-	// the fragment's status before the update, or nil
+	// before the update, or nil
 	status *weftv1.FragmentStatus
 
 	pool pool
 }
 
-// tablePart is the part of an update in one table.
 type tablePart struct {
-	// all but chains, sets and elements, which Finish adds
+	// without chains, sets and elements until Finish
 	desired.TableUpdate
 	sets      []*setPart
 	setByName map[string]*setPart
 	chains    []*chainPart
-	// declared chains, objects and flowtables, to find repeats
+	// chains, objects and flowtables
 	claimed map[object.Ref]bool
 	// from a TablePatch
 	changes []*elementsPart
@@ -97,27 +93,26 @@ type tablePart struct {
 	mu sync.Mutex
 }
 
-// setPart is a set or map declared by the update. Decl is nil if the declaration is invalid; its
-// elements are then skipped.
+// setPart is a declared set or map. Decl is nil if the declaration is invalid; its elements are
+// then skipped.
 type setPart struct {
 	desired.Set
 	chunks []*chunk
 }
 
-// chainPart is a chain declared by the update, with its uncompiled rules.
+// chainPart is a declared chain with its uncompiled rules.
 type chainPart struct {
 	desired.Chain
 	rules []nft.Rule
 }
 
-// elementsPart is a change of the elements of a declared set.
 type elementsPart struct {
 	desired.Elements
 	remove, add []*chunk
 }
 
-// NewSnapshot returns a Builder for a snapshot of a fragment. An invalid fragment name is a
-// violation, and Key returns it shortened.
+// NewSnapshot returns a Builder for a snapshot. An invalid fragment name is a violation, and Key
+// returns it shortened.
 func NewSnapshot(cfg Config, key desired.Key, outer Scope) *Builder {
 	b := &Builder{cfg: cfg, key: key, snapshot: true, outer: outer, byID: make(map[nft.TableID]*tablePart)}
 	if cfg.Access != nil && cfg.Status != nil {
@@ -130,8 +125,7 @@ func NewSnapshot(cfg Config, key desired.Key, outer Scope) *Builder {
 	return b
 }
 
-// NewPatch returns a Builder for a patch of a fragment. own has the sets and maps that the fragment
-// declares; outer finds other declarations.
+// NewPatch returns a Builder for a patch. own has the fragment's sets and maps.
 func NewPatch(cfg Config, key desired.Key, own Declared, outer Scope) *Builder {
 	b := NewSnapshot(cfg, key, outer)
 	b.snapshot, b.own = false, own
@@ -141,8 +135,8 @@ func NewPatch(cfg Config, key desired.Key, own Declared, outer Scope) *Builder {
 // Key returns the updated fragment.
 func (b *Builder) Key() desired.Key { return b.key }
 
-// Cost returns the number of elements and rules in the update, including elements of anonymous sets
-// and removals. It must be called after Finish.
+// Cost returns the number of elements and rules, including elements of anonymous sets and removals,
+// after Finish.
 func (b *Builder) Cost() int { return b.rules + b.elements + int(b.anonymous.Load()) }
 
 // Reject adds a violation of the whole update.
@@ -159,11 +153,9 @@ func (b *Builder) RejectSize(err error) {
 	b.Reject(weftv1.Violation_REASON_LIMIT, err.Error())
 }
 
-// Wait waits for all goroutines of the Builder, like Finish. It is for abandoned updates.
+// Wait waits for all goroutines of an abandoned Builder.
 func (b *Builder) Wait() { b.pool.wg.Wait() }
 
-// table returns the update's part in a table. If the family or name is invalid, or there are too
-// many tables, it adds a violation and returns nil.
 func (b *Builder) table(family, name string) *tablePart {
 	f, err := nft.ParseFamily(family)
 	if err == nil {
@@ -183,8 +175,7 @@ func (b *Builder) table(family, name string) *tablePart {
 	return t
 }
 
-// count adds to a counter and reports whether it stays within the limit. The first excess adds a
-// violation.
+// The first excess adds a violation.
 func (b *Builder) count(n *int, by, limit int, what string) bool {
 	was := *n
 	*n += by
@@ -197,8 +188,7 @@ func (b *Builder) count(n *int, by, limit int, what string) bool {
 	return false
 }
 
-// Finish waits for the packing of elements, compiles the rules and returns the update. It must be
-// called once, after the last message.
+// Finish returns the update. It must be called once, after the last message.
 //
 // Possible errors: *RejectedError.
 func (b *Builder) Finish() (*desired.Update, error) {
@@ -220,14 +210,13 @@ func (b *Builder) Finish() (*desired.Update, error) {
 	return u, nil
 }
 
-// NoRoom returns the message of the violation that a durable fragment cannot be stored because of
-// err.
+// NoRoom returns the message for a durable fragment that cannot be stored.
 func NoRoom(err error) string {
 	return fmt.Sprintf("cannot store a durable fragment in the state directory: %v: free some space, or use another lifetime", err)
 }
 
-// Recompile compiles the rules of a finished update again, against the current declarations of
-// other fragments.
+// Recompile compiles the rules of a finished update against the current declarations of other
+// fragments.
 //
 // Possible errors: *RejectedError.
 func (b *Builder) Recompile(u *desired.Update, outer Scope) (*desired.Update, error) {
@@ -237,7 +226,7 @@ func (b *Builder) Recompile(u *desired.Update, outer Scope) (*desired.Update, er
 		t.Uses = nil
 	}
 	b.compileRules()
-	// The class of a rule depends on the declarations that it refers to.
+	// The class of a rule depends on declarations.
 	b.checkRights()
 	if err := b.bad.err(b.key); err != nil {
 		return nil, err
@@ -258,7 +247,6 @@ func (t *tablePart) putChains() []desired.Chain {
 	return put
 }
 
-// tableUpdate assembles a table's part and collects the violations of its elements.
 func (b *Builder) tableUpdate(t *tablePart) desired.TableUpdate {
 	u := t.TableUpdate
 	u.PutChains = t.putChains()
@@ -283,7 +271,6 @@ func (b *Builder) tableUpdate(t *tablePart) desired.TableUpdate {
 	return u
 }
 
-// join concatenates packed chunks in the order of the request.
 func (b *Builder) join(chunks []*chunk) []set.Element {
 	n := 0
 	for _, c := range chunks {

@@ -10,7 +10,6 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// checkDeclarations checks the rights to a part's declarations, except chains, and to its elements.
 func checkDeclarations(p *access.Publisher, t *tablePart, bad *violations) {
 	for _, o := range t.PutObjects {
 		refuseClasses(p, nft.ClassSet(0).With(compile.ObjectClass(o.Kind)), ObjectName(t.Table, string(o.Kind), o.Name), bad)
@@ -26,7 +25,7 @@ func checkDeclarations(p *access.Publisher, t *tablePart, bad *violations) {
 		}
 		classes := compile.SetClass(s.Decl)
 		if s.Conntrack {
-			// The removed flows are flows of translated addresses.
+			// They are flows of translated addresses.
 			classes = classes.With(nft.ClassNAT)
 		}
 		refuseSet(p, t.Table, s.Decl, classes, bad)
@@ -38,24 +37,21 @@ func checkDeclarations(p *access.Publisher, t *tablePart, bad *violations) {
 	}
 }
 
-// refuseSet adds a violation for each class of a set or map that the publisher may not use.
 func refuseSet(p *access.Publisher, table nft.TableID, decl *set.Set, classes nft.ClassSet, bad *violations) {
 	object := setName(table, decl)
 	if classes.Has(nft.ClassMarks) {
-		// A rule that assigns data of a map can change all bits.
+		// A rule with data of a map can change all bits.
 		bad.refused(object, p.Marks(math.MaxUint32))
 	}
 	refuseClasses(p, classes&^nft.ClassSet(0).With(nft.ClassMarks), object, bad)
 }
 
-// refuseClasses adds a violation for each class that the publisher may not use.
 func refuseClasses(p *access.Publisher, classes nft.ClassSet, object *weftv1.ObjectName, bad *violations) {
 	for _, c := range p.Lacks(classes).All() {
 		bad.refused(object, p.Class(c))
 	}
 }
 
-// checkChain checks the rights to a chain and its rules.
 func checkChain(p *access.Publisher, table nft.TableID, c *chainPart, bad *violations) {
 	chain := ObjectName(table, "chain", Clip(c.Source.Name))
 	if base := c.Decl.Base; base != nil {

@@ -7,8 +7,7 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// Declared has the sets and maps declared by a fragment, by table, for compiling its next patch. It
-// is immutable.
+// Declared has the sets and maps of a fragment, by table. It is immutable.
 type Declared map[nft.TableID]map[string]*set.Set
 
 // Set returns the declaration of a set or map.
@@ -17,8 +16,8 @@ func (d Declared) Set(table nft.TableID, name string) (*set.Set, bool) {
 	return s, ok
 }
 
-// Declared returns the fragment's sets and maps after the update. changed is false for a patch
-// without sets and maps.
+// Declared returns the sets and maps after the update. changed is false for a patch without sets
+// and maps.
 func (b *Builder) Declared() (_ Declared, changed bool) {
 	changed = b.snapshot
 	for _, t := range b.tables {

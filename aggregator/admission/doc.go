@@ -2,24 +2,18 @@
 // of the API into a compiled [desired.Update], or a [RejectedError] with every violation found.
 // Read builder.go first.
 //
-// A [Builder] handles one update. It checks names and sizes, compiles declarations and rules, packs
-// elements, and checks the rights and limits of the publisher (package access). It runs on the
-// request's goroutine, so that a large or wrong update costs only its sender.
-//
-// [OverLimit] compares a publisher's sum over all its fragments with its limits. The writer calls
-// it, because only the merged state knows the sum. [KernelRejection] describes an update refused by
-// the kernel.
-//
-// The package knows other fragments and declarations only through the [Scope]. Package desired
-// decides whether references resolve and declarations agree.
+// A [Builder] runs on the request's goroutine, so that a large or wrong update costs only its
+// sender. The writer calls [OverLimit] and [KernelRejection]. The package knows other fragments
+// only through the [Scope]; package desired decides whether references resolve and declarations
+// agree.
 //
 // # Concurrency
 //
-// A Builder belongs to one goroutine. It starts goroutines that pack elements and compile rules;
-// Finish and Wait wait for their end. A panic in one is raised again in Finish or Wait.
+// A Builder belongs to one goroutine. It starts goroutines; Finish and Wait wait for their end.
+// Finish raises their panics again.
 //
 // # Errors
 //
-// A refused update is a *[RejectedError]. A malformed name of a publisher or fragment is an error
-// that wraps [ErrInvalidName].
+// A refused update is a *[RejectedError]. A malformed name of a publisher or fragment wraps
+// [ErrInvalidName].
 package admission

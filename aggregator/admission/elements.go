@@ -16,28 +16,24 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// chunk is a run of elements of one set, packed by one goroutine.
+// chunk is a run of elements in the same set, packed by one goroutine.
 type chunk struct {
 	out []set.Element
-	// elements with an expire_time in the past
+	// expire_time in the past
 	expired []set.Element
 	bad     violations
 }
 
-// inlineElements is the number of elements up to which packing on the spot is cheaper than a
-// goroutine.
+// up to this number, packing on the spot is cheaper than a goroutine
 const inlineElements = 256
 
-// pool runs functions in at most GOMAXPROCS goroutines.
 type pool struct {
-	// room for the running goroutines; made for the first one
-	slots chan struct{}
-	wg    sync.WaitGroup
-	// first panic of a goroutine
+	// made for the first goroutine
+	slots    chan struct{}
+	wg       sync.WaitGroup
 	panicked atomic.Pointer[any]
 }
 
-// spawn calls f in a goroutine as soon as one may start.
 func (p *pool) spawn(f func()) {
 	if p.slots == nil {
 		p.slots = make(chan struct{}, runtime.GOMAXPROCS(0))
@@ -54,8 +50,7 @@ func (p *pool) spawn(f func()) {
 	})
 }
 
-// wait waits for all goroutines. It raises a panic again on the request's goroutine, where the
-// server handles it.
+// wait raises a panic again where the server handles it.
 func (p *pool) wait() {
 	p.wg.Wait()
 	if v := p.panicked.Load(); v != nil {
@@ -63,13 +58,10 @@ func (p *pool) wait() {
 	}
 }
 
-// errExpired means that an element's expire_time has passed.
 var errExpired = errors.New("it has expired")
 
-// errTooLong is the violation of an element's text.
 var errTooLong = fmt.Errorf("text is longer than %d bytes", MaxElementText)
 
-// packMessages packs the elements of a message.
 func (b *Builder) packMessages(t nft.TableID, decl *set.Set, elements []*weftv1.Element) *chunk {
 	p, publisher, now := decl.Packer(len(elements)), b.limited(), b.now()
 	return b.pack(t, decl, len(elements), func(i int) (key string, out set.Element, err error) {
@@ -101,7 +93,6 @@ func (b *Builder) packMessages(t nft.TableID, decl *set.Set, elements []*weftv1.
 	})
 }
 
-// packKeys packs the keys of elements to remove.
 func (b *Builder) packKeys(t nft.TableID, decl *set.Set, keys []string) *chunk {
 	return b.pack(t, decl, len(keys), func(i int) (string, set.Element, error) {
 		if len(keys[i]) > MaxElementText {
@@ -115,7 +106,6 @@ func (b *Builder) packKeys(t nft.TableID, decl *set.Set, keys []string) *chunk {
 	})
 }
 
-// pack packs n elements, in a goroutine if there are many.
 func (b *Builder) pack(t nft.TableID, decl *set.Set, n int, element func(i int) (key string, out set.Element, err error)) *chunk {
 	c := &chunk{}
 	if n <= inlineElements {
@@ -126,7 +116,6 @@ func (b *Builder) pack(t nft.TableID, decl *set.Set, n int, element func(i int) 
 	return c
 }
 
-// fill packs n elements. It stops once the chunk has as many violations as are reported.
 func (c *chunk) fill(t nft.TableID, decl *set.Set, n int, element func(i int) (key string, out set.Element, err error)) {
 	c.out = make([]set.Element, 0, n)
 	for i := 0; i < n && !c.bad.full(); i++ {

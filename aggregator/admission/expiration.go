@@ -17,8 +17,7 @@ func (b *Builder) now() time.Time {
 	return time.Now()
 }
 
-// expires returns the time of a fragment's expiration, zero for never. An invalid expiration adds a
-// violation.
+// expires returns zero for never.
 func (b *Builder) expires(f *weftv1.Fragment) time.Time {
 	now := b.now()
 	var at time.Time

@@ -19,8 +19,7 @@ func KernelRejection(key desired.Key, err error) *RejectedError {
 	return Reject(key, weftv1.Violation_REASON_KERNEL, object, "the kernel refuses it: %v%s", err, advice)
 }
 
-// adviceOn returns the likely cause of a kernel's errno for an op, as text to follow the errno. It
-// returns "" if the errno is clear or the cause unknown.
+// adviceOn returns the likely cause of an errno, to follow the error's text, or "".
 func adviceOn(be *kernel.BatchError) string {
 	switch op := be.Op.(type) {
 	case kernel.AddTable:

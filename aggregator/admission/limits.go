@@ -7,15 +7,14 @@ import (
 	"github.com/weft-proxy/weft/aggregator/desired"
 )
 
-// Limits of one update unless stated otherwise. They bound the memory and work that a publisher can
-// cause. Real rulesets stay far below them. Limits of a configured publisher (package access) are
-// sums over its fragments, and lower.
+// Limits of an update unless stated otherwise. Real rulesets stay far below them. Limits of a
+// configured publisher (package access) are sums over its fragments, and lower.
 const (
 	// MaxFragments is the number of fragments of all publishers together.
 	MaxFragments = 10_000
 	// MaxPlan is the number of fragments in a plan.
 	MaxPlan = 1_000
-	// MaxTables and the following bound an update as they bound a fragment.
+	// MaxTables and the following are also limits of a fragment.
 	MaxTables   = desired.MaxTables
 	MaxChains   = desired.MaxChains
 	MaxSets     = desired.MaxSets
@@ -24,12 +23,12 @@ const (
 	MaxElements = desired.MaxElements
 	// MaxBytes is the encoded size of an update, over all its parts.
 	MaxBytes = 512 << 20
-	// MaxRuleText is the length of the text of one rule or named object in bytes.
+	// MaxRuleText is the length of a rule's or named object's text in bytes.
 	MaxRuleText = 16 << 10
 	// MaxElementText is the length of an element's key or value in bytes.
 	MaxElementText = 1 << 10
-	// MaxName is the length of the name of a table, chain, set, map or object in
-	// bytes (NFT_NAME_MAXLEN less the final zero).
+	// MaxName is the length of a name of a table, chain, set, map or object in bytes
+	// (NFT_NAME_MAXLEN less the final zero).
 	MaxName = 255
 	// MaxIdentity is the length of a publisher's or fragment's name in bytes.
 	MaxIdentity = 63
@@ -37,9 +36,8 @@ const (
 	MaxViolations = 32
 )
 
-// CheckIdentity validates the name of a publisher or fragment: 1 to 63
-// characters of [a-z0-9._-], the first a letter or digit. The error wraps
-// [ErrInvalidName].
+// CheckIdentity validates the name of a publisher or fragment: 1 to 63 of [a-z0-9._-], the first a
+// letter or digit. The error wraps [ErrInvalidName].
 func CheckIdentity(kind, name string) error {
 	switch {
 	case name == "":
@@ -57,8 +55,7 @@ func CheckIdentity(kind, name string) error {
 	return nil
 }
 
-// CheckKey validates the names of a fragment and of its publisher. The error wraps
-// [ErrInvalidName].
+// CheckKey is CheckIdentity for a fragment and its publisher.
 func CheckKey(key desired.Key) error {
 	if err := CheckIdentity("publisher", key.Publisher); err != nil {
 		return err
@@ -66,8 +63,7 @@ func CheckKey(key desired.Key) error {
 	return CheckIdentity("fragment", key.Name)
 }
 
-// checkName validates the name of an nft object: nft(8) must read it without quotes. The error is
-// the message of a violation.
+// nft(8) must read the name without quotes.
 func checkName(name string) error {
 	if name == "" {
 		return fmt.Errorf("name is empty")

@@ -10,32 +10,32 @@ import (
 )
 
 const (
-	// messageSize is the approximate memory of a decoded message, in bytes, beyond its encoding.
+	// approximate bytes of a decoded message, beyond its encoding
 	messageSize = 160
-	// stringSize is the same for a string in a list.
+	// the same for a string in a list
 	stringSize = 16
-	// MaxDecoded is the memory of one decoded request, in bytes. The largest request takes this
-	// much if its messages have 20 bytes.
+	// MaxDecoded is the memory of a decoded request, in bytes. The largest request takes this much
+	// if its messages have 20 bytes.
 	MaxDecoded = 256 << 20
 )
 
-// Size is the content of an encoded request. It is measured before decoding, because decoding can
-// take a hundred times the memory: two bytes are a table.
+// Size is the content of an encoded request, measured before decoding, because decoding can take a
+// hundred times the memory: two bytes are a table.
 type Size struct {
 	Fragments, Tables, Chains, Sets, Rules, Objects, Elements int
 	// sets with elements changed by a patch
 	Changes int
-	// names to delete
+	// to delete
 	Names int
-	// names of fragments in a plan
+	// fragments' names in a plan
 	Withdrawals int
-	// approximate bytes of the decoded request
+	// approximate bytes after decoding
 	Decoded int
 }
 
 // Measure returns the size of the encoding b of a message m.
 //
-// Possible errors: errors of package protowire, if b is not an encoding.
+// Possible errors: errors of package protowire.
 func Measure(m protoreflect.MessageDescriptor, b []byte) (Size, error) {
 	s := Size{Decoded: len(b)}
 	err := s.measure(m, b)
@@ -58,7 +58,6 @@ func (s *Size) measure(m protoreflect.MessageDescriptor, b []byte) error {
 	})
 }
 
-// list returns the counter of a message's list of names.
 func (s *Size) list(message protoreflect.Name) *int {
 	if message == "ElementPatch" {
 		return &s.Elements
@@ -66,7 +65,6 @@ func (s *Size) list(message protoreflect.Name) *int {
 	return &s.Names
 }
 
-// count counts one message without its content.
 func (s *Size) count(message protoreflect.Name) {
 	s.Decoded += messageSize
 	switch message {
@@ -91,8 +89,8 @@ func (s *Size) count(message protoreflect.Name) {
 	}
 }
 
-// eachField calls f with every field of an encoded message: its descriptor, nil if unknown; the
-// field's whole encoding; and its content, if it is a message, a string or bytes.
+// eachField calls f with each field's descriptor, nil if unknown; its whole encoding; and its
+// content, if it is a message, a string or bytes.
 func eachField(m protoreflect.MessageDescriptor, b []byte, f func(field protoreflect.FieldDescriptor, whole, value []byte) error) error {
 	for len(b) > 0 {
 		number, typ, tag := protowire.ConsumeTag(b)
@@ -121,7 +119,7 @@ func eachField(m protoreflect.MessageDescriptor, b []byte, f func(field protoref
 // Head returns the encoding of a request without its lists of messages. The rest identifies the
 // update.
 //
-// Possible errors: errors of package protowire, if b is not an encoding.
+// Possible errors: errors of package protowire.
 func Head(m protoreflect.MessageDescriptor, b []byte) ([]byte, error) {
 	var head []byte
 	err := eachField(m, b, func(f protoreflect.FieldDescriptor, whole, value []byte) error {
@@ -140,9 +138,8 @@ func Head(m protoreflect.MessageDescriptor, b []byte) ([]byte, error) {
 	return head, err
 }
 
-// Check compares a request with the limits of one update and of its publisher; p is nil for a
-// publisher without limits. held returns the publisher's current rules and objects, and its
-// elements: it may send as much again, or remove it.
+// Check compares a request with the limits of an update and of its publisher, or nil. held returns
+// the publisher's current content: it may send as much again, or remove it.
 //
 // Possible errors: a *access.Refusal, ErrTooLarge.
 func (s Size) Check(p *access.Publisher, held func() (rules, elements int)) error {

@@ -17,8 +17,8 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// AddFragment adds one part of a snapshot. The first part has the fragment's
-// priority, lifetime and expiration.
+// AddFragment adds one part of a snapshot. The first part has the fragment's priority, lifetime and
+// expiration.
 func (b *Builder) AddFragment(f *weftv1.Fragment) {
 	first := b.parts == 0
 	b.parts++
@@ -47,8 +47,8 @@ func (b *Builder) AddFragment(f *weftv1.Fragment) {
 	}
 }
 
-// known adds a violation if a message has an unknown field. Ignoring the field could open a
-// firewall, because it may be a qualifier of a rule.
+// known adds a violation for an unknown field. To ignore a qualifier of a rule could open a
+// firewall.
 func (b *Builder) known(unknown *weftv1.UnknownField) bool {
 	if unknown == nil {
 		return true
@@ -61,8 +61,7 @@ func (b *Builder) known(unknown *weftv1.UnknownField) bool {
 	return false
 }
 
-// EffectiveLifetime returns the lifetime of a fragment with message value l: unspecified means
-// sticky.
+// EffectiveLifetime returns sticky for an unspecified lifetime.
 func EffectiveLifetime(l weftv1.Lifetime) weftv1.Lifetime {
 	if l == weftv1.Lifetime_LIFETIME_UNSPECIFIED {
 		return weftv1.Lifetime_LIFETIME_STICKY
@@ -70,7 +69,6 @@ func EffectiveLifetime(l weftv1.Lifetime) weftv1.Lifetime {
 	return l
 }
 
-// addTable adds a table of a snapshot, or a further part of one.
 func (b *Builder) addTable(m *weftv1.Table) {
 	t := b.table(m.GetFamily(), m.GetName())
 	if t == nil {
@@ -129,7 +127,7 @@ func (b *Builder) AddPatch(p *weftv1.Patch) {
 	}
 }
 
-// addElements changes the elements of a set declared by the fragment or the same patch.
+// addElements changes a set declared by the fragment or the same patch.
 func (b *Builder) addElements(t *tablePart, e *weftv1.ElementPatch) {
 	if !b.count(&b.elements, len(e.GetAdd())+len(e.GetRemove()), MaxElements, "elements") {
 		return
@@ -155,8 +153,7 @@ func (b *Builder) addElements(t *tablePart, e *weftv1.ElementPatch) {
 	t.changes = append(t.changes, x)
 }
 
-// addSet adds a set or map of a message. Later parts of a snapshot repeat its name without a type,
-// to add elements.
+// Later parts of a snapshot repeat a set's name without a type, to add elements.
 func (b *Builder) addSet(t *tablePart, m *weftv1.Set, isMap bool) {
 	if !b.count(&b.elements, len(m.GetElements()), MaxElements, "elements") {
 		return
@@ -174,7 +171,7 @@ func (b *Builder) addSet(t *tablePart, m *weftv1.Set, isMap bool) {
 	s.chunks = append(s.chunks, b.packMessages(t.Table, s.Decl, m.GetElements()))
 }
 
-// declare compiles the declaration of a set or map. It returns nil if there are too many.
+// declare returns nil if there are too many.
 func (b *Builder) declare(t *tablePart, m *weftv1.Set, isMap bool) *setPart {
 	if !b.count(&b.sets, 1, MaxSets, "sets and maps") {
 		return nil
@@ -218,7 +215,6 @@ func (b *Builder) declare(t *tablePart, m *weftv1.Set, isMap bool) *setPart {
 	return s
 }
 
-// addChain adds a chain. Its rules are compiled later.
 func (b *Builder) addChain(t *tablePart, c nft.Chain) {
 	if !b.count(&b.chains, 1, MaxChains, "chains") || !b.count(&b.rules, len(c.Rules), MaxRules, "rules") {
 		return
@@ -234,7 +230,7 @@ func (b *Builder) addChain(t *tablePart, c nft.Chain) {
 	decl, err := object.CompileChain(t.Table.Family, &c)
 	if err != nil {
 		b.bad.compile(what, err)
-		// Its rules are compiled nevertheless, to report all violations at once.
+		// to report all violations at once
 		decl = &object.Chain{Name: c.Name}
 	}
 	rules := c.Rules
@@ -242,7 +238,6 @@ func (b *Builder) addChain(t *tablePart, c nft.Chain) {
 	t.chains = append(t.chains, &chainPart{Chain: desired.Chain{Source: &c, Decl: decl}, rules: rules})
 }
 
-// addFile adds a whole .nft file.
 func (b *Builder) addFile(text string) {
 	tables, err := json.ParseFile(b.key.Name, text)
 	if err != nil {

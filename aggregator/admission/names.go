@@ -17,7 +17,7 @@ func ObjectName(table nft.TableID, kind, name string) *weftv1.ObjectName {
 
 func tableName(table nft.TableID) *weftv1.ObjectName { return ObjectName(table, "table", "") }
 
-// ruleName names a rule by its index, from 0, among the fragment's rules in a chain.
+// index counts from 0 in the fragment's rules of a chain.
 func ruleName(table nft.TableID, chain string, index int) *weftv1.ObjectName {
 	n := ObjectName(table, "rule", chain)
 	n.Index = uint32(index + 1) //nolint:gosec // at most MaxRules
@@ -31,7 +31,7 @@ func ElementName(table nft.TableID, set, key string) *weftv1.ObjectName {
 	return n
 }
 
-// PlaceName names a place; nil for none.
+// PlaceName names a place; nil for an empty place.
 func PlaceName(p desired.Place) *weftv1.ObjectName {
 	switch {
 	case p == (desired.Place{}):
@@ -45,8 +45,7 @@ func PlaceName(p desired.Place) *weftv1.ObjectName {
 	}
 }
 
-// OpName names the object of an op. It returns nil for no op and for an unknown op: the daemon must
-// not panic, and the error's text has the op.
+// OpName names the object of an op. It returns nil for an unknown op: the daemon must not panic.
 func OpName(op kernel.Op) *weftv1.ObjectName {
 	switch o := op.(type) {
 	case nil:
@@ -90,7 +89,6 @@ func setName(table nft.TableID, s *set.Set) *weftv1.ObjectName {
 	return ObjectName(table, SetKind(s.Map), s.Name)
 }
 
-// elementsName names an element, or the set of several.
 func elementsName(table nft.TableID, s *set.Set, elements []set.Element) *weftv1.ObjectName {
 	if len(elements) != 1 {
 		return setName(table, s)

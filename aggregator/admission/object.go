@@ -47,7 +47,6 @@ func (b *Builder) addFlowtable(t *tablePart, f nft.Flowtable) {
 	t.PutFlowtables = append(t.PutFlowtables, out)
 }
 
-// nameObject counts an object or flowtable, and claims its name.
 func (b *Builder) nameObject(t *tablePart, ref object.Ref) (*weftv1.ObjectName, bool) {
 	if !b.count(&b.objects, 1, MaxObjects, "named objects and flowtables") {
 		return nil, false
@@ -55,8 +54,7 @@ func (b *Builder) nameObject(t *tablePart, ref object.Ref) (*weftv1.ObjectName, 
 	return b.claim(t, ref, "")
 }
 
-// claim checks that the name of a chain, object or flowtable is valid and declared once; advice
-// follows the message on a repeat. It returns the name for violations.
+// claim checks a name; advice follows the message for a repeat.
 func (b *Builder) claim(t *tablePart, ref object.Ref, advice string) (*weftv1.ObjectName, bool) {
 	what := ObjectName(t.Table, Clip(string(ref.Kind)), Clip(ref.Name))
 	if err := b.checkName(ref.Name); err != nil {
@@ -74,7 +72,6 @@ func (b *Builder) claim(t *tablePart, ref object.Ref, advice string) (*weftv1.Ob
 	return what, true
 }
 
-// addFlags adds the flags of a table.
 func (b *Builder) addFlags(t *tablePart, flags []string) {
 	for _, f := range flags {
 		if f != "dormant" {

@@ -9,10 +9,10 @@ import (
 	"github.com/weft-proxy/weft/aggregator/desired"
 )
 
-// ErrInvalidName means that the name of a publisher or fragment is malformed.
+// ErrInvalidName means a malformed name of a publisher or fragment.
 var ErrInvalidName = errors.New("invalid name")
 
-// ErrTooLarge means that a request exceeds the limits of one update.
+// ErrTooLarge means that a request exceeds the limits of an update.
 var ErrTooLarge = errors.New("the request is too large")
 
 // RejectedError is the rejection of an update. Its fragment keeps the last committed content.
@@ -20,7 +20,7 @@ type RejectedError struct {
 	Fragment desired.Key
 	// at least one, in the order of the request
 	Violations []*weftv1.Violation
-	// one for each violated right and limit of the publisher
+	// one for each violated right and limit
 	Refusals []*access.Refusal
 }
 

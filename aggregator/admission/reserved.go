@@ -6,15 +6,12 @@ import (
 	"strings"
 )
 
-// restricted reports whether the update must not make names that nft cannot read again: its
-// publisher is configured and not an administrator.
+// restricted reports whether the update must not make names that nft cannot read again.
 func (b *Builder) restricted() bool {
 	p := b.cfg.Access.Publisher(b.key.Publisher)
 	return p != nil && !p.Admin && !b.cfg.Stored
 }
 
-// checkName validates the name of an nft object of the update. The error is the message
-// of a violation.
 func (b *Builder) checkName(name string) error {
 	if err := checkName(name); err != nil {
 		return err

@@ -14,15 +14,14 @@ import (
 )
 
 // textPerByte bounds the size of a snapshot's messages per packed byte: an IPv6 address of 16 bytes
-// has up to 39 bytes as text, and each element has some bytes of its message. textBase is added for
-// small snapshots.
+// has up to 39 bytes as text, and an element has more bytes in a message. textBase is for small
+// snapshots.
 const (
 	textPerByte = 8
 	textBase    = 64 << 10
 )
 
-// MaxEncoded returns the maximum size in bytes of a snapshot's messages. p is nil for a publisher
-// without limits.
+// MaxEncoded returns the maximum size in bytes of a snapshot's messages. p may be nil.
 func MaxEncoded(p *access.Publisher) int {
 	if p == nil || p.Limits.Most[access.LimitBytes] == 0 {
 		return MaxBytes
@@ -37,12 +36,11 @@ const commasBase = 1024
 // unpacked counts the content of a snapshot's parts before unpacking.
 type unpacked struct {
 	rules, elements, bytes, commas, chains, inBraces, sets int
-	// set after a limit was exceeded
+	// a limit was exceeded
 	refused bool
 }
 
-// limited returns the publisher of the update, or nil if it has no limits or the update comes from
-// the state directory.
+// limited returns nil for a publisher without limits and for the state directory.
 func (b *Builder) limited() *access.Publisher {
 	if b.cfg.Stored {
 		return nil
@@ -51,19 +49,16 @@ func (b *Builder) limited() *access.Publisher {
 }
 
 // checkSize compares a part of a snapshot with the publisher's limits before unpacking, so that an
-// excessive snapshot does not fill the memory. Repeated elements count, because they are not known
-// yet.
+// excessive snapshot does not fill the memory. Repeated elements are not known yet, and count.
 func (b *Builder) checkSize(f *weftv1.Fragment) bool {
 	p := b.limited()
 	if p == nil {
 		return true
 	}
 	b.unpacked.bytes += max(0, proto.Size(f)-textBase) / textPerByte
-	// Elements of a file have at least a comma each, as do the flags and devices of its
-	// declarations, which are few.
+	// Elements of a file have at least a comma each, as do the few flags and devices.
 	b.unpacked.commas += strings.Count(f.GetNft(), ",")
-	// Braces that do not belong to a set, or to an anonymous set or object of a rule, belong to a
-	// chain.
+	// Braces that belong neither to a set nor to a rule belong to a chain.
 	if most := p.Limits.Most; most[access.LimitRules] > 0 {
 		braces := strings.Count(f.GetNft(), "{")
 		b.unpacked.inBraces = max(0, braces-most[access.LimitSets]-2*most[access.LimitRules]-commasBase)
@@ -71,7 +66,6 @@ func (b *Builder) checkSize(f *weftv1.Fragment) bool {
 	return b.checkTables(f.GetTables())
 }
 
-// checkTables is checkSize for tables.
 func (b *Builder) checkTables(tables []*weftv1.Table) bool {
 	p := b.limited()
 	if p == nil {
@@ -92,7 +86,7 @@ func (b *Builder) checkTables(tables []*weftv1.Table) bool {
 	for _, c := range []struct {
 		limit access.Limit
 		n     int
-		// the fragment's current content; it may have as much again
+		// current content; the fragment may have as much again
 		held uint64
 	}{
 		{access.LimitElements, max(n.elements, n.commas*2/3-commasBase), b.status.GetElements()},
@@ -112,8 +106,7 @@ func (b *Builder) checkTables(tables []*weftv1.Table) bool {
 	return true
 }
 
-// checkRights checks the update against the rights of its publisher. Its violations come before all
-// others.
+// checkRights puts its violations before all others.
 func (b *Builder) checkRights() {
 	p := b.cfg.Access.Publisher(b.key.Publisher)
 	if p == nil {
@@ -125,7 +118,6 @@ func (b *Builder) checkRights() {
 	}
 	for _, t := range b.tables {
 		if r := p.Table(t.Table); r != nil {
-			// The table's content does not matter then.
 			bad.refused(tableName(t.Table), r)
 			continue
 		}
@@ -148,8 +140,8 @@ func Held(u desired.Usage) map[access.Limit]int {
 	}
 }
 
-// OverLimit returns a [desired.Limit] that compares a publisher's content after an update with its
-// limits. Its error is a *[RejectedError].
+// OverLimit returns a [desired.Limit] for a publisher's content after an update. Its error is a
+// *[RejectedError].
 func OverLimit(p *access.Publisher, key desired.Key) desired.Limit {
 	return func(before, after desired.Usage, effect desired.Effect) error {
 		var bad violations

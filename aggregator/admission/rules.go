@@ -16,7 +16,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// parallelRules is the number of rules from which parallel compilation is faster.
+// from this number on, parallel compilation is faster
 const parallelRules = 64
 
 func (b *Builder) compileRules() {
@@ -69,7 +69,7 @@ func (b *Builder) compileChain(t *tablePart, c *chainPart, bad *violations) {
 			bad.compile(object(), b.inFile(t.Table, c.Decl.Name, i, scope, err))
 			continue
 		}
-		// Blanks between words may be tabs and line ends: only the canonical text is checked.
+		// Only the canonical text has no tabs and line ends between words.
 		if err := cmp.Or(b.checkText(rule.Text), b.checkText(rule.Comment)); err != nil {
 			bad.add(weftv1.Violation_REASON_INVALID, object(), err.Error())
 			continue
@@ -91,8 +91,7 @@ func (b *Builder) compileChain(t *tablePart, c *chainPart, bad *violations) {
 	}
 }
 
-// countAnonymous counts the elements of a rule's anonymous sets. If there are more than the
-// publisher may hold, it adds a violation and returns false, so that compilation stops.
+// countAnonymous counts the elements of a rule's anonymous sets. False stops compilation.
 func (b *Builder) countAnonymous(r *compile.Rule, object func() *weftv1.ObjectName, bad *violations) bool {
 	n := 0
 	for i := range r.Anonymous {
@@ -115,8 +114,8 @@ func textTooLong(text string) string {
 	return fmt.Sprintf("text has %d bytes: at most %d are allowed", len(text), MaxRuleText)
 }
 
-// inFile adds the place in the file to the error of a rule. The rules of a file are compiled in
-// canonical form, so the author's text is compiled again to find the place.
+// inFile adds the place in the file. Rules of a file are compiled in canonical form, so the
+// author's text is compiled again.
 func (b *Builder) inFile(table nft.TableID, chain string, n int, scope compile.Scope, err error) error {
 	if b.file == "" {
 		return err
@@ -138,14 +137,12 @@ func (b *Builder) inFile(table nft.TableID, chain string, n int, scope compile.S
 	return src.Error(at)
 }
 
-// ruleScope resolves references of one table's rules: in the update, then in the fragment, then in
-// the outer scope.
+// ruleScope resolves references in the update, then in the fragment, then in the outer scope.
 type ruleScope struct {
 	b *Builder
 	t *tablePart
 }
 
-// Set implements compile.Scope.
 func (s ruleScope) Set(name string) (*set.Set, bool) {
 	if d := s.t.setByName[name]; d != nil {
 		return d.Decl, d.Decl != nil
@@ -160,7 +157,7 @@ func (s ruleScope) Set(name string) (*set.Set, bool) {
 	return d, ok
 }
 
-// use records that a rule was compiled against a declaration outside the update.
+// use records a declaration outside the update.
 func (t *tablePart) use(name string, d *set.Set) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -170,11 +167,9 @@ func (t *tablePart) use(name string, d *set.Set) {
 	t.Uses[name] = d
 }
 
-// Chain implements compile.Scope. The merge of the fragments checks whether the chain exists.
+// Chain returns true: the merge of the fragments checks whether the chain exists.
 func (s ruleScope) Chain(string) bool { return true }
 
-// Object implements compile.Scope, like Chain.
 func (s ruleScope) Object(nft.ObjectKind, string) bool { return true }
 
-// Flowtable implements compile.Scope, like Chain.
 func (s ruleScope) Flowtable(string) bool { return true }

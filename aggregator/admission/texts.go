@@ -12,9 +12,7 @@ import (
 	"github.com/weft-proxy/weft/nft/printable"
 )
 
-// checkTexts adds a violation for the first string with characters that are not shown as they are,
-// and reports whether there is none. The function names the object of the strings. Strings of the
-// state directory are exempt, because an older version accepted them.
+// Strings of the state directory are exempt, because an older version accepted them.
 func (b *Builder) checkTexts(what func() *weftv1.ObjectName, texts ...string) bool {
 	for _, text := range texts {
 		if err := b.checkText(text); err != nil {
@@ -25,8 +23,6 @@ func (b *Builder) checkTexts(what func() *weftv1.ObjectName, texts ...string) bo
 	return true
 }
 
-// checkText returns an error if a string is too long for any use, or has characters that are not
-// shown as they are. The error is the message of a violation.
 func (b *Builder) checkText(text string) error {
 	if b.cfg.Stored {
 		return nil
@@ -40,8 +36,6 @@ func (b *Builder) checkText(text string) error {
 	return nil
 }
 
-// checkElement validates the strings and times of an element. The error is the message of a
-// violation.
 func (b *Builder) checkElement(e *weftv1.Element) error {
 	if len(e.GetKey()) > MaxElementText || len(e.GetValue()) > MaxElementText {
 		return errTooLong
@@ -62,8 +56,7 @@ func (b *Builder) checkElement(e *weftv1.Element) error {
 	return checkDuration("timeout", e.GetTimeout())
 }
 
-// checkDuration rejects a duration that is negative, or longer than the 292 years of a
-// time.Duration, which would overflow. The error is the message of a violation.
+// checkDuration rejects a duration that is negative, or overflows the 292 years of a time.Duration.
 func checkDuration(what string, d *durationpb.Duration) error {
 	switch {
 	case d == nil:

@@ -16,15 +16,14 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// violations collects the violations of an update, up to MaxViolations.
+// violations has at most MaxViolations.
 type violations struct {
 	list    []*weftv1.Violation
 	dropped int
-	// the first refusal for each right and limit
+	// the first for each right and limit
 	refusals []*access.Refusal
 }
 
-// add records one violation.
 func (v *violations) add(reason weftv1.Violation_Reason, object *weftv1.ObjectName, message string) {
 	v.append(&weftv1.Violation{Object: object, Message: message, Reason: reason})
 }
@@ -37,7 +36,6 @@ func (v *violations) append(w *weftv1.Violation) {
 	v.list = append(v.list, Shorten(w))
 }
 
-// refused records a refusal by the publisher's configuration. It ignores nil.
 func (v *violations) refused(object *weftv1.ObjectName, r *access.Refusal) {
 	if r == nil {
 		return
@@ -52,7 +50,6 @@ func (v *violations) refused(object *weftv1.ObjectName, r *access.Refusal) {
 	v.add(reason, object, r.Text)
 }
 
-// merge appends the violations of o.
 func (v *violations) merge(o *violations) {
 	for _, w := range o.list {
 		v.append(w)
@@ -60,15 +57,12 @@ func (v *violations) merge(o *violations) {
 	v.dropped += o.dropped
 }
 
-// full reports whether further violations are only counted.
 func (v *violations) full() bool { return len(v.list) >= MaxViolations }
 
-// compile records an error of the compiler with its position in the text.
 func (v *violations) compile(object *weftv1.ObjectName, err error) {
 	v.append(violation(object, err))
 }
 
-// file records the errors of a file that cannot be parsed.
 func (v *violations) file(err error) {
 	list := (*ruleset.ErrorList)(nil)
 	if !errors.As(err, &list) {
@@ -82,7 +76,6 @@ func (v *violations) file(err error) {
 	}
 }
 
-// err returns a *RejectedError, or nil if there are no violations.
 func (v *violations) err(key desired.Key) error {
 	if len(v.list) == 0 {
 		return nil
@@ -97,8 +90,6 @@ func (v *violations) err(key desired.Key) error {
 	return &RejectedError{Fragment: key, Violations: list, Refusals: v.refusals}
 }
 
-// violation converts an error of package syntax or compile: errors of the parser
-// are REASON_SYNTAX, errors of the compiler REASON_INVALID.
 func violation(object *weftv1.ObjectName, err error) *weftv1.Violation {
 	v := &weftv1.Violation{Object: object, Reason: weftv1.Violation_REASON_INVALID}
 	if errors.Is(err, compile.ErrSyntax) {
@@ -113,11 +104,10 @@ func violation(object *weftv1.ObjectName, err error) *weftv1.Violation {
 	return v
 }
 
-// excerptWidth is the number of bytes that an excerpt shows on each side of the error.
+// bytes of an excerpt on each side of the error
 const excerptWidth = 120
 
-// excerpt returns the line of an error with a caret below the error. It cuts a long line on both
-// sides.
+// excerpt cuts a long line on both sides.
 func excerpt(e *syntax.Error) string {
 	if !e.Pos.IsValid() || len(e.Line) <= 2*excerptWidth {
 		return e.Excerpt()
@@ -142,14 +132,12 @@ func position(p syntax.Pos) (line, column uint32) {
 }
 
 const (
-	// maxClip is the number of bytes of a name in a message: more than people give to objects, and
-	// little enough for a line.
+	// bytes of a name in a message
 	maxClip = 64
-	// maxMessage bounds the message of a violation. weft's longest has the names of four fragments
-	// and objects. Messages are kept, logged, and sent to all watchers, and may quote text from a
-	// publisher.
+	// bytes: weft's longest message has the names of four fragments and objects. Messages are kept,
+	// logged, and sent to all watchers, and may quote a publisher.
 	maxMessage = 2 << 10
-	// maxExcerpt bounds an excerpt, which has two lines.
+	// two lines
 	maxExcerpt = 4 * (2*excerptWidth + len("......"))
 )
 
@@ -159,7 +147,7 @@ func Clip(s string) string { return clip(s, maxClip) }
 // Quote returns a string for a message, shortened and quoted as in Go.
 func Quote(s string) string { return strconv.Quote(Clip(s)) }
 
-// clip shortens a string to n bytes and "...", at the end of a character.
+// clip cuts at the end of a character.
 func clip(s string, n int) string {
 	if len(s) <= n+len("...") {
 		return s
@@ -170,8 +158,8 @@ func clip(s string, n int) string {
 	return s[:n] + "..."
 }
 
-// Shorten shortens the strings of a violation, and returns it. They may quote the publisher, and a
-// refused update of 14 MiB must not become a message of 14 MiB.
+// Shorten shortens the strings of a violation, and returns it. They may quote a refused update of
+// 14 MiB.
 func Shorten(v *weftv1.Violation) *weftv1.Violation {
 	v.Message, v.Excerpt = clip(v.GetMessage(), maxMessage), clip(v.GetExcerpt(), maxExcerpt)
 	if o := v.GetObject(); o != nil {

@@ -6,7 +6,6 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// outcome ends a message in flight.
 func (s *Session) outcome(id, revision uint64, err error) {
 	s.mu.Lock()
 	m := s.inflight[id]
@@ -48,7 +47,6 @@ func (s *Session) outcome(id, revision uint64, err error) {
 	s.forget(f)
 }
 
-// commit records the commit of a message.
 func (f *fragment) commit(m *message, revision uint64) {
 	f.revision = revision
 	if !m.whole() {
@@ -65,19 +63,18 @@ func (f *fragment) commit(m *message, revision uint64) {
 	f.refused, f.lost, f.delay = nil, nil, 0
 }
 
-// refuse records that a message was rejected or could not be sent. It returns the error for waiting
-// callers, or reports that the updates will be sent again.
+// refuse records the failure of a message. It returns the error for waiting callers, or reports
+// that the updates will be sent again.
 func (s *Session) refuse(f *fragment, m *message, err error) (_ error, again bool) {
 	rejected := (*RejectedError)(nil)
 	if errors.As(err, &rejected) && rejected.Has(weftv1.Violation_REASON_EXPIRED) {
-		// The aggregator has withdrawn the committed content.
 		f.committed, f.wanted, f.known, f.unsure, f.dirty = nil, nil, false, false, f.mode == live
 		return err, false
 	}
 	if isRejected := errors.As(err, &rejected); m.patch != nil {
 		switch {
 		case !isRejected && f.mode == live && errors.Is(err, ErrTooLarge):
-			// A patch is one message; a snapshot can have several.
+			// A snapshot can have several messages.
 			f.dirty = true
 			s.requeue(m.updates)
 			return nil, true
@@ -104,18 +101,16 @@ func (s *Session) refuse(f *fragment, m *message, err error) (_ error, again boo
 			s.need(f)
 		}
 	case m.resync && f.mode == patched && (len(m.updates) > 1 || m.updates[0].patch != nil):
-		// Send the committed content first, and then each update by itself.
+		// First the committed content, and then each update by itself.
 		s.separate(m.updates)
 		s.need(f)
 		return nil, true
 	case m.whole() && !f.known && (f.committed != nil || f.unsure):
-		// The stream does not have the last committed content.
 		s.need(f)
 	}
 	return err, false
 }
 
-// refuseLive is refuse for a fragment with content kept by the publisher.
 func (s *Session) refuseLive(f *fragment, m *message, err error, passing bool) {
 	if n := len(m.updates); f.latest != nil && (n == 0 || f.latest.number > m.updates[n-1].number) {
 		// The publisher does not want it any more.

@@ -9,8 +9,7 @@ import (
 // Cleanup removes all tables of weft from the kernel, ends the aggregator, and returns the tables,
 // as "ip weft". Durable fragments stay stored.
 //
-// Possible errors: ErrPermission, ErrLimit, ErrUnavailable, ErrClosed, errors.ErrUnsupported (an
-// older aggregator), ctx's.
+// Possible errors: the errors of ListTables.
 func (c *Client) Cleanup(ctx context.Context) (tables []string, err error) {
 	resp, err := call(ctx, c, "clean up", "", c.admin.Cleanup, &weftv1.CleanupRequest{})
 	for _, t := range resp.GetTables() {

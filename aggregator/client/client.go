@@ -26,26 +26,24 @@ const (
 	// DefaultDialTimeout is the default of Config.DialTimeout.
 	DefaultDialTimeout = 3 * time.Second
 	// MaxMessage is the largest request in bytes.
-	MaxMessage = 16 << 20
-	// publisherKey is the metadata key for the publisher's name.
+	MaxMessage   = 16 << 20
 	publisherKey = "weft-publisher"
-	// window is the flow control window of the connection and its streams: a snapshot should never
-	// wait for a window update.
+	// bytes of the flow control windows: a snapshot should never wait for a window update
 	window = 8 << 20
 )
 
 // Config describes the aggregator's address and the caller.
 type Config struct {
-	// path of the Unix socket; empty means DefaultSocket
+	// path; empty means DefaultSocket
 	Socket string
-	// caller's name: 1 to 63 of [a-z0-9._-]; if empty, the aggregator chooses "uid-<n>"
+	// 1 to 63 of [a-z0-9._-]; if empty, the aggregator chooses "uid-<n>"
 	Publisher string
-	// how long Dial retries while no process listens; 0 means DefaultDialTimeout, negative a single
+	// how long Dial retries without a listener; 0 means DefaultDialTimeout, negative a single
 	// attempt
 	DialTimeout time.Duration
-	// optional; carries the sessions' streams. Other calls use the socket.
+	// optional; carries the sessions' streams, not other calls
 	Local grpc.ClientConnInterface
-	// logs each connection lost and regained; nil discards
+	// nil discards
 	Logger *slog.Logger
 
 	pace pace
@@ -65,7 +63,7 @@ type Client struct {
 	cfg  Config
 	conn *grpc.ClientConn
 
-	// ctx ends with the client, unlike a Config.Local.
+	// ends with the client, unlike a Config.Local
 	ctx    context.Context //nolint:containedctx // see above
 	cancel context.CancelFunc
 
@@ -78,8 +76,8 @@ type Client struct {
 	admin     weftv1.AdminClient
 }
 
-// Dial connects to the aggregator. It waits up to Config.DialTimeout for a listener on the socket.
-// A connection lost later is restored automatically.
+// Dial connects to the aggregator, and later reconnects automatically. It waits up to
+// Config.DialTimeout for a listener on the socket.
 //
 // Possible errors: ErrUnavailable, ErrPermission, ctx's.
 func Dial(ctx context.Context, cfg Config) (*Client, error) {
@@ -90,7 +88,6 @@ func Dial(ctx context.Context, cfg Config) (*Client, error) {
 	return connect(cfg)
 }
 
-// connect returns a client that connects when it is used.
 func connect(cfg Config) (*Client, error) {
 	conn, err := grpc.NewClient("passthrough:///weft",
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -123,8 +120,7 @@ func connect(cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// await returns once the socket accepts connections. gRPC dials lazily with poor errors; await
-// returns a clear error.
+// await waits for the socket, because gRPC dials lazily with poor errors.
 func await(ctx context.Context, socket string, timeout time.Duration) error {
 	deadline := time.Now().Add(timeout)
 	for {
@@ -148,7 +144,6 @@ func await(ctx context.Context, socket string, timeout time.Duration) error {
 	}
 }
 
-// dialError explains why the socket does not answer.
 func dialError(socket string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -168,14 +163,12 @@ func dialError(socket string, err error) error {
 // Config.Publisher.
 func (c *Client) Conn() grpc.ClientConnInterface { return c.conn }
 
-// Close ends the connection and all its sessions, so Session.Close is unnecessary. Calls in
-// progress fail with ErrClosed.
+// Close ends the connection and all its sessions. Calls in progress fail with ErrClosed.
 func (c *Client) Close() error {
 	c.cancel()
 	return c.conn.Close()
 }
 
-// outgoing adds the publisher's name to a call.
 func (c *Client) outgoing(ctx context.Context) context.Context {
 	if c.cfg.Publisher == "" {
 		return ctx
@@ -183,7 +176,6 @@ func (c *Client) outgoing(ctx context.Context) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, publisherKey, c.cfg.Publisher)
 }
 
-// failed converts the error of a call about a fragment to this package's errors.
 func (c *Client) failed(what, fragment string, err error) error {
 	if c.conn.GetState() == connectivity.Shutdown {
 		return fmt.Errorf("%s: %w", what, ErrClosed)

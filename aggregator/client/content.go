@@ -4,10 +4,10 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// Content is a fragment that its publisher changes with patches, with content that the session must
-// know after each patch. StartPutContent passes ownership to the session.
+// Content is a fragment changed with patches; the session knows the content after each patch.
+// StartPutContent passes ownership to the session.
 type Content interface {
-	// Fragment returns the content as a snapshot, or nil if it is unknown.
+	// Fragment returns a snapshot, or nil if the content is unknown.
 	Fragment() *weftv1.Fragment
 	// Apply applies a committed patch. After a failure, Fragment returns nil.
 	Apply(patch *weftv1.Patch)
@@ -15,8 +15,6 @@ type Content interface {
 	Clone() Content
 }
 
-// contentFunc is content kept by the publisher, or changed only by Put. Committed patches do not
-// change it.
 type contentFunc func() *weftv1.Fragment
 
 func (c contentFunc) Fragment() *weftv1.Fragment { return c() }

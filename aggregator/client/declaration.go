@@ -6,8 +6,7 @@ import (
 )
 
 // Declaration returns a shallow copy of a fragment, table, chain or set without its lists of
-// messages (tables, chains, rules, elements and so on). It keeps every other field, including
-// fields added to the protocol later.
+// messages (tables, rules, elements and so on).
 func Declaration[T proto.Message](m T) T {
 	from := m.ProtoReflect()
 	to := from.New()

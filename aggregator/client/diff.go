@@ -12,14 +12,9 @@ import (
 )
 
 // diff returns the patch from one fragment to another, or nil if they are equal. It reports false
-// if a snapshot is required. A patch cannot change the priority, the lifetime, the expiration, a
-// table's declaration, the list of tables, a name's kind (set or map), or a fragment that is nft
-// text. Neither fragment is changed; the patch shares their objects.
-//
-// The patch has the same effect as the snapshot. The order of chains, sets and elements has no
-// meaning in a fragment; the order of rules does.
+// if a snapshot is required. Only rules have an order. The patch shares the fragments' objects.
 func diff(from, to *weftv1.Fragment) (*weftv1.Patch, bool) {
-	// A text may have elements that must be renewed.
+	// A text may have elements to renew.
 	if !proto.Equal(Declaration(from), Declaration(to)) || strings.Contains(to.GetNft(), "timeout") {
 		return nil, false
 	}
@@ -53,7 +48,6 @@ func diffTable(from, to *weftv1.Table) (*weftv1.TablePatch, bool) {
 	return p, ok
 }
 
-// diffObjects compares objects replaced as a whole: chains, objects, flowtables.
 func diffObjects(p *weftv1.TablePatch, from, to *weftv1.Table) bool {
 	var objects [][2]string
 	var okChains, okObjects, okFlowtables bool
@@ -90,12 +84,11 @@ func diffSets(p *weftv1.TablePatch, from, to *weftv1.Table) bool {
 	return unique && !slices.ContainsFunc(p.GetDeleteSets(), func(name string) bool { return names[name] != nil })
 }
 
-// diffElements returns the change of a set's elements, or nil. It reports false if the set must be
-// replaced, because a key occurs twice or a changed key may be another spelling of a key that
-// stays.
+// diffElements reports false if a key occurs twice or a changed key may be another spelling of a
+// key that stays.
 func diffElements(from, to *weftv1.Set) (*weftv1.ElementPatch, bool) {
 	put, gone, ok := compare(from.GetElements(), to.GetElements(), (*weftv1.Element).GetKey, func(a, b *weftv1.Element) bool {
-		// An element with a timeout is renewed: its time begins again.
+		// a timeout begins again
 		return b.GetTimeout() == nil && to.GetTimeout() == nil && sameElement(a, b)
 	})
 	if len(put)+len(gone) == 0 || !ok {
@@ -105,8 +98,8 @@ func diffElements(from, to *weftv1.Set) (*weftv1.ElementPatch, bool) {
 	return p, (len(p.GetRemove()) == 0 || spelledOnce(from.GetElements())) && (len(p.GetAdd()) == 0 || spelledOnce(to.GetElements()))
 }
 
-// compare compares two lists of named objects. It returns new or different objects and removed
-// names. It reports false if a name occurs twice in a list.
+// compare returns new or different objects and removed names. It reports false if a name occurs
+// twice.
 func compare[T any, K comparable](from, to []T, name func(T) K, same func(a, b T) bool) (put []T, gone []K, ok bool) {
 	position, seen := make(map[K]int, len(from)), make([]bool, len(from))
 	for i, o := range from {
@@ -145,7 +138,6 @@ func sameElement(a, b *weftv1.Element) bool {
 		a.GetTimeout().AsDuration() == b.GetTimeout().AsDuration() && (a.GetState() == nil && b.GetState() == nil || proto.Equal(a.GetState(), b.GetState()))
 }
 
-// index returns the objects of a list by name. It reports false if a name occurs twice.
 func index[T any, K comparable](list []T, name func(T) K) (map[K]T, bool) {
 	m := make(map[K]T, len(list))
 	for _, o := range list {
@@ -159,8 +151,7 @@ func objectID(o *weftv1.Object) [2]string { return [2]string{o.GetKind(), o.GetN
 
 // spelledOnce reports whether keys with different text certainly differ. The kernel has one element
 // for 10.0.0.1, 10.0.0.1/32 and 0xa000001, so a patch that removes one spelling removes the
-// element. Without the type, only the usual spellings of addresses, prefixes and numbers can be
-// told apart.
+// element.
 func spelledOnce(elements []*weftv1.Element) bool {
 	var first, own []byte
 	for i, e := range elements {
@@ -184,7 +175,6 @@ const (
 	numberSpelling
 )
 
-// spelling returns the usual spelling that a key's field has.
 func spelling(field string) byte {
 	if a, err := netip.ParseAddr(field); err == nil && a.String() == field && a.Zone() == "" {
 		return addressSpelling

@@ -20,28 +20,23 @@
 //
 // deploy/examples/publishers/deny is the complete program.
 //
-// The session turns fragments and patches into the messages of aggregator/api/v1/PROTOCOL.md, and
-// acknowledgements into revisions. Read session.go first, then update.go, which chooses the next
-// message, and acknowledge.go. Client has the calls without a session (fragments.go, inspect.go,
-// flows.go).
+// A Session reconnects automatically, sends each fragment as a snapshot, and retries if the reason
+// for a rejection can go away. The protocol is aggregator/api/v1/PROTOCOL.md. Read session.go
+// first, then update.go, which chooses the next message, and acknowledge.go.
 //
-// A Session reconnects automatically: first at once, then at most half a second apart. It then
-// sends each of its fragments as a snapshot, and retries if the reason for a rejection can go away.
-//
-// The package does not validate rule text, elements or names; the aggregator does, and its answer
-// names each violation. An update that cannot be encoded gets ErrInvalid or ErrTooLarge, without
-// effect on other updates of the session.
+// The aggregator validates rule text, elements and names. An update that cannot be encoded gets
+// ErrInvalid or ErrTooLarge, without effect on other updates of the session.
 //
 // # Concurrency
 //
-// Client and Session are safe for concurrent use. A Session runs one goroutine that owns its
-// stream, and one that reads from the stream; they call the functions of SessionConfig. Without a
-// stream, a Session holds one update of each fragment, except for fragments of StartPutContent.
+// Client and Session are safe for concurrent use. A Session runs one goroutine for its stream, and
+// one to receive; they call the functions of SessionConfig. Without a stream, a Session holds one
+// update of each fragment, except for fragments of StartPutContent.
 //
 // # Errors
 //
-// A rejected update is a *RejectedError with every violation. Its Error method returns one line;
-// %+v adds the lines of text with a caret under the token. Other conditions are the sentinels in
-// errors.go. Match with errors.Is and errors.As. status.FromError returns the details of a call's
-// error, such as google.rpc.RetryInfo.
+// A rejected update is a *RejectedError; %+v formats every violation. Other conditions are the
+// sentinels in errors.go. errors.ErrUnsupported means an aggregator without the call, such as an
+// older one. status.FromError returns the details of a call's error, such as
+// google.rpc.RetryInfo.
 package client

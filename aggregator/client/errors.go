@@ -14,14 +14,14 @@ import (
 )
 
 var (
-	// ErrUnavailable means that no aggregator answers on the socket, or that it cannot commit
-	// because it is on standby or stopping. Retry later.
+	// ErrUnavailable means that no aggregator answers, or that it is on standby or stopping. Retry
+	// later.
 	ErrUnavailable = errors.New("aggregator unavailable")
-	// ErrPermission means that this peer lacks the right for a call, or for an update (a
-	// *RejectedError with REASON_PERMISSION).
+	// ErrPermission means a missing right for a call or an update (a *RejectedError with
+	// REASON_PERMISSION).
 	ErrPermission = errors.New("permission denied")
-	// ErrLimit means that a limit of the publisher, of a call, or of an update (a *RejectedError
-	// with REASON_LIMIT) is exceeded. The text names the limit.
+	// ErrLimit means an exceeded limit of the publisher, a call or an update (a *RejectedError with
+	// REASON_LIMIT).
 	ErrLimit = errors.New("limit exceeded")
 	// ErrTooLarge means that a request exceeds one message. It is an ErrLimit too.
 	ErrTooLarge = fmt.Errorf("%w: request too large", ErrLimit)
@@ -29,16 +29,15 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrNotServed means that no process serves a table.
 	ErrNotServed = errors.New("table not served")
-	// ErrInvalid means that a request is malformed, such as a name, or a fragment that cannot be
-	// encoded.
+	// ErrInvalid means a malformed request, such as a name, or a fragment that cannot be encoded.
 	ErrInvalid = errors.New("invalid request")
-	// ErrTakenOver means that another stream of the same publisher has taken the fragment (a
-	// *RejectedError with REASON_TAKEN_OVER).
+	// ErrTakenOver means that another stream of the publisher has the fragment (a *RejectedError
+	// with REASON_TAKEN_OVER).
 	ErrTakenOver = errors.New("fragment taken over")
-	// ErrClosed means that the client or session was closed.
+	// ErrClosed means a closed client or session.
 	ErrClosed = errors.New("client closed")
-	// ErrNoSnapshot means that a session needs a fragment's whole content and
-	// SessionConfig.Snapshot has none.
+	// ErrNoSnapshot means that SessionConfig.Snapshot has no content, and the session needs the
+	// whole content.
 	ErrNoSnapshot = errors.New("no snapshot of the fragment")
 )
 
@@ -51,7 +50,7 @@ type RejectedError struct {
 	Violations []*weftv1.Violation
 }
 
-// Error returns one line: the first violation and the number of others.
+// Error returns the first violation and the number of others, in one line.
 func (e *RejectedError) Error() string {
 	s := "fragment " + e.Fragment + " rejected"
 	if len(e.Violations) == 0 {
@@ -64,7 +63,7 @@ func (e *RejectedError) Error() string {
 	return s
 }
 
-// Format implements fmt.Formatter: %+v is Detail, every other format Error.
+// Format formats %+v as Detail, others as Error.
 func (e *RejectedError) Format(f fmt.State, verb rune) {
 	text := e.Error()
 	if verb == 'v' && f.Flag('+') {
@@ -73,8 +72,8 @@ func (e *RejectedError) Format(f fmt.State, verb rune) {
 	fmt.Fprintf(f, fmt.FormatString(f, verb), text)
 }
 
-// Detail returns every violation on its own line. A violation with a token is followed by the line
-// of text and a caret. The result does not end in a newline.
+// Detail returns a line for every violation, and for a token the line of text and a caret, without
+// a final newline.
 func (e *RejectedError) Detail() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "fragment %s rejected:", e.Fragment)
@@ -92,8 +91,7 @@ func (e *RejectedError) Has(reason weftv1.Violation_Reason) bool {
 	return slices.ContainsFunc(e.Violations, func(v *weftv1.Violation) bool { return v.GetReason() == reason })
 }
 
-// Is reports whether target is ErrPermission, ErrLimit or ErrTakenOver and a violation has that
-// reason.
+// Is implements the match of errors.Is.
 func (e *RejectedError) Is(target error) bool {
 	switch target {
 	case ErrPermission:
@@ -107,8 +105,7 @@ func (e *RejectedError) Is(target error) bool {
 	}
 }
 
-// passing reports whether the rejection can go away without a change by the publisher: all
-// violations concern other fragments, the kernel, the publisher's rights, or a confirmation.
+// passing reports whether the rejection can go away without a change by the publisher.
 func (e *RejectedError) passing() bool {
 	reasons := []weftv1.Violation_Reason{
 		weftv1.Violation_REASON_CONFLICT, weftv1.Violation_REASON_REFERENCE, weftv1.Violation_REASON_KERNEL,
@@ -118,7 +115,6 @@ func (e *RejectedError) passing() bool {
 	return len(e.Violations) > 0 && !slices.ContainsFunc(e.Violations, lasting)
 }
 
-// line formats a violation as "object: line:column: message".
 func line(v *weftv1.Violation) string {
 	s := v.GetMessage()
 	if v.GetLine() > 0 {
@@ -130,7 +126,6 @@ func line(v *weftv1.Violation) string {
 	return s
 }
 
-// rpcError is a gRPC status with its sentinel.
 type rpcError struct {
 	sentinel error
 	st       *status.Status
@@ -142,8 +137,7 @@ func (e *rpcError) Unwrap() error { return e.sentinel }
 // GRPCStatus makes the original visible to status.FromError.
 func (e *rpcError) GRPCStatus() *status.Status { return e.st }
 
-// fromStatus converts the error of a call to this package's errors, or to a context's. Others, such
-// as an aggregator's internal error, are returned unchanged.
+// Errors without a sentinel, such as an aggregator's internal error, are unchanged.
 func fromStatus(fragment string, err error) error {
 	if err == nil {
 		return nil
@@ -163,8 +157,7 @@ func fromStatus(fragment string, err error) error {
 	return err
 }
 
-// checkSize returns ErrTooLarge if a request of n bytes exceeds a message. Otherwise gRPC would end
-// the stream with an error without details.
+// checkSize returns ErrTooLarge for n bytes; gRPC would end the stream without details.
 func checkSize(n int) error {
 	if n > MaxMessage {
 		return fmt.Errorf("%w: %d bytes that cannot be divided, of at most %d: make several fragments of it, or several chains", ErrTooLarge, n, MaxMessage)
@@ -180,7 +173,7 @@ var sentinels = map[codes.Code]error{
 	codes.InvalidArgument:    ErrInvalid,
 	codes.FailedPrecondition: ErrNotServed,
 	codes.ResourceExhausted:  ErrLimit,
-	codes.Unimplemented:      errors.ErrUnsupported, // an aggregator that does not know the call
+	codes.Unimplemented:      errors.ErrUnsupported,
 	codes.Canceled:           context.Canceled,
 	codes.DeadlineExceeded:   context.DeadlineExceeded,
 }

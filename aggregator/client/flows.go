@@ -12,10 +12,9 @@ import (
 )
 
 const (
-	// MaxFlowAddresses is the number of addresses in one call of ListFlows.
+	// MaxFlowAddresses is the number of addresses in a call of ListFlows.
 	MaxFlowAddresses = 16_384
-	// maxDeletedFlows is the number of entries in one message of DeleteFlows.
-	maxDeletedFlows = 4096
+	maxDeletedFlows  = 4096
 )
 
 // Flow is an entry of the kernel's connection tracking table. For ICMP and ICMPv6, the port of a
@@ -25,33 +24,32 @@ type Flow struct {
 	Protocol uint8
 	// endpoints of the first packet before address translation
 	Source, Destination netip.AddrPort
-	// ReplySource is the source of packets in the other direction: the destination after its
-	// translation. ReplyDestination is their destination.
+	// endpoints of packets in the other direction; ReplySource is the destination after translation
 	ReplySource, ReplyDestination netip.AddrPort
 	// zone of the original direction
 	Zone uint16
-	// the kernel's number of the entry
+	// the kernel's number
 	ID uint32
 	// SeenReply is true after packets of both directions, Assured if the kernel keeps the entry
 	// when the table is full.
 	SeenReply, Assured bool
 	TCPState           weftv1.TCPState
-	// Accounted is true if the kernel counts the bytes, in OriginalBytes and ReplyBytes.
+	// true if the kernel counts the bytes
 	Accounted                 bool
 	OriginalBytes, ReplyBytes uint64
 }
 
 // ListFlows calls f with the entries with a source or reply source in addrs, in parts. An entry
 // that exists during the whole call is listed at least once. The caller may keep the parts. An
-// error of f ends the call and is returned. f must not take longer than a few seconds altogether:
-// the aggregator ends the call of a slow reader with ErrLimit.
+// error of f ends the call and is returned. If f takes longer than a few seconds altogether, the
+// call ends with ErrLimit.
 //
-// Between two listings the aggregator makes a publisher wait ten times as long as the first took,
-// at most 10 s. One call may wait; another concurrent call fails with ErrLimit.
+// Between two listings a publisher waits ten times as long as the first took, at most 10 s. One
+// call may wait; another concurrent call fails with ErrLimit.
 //
 // Possible errors: ErrPermission (the publisher needs flows: true in the configuration), ErrLimit,
 // ErrTooLarge (more than MaxFlowAddresses), ErrInvalid, ErrUnavailable, ErrClosed,
-// errors.ErrUnsupported (an older aggregator, or one without connection tracking), ctx's.
+// errors.ErrUnsupported (also without connection tracking), ctx's.
 func (c *Client) ListFlows(ctx context.Context, addrs []netip.Addr, f func([]Flow) error) error {
 	if len(addrs) > MaxFlowAddresses {
 		return fmt.Errorf("list flows: %w: %d addresses, want at most %d", ErrTooLarge, len(addrs), MaxFlowAddresses)
@@ -94,9 +92,8 @@ func (c *Client) listFlows(ctx context.Context, req *weftv1.ListFlowsRequest, f 
 	}
 }
 
-// DeleteFlows deletes listed entries and returns their number. It skips entries that are gone, or
-// that have another ID because the same addresses and ports were used again. After an error some
-// entries may be deleted; the number counts known deletions.
+// DeleteFlows deletes listed entries, except entries that are gone or have another ID. The number
+// counts known deletions, also after an error.
 //
 // Possible errors: the errors of ListFlows.
 func (c *Client) DeleteFlows(ctx context.Context, flows []Flow) (deleted int, err error) {
@@ -114,7 +111,7 @@ func (c *Client) DeleteFlows(ctx context.Context, flows []Flow) (deleted int, er
 	return deleted, nil
 }
 
-// flowOf converts an entry. Malformed fields become zero values.
+// Malformed fields become zero values.
 func flowOf(m *weftv1.Flow) Flow {
 	return Flow{
 		Protocol:         uint8(m.GetProtocol()), //nolint:gosec // eight bits
@@ -138,7 +135,6 @@ func endpoint(addr []byte, port uint32) netip.AddrPort {
 	return netip.AddrPortFrom(a, uint16(port)) //nolint:gosec // sixteen bits
 }
 
-// identity returns the fields that identify an entry.
 func (f *Flow) identity() *weftv1.Flow {
 	return &weftv1.Flow{
 		Protocol: uint32(f.Protocol),

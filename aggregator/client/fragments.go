@@ -13,10 +13,9 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// Apply replaces a fragment and returns the revision that carries it. A large fragment is sent in
-// parts over its own stream. A fragment of LIFETIME_SESSION is rejected, because it needs a
-// Session. If ctx ends, or the aggregator stops, the fragment may still be committed: apply it
-// again.
+// Apply replaces a fragment and returns its revision. A large fragment is sent in parts over its
+// own stream. LIFETIME_SESSION needs a Session instead. If ctx ends, or the aggregator stops, the
+// fragment may still be committed: apply it again.
 //
 // Possible errors: *RejectedError, ErrUnavailable, ErrPermission, ErrLimit, ErrTooLarge,
 // ErrInvalid, ErrClosed, ctx's.
@@ -35,8 +34,7 @@ func (c *Client) Apply(ctx context.Context, f *weftv1.Fragment) (revision uint64
 // ApplyUnconfirmed is Apply, but the aggregator reverts the fragment after a time from 1s to 24h
 // unless Confirm is called first. It returns the time of the revert.
 //
-// Possible errors: the errors of Apply, errors.ErrUnsupported (an older aggregator, or one without
-// a state directory).
+// Possible errors: the errors of Apply, errors.ErrUnsupported (also without a state directory).
 func (c *Client) ApplyUnconfirmed(ctx context.Context, f *weftv1.Fragment, after time.Duration) (revision uint64, at time.Time, err error) {
 	req := &weftv1.ApplyRequest{Fragment: f, Confirm: durationpb.New(after)}
 	if err := checkSize(proto.Size(req)); err != nil {
@@ -49,8 +47,8 @@ func (c *Client) ApplyUnconfirmed(ctx context.Context, f *weftv1.Fragment, after
 	return resp.GetRevision(), resp.GetRevertTime().AsTime(), err
 }
 
-// Confirm keeps a fragment that waits for a confirmation, or reverts it now if revert is true. An
-// empty publisher means the caller. It returns the last revision.
+// Confirm keeps a fragment that waits for a confirmation, or reverts it now, and returns the last
+// revision. An empty publisher means the caller.
 //
 // Possible errors: ErrNotFound (it does not wait), *RejectedError (it is being reverted),
 // ErrUnavailable (the state directory cannot be written), ErrPermission, ErrClosed,
@@ -61,7 +59,6 @@ func (c *Client) Confirm(ctx context.Context, publisher, fragment string, revert
 	return resp.GetRevision(), err
 }
 
-// applyLarge applies a fragment that may not fit into one message.
 func (c *Client) applyLarge(ctx context.Context, f *weftv1.Fragment) (revision uint64, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -92,7 +89,7 @@ func (c *Client) applyLarge(ctx context.Context, f *weftv1.Fragment) (revision u
 }
 
 // Delete withdraws a fragment and returns the revision of the removal. An empty publisher means the
-// caller's own.
+// caller.
 //
 // Possible errors: *RejectedError (the fragment is still referred to), ErrNotFound, ErrPermission,
 // ErrLimit, ErrInvalid, ErrUnavailable, ErrClosed, ctx's.
@@ -102,11 +99,9 @@ func (c *Client) Delete(ctx context.Context, publisher, fragment string) (revisi
 	return resp.GetRevision(), err
 }
 
-// Get returns one fragment's committed content and status. An empty publisher
-// means the caller's own.
+// Get returns a fragment's committed content and status. An empty publisher means the caller.
 //
-// Possible errors: ErrNotFound, ErrPermission, ErrLimit, ErrInvalid,
-// ErrUnavailable, ErrClosed, ctx's.
+// Possible errors: the errors of Delete, except *RejectedError.
 func (c *Client) Get(ctx context.Context, publisher, fragment string) (*weftv1.GetFragmentResponse, error) {
 	req := &weftv1.GetFragmentRequest{Fragment: &weftv1.FragmentName{Publisher: publisher, Name: fragment}}
 	return read(ctx, c, "get "+fragment, fragment, c.inspect.GetFragment, req, (*weftv1.GetFragmentResponse).Join)
@@ -120,10 +115,10 @@ func (c *Client) List(ctx context.Context) (*weftv1.ListFragmentsResponse, error
 }
 
 // Watch calls f with each event from now on. It returns nil if ctx ends after the stream was
-// opened, f's error, or an error if the connection is lost.
+// opened.
 //
-// Possible errors: f's, ErrPermission, ErrUnavailable, ErrClosed, ErrLimit (the caller is too slow
-// and was dropped, or has too many streams).
+// Possible errors: f's, ErrPermission, ErrUnavailable (also after a lost connection), ErrClosed,
+// ErrLimit (the caller is too slow, or has too many streams).
 func (c *Client) Watch(ctx context.Context, f func(*weftv1.WatchResponse) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

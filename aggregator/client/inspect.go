@@ -13,10 +13,10 @@ import (
 )
 
 // Plan returns the changes and rejections that a commit of the request's fragments would bring,
-// without changing anything. A request larger than one message is refused with ErrTooLarge.
+// without a change.
 //
-// Possible errors: ErrPermission, ErrLimit, ErrTooLarge, ErrInvalid, ErrUnavailable, ErrClosed,
-// errors.ErrUnsupported (an older aggregator), ctx's.
+// Possible errors: the errors of ListTables, ErrTooLarge (the request needs more than one message),
+// ErrInvalid.
 func (c *Client) Plan(ctx context.Context, req *weftv1.PlanRequest) (*weftv1.PlanResponse, error) {
 	if err := checkSize(proto.Size(req)); err != nil {
 		return nil, fmt.Errorf("plan: %w", err)
@@ -26,38 +26,34 @@ func (c *Client) Plan(ctx context.Context, req *weftv1.PlanRequest) (*weftv1.Pla
 
 // ListTables returns weft's tables in the kernel and the last revision.
 //
-// Possible errors: ErrPermission, ErrLimit, ErrUnavailable, ErrClosed, errors.ErrUnsupported (an
-// older aggregator), ctx's.
+// Possible errors: ErrPermission, ErrLimit, ErrUnavailable, ErrClosed, errors.ErrUnsupported,
+// ctx's.
 func (c *Client) ListTables(ctx context.Context) (*weftv1.ListTablesResponse, error) {
 	return read(ctx, c, "list tables", "", c.inspect.ListTables, &weftv1.ListTablesRequest{}, merge)
 }
 
-// GetTable returns the content of one table, merged from all fragments. An empty family means ip.
+// GetTable returns the content of a table, merged from all fragments. An empty family means ip.
 //
-// Possible errors: ErrNotFound, ErrInvalid, ErrPermission, ErrLimit, ErrUnavailable, ErrClosed,
-// errors.ErrUnsupported (an older aggregator), ctx's.
+// Possible errors: the errors of ListTables, ErrNotFound, ErrInvalid.
 func (c *Client) GetTable(ctx context.Context, req *weftv1.GetTableRequest) (*weftv1.GetTableResponse, error) {
 	return read(ctx, c, "get table "+req.GetFamily()+" "+req.GetName(), "", c.inspect.GetTable, req, (*weftv1.GetTableResponse).Join)
 }
 
-// ListPublishers returns the publishers that have fragments or are connected.
+// ListPublishers returns the publishers with fragments or connections.
 //
-// Possible errors: ErrPermission, ErrLimit, ErrUnavailable, ErrClosed,
-// errors.ErrUnsupported (an older aggregator), ctx's.
+// Possible errors: the errors of ListTables.
 func (c *Client) ListPublishers(ctx context.Context) (*weftv1.ListPublishersResponse, error) {
 	return read(ctx, c, "list publishers", "", c.inspect.ListPublishers, &weftv1.ListPublishersRequest{}, merge)
 }
 
-// Owner returns the source fragments of a kernel object: a rule, an element, or a table, chain or
-// set.
+// Owner returns the source fragments of a rule, an element, a table, a chain or a set in the
+// kernel.
 //
-// Possible errors: ErrNotFound, ErrInvalid, ErrPermission, ErrLimit, ErrUnavailable, ErrClosed,
-// errors.ErrUnsupported (an older aggregator), ctx's.
+// Possible errors: the errors of GetTable.
 func (c *Client) Owner(ctx context.Context, req *weftv1.OwnerRequest) (*weftv1.OwnerResponse, error) {
 	return call(ctx, c, "find the owner of "+req.GetObject().Text(), "", c.inspect.Owner, req)
 }
 
-// call calls a method that returns one message.
 func call[Req, Resp any](ctx context.Context, c *Client, what, fragment string,
 	method func(context.Context, *Req, ...grpc.CallOption) (*Resp, error), req *Req,
 ) (*Resp, error) {
@@ -68,7 +64,6 @@ func call[Req, Resp any](ctx context.Context, c *Client, what, fragment string,
 	return resp, nil
 }
 
-// read calls a method that returns one answer in parts, and joins them.
 func read[Req, Resp any](ctx context.Context, c *Client, what, fragment string,
 	call func(context.Context, *Req, ...grpc.CallOption) (grpc.ServerStreamingClient[Resp], error), req *Req, join func(whole, part *Resp),
 ) (*Resp, error) {
@@ -88,7 +83,6 @@ func read[Req, Resp any](ctx context.Context, c *Client, what, fragment string,
 	return nil, c.failed(what, fragment, err)
 }
 
-// merge joins parts of an answer by their lists.
 func merge[T any, M interface {
 	*T
 	proto.Message

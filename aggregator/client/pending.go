@@ -16,7 +16,6 @@ func (p *Pending) Wait(ctx context.Context) (revision uint64, err error) {
 	case <-p.done:
 		return p.revision, p.err
 	case <-ctx.Done():
-		// An answer that is already there counts.
 		select {
 		case <-p.done:
 			return p.revision, p.err

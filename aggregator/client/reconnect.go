@@ -7,15 +7,13 @@ import (
 	"time"
 )
 
-// pace is the timing of retries.
 type pace struct {
-	// backoff and maxBackoff bound the wait between attempts to open a stream. The first attempt is
-	// at once, and each wait is twice the last. The longest wait stays short, because an aggregator
-	// returns within moments (an upgrade).
+	// bounds of the wait for the next stream; the longest is short, because an aggregator returns
+	// within moments (an upgrade)
 	backoff, maxBackoff time.Duration
 	// replaces maxBackoff if the aggregator refuses the stream
 	maxRefused time.Duration
-	// minimum duration of a stream after which the next attempt is at once
+	// after a stream of this duration, the next attempt is at once
 	stable time.Duration
 	// bounds of the wait before the retry of a refused resync
 	retry, maxRetry time.Duration
@@ -28,13 +26,12 @@ func defaultPace() pace {
 	}
 }
 
-// jitter returns a random time from four fifths of d to d, so that publishers of the same
-// aggregator do not reconnect at the same instant.
+// jitter returns a random time from four fifths of d to d, so that publishers do not reconnect
+// together.
 func jitter(d time.Duration) time.Duration {
 	return d - rand.N(d/5+1) //nolint:gosec // no secret
 }
 
-// run keeps a stream until the session is closed.
 func (s *Session) run(ctx context.Context) {
 	defer s.finish()
 	s.client.keep(ctx, "stream to the aggregator", func(ctx context.Context, opened func()) error {
@@ -52,8 +49,7 @@ func (s *Session) run(ctx context.Context) {
 }
 
 // keep calls serve again and again until ctx ends or the client is closed. serve calls opened when
-// the aggregator has accepted its stream. tell is called with nil then, and with each error of
-// serve.
+// its stream is accepted. tell is called with nil then, and with each error of serve.
 func (c *Client) keep(ctx context.Context, what string, serve func(ctx context.Context, opened func()) error, tell func(error)) {
 	log := c.cfg.Logger.With("socket", c.cfg.Socket)
 	pace := c.cfg.pace
@@ -81,7 +77,7 @@ func (c *Client) keep(ctx context.Context, what string, serve func(ctx context.C
 			delay = 0
 		}
 		if err.Error() != logged {
-			// Log each reason once: it can be the same for hours.
+			// Log each reason once.
 			logged = err.Error()
 			log.Warn("no "+what+": trying again", "error", err)
 		}
@@ -96,7 +92,7 @@ func (c *Client) keep(ctx context.Context, what string, serve func(ctx context.C
 	}
 }
 
-// due returns the time of the next resync, zero for never.
+// zero for never
 func (s *Session) due() (next time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

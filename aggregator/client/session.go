@@ -17,34 +17,28 @@ import (
 // for the outcome of an update (in Put, Patch, Withdraw or Wait), nor for a lock held during such a
 // wait. The Start methods do not wait for them.
 type SessionConfig struct {
-	// Snapshot is for a publisher that keeps the content of its fragments and patches them; the
-	// session then keeps no copy. It returns the fragment with all changes passed to Put or Patch,
-	// or nil if the content is unknown. The session calls it if the aggregator needs the whole
-	// content, and does not change the result.
+	// Snapshot is for a publisher that keeps and patches the content of fragments; the session then
+	// keeps no copy. It returns the fragment with all changes passed to Put or Patch, or nil if the
+	// content is unknown. The session does not change the result.
 	Snapshot func(name string) *weftv1.Fragment
-	// OnSync is called with the outcome of every resync: after a lost connection, after the
-	// aggregator asked for a snapshot, and after each retry. It returns before callers waiting for
-	// the same outcome continue. The error is an error of Put, or ErrNoSnapshot. If the reason for
-	// a rejection can go away by itself (a violation of another fragment, the kernel, a permission
-	// or a limit), the session retries after 250 ms at first, and finally every 30 s.
+	// OnSync is called with the outcome of every resync, before callers waiting for the same
+	// outcome continue. The error is an error of Put, or ErrNoSnapshot. If the reason for a
+	// rejection can go away by itself, the session retries after 250 ms at first, and finally every
+	// 30 s.
 	OnSync func(name string, revision uint64, err error)
-	// OnStream is called with nil after the aggregator has accepted the stream, and with the reason
-	// if the stream could not be opened or has ended. The session always retries. OnStream is not
-	// called at Close.
+	// OnStream is called with nil for an accepted stream, and with the reason for a lost or refused
+	// stream, except at Close. The session always retries.
 	OnStream func(err error)
 }
 
 // Session holds a publisher's fragments at the aggregator. It connects in the background, and sends
-// each fragment again after a lost connection.
-//
-// Updates of one fragment take effect in the order of their start. Several may be in flight.
+// each fragment again after a lost connection. Updates of a fragment take effect in the order of
+// their start. Several may be in flight.
 //
 // An update answered with a *RejectedError has no effect: the fragment keeps its last committed
-// content. (With SessionConfig.Snapshot, the publisher's content decides the next message: the next
-// patch is sent as a snapshot.)
-//
-// After any other error the outcome is unknown. The session continues to work toward the last
-// requested content.
+// content. (With SessionConfig.Snapshot, the next patch is sent as a snapshot of the publisher's
+// content.) After any other error the outcome is unknown, and the session continues to work toward
+// the last requested content.
 type Session struct {
 	client *Client
 	cfg    SessionConfig
@@ -56,15 +50,15 @@ type Session struct {
 	sending sync.Mutex
 
 	mu sync.Mutex
-	// the stream to write to; nil without one, or if a resync must be written first
+	// nil without a stream, or if a resync must be written first
 	stream    publishStream
 	online    bool
 	fragments map[string]*fragment
-	// fragments of which the stream needs a snapshot
+	// fragments that need a snapshot
 	behind []*fragment
-	// updates not sent on this stream, in order
+	// not sent on this stream, in order
 	queue []*update
-	// messages sent on this stream and not acknowledged, by number
+	// sent on this stream without acknowledgement, by number
 	inflight map[uint64]*message
 	started  uint64
 	lastID   uint64
@@ -84,11 +78,10 @@ func (c *Client) Session(cfg SessionConfig) *Session {
 	return s
 }
 
-// Put replaces the fragment with f, and returns the revision that carries it. It sends only the
-// difference from the last Put. Without a difference it sends no message and returns the revision
-// of the fragment's last commit. A time to live begins at each Put: to keep the fragment longer,
-// put it again before it expires. The session keeps f (unless there is SessionConfig.Snapshot): f
-// must not be changed afterwards.
+// Put replaces the fragment with f, and returns its revision. It sends only the difference from the
+// last Put. Without a difference it returns the revision of the last commit. A time to live begins
+// at each Put. The session keeps f (unless there is SessionConfig.Snapshot): f must not be changed
+// afterwards.
 //
 // Possible errors: *RejectedError, ErrPermission, ErrLimit, ErrTooLarge, ErrInvalid, ErrClosed,
 // ctx's. A lost connection is not an error: Put waits for the next one.
@@ -96,16 +89,14 @@ func (s *Session) Put(ctx context.Context, f *weftv1.Fragment) (revision uint64,
 	return s.StartPut(f).Wait(ctx)
 }
 
-// Patch changes a fragment put before, and returns the revision that carries the change. It
-// requires SessionConfig.Snapshot or StartPutContent.
+// Patch changes a fragment put before. It requires SessionConfig.Snapshot or StartPutContent.
 //
 // Possible errors: the errors of Put, and ErrNoSnapshot.
 func (s *Session) Patch(ctx context.Context, p *weftv1.Patch) (revision uint64, err error) {
 	return s.StartPatch(p).Wait(ctx)
 }
 
-// Withdraw removes a fragment and returns the revision of the removal. It is rejected while another
-// fragment refers to the fragment.
+// Withdraw removes a fragment. It is rejected while another fragment refers to the fragment.
 //
 // Possible errors: the errors of Put.
 func (s *Session) Withdraw(ctx context.Context, name string) (revision uint64, err error) {
@@ -123,8 +114,7 @@ func (s *Session) StartPut(f *weftv1.Fragment) *Pending {
 }
 
 // StartPutContent is StartPut for a fragment changed by patches; a nil Content withdraws it. Each
-// update is judged by itself, even if several are sent again as one after a lost connection. A
-// rejected update has no effect on the others.
+// update is judged by itself, even if several are sent again as one.
 func (s *Session) StartPutContent(name string, c Content) *Pending {
 	return s.start(&update{name: name, content: c})
 }
@@ -142,11 +132,9 @@ func (s *Session) StartWithdraw(name string) *Pending {
 	return s.start(&update{name: name})
 }
 
-// errNothing rejects an update without content.
 var errNothing = fmt.Errorf("%w: there is no fragment", ErrInvalid)
 
-// start accepts an update. If no other message is waiting, it sends a patch on the caller's
-// goroutine, which saves the wait for the session's goroutine.
+// start sends a patch on the caller's goroutine if no message is waiting.
 func (s *Session) start(u *update) *Pending {
 	p := newPending()
 	u.waiters = []*Pending{p}
@@ -155,15 +143,14 @@ func (s *Session) start(u *update) *Pending {
 		defer s.sending.Unlock()
 	}
 	if stream, m := s.enqueue(u, p, direct); stream != nil {
-		// The receiver gets an error of the stream too: the update is in flight, and answered after
-		// the next resync.
+		// After an error, the update is in flight, and answered after the next resync.
 		_ = s.send(stream, m)
 	}
 	return p
 }
 
-// enqueue queues an update. If direct is true and no update comes before it, enqueue registers it
-// as in flight instead, and the caller must send the message.
+// If direct is true and no update comes before this one, enqueue registers it as in flight, and the
+// caller must send the message.
 func (s *Session) enqueue(u *update, p *Pending, direct bool) (publishStream, *message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -200,7 +187,6 @@ func (s *Session) enqueue(u *update, p *Pending, direct bool) (publishStream, *m
 	return nil, nil
 }
 
-// queued returns the last queued update of a fragment, or nil.
 func (s *Session) queued(name string) *update {
 	for _, u := range slices.Backward(s.queue) {
 		if u.name == name {
@@ -210,7 +196,6 @@ func (s *Session) queued(name string) *update {
 	return nil
 }
 
-// nudge wakes the session's goroutine.
 func (s *Session) nudge() {
 	select {
 	case s.wake <- struct{}{}:
@@ -230,7 +215,6 @@ func (s *Session) Close() error {
 	return nil
 }
 
-// finish answers all waiting updates.
 func (s *Session) finish() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,16 +7,13 @@ import (
 )
 
 const (
-	// partWeight is the size of one request of a snapshot, in elements. It is large enough to make
-	// the cost of a message negligible, and small enough that the aggregator can decode and pack
-	// one part while the next arrives.
+	// partWeight is the size of a request, in elements: the cost of a message is negligible, and
+	// the aggregator decodes one part while the next arrives.
 	partWeight = 4000
-	// ruleWeight is the weight of a rule: its compilation costs about as much as that many
-	// elements.
+	// ruleWeight is the cost of compiling a rule, in elements.
 	ruleWeight = 16
 )
 
-// weigh returns the size of a fragment in elements.
 func weigh(f *weftv1.Fragment) int {
 	n := len(f.GetNft()) / 32
 	for _, t := range f.GetTables() {
@@ -31,7 +28,6 @@ func weigh(f *weftv1.Fragment) int {
 	return n
 }
 
-// parts returns the approximate number of requests for a fragment.
 func parts(f *weftv1.Fragment) int {
 	if f.GetNft() != "" {
 		return 1
@@ -39,8 +35,7 @@ func parts(f *weftv1.Fragment) int {
 	return 1 + weigh(f)/partWeight
 }
 
-// split returns the requests for a snapshot, in order; all but the last have More set. The messages
-// share the fragment's objects and must not be changed.
+// The requests share the fragment's objects and must not be changed.
 func split(f *weftv1.Fragment, id uint64) []*weftv1.PublishRequest {
 	s := splitter{whole: f, id: id}
 	if parts(f) == 1 {
@@ -54,7 +49,6 @@ func split(f *weftv1.Fragment, id uint64) []*weftv1.PublishRequest {
 	return s.parts
 }
 
-// splitter collects one part at a time.
 type splitter struct {
 	whole *weftv1.Fragment
 	id    uint64
@@ -74,7 +68,7 @@ func (s *splitter) addPart(f *weftv1.Fragment) {
 	s.parts = append(s.parts, &weftv1.PublishRequest{Id: s.id, Update: &weftv1.PublishRequest_Snapshot{Snapshot: f}})
 }
 
-// begin starts a part with the fragment's declaration, within a table if t is not nil.
+// begin starts a part, within a table if t is not nil.
 func (s *splitter) begin(t *weftv1.Table) {
 	s.addPart(Declaration(s.whole))
 	s.room = partWeight
@@ -88,7 +82,7 @@ func (s *splitter) enter(t *weftv1.Table) {
 	s.part.Tables = append(s.part.Tables, t)
 }
 
-// with returns the table of a part with room for the weight.
+// with returns the table of a part with room.
 func (s *splitter) with(t *weftv1.Table, weight int) *weftv1.Table {
 	if s.room <= 0 {
 		s.begin(t)
@@ -97,7 +91,6 @@ func (s *splitter) with(t *weftv1.Table, weight int) *weftv1.Table {
 	return s.table
 }
 
-// addTable adds a table: its declarations, rules, and then elements.
 func (s *splitter) addTable(t *weftv1.Table) {
 	s.enter(Declaration(t))
 	s.table.Flowtables = t.GetFlowtables()
@@ -112,7 +105,7 @@ func (s *splitter) addTable(t *weftv1.Table) {
 		}
 	}
 	for _, c := range t.GetChains() {
-		// A chain's rules stay together: a chain is replaced as a whole.
+		// A chain is replaced as a whole.
 		to := s.with(t, 1+ruleWeight*len(c.GetRules()))
 		to.Chains = append(to.Chains, c)
 	}
@@ -129,5 +122,4 @@ func (s *splitter) addTable(t *weftv1.Table) {
 	}
 }
 
-// setLists returns a table's lists of sets and maps.
 func setLists(t *weftv1.Table) [2]*[]*weftv1.Set { return [2]*[]*weftv1.Set{&t.Sets, &t.Maps} }

@@ -19,14 +19,11 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// publishStream is one stream of a session.
 type publishStream = grpc.BidiStreamingClient[weftv1.PublishRequest, weftv1.PublishResponse]
 
-// errEnded means that the aggregator ended the stream without an error.
 var errEnded = fmt.Errorf("%w: the aggregator ended the stream", ErrUnavailable)
 
-// serve opens a stream and sends queued messages until the stream ends. It calls opened when the
-// aggregator has accepted the stream.
+// serve sends queued messages until the stream ends. It calls opened for an accepted stream.
 func (s *Session) serve(ctx context.Context, opened func()) error {
 	ctx, cancel := context.WithCancel(ctx)
 	stream, err := s.client.streams.Publish(ctx, grpc.WaitForReady(true), grpc.ForceCodecV2(encodedCodec{encoding.GetCodecV2("proto")}))
@@ -40,8 +37,8 @@ func (s *Session) serve(ctx context.Context, opened func()) error {
 		defer close(broken)
 		receiveErr = s.receive(stream, opened)
 	}()
-	// receive returns before the next stream starts, so answers of different streams cannot be
-	// confused.
+	// receive returns before the next stream starts: it must not take the answers of another
+	// stream.
 	defer func() {
 		s.use(nil, false)
 		cancel()
@@ -52,8 +49,8 @@ func (s *Session) serve(ctx context.Context, opened func()) error {
 	defer timer.Stop()
 	for {
 		if err := s.flush(stream); err != nil {
-			// An update that cannot be sent is answered, but its first parts are sent: begin anew.
-			// Otherwise the reason is still to be received.
+			// Only the first parts of an update are sent: begin anew. Otherwise the reason is still
+			// to be received.
 			if isUnsendable(err) {
 				return fmt.Errorf("%w: half of %w", ErrUnavailable, err)
 			}
@@ -72,7 +69,6 @@ func (s *Session) serve(ctx context.Context, opened func()) error {
 	}
 }
 
-// flush sends the queue, and then lets others send.
 func (s *Session) flush(stream publishStream) error {
 	s.sending.Lock()
 	defer s.sending.Unlock()
@@ -85,18 +81,15 @@ func (s *Session) flush(stream publishStream) error {
 	return nil
 }
 
-// use sets the stream for other senders, and whether there is one at all.
 func (s *Session) use(stream publishStream, online bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stream, s.online = stream, online
 }
 
-// streamError returns the reason why a stream ended.
 func streamError(c *Client, err error) error {
 	switch {
 	case c.conn.GetState() == connectivity.Shutdown:
-		// Client.Close closed the connection under the stream.
 		return ErrClosed
 	case errors.Is(err, io.EOF):
 		return errEnded
@@ -107,8 +100,8 @@ func streamError(c *Client, err error) error {
 	}
 }
 
-// send writes a message. An error means that the stream is broken, or has half of an update that
-// cannot be sent. A message of which no part can be sent is answered instead.
+// An error of send means a broken stream, or half of an update. A message of which no part can be
+// sent is answered instead.
 func (s *Session) send(stream publishStream, m *message) error {
 	var requests []*weftv1.PublishRequest
 	switch f, err := s.snapshot(m); {
@@ -140,7 +133,7 @@ func (s *Session) send(stream publishStream, m *message) error {
 	return nil
 }
 
-// snapshot returns the fragment in a message, or nil for a patch or a withdrawal.
+// snapshot returns nil for a patch or a withdrawal.
 func (s *Session) snapshot(m *message) (*weftv1.Fragment, error) {
 	if !m.whole() || m.content == nil {
 		return nil, nil //nolint:nilnil // see above
@@ -167,7 +160,7 @@ func (s *Session) leaves(m *message) bool {
 	return leaving
 }
 
-// sendDifference sends a Put as a difference. It reports false if a snapshot is required.
+// sendDifference reports false if a snapshot is required.
 func (s *Session) sendDifference(stream publishStream, m *message, f *weftv1.Fragment) (sent bool, err error) {
 	if m.before == nil {
 		return false, nil
@@ -199,8 +192,7 @@ func (s *Session) sendDifference(stream publishStream, m *message, f *weftv1.Fra
 	return true, err
 }
 
-// unsendableError is a message that cannot be encoded or is too large. It never reached the stream,
-// which goes on.
+// unsendableError is a message that never reached the stream.
 type unsendableError struct{ err error }
 
 func (e *unsendableError) Error() string { return e.err.Error() }
@@ -211,8 +203,7 @@ func isUnsendable(err error) bool {
 	return errors.As(err, &unsendable)
 }
 
-// transmit sends one message. It encodes first, because gRPC ends the stream if encoding fails
-// while sending.
+// transmit encodes first, because gRPC ends the stream if encoding fails.
 //
 // Possible errors: *unsendableError (ErrTooLarge, ErrInvalid), the stream's.
 func (s *Session) transmit(stream publishStream, req *weftv1.PublishRequest) error {
@@ -226,10 +217,9 @@ func (s *Session) transmit(stream publishStream, req *weftv1.PublishRequest) err
 	return stream.SendMsg(mem.BufferSlice{mem.SliceBuffer(m)})
 }
 
-// encodedCodec passes encoded messages on, and encodes others as gRPC does.
+// encodedCodec passes encoded messages on.
 type encodedCodec struct{ encoding.CodecV2 }
 
-// Marshal implements encoding.CodecV2.
 func (c encodedCodec) Marshal(v any) (mem.BufferSlice, error) {
 	if m, ok := v.(mem.BufferSlice); ok {
 		return m, nil
@@ -237,8 +227,6 @@ func (c encodedCodec) Marshal(v any) (mem.BufferSlice, error) {
 	return c.CodecV2.Marshal(v)
 }
 
-// receive handles acknowledgements until the stream ends. It calls opened when the aggregator has
-// accepted the stream.
 func (s *Session) receive(stream publishStream, opened func()) error {
 	// Without a header there is a status to receive.
 	if header, err := stream.Header(); err == nil && header != nil {

@@ -16,20 +16,20 @@ import (
 )
 
 const (
-	// maxAnswers is the number of readers that ServeTables answers at a time. Further ones wait.
+	// readers answered at a time; others wait
 	maxAnswers = 32
-	// tablePart is the approximate size in bytes of a message with rows.
+	// approximate bytes of a message with rows
 	tablePart = 24 << 10
 )
 
-// Table is a table of a publisher. Readers get its rows from the aggregator.
+// Table is a table of a publisher for readers at the aggregator.
 type Table struct {
-	// Name is as a publisher's.
+	// a valid publisher's name
 	Name string
-	// Rows returns the rows for the arguments of a reader. encoding/json makes a JSON object of
-	// each. The error's text is for the reader.
+	// Rows returns the rows for the arguments of a reader, each for encoding/json. Readers get the
+	// error's text.
 	Rows func(arguments map[string]string) (iter.Seq[any], error)
-	// Changes tells watching readers that the table has changed; nil if readers cannot watch it.
+	// nil if readers cannot watch the table
 	Changes *Changes
 }
 
@@ -51,7 +51,6 @@ func (c *Changes) Notify() {
 	}
 }
 
-// watch calls changed at once and after changes, until ctx ends or changed fails.
 func (c *Changes) watch(ctx context.Context, changed func() error) error {
 	w := make(chan struct{}, 1)
 	c.mu.Lock()
@@ -77,9 +76,8 @@ func (c *Changes) watch(ctx context.Context, changed func() error) error {
 	}
 }
 
-// ServeTables serves tables under Config.Publisher until ctx ends. It waits for an aggregator, and
-// registers the tables again after a lost connection. It returns an error only for an invalid
-// Config.
+// ServeTables serves tables under Config.Publisher until ctx ends, over any number of connections.
+// It returns an error only for an invalid Config.
 func ServeTables(ctx context.Context, cfg Config, tables ...Table) error {
 	cfg.setDefaults()
 	c, err := connect(cfg)
@@ -108,8 +106,8 @@ type tableServer struct {
 
 type tableStream = grpc.BidiStreamingClient[weftv1.ServeTablesRequest, weftv1.ServeTablesResponse]
 
-// accept opens one stream after the other, and has each answer its query. It calls opened when the
-// tables are registered.
+// accept opens one stream after the other, and has each answer its query. It calls opened for
+// registered tables.
 func (s *tableServer) accept(ctx context.Context, opened func()) error {
 	// An answer ends after the next stream has registered the tables again.
 	release := func() {}
@@ -140,7 +138,6 @@ func (s *tableServer) accept(ctx context.Context, opened func()) error {
 	}
 }
 
-// receive registers the tables and waits for a query.
 func (s *tableServer) receive(ctx context.Context, opened func()) (tableStream, *weftv1.ServeTablesResponse, error) {
 	stream, err := s.client.tables.ServeTables(ctx, grpc.WaitForReady(true))
 	if err != nil {
@@ -157,7 +154,7 @@ func (s *tableServer) receive(ctx context.Context, opened func()) (tableStream, 
 	return stream, query, err
 }
 
-// answer sends the rows or the reason why there are none. It ends early if the reader leaves.
+// answer ends early if the reader leaves.
 func (s *tableServer) answer(ctx context.Context, cancel func(), stream tableStream, query *weftv1.ServeTablesResponse, next <-chan struct{}) {
 	left := make(chan struct{})
 	go func() {
@@ -220,9 +217,8 @@ func (s *tableServer) rows(ctx context.Context, query *weftv1.ServeTablesRespons
 // ReadTable calls row with each row of a publisher's table, a JSON object. The meaning of the
 // arguments belongs to the table.
 //
-// Possible errors: ErrNotServed, ErrPermission, ErrLimit, ErrUnavailable, ErrClosed,
-// errors.ErrUnsupported (an older aggregator), row's, ctx's. The error of a publisher that cannot
-// answer has its text.
+// Possible errors: the errors of ListTables, ErrNotServed, row's, the text of a publisher that
+// cannot answer.
 func (c *Client) ReadTable(ctx context.Context, publisher, table string, arguments map[string]string, row func([]byte) error) error {
 	return c.readTable(ctx, &weftv1.ReadTableRequest{Publisher: publisher, Table: table, Arguments: arguments}, func(part *weftv1.ReadTableResponse) error {
 		for _, r := range part.GetRows() {
@@ -234,9 +230,9 @@ func (c *Client) ReadTable(ctx context.Context, publisher, table string, argumen
 	})
 }
 
-// WatchTable calls changed at once, and after changes of a publisher's table, until ctx ends.
+// WatchTable calls changed at once, and after changes of a publisher's table.
 //
-// Possible errors: those of ReadTable, except row's.
+// Possible errors: the errors of ReadTable, except row's.
 func (c *Client) WatchTable(ctx context.Context, publisher, table string, changed func()) error {
 	return c.readTable(ctx, &weftv1.ReadTableRequest{Publisher: publisher, Table: table, Watch: true}, func(*weftv1.ReadTableResponse) error {
 		changed()
@@ -262,9 +258,9 @@ func (c *Client) readTable(ctx context.Context, req *weftv1.ReadTableRequest, ea
 	return c.failed("read "+req.GetTable(), "", err)
 }
 
-// ReadRows returns the rows of a publisher's table as values of T, as encoding/json decodes them.
+// ReadRows returns the rows of a publisher's table, decoded by encoding/json.
 //
-// Possible errors: those of ReadTable.
+// Possible errors: the errors of ReadTable.
 func ReadRows[T any](ctx context.Context, c *Client, publisher, table string, arguments map[string]string) (rows []T, err error) {
 	err = c.ReadTable(ctx, publisher, table, arguments, func(text []byte) error {
 		var row T

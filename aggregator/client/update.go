@@ -10,15 +10,12 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// update is an unanswered Put, Patch or Withdraw.
 type update struct {
-	// in the order of start
-	number uint64
-	name   string
-	// content belongs to a Put, patch to a Patch; a Withdraw has neither.
+	number  uint64
+	name    string
 	content Content
 	patch   *weftv1.Patch
-	// true if an earlier stream had the update, which may have been committed
+	// an earlier stream had the update, which may have been committed
 	seen    bool
 	waiters []*Pending
 }
@@ -30,8 +27,7 @@ func (u *update) answer(revision uint64, err error) {
 	u.waiters = nil
 }
 
-// absorb adds the effect of the next update to an unsent one. The live content already has the
-// change of a patch.
+// absorb adds the next update to an unsent one. The live content already has the change of a patch.
 func (u *update) absorb(next *update, live Content) {
 	u.waiters = append(u.waiters, next.waiters...)
 	switch {
@@ -42,26 +38,23 @@ func (u *update) absorb(next *update, live Content) {
 	}
 }
 
-// message is the unit of sending: an update, or a snapshot for any number of updates.
+// message is an update, or a snapshot for any number of updates.
 type message struct {
 	id   uint64
 	name string
-	// the updates in the message, in order
+	// in order
 	updates []*update
-	// set if the message is a patch
-	patch *weftv1.Patch
-	// the fragment's content after the commit, unless patch is set; nil if the fragment is gone
+	patch   *weftv1.Patch
+	// content after the commit, unless patch is set; nil if the fragment is gone
 	content Content
-	// the content before a Put, if the stream has it
+	// content before a Put, if the stream has it
 	before Content
-	// true if OnSync gets the outcome
+	// OnSync gets the outcome
 	resync bool
 }
 
-// whole reports whether the message has the fragment's whole content.
 func (m *message) whole() bool { return m.patch == nil || m.content != nil }
 
-// register numbers a message and records it as in flight.
 func (s *Session) register(f *fragment, m *message) *message {
 	s.lastID++
 	m.id, m.name = s.lastID, f.name
@@ -71,7 +64,6 @@ func (s *Session) register(f *fragment, m *message) *message {
 	return m
 }
 
-// need records that the stream needs a snapshot of a fragment.
 func (s *Session) need(f *fragment) {
 	f.known = false
 	if !f.behind {
@@ -81,7 +73,6 @@ func (s *Session) need(f *fragment) {
 	s.nudge()
 }
 
-// next returns the next message to send, or nil.
 func (s *Session) next(now time.Time) *message {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,8 +86,7 @@ func (s *Session) next(now time.Time) *message {
 			}
 		}
 	}
-	// An update that must wait for an answer blocks all others: updates of different fragments may
-	// need each other.
+	// Updates of different fragments may need each other, so one that waits blocks the rest.
 	for len(s.queue) > 0 {
 		u := s.queue[0]
 		f := s.fragments[u.name]
@@ -119,7 +109,7 @@ func (f *fragment) unfit(u *update) error {
 	case u.patch == nil || u.seen || f.latest != nil || f.resyncing:
 		return nil
 	case f.lost != nil:
-		// A snapshot would take the fragment back from the other stream.
+		// A snapshot would take the fragment back.
 		return f.lost
 	case f.mode == patched && f.refused != nil:
 		return fmt.Errorf("patch of %s: the fragment could not be sent again after a reconnect: send a snapshot: %w", u.name, f.refused)
@@ -130,7 +120,7 @@ func (f *fragment) unfit(u *update) error {
 	}
 }
 
-// message dequeues the first update of a fragment and returns its message, or nil if it must wait.
+// message dequeues the first update of a fragment, or returns nil if it must wait.
 func (s *Session) message(f *fragment, u *update) *message {
 	switch {
 	case f.resyncing:
@@ -153,7 +143,6 @@ func (s *Session) message(f *fragment, u *update) *message {
 	return m
 }
 
-// resync returns the snapshot that brings a new stream up to date, or nil if none is needed.
 func (s *Session) resync(f *fragment) *message {
 	f.behind, f.retry = false, time.Time{}
 	m := &message{}
@@ -169,8 +158,7 @@ func (s *Session) resync(f *fragment) *message {
 	return m
 }
 
-// joined dequeues all updates of a fragment and returns one message for them, with the last Put or
-// Withdraw, or the live content.
+// joined dequeues all updates of a fragment and returns one message for them.
 func (s *Session) joined(f *fragment) *message {
 	m := &message{updates: s.takeAll(func(u *update) bool { return u.name == f.name }), content: f.base()}
 	for _, u := range m.updates {
@@ -181,9 +169,9 @@ func (s *Session) joined(f *fragment) *message {
 	return m
 }
 
-// seen dequeues the updates that an earlier stream had, and returns the fragment's content with
-// them. Without them, the snapshot could briefly undo committed updates. It returns no updates if
-// the last would hide the aggregator's answer to the others.
+// seen dequeues the updates of an earlier stream, and returns the content with them: without, the
+// snapshot could briefly undo committed updates. It returns no updates if the last would hide the
+// aggregator's answer to the others.
 func (s *Session) seen(f *fragment) ([]*update, Content) {
 	updates, content := s.takeAll(func(u *update) bool { return u.name == f.name && u.seen }), f.committed
 	for i, u := range updates {
@@ -207,7 +195,6 @@ func (s *Session) seen(f *fragment) ([]*update, Content) {
 	return updates, content
 }
 
-// separate requeues updates to be judged individually.
 func (s *Session) separate(updates []*update) {
 	for _, u := range updates {
 		u.seen = false
@@ -222,7 +209,6 @@ func (s *Session) requeue(updates []*update) {
 
 func (s *Session) take(u *update) { s.takeAll(func(v *update) bool { return u == v }) }
 
-// takeAll dequeues the updates for which match returns true.
 func (s *Session) takeAll(match func(*update) bool) []*update {
 	var taken []*update
 	s.queue = slices.DeleteFunc(s.queue, func(u *update) bool {
@@ -235,7 +221,6 @@ func (s *Session) takeAll(match func(*update) bool) []*update {
 	return taken
 }
 
-// recall requeues everything in flight, because a new stream has no updates.
 func (s *Session) recall() {
 	for _, id := range slices.Sorted(maps.Keys(s.inflight)) {
 		m := s.inflight[id]
@@ -248,7 +233,6 @@ func (s *Session) recall() {
 	clear(s.inflight)
 }
 
-// restart prepares for a new stream, which needs a snapshot of every fragment.
 func (s *Session) restart() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -261,8 +245,8 @@ func (s *Session) restart() {
 	}
 }
 
-// fail answers all updates with an error that leaves their outcome open. They are still wanted,
-// except for updates judged individually.
+// fail answers all updates with an open outcome. They are still wanted, except for updates judged
+// individually.
 func (s *Session) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -278,7 +262,6 @@ func (s *Session) fail(err error) {
 	}
 }
 
-// resolve answers an update that has left the queue.
 func (s *Session) resolve(u *update, revision uint64, err error) {
 	f := s.fragments[u.name]
 	f.unanswered--
@@ -289,7 +272,6 @@ func (s *Session) resolve(u *update, revision uint64, err error) {
 	s.forget(f)
 }
 
-// forget drops a fragment without remaining state.
 func (s *Session) forget(f *fragment) {
 	if f.idle() && s.fragments[f.name] == f {
 		f.behind = false

@@ -5,15 +5,13 @@ import (
 	"github.com/weft-proxy/weft/aggregator/turns"
 )
 
-// callTurns are the turns of publishers at a call.
 type callTurns struct {
 	*turns.Turns
-	// administrators is true if they have turns too.
 	administrators bool
 }
 
-// newCallTurns returns turns for each call that needs them. Administrators plan and read the
-// history without turns, because several of their tools may do so at once.
+// newCallTurns returns the turns by method. Administrators plan and read the history without turns,
+// because several of their tools may do so at once.
 func newCallTurns() map[string]callTurns {
 	return map[string]callTurns{
 		weftv1.Flows_ListFlows_FullMethodName:          {turns.New("lists flows"), true},

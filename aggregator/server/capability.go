@@ -14,7 +14,7 @@ import (
 )
 
 // netAdmin reports whether a peer of uid 0 holds CAP_NET_ADMIN in the daemon's user namespace, or
-// is the daemon. dir is the process's directory in /proc. For other uids it reads no file.
+// is the daemon. dir is the process's directory in /proc.
 func netAdmin(p *access.Peer, dir string) (bool, error) {
 	if p.UID != 0 || int(p.PID) == os.Getpid() {
 		return p.UID == 0, nil
@@ -39,9 +39,9 @@ func netAdmin(p *access.Peer, dir string) (bool, error) {
 // sameUserNamespace reports whether a process is in the daemon's user namespace. In its own
 // namespace a process has all capabilities, but only there.
 //
-// The kernel hides the namespace of a process with more capabilities than the daemon, such as a
-// shell of root. Everybody may read uid_map. A process without CAP_SETFCAP cannot create a
-// namespace that maps root (Linux 5.12), so its map differs.
+// The kernel hides the namespace of a process with more capabilities than the daemon; uid_map is
+// public. A process without CAP_SETFCAP cannot map root in a namespace (Linux 5.12), so its map
+// differs.
 func sameUserNamespace(dir string) (bool, error) {
 	ours, err := os.Stat("/proc/self/ns/user")
 	if err != nil {

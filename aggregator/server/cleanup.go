@@ -6,7 +6,6 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// Cleanup removes all tables and ends the aggregator.
 func (s *service) Cleanup(ctx context.Context, _ *weftv1.CleanupRequest) (*weftv1.CleanupResponse, error) {
 	c := callerFrom(ctx)
 	if err := c.administrator("remove all tables"); err != nil {

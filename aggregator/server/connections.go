@@ -16,32 +16,31 @@ import (
 )
 
 const (
-	// DefaultMaxConnections is for all users, DefaultMaxConnectionsPerUser for one uid. An idle connection costs
-	// some 100 KiB.
+	// DefaultMaxConnections and DefaultMaxConnectionsPerUser are the limits for all users and for
+	// one uid. An idle connection costs some 100 KiB.
 	DefaultMaxConnections        = 4096
 	DefaultMaxConnectionsPerUser = 2048
-	// maxHeaders is the size of a call's metadata in bytes.
+	// bytes of a call's metadata
 	maxHeaders = 16 << 10
-	// readBuffer is the buffer of every connection, idle or not.
+	// bytes for every connection, idle or not
 	readBuffer = 32 << 10
 	// DefaultHandshakeTimeout is the time until a connection must send the HTTP/2 preface.
 	DefaultHandshakeTimeout = 10 * time.Second
-	// reservedShare is the share of connections (one in reservedShare) reserved for root, the
-	// daemon's own user, administrators and publishers with system: true.
+	// One connection in reservedShare is reserved for root, the daemon's own user, administrators
+	// and publishers with system: true.
 	reservedShare = 4
 	// maxUnidentified is the number of accepted connections with a peer not yet known. Others wait
-	// in the socket's queue, so that a burst of strangers cannot use reserved connections.
+	// in the socket's queue, so strangers cannot use reserved connections.
 	maxUnidentified = 16
-	// maxRefused is the number of connections beyond the limits that stay open for refusedGrace, so
-	// that their calls can fail with the reason. Others are closed at once.
+	// maxRefused connections beyond the limits stay open for refusedGrace, so that their calls can
+	// fail with the reason. Others are closed at once.
 	maxRefused   = 64
 	refusedGrace = 5 * time.Second
 )
 
-// errLimit refuses a caller with too much open.
 var errLimit = errors.New("limit exceeded")
 
-// counts holds a number for each key and drops a key at 0.
+// counts drops a key at 0.
 type counts[K comparable] map[K]int
 
 func (c counts[K]) add(key K, n int) {
@@ -50,24 +49,20 @@ func (c counts[K]) add(key K, n int) {
 	}
 }
 
-// connections limits open connections: for each user, for all users together (some are reserved for
-// the system), and for descriptors that the daemon needs itself.
+// connections limits open connections of each user and of all users.
 type connections struct {
 	log            *slog.Logger
 	total, perUser int
 	// one entry for each accepted connection with an unknown peer
 	unidentified chan struct{}
-	// limits log lines about refused connections
-	refusals rate.Sometimes
+	refusals     rate.Sometimes
 
-	mu sync.Mutex
-	// admitted connections
+	mu      sync.Mutex
 	open    int
 	refused int
 	byUser  counts[uint32]
 }
 
-// newConnections returns the limits; 0 means the defaults.
 func newConnections(total, perUser int, log *slog.Logger) *connections {
 	if total == 0 {
 		total = DefaultMaxConnections
@@ -86,8 +81,6 @@ func newConnections(total, perUser int, log *slog.Logger) *connections {
 }
 
 // admit counts a connection of a known peer. A system caller may use reserved connections.
-//
-// Possible errors: errLimit.
 func (c *connections) admit(conn *limitedConn, system bool) error {
 	uid := conn.peer.UID
 	c.mu.Lock()
@@ -108,8 +101,8 @@ func (c *connections) admit(conn *limitedConn, system bool) error {
 	return nil
 }
 
-// refuse records that a connection's calls are refused. If keep is false, there are too many such
-// connections and the caller must close this one.
+// refuse counts a connection with refused calls. If keep is false, the caller must close the
+// connection.
 func (c *connections) refuse(conn *limitedConn, refusal error) (keep bool) {
 	peer := conn.peer
 	c.refusals.Do(func() {
@@ -126,7 +119,7 @@ func (c *connections) refuse(conn *limitedConn, refusal error) (keep bool) {
 	return true
 }
 
-// end undoes the counting of a connection. The lock is held.
+// The lock is held.
 func (c *connections) end(conn *limitedConn) {
 	if conn.counted == nil {
 		return
@@ -138,20 +131,18 @@ func (c *connections) end(conn *limitedConn) {
 	conn.counted = nil
 }
 
-// limitedListener accepts connections. peerCredentials admits or refuses them.
 type limitedListener struct {
 	net.Listener
 	connections *connections
 }
 
-// temporaryError is a failure to accept that is assumed to pass, such as a lack of descriptors or
-// memory. gRPC would stop the server for some of them.
+// temporaryError makes gRPC retry to accept. gRPC would stop the server for some failures, such as
+// a lack of descriptors.
 type temporaryError struct{ error }
 
-// Temporary makes gRPC retry.
 func (temporaryError) Temporary() bool { return true }
 
-// Accept returns the next connection. It blocks while too many are unidentified.
+// Accept blocks while too many connections are unidentified.
 func (l *limitedListener) Accept() (net.Conn, error) {
 	limits := l.connections
 	limits.unidentified <- struct{}{}
@@ -168,7 +159,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 		socket, ok := conn.(socketConn)
 		peer, err := credentialsOf(conn)
 		if err != nil || !ok {
-			// The peer is gone already.
+			// The peer is gone.
 			_ = conn.Close()
 			continue
 		}
@@ -178,25 +169,21 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// socketConn is a connection with a descriptor.
 type socketConn interface {
 	net.Conn
 	syscall.Conn
 }
 
-// limitedConn is a connection counted by connections.
 type limitedConn struct {
 	socketConn
 	limits *connections
-	// credentials of the process that connected
-	peer access.Peer
+	peer   access.Peer
 	// called when the peer is known, or never will be
 	identified func()
-	// the number that includes this connection, or nil; guarded by the lock of limits
+	// the number in limits for this connection, or nil; guarded by the lock of limits
 	counted *int
 }
 
-// Close implements net.Conn.
 func (c *limitedConn) Close() error {
 	c.identified()
 	c.limits.mu.Lock()

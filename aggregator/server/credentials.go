@@ -21,13 +21,12 @@ import (
 // access chooses the publisher.
 const PublisherKey = "weft-publisher"
 
-// errAnonymous refuses a connection without credentials.
 var errAnonymous = errors.New("peer has no credentials")
 
-// peerCredentials are transport credentials that identify the peer by the kernel. The connection is
-// not encrypted, because a Unix socket does not leave the machine.
+// peerCredentials identify the peer by the kernel. The connection is not encrypted, because a Unix
+// socket does not leave the machine.
 type peerCredentials struct {
-	// for the methods of clients, which are not called
+	// for the clients' methods, never called
 	credentials.TransportCredentials
 	access    *access.Control
 	receiving *receiving
@@ -45,8 +44,8 @@ type AuthInfo struct {
 // AuthType implements credentials.AuthInfo.
 func (AuthInfo) AuthType() string { return "peercred" }
 
-// ServerHandshake implements credentials.TransportCredentials. It refuses a peer without a
-// publisher before the peer sends data. The connection must come from a limitedListener.
+// ServerHandshake refuses a peer without a publisher before the peer sends data. The connection
+// must come from a limitedListener.
 func (p peerCredentials) ServerHandshake(c net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	conn, ok := c.(*limitedConn)
 	if !ok {
@@ -73,10 +72,8 @@ func (p peerCredentials) ServerHandshake(c net.Conn) (net.Conn, credentials.Auth
 	return info.conn, info, nil
 }
 
-// Clone implements credentials.TransportCredentials.
 func (p peerCredentials) Clone() credentials.TransportCredentials { return p }
 
-// caller identifies who makes a call.
 type caller struct {
 	access.Peer
 	publisher string
@@ -86,19 +83,17 @@ type caller struct {
 	// may read content of other publishers
 	read bool
 	// may list and delete conntrack entries
-	flows bool
-	// counts refusals
+	flows  bool
 	access *access.Control
 	// may use reserved resources
 	system  bool
 	request *request
 	unread  *unread
-	// the turn of the call, or nil
+	// nil without turns
 	turn *turns.Turn
 }
 
-// authorize identifies the caller by the connection and the metadata. On an error the caller holds
-// the known part.
+// On an error, authorize returns the known part of the caller.
 func (i *interceptor) authorize(ctx context.Context) (caller, error) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
@@ -128,23 +123,18 @@ func (i *interceptor) authorize(ctx context.Context) (caller, error) {
 	return c, err
 }
 
-// callerKey is the context key of the caller.
 type callerKey struct{}
 
 func withCaller(ctx context.Context, c caller) context.Context {
 	return aggregator.WithAlive(context.WithValue(ctx, callerKey{}, c), c.connected)
 }
 
-// callerFrom returns the caller that interceptor.call put into the context.
 func callerFrom(ctx context.Context) caller {
 	return ctx.Value(callerKey{}).(caller) //nolint:forcetypeassert // interceptor.call sees every call
 }
 
-// connected reports whether the caller's end of the connection is open.
-//
-// The call's context does not report this. gRPC cancels calls in the order of frames: it notices a
-// reset stream before the next stream of the same connection begins, but notices the end of the
-// connection only after it has read all data. The kernel closes a process's sockets before its
+// connected reports whether the caller's end of the connection is open, which the call's context
+// reports only after gRPC has read all data. The kernel closes a process's sockets before its
 // parent can learn of its death. So connected is false before a replacement process connects.
 func (c caller) connected() bool {
 	_, ok := c.conn.(syscall.Conn)

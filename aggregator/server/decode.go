@@ -17,27 +17,24 @@ import (
 )
 
 const (
-	// smallRequest is the size in bytes up to which a request is decoded unmeasured. Decoded, it
-	// takes a few MiB at most.
+	// bytes up to which a request is decoded unmeasured, into a few MiB
 	smallRequest = 32 << 10
-	// maxDecoding is the memory of all requests decoded but not yet admitted, as counted by
-	// admission.Size. Callers of the system have as much for themselves. A larger request is
-	// decoded alone.
+	// maxDecoding is the memory in bytes of all requests decoded but not yet admitted, as counted
+	// by admission.Size. System callers have as much for themselves. A larger request is decoded
+	// alone.
 	maxDecoding = 256 << 20
 )
 
-// decoder decodes requests. It rejects a request that is too large before decoding. Large requests
-// wait: first for others of the same publisher, then for all others.
+// decoder rejects too large requests before decoding. Large requests wait: first for others of the
+// same publisher, then for all others.
 type decoder struct {
 	agg         *aggregator.Aggregator
 	all, system *semaphore.Weighted
 
-	mu sync.Mutex
-	// publishers that decode a large request or wait for it
+	mu       sync.Mutex
 	decoding map[string]*turn
 }
 
-// turn is held by the one large request of a publisher being decoded.
 type turn struct {
 	*semaphore.Weighted
 	users int
@@ -51,8 +48,6 @@ func newDecoder(agg *aggregator.Aggregator) *decoder {
 }
 
 // reserve waits until a request may take n bytes. The caller calls release once.
-//
-// Possible errors: ctx's.
 func (d *decoder) reserve(ctx context.Context, c caller, n int) (release func(), err error) {
 	all := d.all
 	if c.system {
@@ -90,24 +85,24 @@ func (d *decoder) reserve(ctx context.Context, c caller, n int) (release func(),
 	}, nil
 }
 
-// request is the request of a call while it is received or admitted. The fields tooLarge and size
-// belong to the goroutine that receives. Methods are safe for concurrent use.
+// request is the request of a call while it is received or admitted. The goroutine that receives
+// owns tooLarge and size.
 type request struct {
 	// fires if the only request of a call is late
 	late *time.Timer
 	// why a request of a stream lost its content
 	tooLarge error
-	// decoded bytes of the request
+	// encoded bytes
 	size int
 
 	mu sync.Mutex
-	// releases the reservation; nil without one
+	// nil without a reservation
 	release func()
-	// set at the end of the call; no reservation is held afterwards
+	// no reservation is held after the end of the call
 	ended bool
 }
 
-// newRequest returns the request of a call. If expected is true, receiving starts now.
+// newRequest starts the receive timeout if expected is true.
 func newRequest(expected bool) *request {
 	r := &request{late: time.NewTimer(receiveTimeout)}
 	if !expected {
@@ -116,13 +111,11 @@ func newRequest(expected bool) *request {
 	return r
 }
 
-// expect starts the receive timeout.
 func (r *request) expect() { r.late.Reset(receiveTimeout) }
 
-// arrived stops the receive timeout.
 func (r *request) arrived() { r.late.Stop() }
 
-// reserved stores release, which must be called once, after admission.
+// reserved stores release, to be called once, after admission.
 func (r *request) reserved(release func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -133,7 +126,6 @@ func (r *request) reserved(release func()) {
 	r.release = release
 }
 
-// admitted releases the reservation. It is idempotent.
 func (r *request) admitted() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,10 +144,8 @@ func (r *request) end() {
 	r.admitted()
 }
 
-// decode receives a request and decodes it into m unless it is too large. A PublishRequest that is
-// too large loses its tables, and its stream goes on.
-//
-// Possible errors: errors of receive and of admission.Size.Check, errMalformed, ctx's.
+// decode decodes a request into m unless it is too large. A PublishRequest loses its tables
+// instead, and its stream goes on.
 func (d *decoder) decode(ctx context.Context, m proto.Message, receive func(any) error) error {
 	c := callerFrom(ctx)
 	r := c.request
@@ -186,7 +176,6 @@ func (d *decoder) decode(ctx context.Context, m proto.Message, receive func(any)
 	return err
 }
 
-// measure returns the bytes of a large request to decode.
 func (d *decoder) measure(ctx context.Context, c caller, m proto.Message, b []byte) ([]byte, error) {
 	message := m.ProtoReflect().Descriptor()
 	size, err := admission.Measure(message, b)
@@ -210,7 +199,6 @@ func (d *decoder) measure(ctx context.Context, c caller, m proto.Message, b []by
 	return b, nil
 }
 
-// malformed returns the error of a request that is not an encoding of its message.
 func malformed(err error) error {
 	if err == nil {
 		return nil
@@ -218,19 +206,17 @@ func malformed(err error) error {
 	return fmt.Errorf("%w: %w", errMalformed, err)
 }
 
-// rawRequest is an undecoded request.
 type rawRequest struct {
 	// nil if the request has more than most bytes
 	mem.Buffer
 	length, most int
 }
 
-// requestCodec is gRPC's own codec, except that it does not decode a rawRequest.
+// requestCodec is gRPC's own codec, but does not decode a rawRequest.
 type requestCodec struct{ encoding.CodecV2 }
 
 func newRequestCodec() requestCodec { return requestCodec{encoding.GetCodecV2("proto")} }
 
-// Unmarshal implements encoding.CodecV2.
 func (c requestCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	raw, ok := v.(*rawRequest)
 	if !ok {

@@ -14,9 +14,8 @@ import (
 // the process's directory in /proc.
 //
 // The path in /proc belongs to the mount namespace in which the executable was found. Every user
-// can make such a namespace, inside a user namespace, and place any file at a path. So the
-// executable must be the daemon's file at the path, or be on a mount of the daemon's namespace:
-// then it was replaced later, as by an upgrade.
+// can make one and place any file at a path. So the executable must be the daemon's file at the
+// path, or be on a mount of the daemon's namespace: then it was replaced later, as by an upgrade.
 func executableOf(dir string) (string, error) {
 	path, err := os.Readlink(dir + "/exe")
 	if errors.Is(err, os.ErrPermission) {
@@ -41,7 +40,6 @@ func executableOf(dir string) (string, error) {
 	return strings.TrimSuffix(path, " (deleted)"), nil
 }
 
-// mountedHere reports whether a file is on a mount of the daemon's mount namespace.
 func mountedHere(file string) (bool, error) {
 	var st unix.Statx_t
 	if err := unix.Statx(unix.AT_FDCWD, file, 0, unix.STATX_MNT_ID, &st); err != nil {

@@ -12,35 +12,32 @@ import (
 )
 
 const (
-	// flowsOfPart is the number of entries in one part of a listing, at most 128 KiB.
+	// entries in one part of a listing, at most 128 KiB
 	flowsOfPart = 1024
-	// maxFlowParts is the number of parts waiting to be sent.
+	// parts waiting to be sent
 	maxFlowParts = 4
-	// addressBlock is the allocation unit for addresses, in bytes.
+	// bytes
 	addressBlock = 4096
-	// readerPatience is the total time that a listing waits for a slow caller while it holds the
+	// readerPatience is the total time to wait for a slow caller, because the listing holds the
 	// kernel's dump open.
 	readerPatience = 5 * time.Second
 )
 
-// errSlowReader refuses a caller that does not read a listing.
 var errSlowReader = fmt.Errorf("%w: the listing was not read for %v: read it faster, or name fewer addresses", errLimit, readerPatience)
 
-// flowParts sends entries in parts from its own goroutine, so that a slow reader cannot hold the
-// dump longer than readerPatience. Its methods must be called from one goroutine.
+// flowParts sends entries from its own goroutine, so a slow reader cannot hold the dump longer than
+// readerPatience. Its methods must be called from one goroutine.
 type flowParts struct {
-	ctx context.Context //nolint:containedctx // it is that of the call
-	// the part being filled
+	ctx  context.Context //nolint:containedctx // it is that of the call
 	part *flowPart
-	// parts goes to the goroutine, which finally reports its outcome on sent.
+	// the goroutine reports its outcome on sent
 	parts chan *weftv1.ListFlowsResponse
 	sent  chan error
-	// total wait of add and finish for the reader
+	// wait of add and finish for the reader
 	waited time.Duration
 }
 
-// flowPart is a part with the memory of its entries and addresses, which are too many for single
-// allocations.
+// flowPart allocates entries and addresses together, because they are many.
 type flowPart struct {
 	flows [flowsOfPart]weftv1.Flow
 	bytes []weftv1.FlowBytes
@@ -48,7 +45,7 @@ type flowPart struct {
 	resp  *weftv1.ListFlowsResponse
 }
 
-// sendFlows starts the goroutine. It ends with ctx, or after finish.
+// The goroutine ends with ctx, or after finish.
 func sendFlows(ctx context.Context, send func(*weftv1.ListFlowsResponse) error) *flowParts {
 	p := &flowParts{ctx: ctx, parts: make(chan *weftv1.ListFlowsResponse, maxFlowParts), sent: make(chan error, 1)}
 	go func() {
@@ -69,8 +66,6 @@ func sendFlows(ctx context.Context, send func(*weftv1.ListFlowsResponse) error) 
 	return p
 }
 
-// add adds an entry.
-//
 // Possible errors: errSlowReader, the error of sending, ctx's.
 func (p *flowParts) add(e *conntrack.Entry) error {
 	if p.part == nil {
@@ -83,7 +78,6 @@ func (p *flowParts) add(e *conntrack.Entry) error {
 	return p.flush()
 }
 
-// flush hands the part over.
 func (p *flowParts) flush() error {
 	part := p.part.resp
 	p.part = nil
@@ -106,8 +100,7 @@ func (p *flowParts) flush() error {
 	})
 }
 
-// await calls f with a channel that fires at the end of the reader's time, and counts the time
-// spent in f.
+// await counts the time of f, and gives f a channel for the end of the reader's time.
 func (p *flowParts) await(f func(timeout <-chan time.Time) error) error {
 	began := time.Now()
 	timer := time.NewTimer(readerPatience - p.waited)
@@ -117,9 +110,7 @@ func (p *flowParts) await(f func(timeout <-chan time.Time) error) error {
 	return err
 }
 
-// finish sends the last part and waits until all are sent. If err is not nil, it returns err.
-//
-// Possible errors: the errors of add.
+// finish sends the last part and waits until all are sent. It returns err if err is not nil.
 func (p *flowParts) finish(err error) error {
 	if err == nil && p.part != nil {
 		err = p.flush()
@@ -138,7 +129,7 @@ func (p *flowParts) finish(err error) error {
 	})
 }
 
-// add adds an entry. The part must have room.
+// The part must have room.
 func (p *flowPart) add(e *conntrack.Entry) {
 	f := &p.flows[len(p.resp.GetFlows())]
 	p.resp.Flows = append(p.resp.Flows, f)

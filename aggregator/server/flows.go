@@ -16,35 +16,27 @@ import (
 )
 
 const (
-	// maxFlowAddresses is the number of addresses of a listing.
 	maxFlowAddresses = 16_384
-	// maxDeletedFlows is the number of entries that one call deletes.
-	maxDeletedFlows = 4096
-	// maxFlowRequest is the size of a request in bytes. The largest valid request has less than
-	// half.
+	maxDeletedFlows  = 4096
+	// bytes; the largest valid request has less than half
 	maxFlowRequest = 1 << 20
 )
 
-// FlowTable is the part of package conntrack that the service Flows needs. List may hold the
-// table's socket until f returns, so it must not use the Conn that removes flows after commits.
+// FlowTable is the part of package conntrack for the service Flows. List may hold the table's
+// socket until f returns, so it must not use the Conn that removes flows after commits.
 type FlowTable interface {
-	// List calls f with the selected entries.
 	List(ctx context.Context, s *conntrack.Selection, f func(*conntrack.Entry) error) error
-	// Delete deletes entries.
 	Delete(ctx context.Context, entries []conntrack.Entry) (deleted int, err error)
 }
 
-// errNoFlowTable refuses calls of the service Flows in a daemon without a FlowTable.
 var errNoFlowTable = errors.New("this aggregator does not list or delete conntrack entries")
 
-// flowCalls are the calls that need the right to conntrack entries.
 var flowCalls = map[string]bool{
 	weftv1.Flows_ListFlows_FullMethodName:   true,
 	weftv1.Flows_DeleteFlows_FullMethodName: true,
 }
 
-// mayCall returns the refusal of a call that needs a right, or nil if the caller has the right. It
-// is called before the request is received.
+// mayCall returns the refusal of a call before the request is received.
 func (c caller) mayCall(method string) error {
 	if !flowCalls[method] || c.flows {
 		return nil
@@ -56,8 +48,6 @@ func (c caller) mayCall(method string) error {
 }
 
 // await waits until the caller's request may be received.
-//
-// Possible errors: ctx's.
 func (c caller) await(ctx context.Context) error {
 	err := c.turn.Rest(ctx)
 	if err == nil {
@@ -66,7 +56,7 @@ func (c caller) await(ctx context.Context) error {
 	return err
 }
 
-// longest returns the size in bytes of the largest encoding of a request like m.
+// longest returns the largest valid size of an encoded request, in bytes.
 func longest(m proto.Message) int {
 	switch m.(type) {
 	case *weftv1.ListFlowsRequest, *weftv1.DeleteFlowsRequest:
@@ -79,7 +69,6 @@ func longest(m proto.Message) int {
 }
 
 // countList counts the list (field 1) of an encoded request of the service Flows before decoding.
-// It accepts all other requests.
 //
 // Possible errors: errLimit, errMalformed.
 func countList(m proto.Message, b []byte) error {
@@ -110,7 +99,6 @@ func countList(m proto.Message, b []byte) error {
 	return nil
 }
 
-// ListFlows implements weftv1.FlowsServer.
 func (s *service) ListFlows(req *weftv1.ListFlowsRequest, stream grpc.ServerStreamingServer[weftv1.ListFlowsResponse]) error {
 	if s.flows == nil {
 		return errNoFlowTable
@@ -127,12 +115,11 @@ func (s *service) ListFlows(req *weftv1.ListFlowsRequest, stream grpc.ServerStre
 	}
 	out := sendFlows(ctx, stream.Send)
 	err = s.flows.List(ctx, selection, out.add)
-	// The next publisher may begin while this one reads the rest.
+	// The next publisher may begin now.
 	t.End(out.waited)
 	return flowError(ctx, out.finish(err))
 }
 
-// flowError adds aggregator.ErrKernel to the kernel's errors.
 func flowError(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() != nil || errors.Is(err, errLimit) {
 		return err
@@ -140,9 +127,6 @@ func flowError(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", aggregator.ErrKernel, err)
 }
 
-// selectionOf returns the selection of a request.
-//
-// Possible errors: errMalformed.
 func selectionOf(req *weftv1.ListFlowsRequest) (*conntrack.Selection, error) {
 	if req.GetAll() {
 		if len(req.GetAddresses()) > 0 {
@@ -160,7 +144,6 @@ func selectionOf(req *weftv1.ListFlowsRequest) (*conntrack.Selection, error) {
 	return conntrack.Select(addrs), nil
 }
 
-// DeleteFlows implements weftv1.FlowsServer.
 func (s *service) DeleteFlows(ctx context.Context, req *weftv1.DeleteFlowsRequest) (*weftv1.DeleteFlowsResponse, error) {
 	if s.flows == nil {
 		return nil, errNoFlowTable
@@ -187,7 +170,6 @@ func (s *service) DeleteFlows(ctx context.Context, req *weftv1.DeleteFlowsReques
 	return &weftv1.DeleteFlowsResponse{Deleted: uint32(deleted)}, nil //nolint:gosec // at most maxDeletedFlows
 }
 
-// entryOf returns the entry identified by a flow.
 func entryOf(f *weftv1.Flow) (conntrack.Entry, error) {
 	src, err := endpointOf("source", f.GetSource(), f.GetSourcePort())
 	if err != nil {
@@ -207,7 +189,7 @@ func entryOf(f *weftv1.Flow) (conntrack.Entry, error) {
 	return conntrack.Entry{Protocol: uint8(f.GetProtocol()), Source: src, Destination: dst, Zone: uint16(f.GetZone()), ID: f.GetId()}, nil //nolint:gosec // checked
 }
 
-// endpointOf returns one end of a flow. The first parameter is its name in errors.
+// The first parameter is the name in errors.
 func endpointOf(what string, addr []byte, port uint32) (netip.AddrPort, error) {
 	a, ok := netip.AddrFromSlice(addr)
 	switch {

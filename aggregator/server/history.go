@@ -9,7 +9,6 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// ListRevisions implements weftv1.HistoryServer.
 func (s *service) ListRevisions(req *weftv1.ListRevisionsRequest, stream grpc.ServerStreamingServer[weftv1.ListRevisionsResponse]) error {
 	return s.reads.call(stream.Context(), func(r *read, c caller) error {
 		var all []*weftv1.Revision
@@ -28,10 +27,8 @@ func (s *service) ListRevisions(req *weftv1.ListRevisionsRequest, stream grpc.Se
 	})
 }
 
-// inTurn calls f in the caller's turn, if it has turns. The next publisher may begin while this one
+// inTurn calls f in the caller's turn, if there is one. The next publisher may begin while this one
 // reads the answer.
-//
-// Possible errors: f's, ctx's.
 func (c caller) inTurn(ctx context.Context, f func() error) error {
 	if c.turn == nil {
 		return f()
@@ -43,7 +40,6 @@ func (c caller) inTurn(ctx context.Context, f func() error) error {
 	return f()
 }
 
-// CompareRevisions implements weftv1.HistoryServer.
 func (s *service) CompareRevisions(req *weftv1.CompareRevisionsRequest, stream grpc.ServerStreamingServer[weftv1.CompareRevisionsResponse]) error {
 	return s.reads.call(stream.Context(), func(r *read, c caller) error {
 		var content iter.Seq[*weftv1.CompareRevisionsResponse]

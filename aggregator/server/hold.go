@@ -21,9 +21,9 @@ import (
 )
 
 // A holder keeps the netlink socket that owns weft's tables while no weft runs. It listens on a
-// Unix socket; a weft holds a lease while it is connected. The holder first sends one byte:
-// holderHas with the socket as SCM_RIGHTS, holderHasNone, or holderBusy with the process number of
-// the lease's owner. A weft with its own socket sends leaseKeeps with it.
+// Unix socket; a connected weft holds a lease. The holder first sends one byte: holderHas with the
+// socket as SCM_RIGHTS, holderHasNone, or holderBusy with the process number of the lease's owner.
+// A weft with its own socket sends leaseKeeps with it.
 const (
 	holderHas     = 'h'
 	holderHasNone = 'n'
@@ -32,12 +32,11 @@ const (
 )
 
 const (
-	// holdTimeout bounds the first messages of both sides.
+	// for the first messages of both sides
 	holdTimeout = 5 * time.Second
-	// holdInterval is the time between attempts to reach a holder.
+	// between attempts to reach a holder
 	holdInterval = time.Second
-	// leaseAttempts and leaseInterval bound the wait for the lease of a process that has just
-	// ended.
+	// for the lease of a process that has just ended
 	leaseAttempts = 20
 	leaseInterval = 50 * time.Millisecond
 )
@@ -45,7 +44,7 @@ const (
 // HoldSocket returns the path of the holder's socket beside that of an aggregator.
 func HoldSocket(socket string) string { return filepath.Join(filepath.Dir(socket), "hold.sock") }
 
-// Hold keeps the socket that a weft hands over, until ctx ends. A weft running then gives it to the
+// Hold keeps the socket that a weft hands over, until ctx ends. A running weft then gives it to the
 // next holder.
 //
 // Possible errors: Listen's errors about the socket.
@@ -77,17 +76,16 @@ func Hold(ctx context.Context, socket string, log *slog.Logger) error {
 	}
 }
 
-// holder holds the socket of the latest weft.
 type holder struct {
 	log *slog.Logger
 
 	mu sync.Mutex
-	// file is the socket, nil before the first weft. process has the lease; 0 if no process has it.
+	// file is nil before the first weft. process has the lease, or is 0.
 	file    *os.File
 	process int32
 }
 
-// serve leases the socket to one process until the process ends or closes the connection.
+// serve leases the socket to one process until the connection ends.
 func (h *holder) serve(c *net.UnixConn) error {
 	peer, err := credentialsOf(c)
 	if err != nil {
@@ -132,7 +130,6 @@ func (h *holder) serve(c *net.UnixConn) error {
 	}
 }
 
-// lease gives the lease to a process, or returns the process that has it.
 func (h *holder) lease(process int32) (file *os.File, busy int32) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -143,7 +140,7 @@ func (h *holder) lease(process int32) (file *os.File, busy int32) {
 	return h.file, 0
 }
 
-// keep replaces the socket. The kernel ends the ownership of a socket that no process holds.
+// The kernel ends the ownership of a socket that no process holds.
 func (h *holder) keep(file *os.File) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -153,7 +150,6 @@ func (h *holder) keep(file *os.File) {
 	h.file = file
 }
 
-// sendFile sends a file, or the fact that there is none.
 func sendFile(c *net.UnixConn, file *os.File) error {
 	what, rights := []byte{holderHasNone}, []byte(nil)
 	if file != nil {
@@ -163,7 +159,6 @@ func sendFile(c *net.UnixConn, file *os.File) error {
 	return err
 }
 
-// receiveFile receives bytes and an optional file.
 func receiveFile(c *net.UnixConn) (what []byte, file *os.File, err error) {
 	b, rights := make([]byte, 32), make([]byte, unix.CmsgSpace(4))
 	n, m, _, _, err := c.ReadMsgUnix(b, rights)
@@ -192,13 +187,12 @@ type Lease struct {
 	socket string
 	log    *slog.Logger
 
-	// asked is closed after Inherit has its answer. Before that, the holder may have a socket that
-	// is needed.
+	// asked closes ready after the answer to Inherit. Before that, the holder may have a needed
+	// socket.
 	asked func()
 	ready chan struct{}
 
-	mu sync.Mutex
-	// the connection to the holder that has the socket
+	mu   sync.Mutex
 	conn *net.UnixConn
 }
 
@@ -226,12 +220,11 @@ func (l *Lease) Inherit() (file *os.File, err error) {
 	return file, nil
 }
 
-// noHolder reports whether an error means that no holder listens.
 func noHolder(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// connect asks the holder for the lease. There is at most one connection.
+// connect asks the holder for the lease, unless there is a connection.
 func (l *Lease) connect() (*os.File, error) {
 	if l.conn != nil {
 		return nil, nil
@@ -266,8 +259,7 @@ func (l *Lease) connect() (*os.File, error) {
 	return file, nil
 }
 
-// Keep hands a connection's socket to the holder, and to each later holder, from the first Inherit
-// until ctx ends.
+// Keep hands a connection's socket to each holder, from the first Inherit until ctx ends.
 func (l *Lease) Keep(ctx context.Context, conn *kernel.Conn) {
 	select {
 	case <-ctx.Done():
@@ -284,10 +276,10 @@ func (l *Lease) Keep(ctx context.Context, conn *kernel.Conn) {
 	}
 }
 
-// keep hands the socket over and returns when the holder has ended.
+// keep returns when the holder has ended.
 func (l *Lease) keep(ctx context.Context, conn *kernel.Conn) error {
 	l.mu.Lock()
-	// A socket in another holder is from an earlier weft.
+	// A socket in another holder is an earlier weft's.
 	old, err := l.connect()
 	c := l.conn
 	l.mu.Unlock()

@@ -10,16 +10,13 @@ import (
 )
 
 const (
-	// maxInFlightBytes is the encoded size of a stream's updates waiting for acknowledgement. At
-	// this size the stream is not read.
+	// bytes of a stream's updates waiting for acknowledgement; at this size the stream is not read
 	maxInFlightBytes = 64 << 20
-	// maxPartialBytes is the encoded size of the parts of all incomplete snapshots. If others have
-	// used it up, a publisher still gets an equal share among the publishers that are sending
-	// parts.
+	// maxPartialBytes is the encoded size of the parts of all incomplete snapshots. Beyond it, a
+	// publisher still gets an equal share among the publishers with parts.
 	maxPartialBytes = 2 * admission.MaxBytes
 )
 
-// partialSnapshots limits the size of incomplete snapshots.
 type partialSnapshots struct {
 	access *access.Control
 
@@ -28,9 +25,6 @@ type partialSnapshots struct {
 	byPublisher counts[string]
 }
 
-// add counts n bytes of a publisher.
-//
-// Possible errors: errLimit.
 func (s *partialSnapshots) add(publisher string, n int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,7 +41,6 @@ func (s *partialSnapshots) add(publisher string, n int) error {
 	return nil
 }
 
-// remove undoes add.
 func (s *partialSnapshots) remove(publisher string, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,7 +53,7 @@ func (s *partialSnapshots) remove(publisher string, n int) {
 type inFlight struct {
 	publisher string
 	partial   *partialSnapshots
-	// the sizes of an incomplete snapshot's parts and of the last message
+	// bytes of an incomplete snapshot's parts, and of the last message
 	parts, last int
 
 	mu    sync.Mutex
@@ -73,10 +66,8 @@ func newInFlight(publisher string, partial *partialSnapshots) *inFlight {
 	return &inFlight{publisher: publisher, partial: partial, room: make(chan struct{}, 1)}
 }
 
-// receive counts a message of n bytes; more means that it is a part of a snapshot. It blocks while
-// too much is in flight.
-//
-// Possible errors: errLimit, ctx's.
+// receive counts a message of n bytes; more means a part of a snapshot. It blocks while too much is
+// in flight.
 func (f *inFlight) receive(ctx context.Context, n int, more bool) error {
 	if f.parts == 0 {
 		if err := f.wait(ctx); err != nil {
@@ -110,7 +101,7 @@ func (f *inFlight) wait(ctx context.Context) error {
 	}
 }
 
-// complete marks an update as in flight, and returns its size for acknowledged.
+// complete returns the update's size for acknowledged.
 func (f *inFlight) complete() int {
 	n := f.parts + f.last
 	f.close()
@@ -120,7 +111,6 @@ func (f *inFlight) complete() int {
 	return n
 }
 
-// acknowledged records that an update of n bytes has its outcome.
 func (f *inFlight) acknowledged(n int) {
 	f.mu.Lock()
 	f.bytes -= n
@@ -131,7 +121,6 @@ func (f *inFlight) acknowledged(n int) {
 	}
 }
 
-// close drops the parts of an incomplete snapshot.
 func (f *inFlight) close() {
 	f.partial.remove(f.publisher, f.parts)
 	f.parts, f.last = 0, 0

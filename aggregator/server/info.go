@@ -11,7 +11,6 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// GetInfo implements weftv1.InspectServer.
 func (s *service) GetInfo(context.Context, *weftv1.GetInfoRequest) (*weftv1.GetInfoResponse, error) {
 	var name unix.Utsname
 	if err := unix.Uname(&name); err != nil {

@@ -13,15 +13,13 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// A caller sees its publisher's own content. An administrator or a publisher with the right to read
-// sees all content. Lists omit hidden content, and requests for it are refused.
+// A caller sees its publisher's own content; an administrator or a publisher with the right to read
+// sees all. Lists omit hidden content, and requests for it are refused.
 
-// reader returns the caller as a reader of content.
 func (c caller) reader() aggregator.Reader {
 	return aggregator.Reader{Publisher: c.publisher, All: c.read}
 }
 
-// unreadable returns the refusal of a request for other publishers' content.
 func (c caller) unreadable(what string) error {
 	if pub := c.access.Publisher(c.publisher); pub != nil {
 		return pub.Reads(what)
@@ -29,7 +27,6 @@ func (c caller) unreadable(what string) error {
 	return fmt.Errorf("%w: %s", aggregator.ErrHidden, what)
 }
 
-// hidden turns aggregator.ErrHidden into a refusal.
 func (c caller) hidden(err error, what string) error {
 	if errors.Is(err, aggregator.ErrHidden) {
 		return c.unreadable(what)
@@ -37,7 +34,6 @@ func (c caller) hidden(err error, what string) error {
 	return err
 }
 
-// GetFragment implements weftv1.InspectServer.
 func (s *service) GetFragment(req *weftv1.GetFragmentRequest, stream grpc.ServerStreamingServer[weftv1.GetFragmentResponse]) error {
 	c, name := callerFrom(stream.Context()), req.GetFragment()
 	publisher := name.GetPublisher()
@@ -53,25 +49,23 @@ func (s *service) GetFragment(req *weftv1.GetFragmentRequest, stream grpc.Server
 			return err
 		}
 		return sendAll(r, content, func(part *weftv1.Fragment) error {
-			defer func() { st = nil }() // it is in the first part only
+			defer func() { st = nil }() // in the first part only
 			return stream.Send(&weftv1.GetFragmentResponse{Status: st, Fragment: part})
 		})
 	})
 }
 
-// ListFragments implements weftv1.InspectServer.
 func (s *service) ListFragments(_ *weftv1.ListFragmentsRequest, stream grpc.ServerStreamingServer[weftv1.ListFragmentsResponse]) error {
 	return s.reads.call(stream.Context(), func(r *read, c caller) error {
 		fragments, revision := s.agg.List()
 		fragments = slices.DeleteFunc(fragments, func(f *weftv1.FragmentStatus) bool { return !c.reader().Sees(f.GetFragment().GetPublisher()) })
 		return sendList(r, fragments, func(part []*weftv1.FragmentStatus) error {
-			defer func() { revision = 0 }() // it is in the first part only
+			defer func() { revision = 0 }() // in the first part only
 			return stream.Send(&weftv1.ListFragmentsResponse{Fragments: part, Revision: revision})
 		})
 	})
 }
 
-// GetTable implements weftv1.InspectServer.
 func (s *service) GetTable(req *weftv1.GetTableRequest, stream grpc.ServerStreamingServer[weftv1.GetTableResponse]) error {
 	return s.reads.call(stream.Context(), func(r *read, c caller) error {
 		table, err := s.agg.GetTable(stream.Context(), req, c.reader())
@@ -82,7 +76,6 @@ func (s *service) GetTable(req *weftv1.GetTableRequest, stream grpc.ServerStream
 	})
 }
 
-// ListTables implements weftv1.InspectServer.
 func (s *service) ListTables(_ *weftv1.ListTablesRequest, stream grpc.ServerStreamingServer[weftv1.ListTablesResponse]) error {
 	return s.reads.call(stream.Context(), func(r *read, c caller) error {
 		all, err := s.agg.ListTables(stream.Context(), c.reader())
@@ -90,13 +83,12 @@ func (s *service) ListTables(_ *weftv1.ListTablesRequest, stream grpc.ServerStre
 			return err
 		}
 		return sendList(r, all.GetTables(), func(part []*weftv1.TableStatus) error {
-			defer func() { all.Revision = 0 }() // it is in the first part only
+			defer func() { all.Revision = 0 }() // in the first part only
 			return stream.Send(&weftv1.ListTablesResponse{Tables: part, Revision: all.GetRevision()})
 		})
 	})
 }
 
-// ListPublishers implements weftv1.InspectServer.
 func (s *service) ListPublishers(_ *weftv1.ListPublishersRequest, stream grpc.ServerStreamingServer[weftv1.ListPublishersResponse]) error {
 	return s.reads.call(stream.Context(), func(r *read, c caller) error {
 		all, err := s.agg.ListPublishers()
@@ -110,7 +102,6 @@ func (s *service) ListPublishers(_ *weftv1.ListPublishersRequest, stream grpc.Se
 	})
 }
 
-// Owner implements weftv1.InspectServer.
 func (s *service) Owner(ctx context.Context, req *weftv1.OwnerRequest) (*weftv1.OwnerResponse, error) {
 	var resp *weftv1.OwnerResponse
 	err := s.reads.call(ctx, func(_ *read, c caller) (err error) {
@@ -120,7 +111,7 @@ func (s *service) Owner(ctx context.Context, req *weftv1.OwnerRequest) (*weftv1.
 	return resp, err
 }
 
-// Watch implements weftv1.InspectServer. It sends the header once events are being collected.
+// Watch sends the header once events are being collected.
 func (s *service) Watch(_ *weftv1.WatchRequest, stream grpc.ServerStreamingServer[weftv1.WatchResponse]) error {
 	c := callerFrom(stream.Context())
 	return s.agg.Watch(stream.Context(), func() error { return stream.SendHeader(metadata.MD{}) }, func(e *weftv1.WatchResponse) error {
@@ -138,7 +129,7 @@ func (s *service) Watch(_ *weftv1.WatchRequest, stream grpc.ServerStreamingServe
 	})
 }
 
-// eventFor returns the part of an event that a reader may see, or nil.
+// eventFor returns the part of an event for a reader, or nil.
 func eventFor(reader aggregator.Reader, e *weftv1.WatchResponse) (*weftv1.WatchResponse, error) {
 	sees := func(n *weftv1.FragmentName) bool { return reader.Sees(n.GetPublisher()) }
 	var seen bool

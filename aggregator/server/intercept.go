@@ -15,13 +15,10 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// errMalformed rejects a request that cannot be decoded.
 var errMalformed = errors.New("the request cannot be decoded")
 
-// errPanic is the error of a handler that panicked.
 var errPanic = errors.New("internal error: the handler panicked, see the aggregator's log")
 
-// receiveTimeout is the time for a call's only request to arrive.
 const receiveTimeout = 30 * time.Second
 
 // interceptor checks every call, including reflection and health.
@@ -30,15 +27,13 @@ type interceptor struct {
 	pacer   *pacer
 	streams *streams
 	decoder *decoder
-	// for the calls that need turns
-	turns map[string]callTurns
-	log   *slog.Logger
+	turns   map[string]callTurns
+	log     *slog.Logger
 }
 
-// errSlow rejects a request that did not arrive in time.
 var errSlow = fmt.Errorf("%w: the request did not arrive within %v", context.DeadlineExceeded, receiveTimeout)
 
-// rescue turns a panic into an error, so that one bad call does not end the daemon.
+// rescue turns a panic into an error.
 func rescue(log *slog.Logger, method string, err *error) {
 	p := recover()
 	if p == nil {
@@ -48,15 +43,13 @@ func rescue(log *slog.Logger, method string, err *error) {
 	*err = errPanic
 }
 
-// finish reports the outcome of a call and turns its error into a status.
 func (c caller) finish(method string, err *error) {
 	c.report(method, *err)
 	*err = toStatus(*err)
 }
 
-// call authorizes a call before any message is received, and handles it. Unary calls come here too:
-// see registrar. A tap.ServerInHandle could refuse earlier, but gRPC 1.85 then keeps the timer of
-// the call's deadline, which the caller chooses.
+// call authorizes a call before any message is received, and handles it. A tap.ServerInHandle could
+// refuse earlier, but gRPC 1.85 then keeps the timer of the call's deadline.
 func (i *interceptor) call(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
 	method := info.FullMethod
 	c, err := i.authorize(ss.Context())
@@ -99,8 +92,7 @@ func (i *interceptor) call(srv any, ss grpc.ServerStream, info *grpc.StreamServe
 		}
 		err = handler(srv, &calledStream{ServerStream: ss, ctx: ctx, decoder: i.decoder})
 	}()
-	// A handler that has not ended ends after this returns, because its context does and gRPC ends
-	// the stream.
+	// A handler still running ends with its context.
 	select {
 	case err = <-done:
 		return err
@@ -113,18 +105,15 @@ func (i *interceptor) call(srv any, ss grpc.ServerStream, info *grpc.StreamServe
 	}
 }
 
-// calledStream is a stream with a context that ends with its call. gRPC allows replacing a stream's
-// context only in this way.
+// calledStream replaces the context of its stream: gRPC has no other way.
 type calledStream struct {
 	grpc.ServerStream
 	ctx     context.Context //nolint:containedctx // see above
 	decoder *decoder
 }
 
-// Context returns the context of the call.
 func (s *calledStream) Context() context.Context { return s.ctx }
 
-// RecvMsg implements grpc.ServerStream.
 func (s *calledStream) RecvMsg(m any) error {
 	return s.decoder.decode(s.ctx, m.(proto.Message), s.ServerStream.RecvMsg) //nolint:forcetypeassert // requests are
 }

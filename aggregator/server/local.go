@@ -19,15 +19,14 @@ import (
 )
 
 // Local is a connection to the Server with this Local in its Config, for publishers in the same
-// process. Its streams get the same checks as the socket's, with the credentials of the process. It
-// has only the call Publisher.Publish, and takes encoded requests, as a mem.BufferSlice. It must
-// not be used before Listen returns.
+// process. It has only the call Publisher.Publish, with the checks of the socket, and takes encoded
+// requests, as a mem.BufferSlice. It must not be used before Listen returns.
 type Local struct {
 	in   *interceptor
 	impl *service
 }
 
-// Invoke implements grpc.ClientConnInterface.
+// Invoke refuses all calls.
 func (l *Local) Invoke(_ context.Context, method string, _, _ any, _ ...grpc.CallOption) error {
 	return status.Error(codes.Unimplemented, method+" is for the socket")
 }
@@ -52,17 +51,15 @@ func (l *Local) NewStream(ctx context.Context, desc *grpc.StreamDesc, method str
 	return localClient{localStream: s}, nil
 }
 
-// localStream is one call of Publish.
 type localStream struct {
 	ctx       context.Context //nolint:containedctx // that of a stream
 	requests  chan mem.BufferSlice
 	responses chan *weftv1.PublishResponse
-	// accepted is closed when the handler sends the header, ended when err is set.
+	// accepted is closed with the header, ended when err is set
 	accepted, ended chan struct{}
 	err             error
 }
 
-// localServer is the handler's end.
 type localServer struct {
 	grpc.ServerStream
 	*localStream
@@ -93,7 +90,6 @@ func (s localServer) SendMsg(m any) error {
 	}
 }
 
-// localClient is the caller's end.
 type localClient struct {
 	grpc.ClientStream
 	*localStream

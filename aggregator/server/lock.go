@@ -13,16 +13,13 @@ import (
 	"github.com/weft-proxy/weft/aggregator/trusted"
 )
 
-// lockSuffix follows the socket's path in the lock's path.
 const lockSuffix = ".lock"
 
-// lockInterval is the time between attempts to lock a socket.
 const lockInterval = 100 * time.Millisecond
 
-// lock reserves a socket for this server until the file is closed or the process ends. Otherwise,
-// two servers that find the same stale socket could remove each other's. The file stays. The error
-// wraps EWOULDBLOCK if another process of a trusted user has the lock, and ErrUnsafe if other users
-// can open the file.
+// lock reserves a socket for this server until the file is closed. Otherwise, two servers could
+// remove each other's socket as stale. The error wraps EWOULDBLOCK if another process has the lock,
+// and ErrUnsafe if other users can open the file.
 func lock(socket string) (*os.File, error) {
 	f, err := trusted.OpenFile(socket+lockSuffix, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -37,8 +34,7 @@ func lock(socket string) (*os.File, error) {
 	return f, nil
 }
 
-// checkPrivate returns an error if other users can open a lock file. Anybody who can read a file
-// can lock it, and could keep every server from starting.
+// Anybody who can read a file can lock it, and keep every server from starting.
 func checkPrivate(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -50,7 +46,6 @@ func checkPrivate(f *os.File) error {
 	return nil
 }
 
-// inUse returns an error that names the process listening on a socket.
 func inUse(socket string) error {
 	const remedy = "stop it, name another path with --socket, or wait for its end with --standby"
 	c, err := net.DialTimeout("unix", socket, time.Second)
@@ -65,8 +60,8 @@ func inUse(socket string) error {
 	return fmt.Errorf("%w by process %d: %s", ErrInUse, cred.PID, remedy)
 }
 
-// Await is Listen for a daemon on standby: it waits while another server has the socket. If ctx
-// ends first, it returns ctx's error.
+// Await is Listen for a daemon on standby: it waits while another server has the socket, or until
+// ctx ends.
 func Await(ctx context.Context, cfg Config) (*Server, error) {
 	cfg.setDefaults()
 	for logged := false; ; logged = true {
@@ -83,7 +78,7 @@ func Await(ctx context.Context, cfg Config) (*Server, error) {
 	}
 }
 
-// awaitLock returns when the lock of a socket is free. It never connects to the server.
+// awaitLock never connects to the server.
 func awaitLock(ctx context.Context, socket string) error {
 	tick := time.NewTicker(lockInterval)
 	defer tick.Stop()

@@ -13,7 +13,6 @@ import (
 	"github.com/weft-proxy/weft/aggregator/desired"
 )
 
-// service implements all services. Interceptors turn its errors into statuses.
 type service struct {
 	weftv1.UnimplementedPublisherServer
 	weftv1.UnimplementedInspectServer
@@ -21,17 +20,15 @@ type service struct {
 	weftv1.UnimplementedHistoryServer
 	weftv1.UnimplementedTablesServer
 	weftv1.UnimplementedAdminServer
-	agg    *aggregator.Aggregator
-	pacer  *pacer
-	reads  *reads
-	flows  FlowTable
-	tables *servedTables
-	log    *slog.Logger
-	// limits incomplete snapshots of all streams
+	agg     *aggregator.Aggregator
+	pacer   *pacer
+	reads   *reads
+	flows   FlowTable
+	tables  *servedTables
+	log     *slog.Logger
 	partial *partialSnapshots
 }
 
-// Apply implements weftv1.PublisherServer.
 func (s *service) Apply(ctx context.Context, req *weftv1.ApplyRequest) (*weftv1.ApplyResponse, error) {
 	c := callerFrom(ctx)
 	if after := req.GetConfirm().AsDuration(); after != 0 {
@@ -48,7 +45,6 @@ func (s *service) Apply(ctx context.Context, req *weftv1.ApplyRequest) (*weftv1.
 	return &weftv1.ApplyResponse{Revision: r.Revision, Changes: r.Changes}, nil
 }
 
-// Confirm implements weftv1.PublisherServer.
 func (s *service) Confirm(ctx context.Context, req *weftv1.ConfirmRequest) (*weftv1.ConfirmResponse, error) {
 	key, err := keyOf(ctx, req.GetFragment())
 	if err != nil {
@@ -61,7 +57,6 @@ func (s *service) Confirm(ctx context.Context, req *weftv1.ConfirmRequest) (*wef
 	return &weftv1.ConfirmResponse{Revision: revision}, nil
 }
 
-// Delete implements weftv1.PublisherServer.
 func (s *service) Delete(ctx context.Context, req *weftv1.DeleteRequest) (*weftv1.DeleteResponse, error) {
 	key, err := keyOf(ctx, req.GetFragment())
 	if err != nil {
@@ -74,7 +69,6 @@ func (s *service) Delete(ctx context.Context, req *weftv1.DeleteRequest) (*weftv
 	return &weftv1.DeleteResponse{Revision: r.Revision}, nil
 }
 
-// Plan implements weftv1.PublisherServer.
 func (s *service) Plan(req *weftv1.PlanRequest, stream grpc.ServerStreamingServer[weftv1.PlanResponse]) error {
 	ctx := stream.Context()
 	c := callerFrom(ctx)
@@ -99,9 +93,7 @@ func (s *service) Plan(req *weftv1.PlanRequest, stream grpc.ServerStreamingServe
 	})
 }
 
-// keyOf returns the fragment named in a request. The default publisher is the caller's.
-//
-// Possible errors: a *access.Refusal.
+// keyOf returns the fragment named in a request, of the caller by default.
 func keyOf(ctx context.Context, n *weftv1.FragmentName) (desired.Key, error) {
 	c := callerFrom(ctx)
 	if n.GetPublisher() == "" {

@@ -46,8 +46,7 @@ func identify(c net.Conn, p access.Peer) access.Peer {
 	return p
 }
 
-// closedByPeer asks the kernel whether the other end of a connection is closed, even with unread
-// data. A connection closed on this side counts too.
+// closedByPeer reports whether either end of a connection is closed, even with unread data.
 func closedByPeer(c net.Conn) bool {
 	var events int16
 	err := control(c, func(fd int) error {
@@ -62,7 +61,6 @@ func closedByPeer(c net.Conn) bool {
 	return err != nil || events&(unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) != 0
 }
 
-// control calls f with a connection's descriptor.
 func control(c net.Conn, f func(fd int) error) error {
 	sc, ok := c.(syscall.Conn)
 	if !ok {
@@ -76,10 +74,10 @@ func control(c net.Conn, f func(fd int) error) error {
 	return errors.Join(raw.Control(func(fd uintptr) { ferr = f(int(fd)) }), ferr)
 }
 
-// maxGroups is more than the kernel's NGROUPS_MAX.
+// more than the kernel's NGROUPS_MAX
 const maxGroups = 1 << 17
 
-// peerGroups reads SO_PEERGROUPS: the supplementary groups as of connect(2).
+// peerGroups reads SO_PEERGROUPS, as of connect(2).
 func peerGroups(fd int) ([]uint32, error) {
 	groups := make([]uint32, 64)
 	for {
@@ -98,12 +96,11 @@ func peerGroups(fd int) ([]uint32, error) {
 	}
 }
 
-// inspect reads a peer's executable, cgroups and capabilities from /proc. A pid can be reused after
-// its process has ended, so the process must still exist after all reads.
+// inspect reads a peer's executable, cgroups and capabilities from /proc. A pid can be reused, so
+// the process must still exist after all reads.
 //
-// Linux 6.5 has SO_PEERPIDFD, which refers to the process that connected. Before that, only the pid
-// is known. If a process of the same user reuses it between connect and accept, that process is
-// taken for the peer, even if it has capabilities that the peer had not.
+// Before SO_PEERPIDFD (Linux 6.5), only the pid is known. If a process of the same user reuses it
+// between connect and accept, that process is taken for the peer, even with more capabilities.
 func inspect(c net.Conn, p *access.Peer) error {
 	if p.PID <= 0 {
 		return errors.New("the process is in another PID namespace (run the aggregator in that of the node, hostPID in Kubernetes)")
@@ -126,7 +123,6 @@ func inspect(c net.Conn, p *access.Peer) error {
 	return nil
 }
 
-// peerProcess returns a pidfd of the peer.
 func peerProcess(c net.Conn, p *access.Peer) (int, error) {
 	pidfd := -1
 	err := control(c, func(fd int) (err error) {
@@ -142,7 +138,7 @@ func peerProcess(c net.Conn, p *access.Peer) (int, error) {
 	return openProcess(p)
 }
 
-// openProcess returns a pidfd by the pid, on kernels without SO_PEERPIDFD.
+// openProcess is for kernels without SO_PEERPIDFD.
 func openProcess(p *access.Peer) (int, error) {
 	pidfd, err := unix.PidfdOpen(int(p.PID), 0)
 	if err != nil {
@@ -153,7 +149,7 @@ func openProcess(p *access.Peer) (int, error) {
 		_ = unix.Close(pidfd)
 		return -1, err
 	}
-	// The directory, unlike the files in it, always belongs to the user of the process.
+	// The directory, unlike its files, always belongs to the user of the process.
 	if st.Uid != p.UID {
 		_ = unix.Close(pidfd)
 		return -1, errors.New("its pid is another user's by now")

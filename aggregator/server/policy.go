@@ -16,21 +16,18 @@ import (
 )
 
 const (
-	// patience is how long a unary call waits for its turn under a publisher's rate. A longer wait
-	// is refused, because the caller can use the time better.
+	// patience is how long a unary call waits under a publisher's rate. A longer wait is refused.
 	patience = time.Second
 	// forever is the patience of a stream. While it waits, the stream is not read, and the
 	// publisher's writing blocks.
 	forever = -1
 )
 
-// updates are the unary calls that count as updates.
 var updates = map[string]bool{
 	weftv1.Publisher_Apply_FullMethodName:  true,
 	weftv1.Publisher_Delete_FullMethodName: true,
 }
 
-// pacer enforces publishers' updates per second.
 type pacer struct {
 	access *access.Control
 
@@ -42,7 +39,7 @@ func newPacer(c *access.Control) *pacer {
 	return &pacer{access: c, limiters: make(map[string]*rate.Limiter)}
 }
 
-// unary makes an update wait for its turn. It implements grpc.UnaryServerInterceptor.
+// unary makes an update wait for its turn.
 func (p *pacer) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	if updates[info.FullMethod] {
 		if err := p.wait(ctx, callerFrom(ctx).publisher, patience); err != nil {
@@ -52,7 +49,7 @@ func (p *pacer) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, 
 	return handler(ctx, req)
 }
 
-// limiter returns a publisher's limiter under the current configuration, or nil without a rate.
+// limiter returns nil without a rate in the current configuration.
 func (p *pacer) limiter(pub *access.Publisher, name string) *rate.Limiter {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,9 +68,8 @@ func (p *pacer) limiter(pub *access.Publisher, name string) *rate.Limiter {
 	return l
 }
 
-// wait waits for the turn of a publisher's next update. If the wait would exceed patience, it
-// returns a *retryError at once; a negative patience has no end. A changed rate counts from its
-// configuration.
+// wait waits for a publisher's next update. If the wait would exceed patience, it returns a
+// *retryError at once; a negative patience has no end.
 //
 // Possible errors: a *retryError with a *access.Refusal, ctx's.
 func (p *pacer) wait(ctx context.Context, publisher string, patience time.Duration) error {
@@ -104,16 +100,13 @@ func (p *pacer) wait(ctx context.Context, publisher string, patience time.Durati
 	}
 }
 
-// retryError is an error that goes away after a delay.
 type retryError struct {
 	error
 	delay time.Duration
 }
 
-// Unwrap returns the error without the delay.
 func (e *retryError) Unwrap() error { return e.error }
 
-// report counts and logs the refusals of an outcome.
 func (c caller) report(method string, err error) {
 	if err == nil || c.access == nil {
 		return
@@ -130,7 +123,6 @@ func (c caller) report(method string, err error) {
 	}
 }
 
-// foreign returns a refusal if the caller may not act on another publisher's fragments.
 func (c caller) foreign(publisher string) error {
 	if publisher == c.publisher {
 		return nil
@@ -138,7 +130,6 @@ func (c caller) foreign(publisher string) error {
 	return c.administrator("touch fragments of " + publisher)
 }
 
-// administrator returns a refusal unless the caller is an administrator.
 func (c caller) administrator(what string) error {
 	if c.admin {
 		return nil

@@ -12,21 +12,21 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// maxInFlight is the number of a stream's updates waiting for acknowledgement. Further updates are
-// not read until there is room.
+// maxInFlight is the number of a stream's updates waiting for acknowledgement. At this number the
+// stream is not read.
 const maxInFlight = 256
 
 type publishStream = grpc.BidiStreamingServer[weftv1.PublishRequest, weftv1.PublishResponse]
 
-// Publish serves one stream. One goroutine receives and admits, and one sends acknowledgements.
-// This one waits for either to end, or the aggregator.
+// Publish has one goroutine to receive and admit, one to send acknowledgements, and this one to
+// wait.
 func (s *service) Publish(stream publishStream) error {
 	c := callerFrom(stream.Context())
 	session, err := s.agg.Session(c.publisher, c.PID, c.UID)
 	if err != nil {
 		return err
 	}
-	// The header tells the client that the stream is accepted.
+	// The stream is accepted.
 	if err := stream.SendHeader(metadata.MD{}); err != nil {
 		session.Close()
 		return err
@@ -38,7 +38,7 @@ func (s *service) Publish(stream publishStream) error {
 	acks := make(chan ack, maxInFlight)
 	admitted, sent := make(chan error, 1), make(chan error, 1)
 	go func() {
-		// This goroutine owns the session, and ends it here.
+		// This goroutine owns the session.
 		defer f.close()
 		defer session.Close()
 		err := s.admit(ctx, stream, session, acks, f)
@@ -55,7 +55,7 @@ func (s *service) Publish(stream publishStream) error {
 			return err
 		}
 	case err := <-sent:
-		// It ends first only on an error. gRPC ends receiving after this returns.
+		// It ends first only on an error. gRPC then ends receiving.
 		return err
 	case <-s.agg.Stopped():
 		// All updates are answered. Later ones are refused.
@@ -68,7 +68,6 @@ func (s *service) Publish(stream publishStream) error {
 	return err
 }
 
-// finish makes sendAcks return after it has sent all earlier outcomes.
 func finish(ctx context.Context, acks chan<- ack) {
 	select {
 	case acks <- ack{}:
@@ -76,15 +75,14 @@ func finish(ctx context.Context, acks chan<- ack) {
 	}
 }
 
-// ack is an update with an outcome to send. Without a result it is the last.
+// Without a result, ack is the last.
 type ack struct {
 	id     uint64
 	result <-chan aggregator.Result
-	// size of the update, for inFlight.acknowledged
-	size int
+	size   int
 }
 
-// admit takes messages until the client has sent its last (nil), or the stream ends with an error.
+// admit returns nil after the client's last message.
 func (s *service) admit(ctx context.Context, stream publishStream, session *aggregator.Session, acks chan<- ack, f *inFlight) (err error) {
 	defer rescue(s.log, "Publish", &err)
 	for begins := true; ; {
@@ -121,7 +119,6 @@ func (s *service) admit(ctx context.Context, stream publishStream, session *aggr
 	}
 }
 
-// sendAcks sends outcomes in the order of the updates.
 func sendAcks(ctx context.Context, stream publishStream, acks <-chan ack, f *inFlight) error {
 	for {
 		var a ack

@@ -12,24 +12,22 @@ import (
 
 // Limits of reading, for each publisher over all its connections. Administrators have none.
 const (
-	// maxReads is the number of concurrent calls that read. Each holds some parts of its answer
-	// (see maxPart), and sorts the numbers of a set's elements.
+	// concurrent calls, with some parts of an answer each
 	maxReads = 8
-	// readRate is the long-run size of answers in bytes a second: about 80,000 elements a second.
-	// Their conversion takes about a tenth of a processor.
+	// bytes a second in the long run: about 80,000 elements, which take a tenth of a processor to
+	// convert
 	readRate = 2 << 20
-	// readBurst is the size of answers at once after a quiet time: a table of more than 100,000
-	// elements.
+	// bytes at once after a quiet time: a table of more than 100,000 elements
 	readBurst = 4 << 20
-	// readCost is added for each call.
+	// added for each call
 	readCost = 64 << 10
 )
 
-// maxPart is the approximate size of one message of a list.
+// approximate bytes in a message of a list
 const maxPart = 128 << 10
 
 // reads limits publishers' use of the daemon's time and memory for reading. All callers together
-// make one part at a time, so that reading leaves a processor to commits.
+// make one part at a time, so reading leaves a processor to commits.
 type reads struct {
 	making chan struct{}
 
@@ -38,13 +36,11 @@ type reads struct {
 	byPublisher map[string]*readShare
 }
 
-// readShare is the reading of one publisher.
 type readShare struct {
 	limiter *rate.Limiter
 	calls   int
 }
 
-// read is one call that reads.
 type read struct {
 	*reads
 	ctx context.Context //nolint:containedctx // it is that of the call
@@ -54,9 +50,6 @@ type read struct {
 	holds bool
 }
 
-// call counts a call and calls f in it.
-//
-// Possible errors: errLimit, f's, ctx's.
 func (s *reads) call(ctx context.Context, f func(*read, caller) error) error {
 	r, c := &read{reads: s, ctx: ctx}, callerFrom(ctx)
 	defer r.end()
@@ -68,9 +61,6 @@ func (s *reads) call(ctx context.Context, f func(*read, caller) error) error {
 	return f(r, c)
 }
 
-// begin counts a call of a publisher, and waits for its turn.
-//
-// Possible errors: errLimit, ctx's.
 func (r *read) begin(publisher string) error {
 	r.mu.Lock()
 	share := r.byPublisher[publisher]
@@ -97,7 +87,6 @@ func (r *read) end() {
 	}
 }
 
-// wait waits until the publisher may read n more bytes.
 func (r *read) wait(n int) error {
 	if r.share == nil {
 		return r.ctx.Err()
@@ -105,7 +94,7 @@ func (r *read) wait(n int) error {
 	return r.share.limiter.WaitN(r.ctx, min(n, readBurst))
 }
 
-// make waits until the call may make a part. made ends the part.
+// made ends the part.
 func (r *read) make() error {
 	select {
 	case r.making <- struct{}{}:
@@ -123,7 +112,6 @@ func (r *read) made() {
 	}
 }
 
-// sendAll sends the parts of an answer.
 func sendAll[M proto.Message](r *read, parts iter.Seq[M], send func(M) error) error {
 	if err := r.make(); err != nil {
 		return err
@@ -144,7 +132,7 @@ func sendAll[M proto.Message](r *read, parts iter.Seq[M], send func(M) error) er
 	return nil
 }
 
-// sendList calls send for each part of a list, and once for an empty list.
+// An empty list is sent too.
 func sendList[M proto.Message](r *read, list []M, send func(part []M) error) error {
 	size, from := 0, 0
 	for i, entry := range list {

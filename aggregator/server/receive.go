@@ -15,32 +15,27 @@ import (
 )
 
 const (
-	// maxReceiving is the size in bytes of all callers' data that handlers have not received:
-	// eight of the largest messages. The last reservedReceiving bytes are for root, the daemon's own user and
-	// administrators.
+	// maxReceiving is the size in bytes of all callers' data waiting for handlers. The last
+	// reservedReceiving bytes are for root, the daemon's own user and administrators.
 	maxReceiving      = 8 * MaxMessage
 	reservedReceiving = 2 * MaxMessage
-	// maxReceivingPerPublisher is the size for one publisher: two of the largest, so that it can
-	// make a call while it sends a large snapshot.
+	// two of the largest messages: a call beside a large snapshot
 	maxReceivingPerPublisher = 2 * MaxMessage
-	// messagePrefixLen is the length of a message's prefix: a flag and the length.
+	// a flag and the length
 	messagePrefixLen = 5
-	// maxFrame is the largest frame that gRPC accepts, in bytes.
+	// the largest that gRPC accepts, in bytes
 	maxFrame = 16 << 10
 )
 
-// receiving limits the memory of data that handlers have not received. gRPC buffers a message until
-// it is complete, and then until the handler receives it. None of gRPC's options limits that
-// together for several calls.
+// receiving limits the memory of data waiting for handlers. gRPC buffers a message until it is
+// complete, and then until the handler receives it, without a limit for several calls together.
 type receiving struct {
 	mu          sync.Mutex
 	total       int
 	byPublisher counts[string]
 }
 
-// add counts n more bytes of a call, or fewer if n is negative. A call that has ended has no bytes.
-//
-// Possible errors: errLimit.
+// A call that has ended has no bytes; n may be negative.
 func (r *receiving) add(u *unread, n int) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -66,11 +61,10 @@ func (r *receiving) add(u *unread, n int) error {
 	return nil
 }
 
-// unread counts the data of a call that its handler has not received. A nil unread counts nothing.
+// unread counts the data of a call that its handler has not received. A nil unread counts no data.
 type unread struct {
 	conn *countedConn
-	// the context of the call
-	ctx context.Context //nolint:containedctx // the call's end is the end of the data
+	ctx  context.Context //nolint:containedctx // the call's end is the end of the data
 	// gets the error that ends the call
 	exceeded chan error
 	// guarded by the lock of receiving
@@ -78,16 +72,14 @@ type unread struct {
 	ended bool
 }
 
-// unreadKey is the context key of a call's unread.
 type unreadKey struct{}
 
-// unreadFrom returns the unread of a call, or nil if the call is not from a countedConn.
+// unreadFrom returns nil if the call is not from a countedConn.
 func unreadFrom(ctx context.Context) *unread {
 	u, _ := ctx.Value(unreadKey{}).(*unread)
 	return u
 }
 
-// limit returns the channel that gets the error of a call with too much data.
 func (u *unread) limit() <-chan error {
 	if u == nil {
 		return nil
@@ -95,14 +87,12 @@ func (u *unread) limit() <-chan error {
 	return u.exceeded
 }
 
-// received subtracts a message of n bytes.
 func (u *unread) received(n int) {
 	if u != nil {
 		_ = u.conn.budget.add(u, -n-messagePrefixLen)
 	}
 }
 
-// end subtracts all data of a call that has ended.
 func (u *unread) end() {
 	r := u.conn.budget
 	r.mu.Lock()
@@ -112,8 +102,8 @@ func (u *unread) end() {
 	u.bytes, u.ended = 0, true
 }
 
-// countedConn is a connection with counted data. It reads frames for gRPC, which reads without a
-// buffer: the frame read last is the one that gRPC handles.
+// countedConn counts the data of its calls. It reads frames for gRPC, which reads without a buffer:
+// the frame read last is the one that gRPC handles.
 type countedConn struct {
 	*limitedConn
 	budget    *receiving
@@ -121,15 +111,15 @@ type countedConn struct {
 	// the caller may use the reserved part
 	reserved bool
 
-	// copies frames to frame, and reads them
+	// copies frames to frame
 	in     io.Reader
 	framer *http2.Framer
 	// the rest of the frame for gRPC
 	frame bytes.Buffer
 	err   error
-	// the client's preface has been read
+	// the client's preface is read
 	begun bool
-	// the last call that the client has begun
+	// the client's last call
 	last uint32
 
 	mu    sync.Mutex
@@ -145,7 +135,6 @@ func newCountedConn(c *limitedConn, budget *receiving, publisher string, reserve
 	return counted
 }
 
-// Read implements net.Conn.
 func (c *countedConn) Read(b []byte) (int, error) {
 	for c.frame.Len() == 0 {
 		if c.err != nil {
@@ -162,7 +151,7 @@ func (c *countedConn) Read(b []byte) (int, error) {
 }
 
 // next reads a frame and counts its data. If that is too much, next waits until the call has ended.
-// gRPC, which gets the same bytes, answers malformed frames.
+// gRPC answers malformed frames.
 func (c *countedConn) next() error {
 	f, err := c.framer.ReadFrame()
 	if errors.As(err, new(http2.StreamError)) {
@@ -189,7 +178,7 @@ func (c *countedConn) next() error {
 	return err
 }
 
-// countCall is a tap.ServerInHandle. gRPC calls it when it handles the first frame of a call.
+// countCall is a tap.ServerInHandle, called at the first frame of a call.
 func countCall(ctx context.Context, _ *tap.Info) (context.Context, error) {
 	p, _ := peer.FromContext(ctx)
 	info, _ := p.AuthInfo.(AuthInfo)

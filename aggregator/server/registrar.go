@@ -7,14 +7,13 @@ import (
 )
 
 // registrar registers services with calls through interceptor.call. It serves unary calls as
-// streams, which are the same on the wire, because gRPC receives unary requests before it calls its
-// own interceptors.
+// streams, the same on the wire, because gRPC receives unary requests before it calls its own
+// interceptors.
 type registrar struct {
 	*grpc.Server
 	interceptor *interceptor
 }
 
-// RegisterService implements grpc.ServiceRegistrar.
 func (r registrar) RegisterService(desc *grpc.ServiceDesc, impl any) {
 	streams := *desc
 	streams.Methods = nil

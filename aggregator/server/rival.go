@@ -8,28 +8,27 @@ import (
 	"time"
 )
 
-// rivalRecent is how long Rival reports a refused server. It is longer than the pause of systemd or
-// a kubelet between early restarts.
+// rivalRecent is how long Rival reports a refused server: longer than the pause of systemd or a
+// kubelet between early restarts.
 const rivalRecent = 90 * time.Second
 
-// claim records in the lock of a socket that this process was refused, for the Rival of the server
-// that has the lock. Otherwise only this process would report the conflict.
+// claim records a refusal of this process in the socket's lock, for the Rival of the lock's server.
 func claim(socket string) {
 	// O_TRUNC changes the file's time even if the text is the same.
 	_ = os.WriteFile(socket+lockSuffix, fmt.Appendf(nil, "%d\n", os.Getpid()), 0o600)
 }
 
-// rival watches for claims. It is safe for concurrent use.
+// rival is safe for concurrent use.
 type rival struct {
 	lock *os.File
 	now  func() time.Time
 
 	mu sync.Mutex
-	// noted is the file's time at the last look; seen is when a change was noticed.
+	// the file's time at the last look, and when a change was noticed
 	noted, seen time.Time
 }
 
-// newRival returns the watch of a held lock. Earlier claims do not count.
+// Earlier claims do not count.
 func newRival(lock *os.File, now func() time.Time) *rival {
 	r := &rival{lock: lock, now: now}
 	if info, err := lock.Stat(); err == nil {
@@ -38,7 +37,6 @@ func newRival(lock *os.File, now func() time.Time) *rival {
 	return r
 }
 
-// recent returns an error if there was a claim less than rivalRecent ago.
 func (r *rival) recent() error {
 	info, err := r.lock.Stat()
 	if err != nil {
@@ -53,7 +51,7 @@ func (r *rival) recent() error {
 		return nil
 	}
 	pid := make([]byte, 16)
-	n, _ := r.lock.ReadAt(pid, 0) // it has less, which is an error
+	n, _ := r.lock.ReadAt(pid, 0) // a short read is an error
 	return fmt.Errorf("another weft (process %s) wanted the socket %s and was refused: run one weft on a node, or give the other --standby",
 		strings.TrimSpace(string(pid[:n])), strings.TrimSuffix(r.lock.Name(), lockSuffix))
 }

@@ -27,25 +27,23 @@ const (
 	// MaxMessage is the largest received message, in bytes. Larger messages fail with
 	// RESOURCE_EXHAUSTED; large snapshots come in parts.
 	MaxMessage = 16 << 20
-	// maxStreams is the number of concurrent calls on one connection.
 	maxStreams = 256
-	// window is the flow control window of a stream: the unread data of a fast sender, beside the
-	// message being read. connWindow is the window of a connection.
+	// window is the unread data of a fast sender, in bytes, beside the message being read.
 	window     = 64 << 10
 	connWindow = 1 << 20
 	// DefaultKeepaliveTime is how long a connection may be silent before it is pinged.
 	DefaultKeepaliveTime = 30 * time.Second
 	// DefaultKeepaliveTimeout is the time for the answer to a ping.
 	DefaultKeepaliveTimeout = 20 * time.Second
-	// minKeepalive is gRPC's minimum for both.
+	// gRPC's minimum for both
 	minKeepalive = time.Second
-	// stopGrace is the time for calls to end at shutdown.
+	// for calls to end at shutdown
 	stopGrace = 2 * time.Second
 )
 
 // Config describes a Server.
 type Config struct {
-	// path; empty means DefaultSocket
+	// empty means DefaultSocket
 	Socket string
 	// required; the caller calls its Run
 	Aggregator *aggregator.Aggregator
@@ -53,19 +51,17 @@ type Config struct {
 	Local *Local
 	// lists and deletes conntrack entries; if nil, the service Flows fails with UNIMPLEMENTED
 	Flows FlowTable
-	// decides who may call; nil means root and the daemon's own user, unlike in aggregator.Config.
-	// Serve follows its changes.
+	// nil means root and the daemon's own user, unlike in aggregator.Config; Serve follows its
+	// changes
 	Access *access.Control
 	// A connection silent for KeepaliveTime is pinged, and closed without an answer within
-	// KeepaliveTimeout. At least a second each; 0 means DefaultKeepaliveTime and
-	// DefaultKeepaliveTimeout.
+	// KeepaliveTimeout. At least a second each; 0 means the defaults.
 	KeepaliveTime, KeepaliveTimeout time.Duration
 	// for refused callers and panics; nil discards
 	Logger *slog.Logger
-	// Limits of concurrent connections, in total and for one uid. For MaxConnections, 0 means
-	// DefaultMaxConnections, or three quarters of the process's descriptor limit if less. For
-	// MaxConnectionsPerUser, 0 means DefaultMaxConnectionsPerUser, or half of MaxConnections.
-	// Beyond the limits, calls are refused with RESOURCE_EXHAUSTED.
+	// Limits of concurrent connections, in total and for one uid. 0 means DefaultMaxConnections, or
+	// three quarters of the process's descriptor limit if less; and DefaultMaxConnectionsPerUser,
+	// or half of MaxConnections. Beyond the limits, calls get RESOURCE_EXHAUSTED.
 	MaxConnections, MaxConnectionsPerUser int
 	// time until a connection must speak HTTP/2; 0 means DefaultHandshakeTimeout
 	HandshakeTimeout time.Duration
@@ -99,17 +95,14 @@ type Server struct {
 	grpc     *grpc.Server
 	health   *health.Server
 	streams  *streams
-	// closed by the next change of the configuration
-	changed <-chan struct{}
+	changed  <-chan struct{}
 	// the socket has belonged to another group
 	given bool
 }
 
 // Listen makes the socket (mode 0660) and its server; a missing directory is made with mode 0750.
-// Callers can connect now; Serve serves them.
-//
-// A lock file beside the socket excludes other servers, and stays after Close. The server that has
-// the lock learns of refused ones: see Rival.
+// Callers can connect now; Serve serves them. A lock file beside the socket excludes other servers,
+// and stays after Close.
 //
 // Possible errors: ErrInUse, ErrNotSocket, ErrForeignSocket, trusted.ErrUnsafe and trusted.ErrLink
 // (another user could change the directory or the lock), errors of an invalid Config, of
@@ -122,7 +115,6 @@ func Listen(cfg Config) (*Server, error) {
 	return s, err
 }
 
-// open is Listen without telling the server that has the socket.
 func open(cfg Config) (*Server, error) {
 	cfg.setDefaults()
 	if err := cfg.validate(); err != nil {
@@ -177,7 +169,6 @@ func open(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// setHealth sets the status of the whole server and of its services.
 func (s *Server) setHealth(status healthv1.HealthCheckResponse_ServingStatus) {
 	for _, service := range []string{"", weftv1.Publisher_ServiceDesc.ServiceName, weftv1.Inspect_ServiceDesc.ServiceName, weftv1.Flows_ServiceDesc.ServiceName, weftv1.History_ServiceDesc.ServiceName, weftv1.Tables_ServiceDesc.ServiceName, weftv1.Admin_ServiceDesc.ServiceName} {
 		s.health.SetServingStatus(service, status)
@@ -185,8 +176,8 @@ func (s *Server) setHealth(status healthv1.HealthCheckResponse_ServingStatus) {
 }
 
 // Serve answers calls until ctx ends, and then returns nil. Aggregator.Run must be called with the
-// same ctx: Serve waits for its end, so that updates committed while the aggregator stops are
-// acknowledged. The health service reports SERVING while the aggregator commits updates.
+// same ctx: Serve waits for its end, to acknowledge its last commits. The health service reports
+// SERVING while the aggregator commits updates.
 func (s *Server) Serve(ctx context.Context) error {
 	done := make(chan error, 1)
 	limits := newConnections(s.cfg.MaxConnections, s.cfg.MaxConnectionsPerUser, s.cfg.Logger)
@@ -209,7 +200,6 @@ func (s *Server) Serve(ctx context.Context) error {
 	}
 }
 
-// stop ends all calls; calls that wait for a commit end after it.
 func (s *Server) stop() {
 	s.health.Shutdown()
 	select {

@@ -13,11 +13,10 @@ import (
 	"github.com/weft-proxy/weft/aggregator/trusted"
 )
 
-// Modes of the socket and of the directory that Listen makes for it.
 const (
 	socketMode    = 0o660
 	directoryMode = 0o750
-	// maxPath is the capacity of sockaddr_un.sun_path without its final zero.
+	// capacity of sockaddr_un.sun_path without its final zero
 	maxPath = 107
 )
 
@@ -30,16 +29,15 @@ var (
 	ErrForeignSocket = errors.New("socket belongs to another user")
 )
 
-// listener is a socket that no other weft can replace until it is closed.
+// Other wefts cannot replace a listener until it is closed.
 type listener struct {
 	*net.UnixListener
 	lock *os.File
 }
 
-// Close removes the socket and releases its path.
 func (l *listener) Close() error { return errors.Join(l.UnixListener.Close(), l.lock.Close()) }
 
-// listen makes the socket. It replaces a stale socket, on which no process listens.
+// listen replaces a stale socket, on which no process listens.
 func listen(path string) (_ *listener, err error) {
 	defer func() {
 		if err != nil {
@@ -69,7 +67,6 @@ func listen(path string) (_ *listener, err error) {
 	return &listener{l, lock}, nil
 }
 
-// bind makes the socket under its lock.
 func bind(path string) (*net.UnixListener, error) {
 	if err := removeStale(path); err != nil {
 		return nil, err
@@ -105,7 +102,7 @@ func checkPath(path string) error {
 	return nil
 }
 
-// removeStale removes only a stale socket of the daemon's user. The lock is held.
+// The lock is held.
 func removeStale(path string) error {
 	if err := checkPath(path); err != nil {
 		return err

@@ -9,7 +9,6 @@ import (
 	"syscall"
 )
 
-// reloaded follows a change of the configuration.
 func (s *Server) reloaded() {
 	if err := s.giveSocket(); err != nil {
 		s.cfg.Logger.Error("the socket's group stays as it was", "error", err)
@@ -17,8 +16,7 @@ func (s *Server) reloaded() {
 	s.streams.review()
 }
 
-// giveSocket gives the socket to the configured group. Without one, it restores the daemon's own
-// group if it was changed.
+// Without a configured group, giveSocket restores the daemon's own group if it was changed.
 func (s *Server) giveSocket() error {
 	gid := os.Getegid()
 	if g := s.cfg.Access.Policy().SocketGroup; g != nil {
@@ -43,7 +41,6 @@ func (s *Server) giveSocket() error {
 	return nil
 }
 
-// chgrp gives a file to a group unless it has that group.
 func chgrp(path string, gid int) error {
 	st, err := os.Lstat(path)
 	if err != nil {
@@ -76,7 +73,6 @@ func ownDirectory(socket string) bool {
 	})
 }
 
-// enters reports whether the members of a group may enter a directory.
 func enters(st os.FileInfo, gid int) bool {
 	sys, ok := st.Sys().(*syscall.Stat_t)
 	if !ok || int(sys.Gid) == gid {

@@ -20,8 +20,7 @@ import (
 )
 
 // toStatus gives an error its gRPC code; no other function does. A rejection carries its violations
-// as a weft.v1.Rejected in the details, a temporary error a google.rpc.RetryInfo. A status, as from
-// other services of the server, is unchanged.
+// as a weft.v1.Rejected in the details, a temporary error a google.rpc.RetryInfo.
 func toStatus(err error) error {
 	if err == nil {
 		return nil
@@ -39,14 +38,13 @@ func toStatus(err error) error {
 	case errors.As(err, &rejected):
 		return withDetail(status.New(rejectionCode(rejected), rejected.Error()), &weftv1.Rejected{Violations: rejected.Violations})
 	case errors.As(err, &refusal) && refusal.Limit == access.LimitUpdates:
-		// It is about an update, like the limits that are found later.
+		// It is about an update, like limits found later.
 		limit := &weftv1.Violation{Message: refusal.Text, Reason: weftv1.Violation_REASON_LIMIT}
 		return withDetail(status.New(codeOf(err), err.Error()), &weftv1.Rejected{Violations: []*weftv1.Violation{limit}})
 	}
 	return status.Error(codeOf(err), err.Error())
 }
 
-// withDetail returns the error of a status with one more detail.
 func withDetail(st *status.Status, detail protoadapt.MessageV1) error {
 	if with, err := st.WithDetails(detail); err == nil {
 		st = with
@@ -92,21 +90,19 @@ var statusCodes = []struct {
 	{context.DeadlineExceeded, codes.DeadlineExceeded},
 }
 
-// codeOf returns the code of an error other than a rejection.
 func codeOf(err error) codes.Code {
 	for _, c := range statusCodes {
 		if errors.Is(err, c.err) {
 			return c.code
 		}
 	}
-	// The transport's own errors, such as a message that is too large, have a code.
+	// The transport's own errors have a code.
 	if st, ok := status.FromError(err); ok {
 		return st.Code()
 	}
 	return codes.Internal
 }
 
-// rejectionCode returns the code of a rejection's first violation.
 func rejectionCode(r *aggregator.RejectedError) codes.Code {
 	if len(r.Violations) == 0 {
 		return codes.InvalidArgument

@@ -8,11 +8,10 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// maxStreamsPerUser is the number of concurrent Publish and Watch calls of one uid, over all its
-// connections.
+// maxStreamsPerUser counts concurrent Publish and Watch calls of a uid.
 const maxStreamsPerUser = 4096
 
-// streams are the open streams. They outlive the configuration under which they were opened.
+// streams outlive the configuration under which they were opened.
 type streams struct {
 	access *access.Control
 
@@ -23,11 +22,10 @@ type streams struct {
 	byPublisher counts[string]
 }
 
-// openStream is a stream with a caller that may lose its publisher.
 type openStream struct {
 	caller caller
 	method string
-	// for the one error that ends the stream; has room for it
+	// has room for the one error
 	lost chan error
 }
 
@@ -35,9 +33,6 @@ func newStreams(c *access.Control) *streams {
 	return &streams{access: c, open: make(map[*openStream]struct{}), byUser: counts[uint32]{}, byPublisher: counts[string]{}}
 }
 
-// add counts a stream.
-//
-// Possible errors: errLimit, a *access.Refusal.
 func (s *streams) add(c caller, method string) (*openStream, error) {
 	o := &openStream{caller: c, method: method, lost: make(chan error, 1)}
 	s.mu.Lock()
@@ -70,7 +65,6 @@ func (s *streams) remove(o *openStream) {
 	}
 }
 
-// review ends the streams of callers that may no longer act as their publishers.
 func (s *streams) review() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,8 +73,7 @@ func (s *streams) review() {
 	}
 }
 
-// check ends a stream if its caller has lost its publisher or the right to the call. The lock is
-// held.
+// The lock is held.
 func (s *streams) check(o *openStream) {
 	id, err := s.access.Resolve(&o.caller.Peer, o.caller.publisher)
 	if err == nil {

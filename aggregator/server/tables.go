@@ -17,34 +17,28 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// Limits of tables of publishers.
 const (
-	// maxServedTables is the number of tables of one stream.
+	// tables for each stream
 	maxServedTables = 32
-	// maxTableStreams is the number of open ServeTables streams of one publisher.
+	// open ServeTables streams for each publisher
 	maxTableStreams = 64
-	// maxTableReads is the number of open calls of ReadTable of one publisher, administrators
-	// excepted, at the tables of another.
+	// open calls at the tables of another publisher, for each publisher but administrators
 	maxTableReads = 4
-	// maxTableQuery is the size of a ReadTableRequest in bytes.
+	// bytes of a ReadTableRequest
 	maxTableQuery = 4 << 10
-	// tablePatience is the time for a publisher to accept a query, and to send the next part.
+	// for a publisher to accept a query, and to send the next part
 	tablePatience = 30 * time.Second
 )
 
-// errNotServed means that no open stream serves a table.
 var errNotServed = errors.New("table not served")
 
-// errAnswer is the reason of a publisher that cannot answer a query.
 var errAnswer = errors.New("no answer")
 
-// answerError is an errAnswer with a text.
 type answerError string
 
 func (e answerError) Error() string { return string(e) }
 func (e answerError) Unwrap() error { return errAnswer }
 
-// servedTables are the publishers that serve tables. It keeps no rows.
 type servedTables struct {
 	mu     sync.Mutex
 	owners map[string][]*tableOwner
@@ -59,12 +53,11 @@ type tableOwner struct {
 	// closed after the last stream
 	gone chan struct{}
 
-	// The mutex of servedTables is held for these.
+	// guarded by the mutex of servedTables
 	streams int
 	readers counts[string]
 }
 
-// tableQuery is the query of a reader until it has been answered.
 type tableQuery struct {
 	// the reader's
 	ctx      context.Context //nolint:containedctx // see above
@@ -75,9 +68,7 @@ type tableQuery struct {
 	err   error
 }
 
-// join registers a stream. The caller calls leave once.
-//
-// Possible errors: errLimit.
+// The caller calls leave once.
 func (s *servedTables) join(publisher string, tables []string) (*tableOwner, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,7 +104,7 @@ func (s *servedTables) leave(o *tableOwner) {
 	}
 }
 
-// begin counts a read of a table, at the owner that has registered last. The caller calls end once.
+// begin counts a read at the owner registered last. The caller calls end once.
 //
 // Possible errors: errNotServed, errLimit.
 func (s *servedTables) begin(publisher, table string, c caller) (*tableOwner, error) {
@@ -138,7 +129,6 @@ func (s *servedTables) end(o *tableOwner, c caller) {
 	o.readers.add(c.publisher, -1)
 }
 
-// ServeTables implements weftv1.TablesServer.
 func (s *service) ServeTables(stream grpc.BidiStreamingServer[weftv1.ServeTablesRequest, weftv1.ServeTablesResponse]) error {
 	ctx := stream.Context()
 	c := callerFrom(ctx)
@@ -146,7 +136,7 @@ func (s *service) ServeTables(stream grpc.BidiStreamingServer[weftv1.ServeTables
 	if err != nil {
 		return err
 	}
-	// The publisher's next large request must not wait for readers.
+	// The publisher's next large request must not wait.
 	c.request.admitted()
 	tables := first.GetTables()
 	if n := len(tables); n < 1 || n > maxServedTables {
@@ -199,8 +189,6 @@ func (s *service) ServeTables(stream grpc.BidiStreamingServer[weftv1.ServeTables
 	}
 }
 
-// relay passes the publisher's messages to the reader until the answer is complete or one of them
-// leaves.
 func (q *tableQuery) relay(ctx context.Context, received <-chan *weftv1.ServeTablesRequest, broken <-chan error) error {
 	for {
 		select {
@@ -229,7 +217,6 @@ func (q *tableQuery) relay(ctx context.Context, received <-chan *weftv1.ServeTab
 	}
 }
 
-// ended returns nil for a stream that its client has ended.
 func ended(err error) error {
 	if errors.Is(err, io.EOF) {
 		return nil
@@ -237,7 +224,6 @@ func ended(err error) error {
 	return err
 }
 
-// ReadTable implements weftv1.TablesServer.
 func (s *service) ReadTable(req *weftv1.ReadTableRequest, stream grpc.ServerStreamingServer[weftv1.ReadTableResponse]) error {
 	c := callerFrom(stream.Context())
 	publisher := cmp.Or(req.GetPublisher(), c.publisher)

@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// Packets returns the packets that a counter has counted, from its text: that of a named
-// counter, such as "packets 3 bytes 180", or a statement, such as "counter packets 3 bytes
-// 180". It returns 0 for other texts.
+// Packets returns the packets in a counter's text: "packets 3 bytes 180" of a named counter, or
+// "counter packets 3 bytes 180" of a statement. It returns 0 for other texts.
 func Packets(text string) uint64 {
 	text, ok := strings.CutPrefix(strings.TrimPrefix(text, "counter "), "packets ")
 	if !ok {
@@ -21,7 +20,7 @@ func Packets(text string) uint64 {
 	return n
 }
 
-// Packets returns what the counters of an element have counted.
+// Packets returns the sum of the element's counters.
 func (s *ElementState) Packets() (n uint64) {
 	for _, text := range s.GetStateful() {
 		n += Packets(text)

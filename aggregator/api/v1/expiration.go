@@ -7,10 +7,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// WithExpireTime returns the fragment with the expire time that its time to live
-// means at a time: a shallow copy, or the fragment itself if it has no time to live.
-// A publisher that sends a fragment again sends the copy, so that it does not live
-// longer.
+// WithExpireTime returns a shallow copy of the fragment with an expire time, or the fragment itself
+// without a time to live. A publisher that sends the copy again does not extend the time.
 func (f *Fragment) WithExpireTime(now time.Time) *Fragment {
 	ttl := f.GetTtl().AsDuration()
 	if ttl <= 0 {

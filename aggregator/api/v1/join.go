@@ -1,7 +1,7 @@
 package weftv1
 
-// Join appends a part of a streamed answer to the parts before it. The first part
-// is joined to an empty message. The part must not be used afterwards.
+// Join appends a part of a streamed answer to the parts before, or to an empty message. The part
+// must not be used afterwards.
 func (r *GetFragmentResponse) Join(part *GetFragmentResponse) {
 	if r.Fragment == nil {
 		r.Status, r.Fragment = part.Status, part.Fragment
@@ -30,7 +30,6 @@ func (r *CompareRevisionsResponse) Join(part *CompareRevisionsResponse) {
 	})
 }
 
-// join appends the content of a part.
 func (f *Fragment) join(part *Fragment) {
 	f.Tables = join(f.Tables, part.GetTables(), func(last, next *Table) bool {
 		if last.Family != next.Family || last.Name != next.Name {
@@ -61,8 +60,8 @@ func (r *GetTableResponse) Join(part *GetTableResponse) {
 	})
 }
 
-// join appends a list to another. It calls absorb with the last entry before and
-// the next one. The next one is left out if absorb returns true: it has added that to the last.
+// join appends a list to another. It calls absorb with the last entry before and the next entry. If
+// absorb returns true, the next entry is left out.
 func join[T any](whole, part []T, absorb func(last, next T) bool) []T {
 	for _, next := range part {
 		if n := len(whole); n == 0 || !absorb(whole[n-1], next) {
@@ -72,12 +71,12 @@ func join[T any](whole, part []T, absorb func(last, next T) bool) []T {
 	return whole
 }
 
-// join adds the elements of a set of the same name, and returns false for any other set.
+// join returns false for a set of another name.
 func (s *Set) join(next *Set) bool {
 	return s.Name == next.Name && extend(&s.Elements, next.Elements)
 }
 
-// extend appends to a list, and returns true.
+// extend returns true.
 func extend[T any](list *[]T, more []T) bool {
 	*list = append(*list, more...)
 	return true

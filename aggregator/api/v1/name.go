@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// Text returns the name as people write it: "publisher/name", or "name" if the
-// publisher is empty.
+// Text returns "publisher/name", or "name" if the publisher is empty.
 func (n *FragmentName) Text() string {
 	if n.GetPublisher() == "" {
 		return n.GetName()
@@ -15,9 +14,8 @@ func (n *FragmentName) Text() string {
 	return n.GetPublisher() + "/" + n.GetName()
 }
 
-// Text returns the name as an nft command has it after the verb, such as
-// "chain ip weft input". A rule without a handle is named by its position:
-// "rule ip weft input #3". The text of no name is empty.
+// Text returns the name as in an nft command, such as "chain ip weft input". A rule without a
+// handle has its position: "rule ip weft input #3". The text of no name is empty.
 func (n *ObjectName) Text() string {
 	words := []string{n.GetKind(), n.GetFamily(), n.GetTable(), n.GetName()}
 	words = slices.DeleteFunc(words, func(word string) bool { return word == "" })

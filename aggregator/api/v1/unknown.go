@@ -7,10 +7,9 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// UnknownField is a field of a message that this version of the protocol does not
-// have.
+// UnknownField is a field of a newer version of the protocol.
 type UnknownField struct {
-	// Object is the object that the message is about; nil for a fragment.
+	// nil for a fragment
 	Object *ObjectName
 	Number protowire.Number
 }
@@ -26,8 +25,7 @@ func (p *Patch) UnknownField() *UnknownField {
 	return unknownField(p.ProtoReflect())
 }
 
-// onlyKnownElements reports whether a patch only changes elements and has no unknown
-// field. Most patches are like that, and reflection would be 2% of their cost.
+// onlyKnownElements avoids reflection for most patches: they only change elements.
 func (p *Patch) onlyKnownElements() bool {
 	if len(p.unknownFields) > 0 {
 		return false
@@ -45,7 +43,6 @@ func (p *Patch) onlyKnownElements() bool {
 	return true
 }
 
-// unknownField returns the first unknown field of a message and of the messages in it.
 func unknownField(m protoreflect.Message) *UnknownField {
 	if b := m.GetUnknown(); len(b) > 0 {
 		number, _, _ := protowire.ConsumeTag(b)
@@ -82,7 +79,7 @@ func unknownField(m protoreflect.Message) *UnknownField {
 	return nil
 }
 
-// unknownOfElements does not use reflection, because there can be millions of elements.
+// unknownOfElements avoids reflection: there can be millions of elements.
 func unknownOfElements(elements []*Element) *UnknownField {
 	for j, e := range elements {
 		if e == nil || len(e.ProtoReflect().GetUnknown())+len(e.Timeout.ProtoReflect().GetUnknown()) == 0 && e.State == nil {
@@ -96,11 +93,11 @@ func unknownOfElements(elements []*Element) *UnknownField {
 	return nil
 }
 
-// name completes the name of the object in which the field was found: m is the message
-// that has it, at a position of a list of a message, or the message around that one.
+// name completes the name of the object: m is the message with the field, at a position of a list,
+// or the message around it.
 func (u *UnknownField) name(m any, list protoreflect.Name, position int) {
 	if u.Object == nil {
-		// The kind of what is in "put_chains" is "chain".
+		// The kind in "put_chains" is "chain".
 		u.Object = &ObjectName{Kind: strings.TrimSuffix(strings.TrimPrefix(string(list), "put_"), "s")}
 		switch m := m.(type) {
 		case *ElementPatch:

@@ -18,7 +18,7 @@ type batch struct {
 	assigned map[*kernel.Handle]uint64
 }
 
-// do applies one op, and returns 0 or the reason of a refusal.
+// do returns 0 or the reason of a refusal.
 func (b *batch) do(op kernel.Op) (errno syscall.Errno, text string) {
 	id := kernel.TableOf(op)
 	t := b.tables[id]
@@ -73,14 +73,12 @@ func (b *batch) do(op kernel.Op) (errno syscall.Errno, text string) {
 	return 0, ""
 }
 
-// add adds an item to the table, unless it exists.
 func (t *table) add(name string, it any) {
 	if t.items[name] == nil {
 		t.items[name] = it
 	}
 }
 
-// remove deletes an item, unless it is in use.
 func (t *table) remove(name string) syscall.Errno {
 	if t.items[name] == nil {
 		return syscall.ENOENT
@@ -92,7 +90,6 @@ func (t *table) remove(name string) syscall.Errno {
 	return 0
 }
 
-// refersTo reports whether a rule or an element refers to an item.
 func (t *table) refersTo(name string) bool {
 	for _, it := range t.items {
 		switch it := it.(type) {
@@ -111,7 +108,6 @@ func (t *table) refersTo(name string) bool {
 	return false
 }
 
-// references returns the items that a rule refers to.
 func references(r *compile.Rule) []string {
 	var out []string
 	for _, name := range r.Sets {
@@ -129,7 +125,6 @@ func references(r *compile.Rule) []string {
 	return out
 }
 
-// reference returns the item that an element of the set refers to, or "".
 func (s *set) reference(e nftset.Element) string {
 	if s.decl.Object != "" {
 		return object.Ref{Kind: s.decl.Object, Name: e.Data}.String()

@@ -14,7 +14,7 @@ func (k *Kernel) Check(ops []kernel.Op) error {
 	return err
 }
 
-// try applies all ops to a copy, or none. The lock is held.
+// The lock is held.
 func (k *Kernel) try(ops []kernel.Op) (*batch, error) {
 	if k.RefuseBatch != nil {
 		if err := k.RefuseBatch(ops); err != nil {
@@ -37,18 +37,18 @@ func (k *Kernel) try(ops []kernel.Op) (*batch, error) {
 // Owner is false: Flush changes the tables from outside.
 func (k *Kernel) Owner() bool { return false }
 
-// Unprotected is about the tables of a Kernel that is an Owner.
+// Unprotected is false without an owner.
 func (k *Kernel) Unprotected() bool { return false }
 
-// DumpLive returns an empty Live: there are no packets.
+// DumpLive returns an empty Live.
 func (k *Kernel) DumpLive(nft.TableID, []*nftset.Set, int) (*kernel.Live, error) {
 	return &kernel.Live{}, nil
 }
 
-// DumpObjects returns an empty Live, as DumpLive.
+// DumpObjects is like DumpLive.
 func (k *Kernel) DumpObjects(nft.TableID) (*kernel.Live, error) { return &kernel.Live{}, nil }
 
-// DumpElements returns an empty Live, as DumpLive.
+// DumpElements is like DumpLive.
 func (k *Kernel) DumpElements(nft.TableID, []*nftset.Set, int, bool) (*kernel.Live, error) {
 	return &kernel.Live{}, nil
 }

@@ -28,12 +28,12 @@ type Daemon struct {
 	once   sync.Once
 }
 
-// Config configures an aggregator, with a required Kernel, and its server.
+// Config has a required Kernel.
 type Config struct {
 	aggregator.Config
-	// made in a temporary directory if empty
+	// empty: in a temporary directory
 	Socket string
-	// changes the configuration of the server; optional
+	// optional
 	Limits func(*server.Config)
 }
 
@@ -51,7 +51,7 @@ func Start(t testing.TB, cfg Config) *Daemon {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A raw connection answers no ping: on a loaded machine it must not be closed for that.
+	// A raw connection answers no ping.
 	sc := server.Config{Socket: cfg.Socket, Aggregator: a, Access: cfg.Access, Logger: cfg.Logger, KeepaliveTimeout: time.Hour}
 	if cfg.Limits != nil {
 		cfg.Limits(&sc)
@@ -88,7 +88,7 @@ func Socket(t testing.TB) string {
 	return filepath.Join(dir, "weft.sock")
 }
 
-// Stop ends the daemon gracefully and returns the result of Run.
+// Stop ends the daemon and returns the result of Run.
 func (d *Daemon) Stop() error {
 	d.once.Do(func() {
 		d.cancel()

@@ -1,4 +1,3 @@
-// Package aggregatortest has shared test helpers for the aggregator, its server and its clients.
-// Kernel is nf_tables in memory; Start and StartIn run an aggregator with its socket. Only tests
-// import it. Read kernel.go and daemon.go first.
+// Package aggregatortest has test helpers for the aggregator, its server and its clients: Kernel,
+// nf_tables in memory, and Start and StartIn, a running aggregator. Only tests import it.
 package aggregatortest

@@ -18,27 +18,23 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// Kernel is nf_tables in memory. Its zero value is ready for concurrent use.
-//
-// It models nf_tables as far as the writer can tell. A batch is applied to a copy, which replaces
-// the original if every op succeeds. Refusals have the real kernel's errno. It runs no rules.
+// Kernel is nf_tables in memory. Its zero value is ready for concurrent use. Refusals have the real
+// kernel's errno. It runs no rules.
 type Kernel struct {
-	// Refuse, if set, can refuse an op as the kernel would, with the errno and text of a
-	// *kernel.BatchError. It is called with the lock held.
+	// Refuse can refuse an op with the errno and text of a *kernel.BatchError. The lock is held.
 	Refuse func(op kernel.Op) (errno syscall.Errno, text string)
 
-	// RefuseDump, if set, can make DumpSet fail. It is called with the lock held.
+	// RefuseDump can make DumpSet fail. The lock is held.
 	RefuseDump func() error
 
-	// RefuseBatch, if set, can refuse a whole batch in the same way.
+	// RefuseBatch can refuse a whole batch. The lock is held.
 	RefuseBatch func(ops []kernel.Op) error
 
 	mu      sync.Mutex
 	tables  map[nft.TableID]*table
 	handles uint64
 	commits [][]kernel.Op
-	// fail holds errors for the next commits. applied means that the commit takes effect all the
-	// same.
+	// fail holds errors for the next commits; an applied commit takes effect all the same
 	fail    []failure
 	owned   error
 	changes chan kernel.Change
@@ -52,14 +48,13 @@ type failure struct {
 type table struct {
 	comment string
 	dormant bool
-	// items holds each *chain, *set, *object.Object and *object.Flowtable by kind and name, such as
-	// "chain input". Objects and flowtables stay as they were added, without counting.
+	// each *chain, *set, *object.Object and *object.Flowtable by kind and name, such as "chain
+	// input"
 	items map[string]any
 }
 
 func newTable(comment string) *table { return &table{comment: comment, items: make(map[string]any)} }
 
-// item returns an item of a table by kind and name, or nil if the item or table does not exist.
 func item[T any](t *table, name string) *T {
 	if t == nil {
 		return nil
@@ -84,8 +79,8 @@ type set struct {
 	elements map[string]nftset.Element
 }
 
-// FailNext makes the next commit return err. Several calls affect successive commits. If applied is
-// true, the commit takes effect nevertheless, unless the batch itself is refused.
+// FailNext makes the next commit return err, or a later one after earlier calls. If applied is
+// true, the commit takes effect, unless the batch is refused.
 func (k *Kernel) FailNext(err error, applied bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -99,7 +94,7 @@ func (k *Kernel) SetOwned(err error) {
 	k.owned = err
 }
 
-// Commits returns the ops of all commits that took effect.
+// Commits returns the ops of all commits with effect.
 func (k *Kernel) Commits() [][]kernel.Op {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -124,8 +119,8 @@ func (k *Kernel) Watch(context.Context) (<-chan kernel.Change, error) {
 	return k.changes, nil
 }
 
-// Elements returns the elements of a set or map as "key" or "key : data" in nft's words, sorted;
-// nil if the set does not exist.
+// Elements returns the elements of a set or map as "key" or "key : data", sorted; nil without the
+// set.
 func (k *Kernel) Elements(id nft.TableID, name string) []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -145,17 +140,16 @@ func (k *Kernel) Elements(id nft.TableID, name string) []string {
 	return out
 }
 
-// Rules returns the text of a chain's rules in order, or nil if the chain does not exist.
+// Rules returns the text of a chain's rules, or nil without the chain.
 func (k *Kernel) Rules(id nft.TableID, name string) []string {
 	return ofRules(k, id, name, func(r rule) string { return r.rule.Text })
 }
 
-// Handles returns the handles of a chain's rules in order.
+// Handles returns the handles of a chain's rules.
 func (k *Kernel) Handles(id nft.TableID, name string) []uint64 {
 	return ofRules(k, id, name, func(r rule) uint64 { return r.handle })
 }
 
-// ofRules returns the result of f for each rule of a chain.
 func ofRules[T any](k *Kernel, id nft.TableID, name string, f func(rule) T) []T {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -170,7 +164,7 @@ func ofRules[T any](k *Kernel, id nft.TableID, name string, f func(rule) T) []T 
 	return out
 }
 
-// Commit carries out all ops or none.
+// Commit carries out all ops, or fails.
 func (k *Kernel) Commit(ops []kernel.Op) (kernel.Stats, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

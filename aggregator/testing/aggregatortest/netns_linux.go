@@ -10,7 +10,7 @@ import (
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
-// StartIn is Start with the kernel in a network namespace. It runs until the test ends.
+// StartIn is Start with the kernel in a network namespace.
 func StartIn(t testing.TB, ns *nfttest.NS) *Daemon {
 	t.Helper()
 	conn, err := kernel.Open(kernel.Config{NetNS: ns.FD()})

@@ -10,8 +10,7 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// Packet puts an entry into a map, as a packet in an update statement would. An existing key keeps
-// its value.
+// Packet puts an entry into a map, as an update statement would: an existing key keeps its value.
 func (k *Kernel) Packet(id nft.TableID, name, key, value string) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -33,7 +32,7 @@ func (k *Kernel) Packet(id nft.TableID, name, key, value string) error {
 	return nil
 }
 
-// DumpSet returns the elements of one set or map.
+// DumpSet returns the elements of a set or map.
 func (k *Kernel) DumpSet(id nft.TableID, s *nftset.Set) ([]nftset.Element, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -12,29 +12,27 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Raw is a low-level gRPC client for behaviour that no library has.
+// Raw is a low-level gRPC client for behaviour of no library.
 type Raw struct {
-	t      testing.TB
-	conn   net.Conn
-	write  *http2.Framer
-	frames *http2.Framer
-	// the name in the client's calls
+	t         testing.TB
+	conn      net.Conn
+	write     *http2.Framer
+	frames    *http2.Framer
 	Publisher string
-	// the stream of the next call
-	Next uint32
-	// the initial window of a stream
+	Next      uint32
+	// window of a stream
 	initial int
 
 	mu sync.Mutex
-	// the bytes that the server accepts, on the connection (0) and on each stream
+	// bytes that the server accepts, by stream; 0 is the connection
 	room map[uint32]int
-	// the gRPC status of each ended stream
+	// of each ended stream
 	status map[uint32]string
-	// true after the last read
+	// after the last read
 	gone bool
 }
 
-// DialRaw connects and sends the preface with these settings. It does not read.
+// DialRaw connects and sends the preface. It does not read.
 func DialRaw(t testing.TB, socket string, settings ...http2.Setting) *Raw {
 	t.Helper()
 	conn, err := net.Dial("unix", socket)
@@ -120,7 +118,7 @@ func (r *Raw) SendWithin(id uint32, b []byte) (ok bool, _ error) {
 	return true, r.Send(id, b, false)
 }
 
-// Read reads frames until the connection ends or stop returns true.
+// Read reads until the connection ends or stop returns true.
 func (r *Raw) Read(stop func(http2.Frame) bool) {
 	for {
 		f, err := r.frames.ReadFrame()
@@ -163,7 +161,7 @@ func (r *Raw) Ended(id uint32) string {
 	return r.status[id]
 }
 
-// Gone reports whether the connection has ended. Read must have returned.
+// Gone reports whether the connection has ended, after Read.
 func (r *Raw) Gone() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -173,8 +171,7 @@ func (r *Raw) Gone() bool {
 // Connection returns the connection.
 func (r *Raw) Connection() net.Conn { return r.conn }
 
-// Frames returns the writer of the connection's frames. It must not be used while another
-// method writes.
+// Frames returns the writer of frames, to use while no method writes.
 func (r *Raw) Frames() *http2.Framer { return r.write }
 
 // Headers is a stop for Read: n calls have been accepted.

@@ -20,8 +20,7 @@ type User struct {
 	Groups   []uint32
 }
 
-// DialAs connects as another user: the kernel takes the credentials of the
-// thread that calls connect(2).
+// DialAs connects as another user: the kernel takes the credentials of the thread in connect(2).
 func DialAs(t testing.TB, socket string, u User) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient("passthrough:///weft", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority("localhost"),

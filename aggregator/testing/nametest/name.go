@@ -7,10 +7,9 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// objectName matches the text of a name.
 var objectName = regexp.MustCompile(`^((?:ct )?\S+) (\S+) (\S+)(?: ([^\s{]\S*))?(?: handle (\d+)| #(\d+)| \{ (.*) \}| .*)?$`)
 
-// Parse returns the name of an object that has a text form, nil if there is none. It does not check the words.
+// Parse returns the name of an object with a text form, or nil. It does not check the words.
 func Parse(text string) *weftv1.ObjectName {
 	m := objectName.FindStringSubmatch(text)
 	if m == nil {
