@@ -7,12 +7,12 @@ import (
 	"github.com/weft-proxy/weft/nft/internal/scan"
 )
 
-// Pos is a line and byte column in the source text, both from 1. The zero value is unknown.
+// Pos is a line and byte column, both from 1. The zero value is unknown.
 type Pos = scan.Pos
 
 // Error is an error at a place of the source.
 type Error struct {
-	// included file that contains Pos, or empty
+	// file that contains Pos if included
 	File string
 	Pos  Pos
 	Msg  string
@@ -33,8 +33,7 @@ func (e *Error) Error() string {
 	return e.Pos.String() + ": " + e.Msg
 }
 
-// Excerpt returns the source line and a second line with a caret below the error. It is empty if
-// the place is unknown.
+// Excerpt returns the source line and a caret line, or "" if the place is unknown.
 func (e *Error) Excerpt() string {
 	if !e.Pos.IsValid() {
 		return ""

@@ -27,7 +27,7 @@ type Socket struct {
 	Level  uint32
 }
 
-// OSF is the probable operating system of the sender of a TCP SYN: "osf name".
+// OSF is the operating system of the sender of a TCP SYN: "osf name".
 type OSF struct {
 	Pos
 	// comparison of the TTL: loose, skip, or empty for exact
@@ -36,15 +36,14 @@ type OSF struct {
 	Key string
 }
 
-// IPsec is a state of a packet's IPsec transformation: "ipsec in spnum 1 reqid", "ipsec out ip
-// saddr".
+// IPsec is a state of a packet's IPsec transformation: "ipsec in spnum 1 reqid".
 type IPsec struct {
 	Pos
 	// in or out
 	Dir string
-	// number of the packet's state, from 0
+	// from 0
 	Spnum uint32
-	// ip or ip6 for addresses, otherwise empty
+	// for addresses, otherwise empty
 	L3 string
 	// spi, reqid, saddr or daddr
 	Key string

@@ -6,8 +6,8 @@ import (
 	"github.com/weft-proxy/weft/nft/internal/scan"
 )
 
-// newer maps the first words of constructs to the nft version that added them, unless nft 1.0.6 or
-// weft supports them. LANGUAGE.md has the reasons.
+// nft versions that added constructs, by first words, without constructs that nft 1.0.6 or weft
+// supports. LANGUAGE.md has the reasons.
 var newer = map[[2]string]string{
 	{"last"}:              "1.0.7",
 	{"vxlan"}:             "1.0.7",
@@ -40,7 +40,6 @@ func Newer(word, next scan.Token) string {
 	return fmt.Sprintf("nft %s has %s; weft does not", version, text)
 }
 
-// refuseNewer fails if a construct of later nft versions begins at the current token.
 func (p *parser) refuseNewer() {
 	if why := Newer(p.Tok, p.Ahead); why != "" {
 		p.Fail(p.Tok, "%s", why)

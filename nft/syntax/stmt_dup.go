@@ -3,7 +3,7 @@ package syntax
 // Dup sends a copy of the packet to another host or device.
 type Dup struct {
 	Pos
-	// address, or device in tables of family netdev
+	// or device in family netdev
 	To Expr
 	// nil if not given
 	Device Expr

@@ -9,7 +9,6 @@ type Dynamic struct {
 	Elem *Elem
 }
 
-// dynamic parses "add|update|delete @SET { KEY [OPTIONS] [STATEMENTS] [: DATA] }".
 func (p *parser) dynamic() Stmt {
 	d := &Dynamic{Pos: p.Tok.Pos, Op: p.Tok.Text}
 	p.Advance()
@@ -26,7 +25,7 @@ func (p *parser) dynamic() Stmt {
 	return d
 }
 
-// dynamicElem parses "{ KEY [OPTIONS] ... }". Rest parses the end.
+// rest parses the end
 func (p *parser) dynamicElem(rest func(*Elem)) *Elem {
 	e := &Elem{Pos: p.Tok.Pos}
 	if !p.IsPunct("{") {
@@ -42,7 +41,7 @@ func (p *parser) dynamicElem(rest func(*Elem)) *Elem {
 	return e
 }
 
-// oldDynamic parses the older form "set add|update|delete KEY [OPTIONS] @SET".
+// older form "set add|update|delete KEY [OPTIONS] @SET"
 func (p *parser) oldDynamic() Stmt {
 	d := &Dynamic{Pos: p.begin()}
 	d.Op = p.OneOf("add", "update", "delete")

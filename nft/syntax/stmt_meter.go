@@ -1,7 +1,7 @@
 package syntax
 
-// Meter runs a statement per key: "meter seen { ip saddr limit rate 5/second }". Its set belongs
-// to the rule.
+// Meter runs a statement per key of the rule's own set: "meter seen { ip saddr limit rate 5/second
+// }".
 type Meter struct {
 	Pos
 	Name string
@@ -11,7 +11,6 @@ type Meter struct {
 	Elem *Elem
 }
 
-// meter parses "meter NAME [size N] { KEY [timeout T] STATEMENT }".
 func (p *parser) meter() Stmt {
 	m := &Meter{Pos: p.begin()}
 	m.Name = p.ExpectIdent("the name of a meter")

@@ -9,7 +9,6 @@ type TProxy struct {
 	Addr, Port Expr
 }
 
-// tproxy parses "tproxy [ip|ip6] to [ADDR][:PORT]".
 func (p *parser) tproxy() Stmt {
 	t := &TProxy{Pos: p.begin()}
 	t.Family = p.family()

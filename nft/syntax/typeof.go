@@ -4,16 +4,16 @@ package syntax
 // data.
 type TypeOf struct {
 	Key []Expr
-	// Map is true for ": DATA". Verdict is also true if the data is "verdict"; Data is then nil.
+	// Map: ": DATA". Verdict: the data is "verdict", and Data is nil.
 	Map     bool
 	Verdict bool
-	// true for ": interval DATA"
+	// ": interval DATA"
 	Interval bool
 	Data     []Expr
 }
 
-// ParseTypeOf parses the selectors of a typeof declaration, such as "ip daddr . tcp dport" or "ip
-// daddr : verdict". The error is an *Error.
+// ParseTypeOf parses the selectors of a typeof declaration, such as "ip daddr : verdict". The error
+// is an *Error.
 func ParseTypeOf(text string) (*TypeOf, error) {
 	p := newParser(text)
 	t := &TypeOf{Key: p.typeOfList()}
