@@ -10,25 +10,23 @@ import (
 	"testing"
 )
 
-// Ruleset is a table with rules that nft(8) compiles for a comparison.
+// Ruleset is a table with rules for a comparison with nft(8).
 type Ruleset struct {
-	// nft keyword of the table's family
 	Family string
-	// declarations of sets and maps
+	// sets and maps
 	Decls []string
-	// chains to which rules jump
+	// targets of jumps
 	Chains []string
 	Rules  []string
-	// Unchecked is true if the running kernel may lack features for the rules. Only rejections by nft
-	// itself count then.
+	// the running kernel may lack features, so only rejections by nft itself count
 	Unchecked bool
 }
 
 var errorLine = regexp.MustCompile(`/dev/stdin:(\d+):\S* Error: (Could not process rule)?`)
 
-// Netlink returns the compiled form of each accepted rule, by the rule's index: the anonymous sets and then
-// the expressions as "nft --debug=netlink" prints them, with single blanks. It does not commit. A rule that
-// makes nft abort counts as rejected.
+// Netlink returns the compiled form of each accepted rule by index, with single blanks: the
+// anonymous sets, then the expressions as "nft --debug=netlink" prints them. It does not commit. A
+// rule that makes nft abort counts as rejected.
 func (ns *NS) Netlink(t testing.TB, r *Ruleset) map[int]string {
 	t.Helper()
 	Require(t, NFT)
@@ -45,7 +43,7 @@ func (ns *NS) netlink(t testing.TB, r *Ruleset, some []int) map[int]string {
 	for i := range r.Rules {
 		bad[i] = !slices.Contains(some, i)
 	}
-	// nft reports up to ten invalid rules at once without other output. They are omitted in the next run.
+	// nft reports up to ten invalid rules at once without other output; the next run omits them
 	for {
 		script, lines := r.Script(bad)
 		text, err := ns.Output(script, "nft", "--debug=netlink", "-c", "-f", "-")
@@ -65,7 +63,7 @@ func (ns *NS) netlink(t testing.TB, r *Ruleset, some []int) map[int]string {
 		if found {
 			continue
 		}
-		// nft aborted without a position.
+		// nft aborted without a position
 		left := slices.DeleteFunc(slices.Clone(some), func(i int) bool { return bad[i] })
 		switch len(left) {
 		case 0:
@@ -82,7 +80,7 @@ func (ns *NS) netlink(t testing.TB, r *Ruleset, some []int) map[int]string {
 	}
 }
 
-// kernelError reports whether only the kernel rejects rules. nft has then compiled all rules.
+// Only the kernel rejects rules: nft has compiled all.
 func kernelError(err error) bool {
 	list := errorLine.FindAllStringSubmatch(err.Error(), -1)
 	for _, m := range list {
@@ -93,8 +91,8 @@ func kernelError(err error) bool {
 	return len(list) > 0
 }
 
-// Messages returns nft's messages to the kernel for an accepted ruleset, as "nft --debug=mnl" prints them.
-// It does not commit.
+// Messages returns nft's messages to the kernel, as "nft --debug=mnl" prints them, without a
+// commit.
 func (ns *NS) Messages(t testing.TB, r *Ruleset, skip map[int]bool) string {
 	t.Helper()
 	script, _ := r.Script(skip)
@@ -105,8 +103,8 @@ func (ns *NS) Messages(t testing.TB, r *Ruleset, skip map[int]bool) string {
 	return text
 }
 
-// Script returns input for nft -f with each rule in its own chain, without the rules in skip. lines maps
-// the lines of the script to the indices of rules.
+// Script returns input for nft -f with each rule in its own chain, without the rules in skip. lines
+// maps lines to indices of rules.
 func (r *Ruleset) Script(skip map[int]bool) (script string, lines map[int]int) {
 	var b strings.Builder
 	lines = map[int]int{}
@@ -136,15 +134,14 @@ func (r *Ruleset) Script(skip map[int]bool) (script string, lines map[int]int) {
 	return b.String(), lines
 }
 
-// ruleChain precedes the rule's index in the chain's name in a Script.
+// precedes the rule's index in the chain's name
 const ruleChain = "nfttest-rule-"
 
-// swappedByte matches an expression without effect: nft before 1.1.2 changes the byte order of single
-// bytes. Newer kernels reject it, so weft does not write it.
+// nft before 1.1.2 swaps single bytes, without effect. Newer kernels reject it, so weft does not
+// write it.
 var swappedByte = regexp.MustCompile(`^  \[ byteorder reg \d+ = (hton|ntoh)\(reg \d+, 2, 1\) \]`)
 
-// SplitDebug splits the output of "nft --debug=netlink" for a Script into the compiled form of each rule,
-// by the rule's index.
+// SplitDebug splits the output of "nft --debug=netlink" for a Script by the rule's index.
 func SplitDebug(text string) map[int]string {
 	out := map[int]string{}
 	var sets []string
