@@ -58,8 +58,7 @@ func counts(k nft.ObjectKind) bool {
 }
 
 type copier struct {
-	family nft.Family
-	// counters: counting chains by verdict of maps
+	family   nft.Family
 	names    []string
 	counters map[string]string
 	chains   []nft.Chain
@@ -110,7 +109,7 @@ func (c *copier) rule(r nft.Rule) (nft.Rule, error) {
 	}
 	parsed.Stmts = b.stmts
 	if len(b.would) > 0 && !b.ended {
-		// the rest may be only matches, and nft requires a statement after a match
+		// nft requires a statement after a match
 		b.count()
 		parsed.Stmts = b.stmts
 	}
@@ -145,14 +144,12 @@ func isCounter(s syntax.Stmt) bool {
 
 type builder struct {
 	*copier
-	stmts []syntax.Stmt
-	// whether a statement counts, and whether one ends the rule
+	stmts          []syntax.Stmt
 	counted, ended bool
 	// skipped actions
 	would []string
 }
 
-// Skips a statement that may have an effect.
 func (b *builder) add(s syntax.Stmt) {
 	switch s := s.(type) {
 	case *syntax.Match, *syntax.Counter, *syntax.Limit, *syntax.Quota, *syntax.ConnLimit, *syntax.Log, *syntax.Dynamic, *syntax.Meter:
@@ -193,14 +190,12 @@ func (b *builder) count() {
 	}
 }
 
-// Replaces a statement that ends the packet's way through the chain.
 func (b *builder) end(what string) {
 	b.count()
 	b.would, b.ended = append(b.would, what), true
 	b.stmts = append(b.stmts, &syntax.Verdict{Kind: accept})
 }
 
-// An anonymous map with counted verdicts.
 func (c *copier) harmless(s *syntax.Set) *syntax.Set {
 	out := &syntax.Set{Pos: s.Pos}
 	for _, e := range s.Elems {

@@ -13,8 +13,9 @@
 //	dup, notrack, flow add, reset, ct helper and timeout, secmark
 //
 // An accept ends only the base chain of the copy: a packet dropped by the ruleset does not reach the rules
-// after it. In the copy, a rule cannot match a mark set by an earlier rule of the ruleset. Other statements
-// stay, with their own sets. Flowtables, and objects other than counters, quotas or limits, are left out.
+// after it. Jumps, limits, quotas, logs and sets filled by packets stay, with their own copies. Rules of the
+// copy cannot match the ruleset's marks. Flowtables, and objects other than counters, quotas or limits, are
+// left out.
 //
 // # Errors
 //

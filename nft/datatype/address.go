@@ -14,7 +14,7 @@ func appendIPv4(dst []byte, text string) ([]byte, error) {
 		return out, nil
 	}
 	if strings.IndexByte(text, '.') < 0 {
-		// as in inet_aton(3), a number is also an address; masks are often written so
+		// as in inet_aton(3), a number is an address
 		if n, err := strconv.ParseUint(text, 0, 32); err == nil {
 			return binary.BigEndian.AppendUint32(dst, uint32(n)), nil
 		}

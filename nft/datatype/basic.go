@@ -1,6 +1,6 @@
 package datatype
 
-// Types of nft 1.0.6, numbered by its enum datatypes.
+// By enum datatypes of nft 1.0.6.
 var (
 	Verdict     = &Type{Name: "verdict", Desc: "netfilter verdict", ID: 1, kind: kindVerdict}
 	NFProto     = &Type{Name: "nf_proto", Desc: "netfilter protocol", ID: 2, Bits: 8, Symbols: symbols["nf_proto"]}

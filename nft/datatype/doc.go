@@ -2,7 +2,7 @@
 // and names.
 //
 // [Type.Parse] converts a constant to the bytes compared by the kernel, and [Type.Format] converts back.
-// [TimeUnits] and [ByteUnits] are the units of limits and quotas. Read type.go first, then basic.go.
+// Read type.go first, then basic.go.
 //
 // Numbers are the NFTA_SET_KEY_TYPE of nft 1.0.6; names, symbols and formats follow `nft describe` and
 // `nft list`. The package does not read the system: names of services, protocols, users and groups come

@@ -14,7 +14,7 @@ func (t *Type) littleEndian() bool {
 
 func startsWithDigit(text string) bool { return text != "" && text[0] >= '0' && text[0] <= '9' }
 
-// Uint returns the number in b, in the type's byte order, without bytes above eight.
+// Uint returns the number in b, without bytes above eight.
 func (t *Type) Uint(b []byte) uint64 {
 	var v uint64
 	if t.littleEndian() {
@@ -46,8 +46,7 @@ func (t *Type) AppendUint(dst []byte, v uint64, n int) []byte {
 	return dst
 }
 
-// ParseUint returns the value of a number, a symbol, or flags joined by |. The type must be a
-// number or flags, unchecked.
+// ParseUint parses a number, a symbol, or flags joined by |, without a check of the type.
 func (t *Type) ParseUint(text string) (uint64, error) {
 	if t.Bitmask && strings.IndexByte(text, '|') >= 0 {
 		var v uint64
@@ -71,7 +70,6 @@ func (t *Type) parseOne(text string) (uint64, error) {
 			}
 			return v, nil
 		}
-		// some names begin with a digit (8021q)
 	}
 	// nft quotes the names of machine tables
 	if v, ok := t.symbolValue(unquote(text)); ok {
@@ -80,10 +78,9 @@ func (t *Type) parseOne(text string) (uint64, error) {
 	return 0, fmt.Errorf("parse %s: unknown name %q: want %s", t.Name, text, t.expected())
 }
 
-// ParseNumber parses a number of at most the given bits: decimal, 0x-hexadecimal, or octal after 0.
+// ParseNumber parses decimal, 0x-hexadecimal or octal of at most the given bits.
 func ParseNumber(text string, bits int) (uint64, bool) {
 	if n := len(text); n > 0 && n <= 5 && text[0] != '0' && bits >= 32 {
-		// Most numbers are ports and slots.
 		var v uint64
 		for i := range n {
 			c := text[i] - '0'

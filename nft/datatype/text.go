@@ -19,8 +19,8 @@ func unquote(text string) string {
 	return text
 }
 
-// IfNamePrefix returns the text before the star of a wildcard such as eth*, with or without quotes.
-// \* is a literal star; the star alone is not a wildcard.
+// IfNamePrefix returns the text before the star of a wildcard such as eth*. \* is a literal star;
+// the star alone is not a wildcard.
 func IfNamePrefix(text string) (string, bool) {
 	name := unquote(text)
 	if n := len(name); n > 1 && name[n-1] == '*' && name[n-2] != '\\' {

@@ -21,7 +21,7 @@ const (
 type kind uint8
 
 const (
-	kindInteger kind = iota // a number or one of the type's symbols
+	kindInteger kind = iota // a number or symbol
 	kindVerdict
 	kindIPv4
 	kindIPv6
@@ -42,10 +42,9 @@ type Symbol struct {
 	Value uint64
 }
 
-// Type is a basic datatype. Types are the package's variables, compared by pointer, and never
-// change.
+// Type is a basic datatype. Types are compared by pointer and never change.
 type Type struct {
-	// name in "type NAME" declarations
+	// in "type NAME" declarations
 	Name string
 	Desc string
 	// NFTA_SET_KEY_TYPE (enum datatypes)
@@ -56,8 +55,8 @@ type Type struct {
 	Order Order
 	// flags, which can be joined by |
 	Bitmask bool
-	// Printed by Format, the first of several names of a value. Parse accepts more for
-	// inet_service, inet_proto, uid and gid. Do not modify.
+	// printed by Format, one per value; Parse accepts more for inet_service, inet_proto, uid and
+	// gid; do not modify
 	Symbols []Symbol
 
 	kind kind
@@ -71,7 +70,7 @@ func (t *Type) Len() int { return int(t.Bits+7) / 8 }
 // String returns the type's name.
 func (t *Type) String() string { return t.Name }
 
-// Lookup returns a type that nft accepts in set declarations, unlike ct_label or hour.
+// Lookup returns a type that nft accepts in set declarations, unlike hour.
 func Lookup(name string) (*Type, bool) {
 	for _, t := range declarable {
 		if t.Name == name {
@@ -93,9 +92,8 @@ func ByID(id uint32) (*Type, bool) {
 	return nil, false
 }
 
-// Parse packs a constant into the type's byte order: a literal, a symbol such as tcp, or for
-// bitmasks flags joined by |. The result has Len bytes. Without a width, a string has the bytes of
-// the text, an integer or link layer address as few as possible.
+// Parse packs a constant, symbol, or flags joined by | into Len bytes. Without a width, a string
+// has the bytes of the text, an integer or link layer address as few as possible.
 func (t *Type) Parse(text string) ([]byte, error) {
 	n := t.Len()
 	if n == 0 {
@@ -137,7 +135,7 @@ func (t *Type) AppendParse(dst []byte, text string) ([]byte, error) {
 	}
 }
 
-// Format returns the constant as `nft list` prints it; invalid values become hexadecimal.
+// Format prints like `nft list`, invalid values in hexadecimal.
 func (t *Type) Format(b []byte) string {
 	if n := t.Len(); n != 0 && len(b) != n || len(b) == 0 && t.kind != kindString {
 		return rawHex(b)
@@ -211,7 +209,7 @@ func (t *Type) expected() string {
 	}
 }
 
-// The constants of types with machine-dependent names, else "".
+// "" for other types
 func (t *Type) numericOnly() string {
 	switch t {
 	case UID, GID:

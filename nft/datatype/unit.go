@@ -2,7 +2,7 @@ package datatype
 
 import "math/bits"
 
-// Units are in ascending order, with their size in seconds or bytes.
+// Units are ascending, with their size in seconds or bytes.
 type Units []Symbol
 
 // The units of limits and quotas. Do not modify.
@@ -28,7 +28,7 @@ func (u Units) Size(name string) (uint64, bool) { return lookupName(u, name) }
 // Name returns the name of the unit with the given size.
 func (u Units) Name(size uint64) (string, bool) { return lookupValue(u, size) }
 
-// Scale converts n units to seconds or bytes. It returns false for an unknown unit or on overflow.
+// Scale converts to seconds or bytes, false for an unknown unit or on overflow.
 func (u Units) Scale(n uint64, name string) (uint64, bool) {
 	size, ok := u.Size(name)
 	overflow, product := bits.Mul64(n, size)

@@ -18,8 +18,7 @@ const (
 	VerdictReturn   int32 = -5
 )
 
-// MaxName is the longest name of a table, chain, set, flowtable or object in bytes (NFT_NAME_MAXLEN
-// without NUL).
+// MaxName is the longest name in bytes (NFT_NAME_MAXLEN without NUL).
 const MaxName = 255
 
 // "break" is only printed
@@ -31,7 +30,7 @@ var verdicts = []struct {
 	{"jump", VerdictJump}, {"goto", VerdictGoto}, {"break", VerdictBreak},
 }
 
-// VerdictCode returns the code of a word. It returns false for "break", which rules cannot contain.
+// VerdictCode returns false for "break", which rules cannot contain.
 func VerdictCode(word string) (int32, bool) {
 	for _, v := range verdicts {
 		if v.word == word && v.code != VerdictBreak {

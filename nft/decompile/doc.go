@@ -1,8 +1,7 @@
 // Package decompile turns the expressions of a rule in the kernel back into text.
 //
 // [Rule] takes the expressions of any program's rule, as decoded by package expr, and the sets they refer
-// to. It returns a tree of package syntax, printed like `nft -s list ruleset` of nft(8) 1.0.6. Read rule.go
-// first, then machine.go.
+// to. It returns a tree of package syntax, printed like `nft -s list ruleset` of nft(8) 1.0.6.
 //
 // The text is never wrong: Rule compiles it again, and compares the bytes of the expressions and the
 // elements of the anonymous sets. Before this, an anonymous set with a single element becomes a comparison,

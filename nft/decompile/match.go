@@ -77,14 +77,13 @@ func (d *decompiler) equal(v *value, op google.CmpOp, data []byte) {
 	}
 }
 
-// The compiler may add this comparison.
 func (d *decompiler) imply(m syntax.Stmt, h *selector.Header) {
 	if h != nil && !slices.ContainsFunc(d.implied, func(i *implied) bool { return i.match == m }) {
 		d.implied = append(d.implied, &implied{match: m, header: h})
 	}
 }
 
-// Only if nft has a special form for the comparison.
+// only if nft has a special form
 func (d *decompiler) masked(v *value, op google.CmpOp, data []byte) bool {
 	mask, n, plain := v.number(v.mask), v.number(data), *v
 	plain.mask, plain.xor = nil, nil

@@ -59,7 +59,7 @@ func (p *protocols) know(family nft.Family) {
 	}
 }
 
-// The value equals n; returns the protocol named by n, or with the message type n, or nil.
+// The protocol named by n, or with the message type n, or nil.
 func (p *protocols) learn(v *value, n uint64) (h *selector.Header) {
 	switch {
 	case v.mask != nil:
@@ -103,7 +103,7 @@ func (p *protocols) learn(v *value, n uint64) (h *selector.Header) {
 	return h
 }
 
-// The header at an offset of a layer, and its begin, in bits.
+// A header and its begin, in bits.
 func (p *protocols) place(l selector.Layer, offset uint32) (h *selector.Header, begin uint32) {
 	switch l {
 	case selector.LayerLink:
@@ -168,7 +168,6 @@ func (d *decompiler) raw(v *value, offset, bits uint32) {
 	}
 }
 
-// The operation on the bits stays, unless it selects a bit field.
 func (d *decompiler) resolve(v *value) {
 	switch {
 	case v.x != nil || v.data != nil || len(v.parts) > 0:
@@ -222,8 +221,7 @@ func (d *decompiler) payloadWrite(base, offset, n, register uint32) {
 	d.add(&syntax.Assign{Target: field.x, Value: field.constant(in.xor)})
 }
 
-// A comparison for each field. It returns false unless the payload has several fields or part of a
-// field.
+// A comparison for each field; false unless the payload has several fields or part of a field.
 func (d *decompiler) comparePayload(v *value, op google.CmpOp, data []byte) bool {
 	if v.x != nil || v.base == 0 || v.mask != nil || op != google.CmpOpEq && op != google.CmpOpNeq || int(v.bits) != 8*len(data) {
 		return false

@@ -51,7 +51,7 @@ func Rule(family nft.Family, exprs []expr.Expr, scope Scope) (*syntax.Rule, erro
 	return out, nil
 }
 
-// Removes comparisons added by the compiler. A removal may be possible only after another.
+// A removal may be possible only after another.
 func (d *decompiler) leaveOut() {
 	tries := 0
 	for i := len(d.implied) - 1; i >= 0 && tries < maxImplied; i-- {
@@ -68,8 +68,8 @@ func (d *decompiler) leaveOut() {
 	}
 }
 
-// nft's expressions for the same conditions: names that iptables-nft compares up to their NUL are
-// compared as a whole, and a lookup in an anonymous set with one element is a comparison.
+// Names that iptables-nft compares up to their NUL are compared as a whole; a lookup in an
+// anonymous set with one element is a comparison.
 func (d *decompiler) reduce(exprs []expr.Expr) (out []expr.Expr) {
 	for i, e := range exprs {
 		switch k := expr.Unwrap(e).(type) {
@@ -126,7 +126,7 @@ func (d *decompiler) single(l *google.Lookup) (out []expr.Expr, ok bool) {
 	return out, true
 }
 
-// Comment returns the comment of iptables-nft, which is not in the rule's text.
+// Comment returns the comment of iptables-nft, absent in the text.
 func Comment(exprs []expr.Expr) string {
 	for _, e := range exprs {
 		if u, ok := e.(*expr.Unknown); ok {
@@ -223,8 +223,7 @@ type setRef struct {
 	id   uint32
 }
 
-// One name for all anonymous sets, without parts irrelevant to the meaning. Returns the references
-// to these sets in order.
+// One name for all anonymous sets, without parts irrelevant to the meaning. sets is in order.
 func (d *decompiler) canonical(exprs []expr.Expr) (out []expr.Expr, sets []setRef) {
 	anonymous := func(name *string, id *uint32) {
 		s, ok := d.scope.Set(*name)

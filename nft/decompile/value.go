@@ -24,7 +24,7 @@ type value struct {
 	// layer of payload, offset in bits
 	base   selector.Layer
 	offset uint32
-	// a field of a header extension, named by op and ext
+	// of a header extension, named by op and ext
 	extension bool
 	op        selector.ExthdrOp
 	ext       uint8
@@ -200,14 +200,13 @@ func (d *decompiler) bitwise(v *value, e *expr.Bitwise) *value {
 	return &out
 }
 
-// The operation on the bits joins the selector.
 func (d *decompiler) finish(v *value) {
 	if d.resolve(v); v.mask != nil {
 		v.x, v.mask, v.xor, v.field, v.key = v.expr(), nil, nil, nil, nil
 	}
 }
 
-// n bytes from a register on, as one value or a concatenation
+// one value or a concatenation
 func (d *decompiler) joined(name string, register, n uint32) *value {
 	at, out := slot(name, register), &value{}
 	for end := at + int(n+3)/4; at < end; {
@@ -227,7 +226,6 @@ func (d *decompiler) joined(name string, register, n uint32) *value {
 	return out
 }
 
-// With the parts of the set's key.
 func (d *decompiler) keyOf(name string, register uint32, t set.Type) *value {
 	v := d.joined(name, register, t.Len)
 	parts, err := t.Resolve()

@@ -12,7 +12,7 @@ import (
 	"github.com/weft-proxy/weft/nft/selector"
 )
 
-// Tuple holds a connection's addresses in one direction. Ports may be 0.
+// Tuple holds a connection's addresses in one direction; ports may be 0.
 type Tuple struct {
 	Source, Destination netip.AddrPort
 }
@@ -70,13 +70,11 @@ func (m *machine) follows() bool {
 	return conn != nil && conn.NAT && conn.State != StateNew
 }
 
-// Like the first packet of the connection.
 func (m *machine) follow() {
 	conn := m.out.Packet.Conn
 	if conn.Original == (Tuple{}) {
 		undecided("how the connection is translated is not known")
 	}
-	// reversed tuple of the other direction
 	want := Tuple{conn.Replies.Destination, conn.Replies.Source}
 	if conn.Reply {
 		want = Tuple{conn.Original.Destination, conn.Original.Source}
@@ -112,8 +110,7 @@ func (m *machine) status() uint32 {
 	if m.looped {
 		return s | statusDstNATDone | statusSrcNATDone
 	}
-	// Once a nat chain exists, the kernel has a translation hook in each place, which sets the bits
-	// after the nat chains.
+	// once a nat chain exists, each place has a hook, which sets the bits after the nat chains
 	switch m.hook {
 	case hookPrerouting, hookOutput:
 		if m.pastTranslation() {

@@ -131,7 +131,6 @@ func (m *machine) meta(e *google.Meta) {
 	}
 }
 
-// begins rules that match packets of any socket
 const everyUser = "meta skuid 0-4294967295 "
 
 // Incoming packets have no socket, but an input hook may see the socket of an open connection.
@@ -169,7 +168,7 @@ func (m *machine) interfaces() (in, out Interface) {
 	case hookPrerouting, hookInput:
 		return in, Interface{}
 	case hookForward, hookPostrouting:
-		// since Linux 5.10, for forwarded IP packets
+		// since Linux 5.10 a forwarded IP packet has its input interface in postrouting
 		return in, out
 	default:
 		return Interface{}, out

@@ -80,7 +80,7 @@ func (m *machine) dynset(r *Rule, e *expr.Dynset) {
 	m.changed[changedKey{m.current.Table.ID, s.Decl.Name, key}] = change
 }
 
-// Elements with statements can end the rule.
+// elements with statements can end the rule
 func (s Set) find(key string) (found set.Element, ok bool) {
 	found, ok, err := s.Elements.Find(key)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// maxDepth is NFT_JUMP_STACK_SIZE. maxSteps ends loops, which only the kernel would reject.
+// maxDepth is NFT_JUMP_STACK_SIZE; maxSteps ends loops, which only the kernel would reject
 const (
 	maxDepth = 16
 	maxSteps = 1 << 20
@@ -24,25 +24,23 @@ type machine struct {
 	current         BaseChain
 	inPort, outPort Interface
 	// by a nat chain of the hook
-	bound bool
-	// a packet of the node to itself has left
+	bound  bool
 	looped bool
 
-	// index and number of results of each choice
+	// results per choice
 	taken, sizes []int
 	chosen       int
 
 	verdict   set.Verdict
 	registers registers
 	lookups   []Lookup
-	// expressions: after the current one
-	running *Rule
-	place   *Chain
-	rest    []expr.Expr
+	running   *Rule
+	place     *Chain
+	rest      []expr.Expr
 	// added by the packet, nil for deleted ones
 	changed  map[changedKey]*set.Element
 	executed int
-	// number of rules that may still run, shared by evaluations; nil if unlimited
+	// rules that may still run, shared by evaluations; nil if unlimited
 	budget *int
 	out    Outcome
 }

@@ -44,7 +44,7 @@ func (m *machine) anySourcePort(chosen bool) {
 	m.out.AnySourcePort = m.out.AnySourcePort || chosen && m.sourcePortAt() >= 0
 }
 
-// Or of an echo's identifier, which stands for it; -1 without either.
+// the source port or an echo's identifier; -1 without either
 func (m *machine) sourcePortAt() int {
 	switch at := m.headers.transport; {
 	case hasPorts(m.headers.protocol):
@@ -69,8 +69,8 @@ func (m *machine) sourcePortOf(from, to uint32, random bool) []byte {
 	return m.sourcePort(low, high, random)
 }
 
-// nil if the port stays or the kernel chooses one. A port in the range stays if no other connection
-// has it (get_unique_tuple in nf_nat_core.c).
+// nil if the port stays or the kernel chooses one. A port in the range stays if unused
+// (get_unique_tuple in nf_nat_core.c).
 func (m *machine) sourcePort(low, high []byte, random bool) []byte {
 	at := m.headers.transport
 	switch {
@@ -126,7 +126,7 @@ func (m *machine) addressOf(i Interface) []byte {
 	return nil
 }
 
-// Ends the hook's nat chains. A nil address or port stays.
+// A nil address or port stays.
 func (m *machine) translate(destination bool, address, port []byte) {
 	p := &m.out.Packet
 	if address != nil {

@@ -14,7 +14,7 @@ const (
 	Accept Verdict = iota
 	// Drop includes a reject.
 	Drop
-	// Undecided means that the evaluation ended early for Outcome.Reason.
+	// Undecided has Outcome.Reason.
 	Undecided
 )
 
@@ -31,12 +31,12 @@ type Outcome struct {
 	Verdict Verdict
 	// of Undecided, or of a drop by the kernel without a rule or policy
 	Reason string
-	// in order; none for the only outcome
+	// in order; empty for the only outcome
 	Choices []Choice
 	Steps   []Step
 	Packet  Packet
-	// The kernel has chosen the source port, or the identifier of an echo. Packet has the original
-	// port; rules that read the new one are Undecided.
+	// The kernel has chosen the source port, or the identifier of an echo; Packet has the original
+	// one.
 	AnySourcePort bool
 	// first step traced by nftrace, or len(Steps)
 	Traced int
@@ -47,11 +47,11 @@ type Choice struct {
 	// such as "numgen"
 	What   string
 	Result string
-	// Probability of the result, 0 if unknown
+	// 0 if unknown
 	Probability float64
 }
 
-// Probability is the product over the choices; ok is false if it is unknown.
+// Probability returns false for an unknown probability.
 func (o *Outcome) Probability() (p float64, ok bool) {
 	p = 1
 	for _, c := range o.Choices {
@@ -76,8 +76,7 @@ type Step struct {
 // Lookup is a search in a set or map.
 type Lookup struct {
 	// for an anonymous set as in its declaration
-	Set string
-	// packed
+	Set     string
 	Key     string
 	Element set.Element
 	Found   bool

@@ -12,7 +12,7 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// Interface is a network interface. The zero value means none.
+// Interface is a network interface; zero means no interface.
 type Interface struct {
 	Index uint32
 	Name  string
@@ -22,12 +22,11 @@ type Interface struct {
 type Packet struct {
 	// from the IPv4 or IPv6 header on
 	Data []byte
-	// In is zero for a packet of the node itself. Evaluate sets Out after the routing decision.
+	// In is zero for a packet of the node; Evaluate sets Out after the routing decision.
 	In, Out Interface
 	Mark    uint32
 	Trace   bool
-	// nil if not known
-	Conn *Conn
+	Conn    *Conn
 	// of a packet of the node itself
 	Owner Owner
 }
@@ -45,13 +44,12 @@ type Conn struct {
 	State uint32
 	Mark  uint32
 	Reply bool
-	// Addresses are translated. Packets after the first follow Original and Replies; without these
-	// they are Undecided.
+	// Addresses are translated. Packets after the first follow Original and Replies; without these they are Undecided.
 	NAT bool
-	// Addresses of incoming packets, in the direction of the first packet and in the other.
-	// Evaluate sets zero tuples of a new connection.
+	// Incoming packets, in the direction of the first packet and in the other. Evaluate sets zero
+	// tuples.
 	Original, Replies Tuple
-	// ct status (IPS_*). Evaluate adds the bits of a new connection.
+	// IPS_*; Evaluate adds the bits of a new connection
 	Status uint32
 }
 
@@ -110,8 +108,7 @@ type headers struct {
 	family    nft.Family
 	protocol  uint8
 	transport int
-	// the packet does not begin with a transport header
-	fragment bool
+	fragment  bool
 }
 
 func (p *Packet) parse() (headers, error) {
@@ -163,8 +160,7 @@ func (p *Packet) checksumAt(h headers) int {
 	return at
 }
 
-// Changes a copy and corrects the checksums. pseudo: addresses, which the transport checksum covers
-// too.
+// Changes a copy and corrects the checksums, the transport's too if pseudo.
 func (p *Packet) write(h headers, at int, value []byte, pseudo bool) {
 	data := slices.Clone(p.Data)
 	old := data[at : at+len(value)]

@@ -14,12 +14,12 @@ import (
 // MaxOutcomes limits the outcomes of Evaluate.
 const MaxOutcomes = 256
 
-// Route is a routing decision: Local, out through Out, or dropped.
+// Route is a routing decision.
 type Route struct {
 	Local  bool
 	Out    Interface
 	Router bool
-	// reason, such as "no route to host"
+	// such as "no route to host"
 	Drop string
 }
 
@@ -31,20 +31,19 @@ type Host struct {
 	AddressType func(addr netip.Addr) (rtn uint32, ok bool)
 	// Reaches: the routing tables have a route through the interface.
 	Reaches func(addr netip.Addr, through Interface) (reached, ok bool)
-	// Address is the kernel's choice to masquerade a packet leaving through the interface, or to
-	// redirect one that came in through it.
+	// to masquerade a packet leaving through the interface, or to redirect one that came in through
+	// it
 	Address func(i Interface, p *Packet) (addr netip.Addr, ok bool)
-	// Port is the port of a bridge for packets from and to an address, or zero for another
-	// interface. Called if there are rules of family bridge.
+	// of a bridge for packets from and to an address, or zero for another interface; called if
+	// there are rules of family bridge
 	Port func(bridge Interface, addr netip.Addr) (port Interface, ok bool)
-	// Filtered: the IP hooks see a packet from port to port of a bridge (br_netfilter). Called
-	// after Port has returned a port.
+	// The IP hooks see a packet from port to port of a bridge (br_netfilter). Called after Port has
+	// returned a port.
 	Filtered func(p *Packet) bool
 }
 
-// Evaluate returns the possible outcomes of a packet. A packet with an interface In begins at
-// prerouting, others at output. complete is false beyond MaxOutcomes. A malformed packet is an
-// error.
+// Evaluate returns the possible outcomes. A packet with an interface In begins at prerouting,
+// others at output. complete is false beyond MaxOutcomes. A malformed packet is an error.
 func Evaluate(rules *Ruleset, p Packet, host Host) (outcomes []Outcome, complete bool, err error) {
 	h, err := p.parse()
 	if err != nil {
@@ -55,7 +54,7 @@ func Evaluate(rules *Ruleset, p Packet, host Host) (outcomes []Outcome, complete
 }
 
 func explore(rules *Ruleset, p Packet, host Host, h headers, run func(*machine)) (outcomes []Outcome, complete bool) {
-	// choices of the next run; later choices are 0
+	// later choices are 0
 	var taken []int
 	for len(outcomes) < MaxOutcomes {
 		m := &machine{rules: rules, host: host, headers: h, taken: taken}
@@ -82,7 +81,7 @@ func explore(rules *Ruleset, p Packet, host Host, h headers, run func(*machine))
 	return outcomes, false
 }
 
-// a panic that never leaves attempt
+// never leaves attempt
 type end struct {
 	verdict Verdict
 	reason  string
@@ -108,11 +107,11 @@ func (m *machine) run() {
 	if p.In == (Interface{}) {
 		m.route()
 		m.pass(hookOutput)
-		local := m.route() // the output hook may have changed the destination
+		local := m.route()
 		m.pass(hookPostrouting)
 		if local {
-			// The packet comes back through the loopback device with the same connection: no nat
-			// chain sees it again.
+			// The packet comes back through lo with the same connection: no nat chain sees it
+			// again.
 			p.In, p.Out, m.looped = p.Out, Interface{}, true
 			m.pass(hookPrerouting)
 			m.pass(hookInput)
@@ -162,7 +161,7 @@ func (m *machine) port(bridge Interface, addr netip.Addr) Interface {
 	return port
 }
 
-// A sender on a bridge is assumed to have the node's route to addresses on it.
+// A sender on a bridge is assumed to have the node's route.
 func (m *machine) switches() bool {
 	p := &m.out.Packet
 	if m.inPort == (Interface{}) || m.host.Route == nil {
@@ -176,8 +175,8 @@ func (m *machine) switches() bool {
 	return true
 }
 
-// Without a known port, no chain runs. If filtered, the kernel also runs the IP chains, after
-// bridge chains up to the priority (enum nf_br_hook_priorities).
+// Only with a known port. If filtered, the kernel also runs the IP chains, after bridge chains up
+// to the priority (enum nf_br_hook_priorities).
 func (m *machine) frame(port Interface, hook uint32, priority int32, filtered bool) {
 	for _, b := range m.rules.BaseChains(nft.FamilyBridge, hook) {
 		if filtered && b.Base.Priority > priority {
@@ -212,7 +211,7 @@ func (m *machine) route() (local bool) {
 	return r.Local
 }
 
-// The first device of each network namespace.
+// the first device of each network namespace
 var loopback = Interface{Index: 1, Name: "lo"}
 
 func (m *machine) decreaseTTL() {

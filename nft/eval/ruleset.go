@@ -12,8 +12,7 @@ import (
 
 // Ruleset holds all tables of a network namespace.
 type Ruleset struct {
-	// In order of creation, also for chains: of base chains with the same priority the last one
-	// runs first.
+	// In order of creation: of base chains with the same priority the last one runs first.
 	Tables []Table
 }
 
@@ -25,7 +24,7 @@ type Table struct {
 	// base chains are detached from their hooks
 	Dormant bool
 	Chains  []Chain
-	// named, and in rulesets from the kernel also anonymous
+	// named, and from the kernel also anonymous
 	Sets []Set
 }
 
@@ -35,7 +34,7 @@ type Chain struct {
 	// publisher, as in Rule; may be empty if the rules have owners
 	Owner string
 	Rules []Rule
-	// replaces Rules if not nil; always returns the same rules
+	// replaces Rules if not nil; always the same rules
 	Load func() ([]Rule, error)
 }
 
@@ -43,12 +42,12 @@ type Chain struct {
 type Rule struct {
 	// unique in the table, not 0
 	Handle uint64
-	// nft's words without the comment, or empty if only Words knows them
+	// without the comment, or empty if only Words knows it
 	Text string
-	// if not nil: the text, or "" if the expressions have none
+	// if not nil; "" if the expressions have no text
 	Words   func() string
 	Comment string
-	// as in userdata.RuleInfo; empty for a rule of another program
+	// empty for a rule of another program
 	Owner     string
 	Exprs     []expr.Expr
 	Anonymous []Set
@@ -129,7 +128,7 @@ func (r *Ruleset) BaseChains(family nft.Family, hook uint32) []BaseChain {
 	slices.SortStableFunc(filters, byPriority)
 	slices.Reverse(nat)
 	slices.SortStableFunc(nat, byPriority)
-	// all nat chains run at the first one's place: the kernel has one hook for them
+	// the kernel has one hook for all nat chains
 	place := slices.IndexFunc(filters, func(b BaseChain) bool {
 		later := slices.ContainsFunc(at, func(x BaseChain) bool { return x.Chain == b.Chain })
 		return b.Base.Priority > translation || b.Base.Priority == translation && !later

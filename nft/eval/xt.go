@@ -13,9 +13,8 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// Extensions of iptables-nft (nft_compat). Their data is a structure of
-// include/uapi/linux/netfilter, in the machine's byte order except for addresses and ports of
-// translations.
+// Data of nft_compat is a structure of include/uapi/linux/netfilter, in the machine's byte order
+// except for addresses and ports of translations.
 
 type extension struct {
 	name   string
@@ -128,8 +127,7 @@ func (m *machine) ports() (source, destination uint16, ok bool) {
 	return binary.BigEndian.Uint16(b), binary.BigEndian.Uint16(b[2:]), true
 }
 
-// struct xt_tcp and xt_udp: ranges of source and destination ports, for TCP an option and flags,
-// and inversions
+// struct xt_tcp and xt_udp: source and destination ports, for TCP an option and flags, inversions
 func (m *machine) matchesTransport(x *extension) bool {
 	source, destination, ok := m.ports()
 	if !ok {

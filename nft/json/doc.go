@@ -3,8 +3,7 @@
 //
 // [Parse] reads JSON; [ParseFile] and [ParsePositions] read files in either form. Rules and expressions are
 // rewritten in nft's own syntax for package syntax. The package does not write JSON and accepts only the
-// command add. Read parse.go first, then reader.go; phrase.go has tables for most statements and
-// expressions.
+// command add. Read parse.go first, then reader.go.
 //
 // JSON has less than the text: sets declared with typeof lose their selectors, tables and chains their
 // comments.

@@ -2,12 +2,11 @@ package lint
 
 import "bytes"
 
-// A part of a packet, such as a header, as far as it is decided.
 type field struct {
 	value [64]byte
 	// bits required by rules, and bits chosen freely
 	required, chosen [64]byte
-	// A rule writes the field: later rules do not compare the original value.
+	// a rule writes it: later rules do not compare the original value
 	changed bool
 }
 
@@ -48,7 +47,7 @@ func (o operand) could(data []byte) bool {
 	return true
 }
 
-// could must return true for data. Required bits stay required.
+// Required bits stay required.
 func (o operand) set(data []byte, required bool) {
 	f := o.field
 	for i, b := range data[:min(len(data), len(o.mask))] {

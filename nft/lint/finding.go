@@ -15,11 +15,11 @@ type ID string
 
 // The kinds of findings.
 const (
-	// AcceptOverridden is an accept overridden by a drop of another party's base chain at the hook,
-	// with a later or equal priority.
+	// AcceptOverridden is an accept overridden by a drop of another party's base chain at the hook, with
+	// a later or equal priority.
 	AcceptOverridden ID = "accept-overridden"
-	// EqualPriority is base chains of two parties with the same hook and priority, so their
-	// accidental order decides the translation.
+	// EqualPriority is two parties' base chains with the same hook and priority, which translate in
+	// accidental order.
 	EqualPriority ID = "equal-priority"
 	// MarkCollision is mark bits written by one party, and written or matched by another.
 	MarkCollision ID = "mark-collision"
@@ -37,24 +37,23 @@ var IDs = []ID{AcceptOverridden, EqualPriority, MarkCollision, NeverMatches, Nev
 // Finding is a mistake in a ruleset.
 type Finding struct {
 	ID ID
-	// Other is the other party's, or zero.
+	// zero without another party
 	Subject, Other Place
-	// Text is the cause, naming both parties and no rule. Neither ends with a full stop.
+	// Text names both parties and no rule. Neither ends with a full stop.
 	Text, Remedy string
-	// a packet, or empty
-	Example string
+	Example      string
 	// unreported findings of the same kind, parties and chains
 	More int
 }
 
-// Rules returns the rules, policies or sets of the parties, the Subject first, without the text of
-// a party for which sees returns false.
+// Rules returns the places of the parties, the Subject first, without the text of a party for which
+// sees returns false.
 func (f *Finding) Rules(sees func(Party) bool) []string {
 	var out []string
 	for _, p := range []Place{f.Subject, f.Other} {
 		if p.Rule != "" && sees != nil && !sees(p.Party) {
 			out = append(out, p.with("a rule"))
-		} else if p.Table.Name != "" { // without another party
+		} else if p.Table.Name != "" {
 			out = append(out, p.String())
 		}
 	}
@@ -82,7 +81,7 @@ func Format(id, text, remedy string, rules []string, example string, more int) s
 type Place struct {
 	Party Party
 	Table nft.TableID
-	// Chain is empty for a set.
+	// empty for a set
 	Chain, Set string
 	// eval.Rule.String, or empty for a policy
 	Rule string
@@ -129,8 +128,8 @@ func (p Party) String() string {
 	return cmp.Or(p.Program, "table "+p.Table.String())
 }
 
-// All fragments of a publisher are one party. So are all tables without a fragment and a known
-// program: they may have one author.
+// All fragments of a publisher are one party. So are all tables without a
+// fragment and a known program: they may have one author.
 func (p Party) key() string {
 	publisher, _, ok := strings.Cut(p.Fragment, "/")
 	switch {

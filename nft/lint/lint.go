@@ -10,13 +10,12 @@ import (
 )
 
 const (
-	// packets for a base chain and a kind of finding
+	// for a base chain and a kind of finding
 	maxTrials = 256
 	// from a base chain
 	maxWalk = 20_000
-	// of a verdict map, searched for a chain
+	// of a verdict map
 	maxElements = 256
-	// findings of Run
 	maxFindings = 256
 	// in all evaluations
 	maxRules = 1 << 20
@@ -24,9 +23,8 @@ const (
 
 // Options describe the node.
 type Options struct {
-	// for CutOff
 	Needs []Need
-	// Part means that rules elsewhere may read the sets.
+	// rules elsewhere may read the sets
 	Part bool
 }
 
@@ -66,7 +64,6 @@ type linter struct {
 	chains  map[*eval.Table]map[string]*eval.Chain
 }
 
-// reported once
 type group struct {
 	id                  ID
 	subject, other      string
@@ -149,7 +146,7 @@ func (l *linter) party(t *eval.Table, c *eval.Chain, r *eval.Rule) Party {
 	return p
 }
 
-// A base chain of iptables belongs to a program if it jumps only to that program's chains.
+// Only if it jumps to chains of one program.
 func programOf(t *eval.Table, c *eval.Chain) Party {
 	own := partyOf(t.ID, c.Decl.Name)
 	if own.Program != "" || c.Decl.Base == nil {

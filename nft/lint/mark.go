@@ -47,7 +47,7 @@ func (l *linter) marks() {
 			}
 		}
 	}
-	// a party that only matches bits expects another to write them
+	// a matching party expects another to write the bits
 	written := make(map[markOwner]uint32)
 	for _, u := range uses {
 		written[markOwner{u.place.Party.key(), u.kind}] |= u.write
@@ -73,7 +73,7 @@ type markOwner struct {
 	kind  markKind
 }
 
-// Keeps the first place where a party uses bits.
+// the first place of a party
 func (l *linter) addUse(uses []markUse, u markUse) []markUse {
 	u.place = l.place(u.table, u.chain, u.rule)
 	same := func(o markUse) bool {
@@ -152,7 +152,7 @@ type markValue struct {
 	mask, xor uint32
 }
 
-// Writes a register to a mark or, if source is 0, loads a mark. isMark is false for another key.
+// source is 0 for a load
 func (m *markReader) mark(kind markKind, isMark bool, source, dest uint32) {
 	switch {
 	case source == 0:
@@ -170,7 +170,6 @@ func (m *markReader) match(register uint32) {
 	}
 }
 
-// Unchanged bits are not written.
 func (m *markReader) write(kind markKind, register uint32) {
 	bits := uint32(math.MaxUint32)
 	if v, ok := m.registers[start(register)]; ok && v.kind == kind {

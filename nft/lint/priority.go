@@ -10,7 +10,7 @@ import (
 	"github.com/weft-proxy/weft/nft/expr"
 )
 
-// The order of creation decides in nat chains; two drops of filter chains commute.
+// Two drops of filter chains commute.
 func (l *linter) equalPriorities(family nft.Family, chains []eval.BaseChain) {
 	for i, first := range chains {
 		for _, second := range chains[i+1:] {
@@ -24,7 +24,7 @@ func (l *linter) equalPriorities(family nft.Family, chains []eval.BaseChain) {
 	}
 }
 
-// A packet matched by a rule of the first chain, with different translations.
+// A packet of the first chain.
 func (l *linter) bothTranslate(family nft.Family, first, second eval.BaseChain) (found bool) {
 	trials := maxTrials
 	l.walk(first, func(way []step, c *eval.Chain) bool {

@@ -15,7 +15,6 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// Finds a packet for the conditions of rules.
 type solver struct {
 	table *eval.Table
 	// meta and ct are by key
@@ -30,8 +29,7 @@ type solver struct {
 	ranges []func() (contradicted bool)
 	// the conditions of a rule exclude each other
 	contradicted bool
-	// excluded: no element of an anonymous set meets the conditions; open: a future element of an
-	// empty set could.
+	// excluded: no element of an anonymous set fits; open: a future element of an empty set could.
 	excluded, open bool
 }
 
@@ -39,8 +37,7 @@ func newSolver(t *eval.Table) *solver {
 	return &solver{table: t, meta: make(map[uint32]*field), registers: make(map[uint32]operand), ct: make(map[uint32]*field)}
 }
 
-// The conditions before chain to, if not empty. After an unknown expression, which can change every
-// field, comparisons are not conditions.
+// Conditions before chain to, if not empty. An unknown expression ends the packet's conditions.
 func (s *solver) rule(r *eval.Rule, to string) {
 	s.ranges = nil
 	clear(s.registers)
@@ -131,7 +128,7 @@ func start(register uint32) uint32 {
 	return 4 * slot
 }
 
-// Unknown if ok is false or the operand's field may have changed.
+// unknown if the operand's field may have changed
 func (s *solver) load(register uint32, x operand, ok bool) {
 	s.forget(register)
 	if ok && !s.unknown && !x.field.changed {
@@ -210,7 +207,6 @@ func (s *solver) different(x operand, data []byte) {
 	if !bytes.Equal(now, data) {
 		return
 	}
-	// one different bit is enough
 	if x.field == s.ct[unix.NFT_CT_STATE] {
 		for _, state := range preferred {
 			bit := binary.NativeEndian.AppendUint32(nil, state)
@@ -251,7 +247,7 @@ func (s *solver) within(x operand, from, to []byte) {
 	}
 }
 
-// In a verdict map, an element with the chain to.
+// in a verdict map, an element with the chain to
 func (s *solver) lookup(e *google.Lookup, in eval.Set, to string) {
 	elements, anonymous := elementsOf(in), in.Decl.Flags&unix.NFT_SET_ANONYMOUS != 0
 	s.open = s.open || len(elements) == 0 && !anonymous

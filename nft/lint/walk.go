@@ -9,13 +9,12 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// A rule on the way, and the next chain.
 type step struct {
 	rule *eval.Rule
 	to   string
 }
 
-// The way includes the rule; c is the rule's chain. false ends the walk.
+// c is the rule's chain; false ends the walk
 type visit func(way []step, c *eval.Chain) bool
 
 // Each chain on at most two ways.

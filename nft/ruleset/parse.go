@@ -29,7 +29,6 @@ const (
 // are errors.
 //
 // The error is an *ErrorList with the errors of all statements.
-// The error is an *ErrorList with the errors of all statements.
 func Parse(name, text string) ([]nft.Table, error) {
 	if err := CheckLength(name, text); err != nil {
 		return nil, err

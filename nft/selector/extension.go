@@ -8,14 +8,12 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// An IPv6 extension header, IPv4 or TCP option, or SCTP chunk.
 type extension struct {
 	Name string
-	// in the packet
 	Type uint8
 	// in a typeof declaration, 0 if it is Type
 	Desc uint32
-	// The field that nft loads to check for the extension; unnamed unless in Fields.
+	// loaded to check for the extension; unnamed unless in Fields
 	Presence ExtensionField
 	Fields   []ExtensionField
 }
@@ -33,7 +31,7 @@ func (e *extension) field(name string) *ExtensionField {
 	return find(e.Fields, func(f *ExtensionField) bool { return f.Name == name })
 }
 
-// As nft finds raw options; nil if missing.
+// nil if missing
 func (e *extension) fieldAt(offset, bits uint32) *ExtensionField {
 	if e.Presence.offset == offset && e.Presence.Bits == bits {
 		return &e.Presence
@@ -87,8 +85,8 @@ func ResolveExthdr(x *syntax.Exthdr) (resolved, *syntax.Error) {
 	return r, nil
 }
 
-// ExthdrAt is the inverse of ResolveExthdr: the expression on a place, in bits, as nft lists it, or
-// on the extension itself for 0 bits. ResolveExthdr fails if the place has no name.
+// ExthdrAt is the inverse of ResolveExthdr, which fails if the place has no name. The place is in
+// bits; 0 bits is the extension itself.
 func ExthdrAt(op ExthdrOp, typ uint8, offset, bits uint32) *syntax.Exthdr {
 	kind := [...]syntax.ExthdrKind{ExthdrIPv6: syntax.ExthdrIPv6, ExthdrTCP: syntax.ExthdrTCP, ExthdrIPv4: syntax.ExthdrIPv4, ExthdrSCTP: syntax.ExthdrSCTP}[op&3]
 	list, _ := ExtensionsOf(kind)

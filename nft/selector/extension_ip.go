@@ -9,11 +9,10 @@ import (
 // begins every IPv6 extension header
 var nextHeader = ExtensionField{Name: "nexthdr", Index: 1, Type: datatype.InetProto, offset: 0, Bits: 8}
 
-// follows nextHeader in most extension headers
+// in most extension headers
 var headerLength = ExtensionField{Name: "hdrlength", Index: 2, Type: datatype.Integer, offset: 8, Bits: 8}
 
-// Routing headers of types 0, 2 and 4 (segment routing) have own names. nft 1.0.6 has no fields for
-// type 2.
+// nft 1.0.6 has no fields for routing headers of type 2.
 var ipv6Extensions = [...]extension{
 	{Name: "hbh", Type: unix.IPPROTO_HOPOPTS, Desc: 1, Presence: nextHeader, Fields: []ExtensionField{nextHeader, headerLength}},
 	{Name: "rt", Type: unix.IPPROTO_ROUTING, Desc: 2, Presence: nextHeader, Fields: []ExtensionField{
@@ -58,7 +57,7 @@ var (
 	ipv4Addr   = ExtensionField{Name: "addr", Index: 5, Type: datatype.Integer, offset: 24, Bits: 32}
 )
 
-// linux/ip.h: loose and strict source routes, record of a route, router alert
+// linux/ip.h
 var ipv4Options = [...]extension{
 	{Name: "lsrr", Type: 131, Presence: ipv4Type, Fields: []ExtensionField{ipv4Type, ipv4Length, ipv4Ptr, ipv4Addr}},
 	{Name: "rr", Type: 7, Presence: ipv4Type, Fields: []ExtensionField{ipv4Type, ipv4Length, ipv4Ptr, ipv4Addr}},

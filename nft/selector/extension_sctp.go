@@ -2,7 +2,6 @@ package selector
 
 import "github.com/weft-proxy/weft/nft/datatype"
 
-// of all chunks
 var (
 	chunkType   = ExtensionField{Name: "type", Index: 0, Type: datatype.Integer, offset: 0, Bits: 8}
 	chunkFlags  = ExtensionField{Name: "flags", Index: 1, Type: datatype.Integer, offset: 8, Bits: 8}

@@ -8,8 +8,7 @@ var TCPKind = ExtensionField{Index: 0, Type: datatype.Integer, offset: 0, Bits: 
 // missing in the two options of a single byte
 var tcpLength = ExtensionField{Name: "length", Index: 1, Type: datatype.Integer, offset: 8, Bits: 8}
 
-// net/tcp.h, with the aliases of nft 1.0.6. The first entry of a kind has all fields, so that raw
-// options find them.
+// net/tcp.h, with aliases. The first entry of a kind has all fields, for raw options.
 var tcpOptions = [...]extension{
 	{Name: "eol", Type: 0, Presence: TCPKind},
 	{Name: "nop", Type: 1, Presence: TCPKind},

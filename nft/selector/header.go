@@ -7,8 +7,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// Layer is a protocol layer: the kernel's payload base plus one (NFT_PAYLOAD_LL_HEADER, ...), also
-// in nft's userdata.
+// Layer is the kernel's payload base plus one (NFT_PAYLOAD_LL_HEADER, ...), also in nft's userdata.
 type Layer uint8
 
 const (
@@ -25,11 +24,10 @@ const (
 // Header is a protocol with its fields and upper protocols, compared by pointer.
 type Header struct {
 	Name string
-	// nft's number in a typeof declaration (enum proto_desc_id). Fields count from 1.
+	// in a typeof declaration (enum proto_desc_id); fields count from 1
 	Desc  uint32
 	Layer Layer
-	// meta key with the next protocol's number, for implicit dependencies; if empty, the number may
-	// be in a field
+	// meta key with the next protocol's number; if empty, the number may be in a field
 	Key    string
 	Uppers []upper
 	Fields []Field
@@ -49,7 +47,6 @@ const (
 	checksumSCTP = 2
 )
 
-// A number in the key, and a header's name.
 type upper struct {
 	Num  uint64
 	Name string
@@ -70,7 +67,7 @@ type Field struct {
 // Partial reports whether the field does not fill its bytes.
 func (f *Field) Partial() bool { return f.Offset%8 != 0 || f.Bits%8 != 0 }
 
-// Number returns the number of up in the Protocol field or Key, or false.
+// Number returns up's number in the Protocol field or Key, or false.
 func (h *Header) Number(up *Header) (uint64, bool) {
 	for _, u := range h.Uppers {
 		if u.Name == up.Name {
@@ -80,7 +77,7 @@ func (h *Header) Number(up *Header) (uint64, bool) {
 	return 0, false
 }
 
-// Upper returns the protocol num, or nil if h does not carry it or it has no Header.
+// Upper returns the protocol num, or nil.
 func (h *Header) Upper(num uint64) *Header {
 	for _, u := range h.Uppers {
 		if u.Num == num {
@@ -100,8 +97,7 @@ func (h *Header) ProtocolField() *Field {
 	return find(h.Fields, func(f *Field) bool { return f.Protocol })
 }
 
-// HeaderByName returns the header of a word in a rule, or nil; HeaderInet, HeaderLink and
-// HeaderService have no word.
+// HeaderByName returns the header of a word in a rule, or nil.
 func HeaderByName(name string) *Header {
 	for _, h := range Headers {
 		if h.Name == name {

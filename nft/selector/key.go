@@ -20,12 +20,11 @@ type Key struct {
 	Type  *datatype.Type
 	Bits  uint32
 	Order datatype.Order
-	// of the protocol with its number in a meta key, else 0
+	// of a meta key with a protocol's number, else 0
 	Layer     Layer
 	Direction directionUse
 	// of a ct key, if any
-	Protocol *Header
-	// Settable: assignable; Unreadable: cannot be matched
+	Protocol             *Header
 	Settable, Unreadable bool
 	// only in the bridge family
 	Bridge bool

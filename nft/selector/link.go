@@ -21,8 +21,7 @@ var (
 	}
 )
 
-// Tables with several protocols: inet has the network protocol in meta nfproto, netdev in meta
-// protocol.
+// inet tables have the network protocol in meta nfproto, netdev tables in meta protocol
 var (
 	HeaderInet = Header{Name: "inet", Layer: LayerLink, Key: "nfproto", Uppers: networks}
 	HeaderLink = Header{Name: "netdev", Layer: LayerLink, Key: "protocol", Uppers: etherNetworks}

@@ -6,8 +6,7 @@ import (
 	"github.com/weft-proxy/weft/nft/datatype"
 )
 
-// Over IPv4, IPv6 and an unknown network layer: ICMP in IPv6 and ICMPv6 in IPv4 are possible if a
-// rule matches the protocol number.
+// ICMP in IPv6 and ICMPv6 in IPv4 are possible if a rule matches the protocol number.
 var transports = []upper{
 	{unix.IPPROTO_TCP, "tcp"},
 	{unix.IPPROTO_UDP, "udp"},

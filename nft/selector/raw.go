@@ -10,8 +10,8 @@ import (
 // the kernel's widest comparison, in bits
 const maxRaw = 128
 
-// RawField returns HeaderTH and a port for 16 bits at offset 0 or 16 of th, else HeaderRaw and a
-// field of type integer. An unknown base, 0 bits, or more than 128 are errors.
+// RawField returns HeaderTH and a port for 16 bits at offset 0 or 16 of th, else HeaderRaw and an
+// integer. It rejects an unknown base, 0 bits, and more than 128.
 func RawField(x *syntax.RawPayload) (*Header, *Field, Layer, *syntax.Error) {
 	l := Layer(slices.Index(rawBases[:], x.Base))
 	f := &Field{Type: datatype.Integer, Offset: x.Offset, Bits: x.Bits}

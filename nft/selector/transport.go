@@ -99,8 +99,7 @@ var headerComp = Header{
 	},
 }
 
-// After AH and IPComp, in the same layer, which nft 1.0.6 cannot stack above the link layer: it
-// aborts.
+// after AH and IPComp, in the same layer: nft 1.0.6 aborts above the link layer
 var secured = []upper{
 	{unix.IPPROTO_ESP, "esp"},
 	{unix.IPPROTO_AH, "ah"},
@@ -123,7 +122,7 @@ var HeaderIGMP = Header{
 	},
 }
 
-// Echo messages of ICMP and ICMPv6; the fields id and sequence match both.
+// the fields id and sequence match both
 const (
 	ICMPEchoReply     = 0
 	ICMPEchoRequest   = 8
@@ -131,8 +130,7 @@ const (
 	ICMPv6EchoReply   = 129
 )
 
-// HeaderICMP is ICMP (linux/icmp.h). For messages in pairs, nft checks the request before the
-// reply.
+// HeaderICMP is ICMP (linux/icmp.h). For pairs, nft checks the request before the reply.
 var HeaderICMP = Header{
 	Name: "icmp", Desc: 4, Layer: LayerTransport, Checksum: checksum{checksumInet, 2},
 	Fields: []Field{

@@ -29,12 +29,10 @@ func operator[T any](p *parser, words map[string]string, punctuation map[string]
 	return ""
 }
 
-// selectors or constants joined by " . ", with operations on bits
 func (p *parser) selector() Expr { return p.concat(p.selectorPart) }
 
 func (p *parser) selectorPart() Expr { return p.binary(p.selectorPrimary, 1) }
 
-// A selector, range, prefix or map.
 func (p *parser) value() Expr {
 	p.assigned = true
 	x := p.operand()
@@ -46,7 +44,6 @@ func (p *parser) operand() Expr {
 	return p.mapped(p.concat(func() Expr { return p.span(p.selectorPart) }))
 }
 
-// Only constants.
 func (p *parser) constant() Expr {
 	return p.concat(func() Expr { return p.span(p.constantPart) })
 }
@@ -148,7 +145,7 @@ func (p *parser) selectorPrimary() Expr {
 	return p.constantPrimary()
 }
 
-// nil if no selector begins with word; next is the following token
+// next is the following token
 func selector(word, next scan.Token) func(*parser) Expr {
 	if word.Kind != scan.Ident {
 		return nil
@@ -186,8 +183,7 @@ func selector(word, next scan.Token) func(*parser) Expr {
 	}
 }
 
-// A constant, such as an Ethernet type, is followed by the end of the text, an operator, or the
-// first word of another part, but never by a field.
+// A field never follows a constant, such as an Ethernet type.
 func (p *parser) isConstantHeader() bool {
 	if !slices.Contains(constantHeaders, p.Tok.Text) {
 		return false

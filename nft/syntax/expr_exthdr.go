@@ -6,8 +6,8 @@ import (
 	"github.com/weft-proxy/weft/nft/internal/scan"
 )
 
-// Exthdr is a field of an extension header, option or chunk ("frag id", "tcp option maxseg size")
-// or, without a field, its presence.
+// Exthdr is a field of an extension ("frag id", "tcp option maxseg size") or, without a field, its
+// presence.
 type Exthdr struct {
 	Pos
 	Kind ExthdrKind

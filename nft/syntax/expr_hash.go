@@ -8,10 +8,9 @@ type Numgen struct {
 	Mod, Offset uint32
 }
 
-// Hash is a hash value: "jhash ip saddr mod 4 seed 0x1 offset 8", "symhash mod 2".
+// Hash is a hash value: "jhash ip saddr mod 4 seed 0x1 offset 8".
 type Hash struct {
 	Pos
-	// operand of jhash, nil for symhash
 	X Expr
 	// nil if the kernel chooses
 	Seed        *uint32

@@ -18,10 +18,9 @@ type Rt struct {
 	KeyPos Pos
 }
 
-// Socket is a property of the packet's socket: "socket transparent", "socket cgroupv2 level 2".
+// Socket is a property of the packet's socket: "socket transparent".
 type Socket struct {
 	Pos
-	// transparent, mark, wildcard or cgroupv2
 	Key    string
 	KeyPos Pos
 	Level  uint32
@@ -39,13 +38,11 @@ type OSF struct {
 // IPsec is a state of a packet's IPsec transformation: "ipsec in spnum 1 reqid".
 type IPsec struct {
 	Pos
-	// in or out
 	Dir string
 	// from 0
 	Spnum uint32
 	// for addresses, otherwise empty
-	L3 string
-	// spi, reqid, saddr or daddr
+	L3  string
 	Key string
 }
 

@@ -12,7 +12,7 @@ type Payload struct {
 // RawPayload is payload at a given place, in bits: "@th,16,16".
 type RawPayload struct {
 	Pos
-	// ll (link), nh (network), th (transport) or ih (after the transport header)
+	// ll, nh, th, or ih (after the transport header)
 	Base         string
 	Offset, Bits uint32
 }

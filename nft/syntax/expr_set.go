@@ -87,8 +87,8 @@ func (p *parser) set() *Set {
 	return s
 }
 
-// A nested set, often a variable's value, is flattened. If its elements have a common value, nft
-// puts them after all others, so member appends them to last and returns it.
+// Flattens a nested set. If its elements have a common value, nft puts them after all others:
+// member appends them to last.
 func (p *parser) member(s *Set, last []*Elem) []*Elem {
 	if !p.IsPunct("{") {
 		s.Elems = append(s.Elems, p.element())

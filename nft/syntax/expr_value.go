@@ -2,8 +2,7 @@ package syntax
 
 import "strings"
 
-// Const is a number, address, symbol such as "established", or quoted string. The context decides
-// the type.
+// Const is a number, address, symbol such as "established", or quoted string.
 type Const struct {
 	Pos
 	// without quotes

@@ -6,8 +6,7 @@ import (
 	"github.com/weft-proxy/weft/nft/internal/scan"
 )
 
-// nft versions that added constructs, by first words, without constructs that nft 1.0.6 or weft
-// supports. LANGUAGE.md has the reasons.
+// by first words; LANGUAGE.md has the reasons
 var newer = map[[2]string]string{
 	{"last"}:              "1.0.7",
 	{"vxlan"}:             "1.0.7",
@@ -23,7 +22,7 @@ var newer = map[[2]string]string{
 	{"meta", "ibrhwaddr"}: "1.1.6",
 }
 
-// Newer returns the reason to reject a new construct of nft, given by its first two words, or "".
+// Newer returns the reason to reject a construct of later nft versions, or "".
 func Newer(word, next scan.Token) string {
 	if word.Kind != scan.Ident {
 		return ""

@@ -11,8 +11,7 @@ import (
 	"github.com/weft-proxy/weft/nft/internal/scan"
 )
 
-// ObjectBody is the text between the braces of a named object's declaration. Missing fields are
-// zero.
+// ObjectBody is the body of a named object. Missing fields are zero.
 type ObjectBody interface {
 	// As in nft(8), a statement overrides an earlier one.
 	parseBody(p *parser)
@@ -30,8 +29,7 @@ var newBody = map[nft.ObjectKind]func() ObjectBody{
 	nft.ObjectSynProxy:      func() ObjectBody { return &SynProxyBody{} },
 }
 
-// ParseObject parses the body of a declaration, which may be empty. Without a known kind the *Error
-// has no position.
+// ParseObject parses a body, which may be empty. For an unknown kind the *Error has no position.
 func ParseObject(kind nft.ObjectKind, text string) (ObjectBody, error) {
 	empty, ok := newBody[kind]
 	if !ok {
@@ -78,8 +76,7 @@ func (p *parser) l3proto() string {
 	return p.OneOf("ip", "ip6", "inet", "arp", "bridge", "netdev")
 }
 
-// MaxHelper is the longest name of a conntrack helper, in bytes (NF_CT_HELPER_NAME_LEN without
-// NUL).
+// MaxHelper is NF_CT_HELPER_NAME_LEN without NUL.
 const MaxHelper = 15
 
 // HelperBody is the body of a ct helper: `type "ftp" protocol tcp; l3proto ip`.
@@ -114,8 +111,7 @@ func (o *HelperBody) printBody(p *printer) {
 	p.attribute("l3proto", o.L3Proto)
 }
 
-// TimeoutBody is the body of a ct timeout: "protocol tcp; l3proto ip; policy = { established : 100
-// }".
+// TimeoutBody is the body of a ct timeout: "protocol tcp; policy = { established : 100 }".
 type TimeoutBody struct {
 	Protocol, L3Proto string
 	Policy            []StateTimeout
@@ -183,7 +179,7 @@ func (o *TimeoutBody) printBody(p *printer) {
 	p.attribute("policy", "= { "+strings.Join(states, ", ")+" }")
 }
 
-// ExpectationBody is the body of a ct expectation: "protocol tcp; dport 9876; timeout 2m; size 12".
+// ExpectationBody is the body of a ct expectation: "protocol tcp; dport 9876; size 12".
 type ExpectationBody struct {
 	Protocol, L3Proto string
 	DPort             uint16
@@ -221,7 +217,7 @@ func (o *ExpectationBody) printBody(p *printer) {
 	p.attribute("l3proto", o.L3Proto)
 }
 
-// MaxSecContext is the longest security context, in bytes (NFT_SECMARK_CTX_MAXLEN without NUL).
+// MaxSecContext is NFT_SECMARK_CTX_MAXLEN without NUL.
 const MaxSecContext = 255
 
 // SecMarkBody is a security context in double quotes.

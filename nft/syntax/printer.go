@@ -50,7 +50,6 @@ func (p *printer) str(text ...string) {
 	}
 }
 
-// separated by blanks, without empty words
 func (p *printer) words(first string, more ...string) {
 	p.str(first)
 	for _, w := range more {
@@ -70,7 +69,6 @@ func (p *printer) option(name string, n uint64) {
 	p.num(n)
 }
 
-// a nonzero option
 func (p *printer) optional(name string, n uint32) {
 	if n != 0 {
 		p.option(name, uint64(n))

@@ -11,7 +11,7 @@ type Stmt interface {
 	printStmt(p *printer)
 }
 
-// nil if no statement begins with word; next is the following token
+// next is the following token
 func statement(word, next scan.Token) func(*parser) Stmt {
 	if word.Kind != scan.Ident {
 		return nil
@@ -86,7 +86,7 @@ func (p *parser) stmt() Stmt {
 	}
 }
 
-// nil without a statement with state; elements of sets can have such statements too
+// nil without one; elements of sets can have such statements too
 func (p *parser) stateful() Stmt {
 	if !p.Tok.IsWord("counter", "limit", "quota") && !(p.IsIdent("ct") && p.Ahead.IsWord("count")) {
 		return nil
@@ -106,8 +106,8 @@ func (p *parser) statefulList() []Stmt {
 	return list
 }
 
-// ParseStateful parses the statements of a set's declaration or of an element, such as "counter
-// limit rate 5/second". An empty text is an *Error.
+// ParseStateful parses the statements of a set's declaration or of an element. An empty text is an
+// *Error.
 func ParseStateful(text string) ([]Stmt, error) {
 	p := newParser(text)
 	p.Inline++

@@ -1,9 +1,8 @@
 package syntax
 
-// Dynamic changes a named set from the packet path: "update @seen { ip saddr timeout 5s }".
+// Dynamic changes a named set: "update @seen { ip saddr timeout 5s }".
 type Dynamic struct {
 	Pos
-	// add, update or delete
 	Op   string
 	Set  *SetRef
 	Elem *Elem

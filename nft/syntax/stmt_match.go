@@ -4,8 +4,8 @@ package syntax
 type Match struct {
 	Pos
 	Left Expr
-	// "", "==", "!=", "<", ">", "<=", ">=", or "!" for no flag set. With an empty Op the type
-	// decides: equal, member of the set, or any of the flags.
+	// "", "==", "!=", "<", ">", "<=", ">=", or "!" if no flag may be set. If empty, the type
+	// decides: equal, in the set, or any of the flags.
 	Op string
 	// or of the right side if Op is empty
 	OpPos Pos

@@ -1,11 +1,9 @@
 package syntax
 
-// Meter runs a statement per key of the rule's own set: "meter seen { ip saddr limit rate 5/second
-// }".
+// Meter runs a statement per key: "meter seen { ip saddr limit rate 5/second }".
 type Meter struct {
 	Pos
 	Name string
-	// 0 if not given
 	Size uint32
 	// key, its timeout, and one statement
 	Elem *Elem

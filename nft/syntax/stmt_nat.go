@@ -9,8 +9,7 @@ import (
 // NAT is dnat, snat, masquerade or redirect.
 type NAT struct {
 	Pos
-	Kind string
-	// ip, ip6 or empty
+	Kind   string
 	Family string
 	// nil if not given; Addr may be a Map to both
 	Addr, Port Expr
@@ -117,8 +116,8 @@ func (p *printer) addrPort(addr, port Expr) {
 	}
 	_, prefix := addr.(*Prefix)
 	if c := lastConst(addr); prefix || c != nil && scan.IsClassID(c.Text+":0") {
-		// Without a blank, nft(8) reads "24:80" as one word, and the scanner "ab:80" as a traffic
-		// class.
+		// without a blank, nft(8) reads "24:80" as one word, and the scanner "ab:80" as a traffic
+		// class
 		p.str(" ")
 	}
 	p.str(":")

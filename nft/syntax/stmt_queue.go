@@ -10,16 +10,14 @@ import (
 type Queue struct {
 	Pos
 	// nil (queue 0), a number, a range, a generator of numbers or a Map
-	Num Expr
-	// bypass and fanout
+	Num   Expr
 	Flags []string
 }
 
 // QueueFlags are the flags of queue by their bits.
 var QueueFlags = []string{"bypass", "fanout"}
 
-// "queue [num N[-N]] [FLAGS]" in any order, "queue [flags FLAGS] to TARGET" or "queue flags FLAGS
-// num N[-N]"
+// "queue [num N[-N]] [FLAGS]" in any order, "queue [flags FLAGS] to TARGET", or "queue flags FLAGS num N"
 func (p *parser) queue() Stmt {
 	q := &Queue{Pos: p.begin()}
 	switch {

@@ -3,7 +3,6 @@ package syntax
 // TProxy passes the packet to a local socket.
 type TProxy struct {
 	Pos
-	// ip, ip6 or empty
 	Family string
 	// nil if not given
 	Addr, Port Expr

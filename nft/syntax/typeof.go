@@ -1,7 +1,6 @@
 package syntax
 
-// TypeOf is a parsed typeof declaration: selectors with the types of a set's key and of a map's
-// data.
+// TypeOf is a parsed typeof declaration of a set's key and a map's data.
 type TypeOf struct {
 	Key []Expr
 	// Map: ": DATA". Verdict: the data is "verdict", and Data is nil.
@@ -12,8 +11,7 @@ type TypeOf struct {
 	Data     []Expr
 }
 
-// ParseTypeOf parses the selectors of a typeof declaration, such as "ip daddr : verdict". The error
-// is an *Error.
+// ParseTypeOf parses a typeof declaration, such as "ip daddr : verdict". The error is an *Error.
 func ParseTypeOf(text string) (*TypeOf, error) {
 	p := newParser(text)
 	t := &TypeOf{Key: p.typeOfList()}

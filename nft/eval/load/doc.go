@@ -1,7 +1,6 @@
 // Package load makes rulesets for package eval.
 //
-// [Kernel] reads the tables of all programs in a network namespace, and rules and elements of named sets
-// on demand. [Tables] compiles the declarations of a file, after ruleset.Parse.
+// [Kernel] reads the tables of a network namespace, and rules and elements of named sets on demand. [Tables] compiles the declarations of a file, after ruleset.Parse.
 //
 // # Errors
 //

@@ -9,17 +9,15 @@ import (
 	"github.com/weft-proxy/weft/nft/datatype"
 )
 
-// Cursor is a position in a sequence of tokens, embedded in parsers.
+// Cursor is a position in a sequence of tokens.
 type Cursor struct {
 	Tok, Ahead Token
-	// offset after the last consumed token
-	End int
-	// above 0 inside brackets, where line ends have no meaning
+	End        int
+	// above 0 in brackets, where line ends have no meaning
 	Inline int
 	// at the current token
 	Braces int
-	// From an error to the next Recover. Meanwhile no Accept or Is method matches and Fail is not
-	// called.
+	// from an error to the next Recover, when no Accept or Is method matches
 	Failed bool
 
 	parser Parser
@@ -73,7 +71,7 @@ func (c *Cursor) Fail(at Token, format string, args ...any) {
 	}
 }
 
-// Unexpected fails at the current token; want describes valid tokens.
+// Unexpected fails at the current token.
 func (c *Cursor) Unexpected(want string) {
 	c.Fail(c.Tok, "unexpected %s: want %s", c.Tok, want)
 }
@@ -108,7 +106,7 @@ func (c *Cursor) ExpectPunct(text string) {
 	}
 }
 
-// ExpectIdent consumes a name, or fails with want.
+// ExpectIdent consumes a name; want describes it in the error.
 func (c *Cursor) ExpectIdent(want string) string { return c.expect(want, Ident) }
 
 // ExpectText consumes a name or a quoted string.

@@ -144,7 +144,7 @@ func (s *Scanner) digits() Kind {
 	return Word
 }
 
-// A star ends the name. After a backslash it belongs to the name, as in an interface called "eth*".
+// After a backslash a star belongs to the name, as in an interface called "eth*"; else it ends it.
 func (s *Scanner) ident() {
 	s.letters()
 	if strings.HasPrefix(s.src[s.off:], `\*`) {

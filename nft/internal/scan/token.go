@@ -38,9 +38,7 @@ type Kind uint8
 
 // The kinds of tokens.
 const (
-	// at the end of the text
 	EOF Kind = iota
-	// a line end without a backslash
 	Newline
 	// ";"
 	Semicolon
@@ -54,7 +52,6 @@ const (
 	Word
 	// quoted string; Text has no quotes
 	String
-	// or operator
 	Punct
 	// unexpected character, or line from an unclosed string; Text is the error
 	Illegal

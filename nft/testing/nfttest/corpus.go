@@ -9,7 +9,7 @@ import (
 
 // Corpus is a file of rules in one family.
 type Corpus struct {
-	// such as "ct.txt/ip", with the family
+	// such as "ct.txt/ip"
 	Name string
 	Ruleset
 }
@@ -32,9 +32,9 @@ func ReadCorpora(t testing.TB, dir string) []Corpus {
 	return out
 }
 
-// ParseCorpus returns a corpus for each family. The text has a line "family F...", optionally a
-// line "unchecked" (see Ruleset), declarations, a line "---", and rules. Lines with # are ignored.
-// The rules may jump to chains a and b.
+// ParseCorpus returns a corpus for each family of a line "family F...", with an optional line
+// "unchecked" (see Ruleset), declarations, a line "---", and rules. Lines with # are ignored. Rules
+// may jump to chains a and b.
 func ParseCorpus(t testing.TB, name, text string) []Corpus {
 	t.Helper()
 	head, body, ok := strings.Cut(text, "\n---\n")

@@ -5,9 +5,8 @@
 // A failure of a function ends the test. Read netns.go first, then netlink.go.
 //
 // New creates a namespace for the duration of the test. NS.Do runs code in it, on an OS thread that is not
-// used afterwards; sockets of this code stay in the namespace. All of this works as root and as the mapped
-// root of a user namespace (unshare -rn). Require skips a test without its requirements, or fails it with
-// CI=true.
+// used afterwards; sockets of this code stay in the namespace. Require skips a test without its requirements,
+// or fails it with CI=true.
 //
 // # Concurrency
 //

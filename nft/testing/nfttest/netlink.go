@@ -13,9 +13,7 @@ import (
 // Ruleset is a table with rules for a comparison with nft(8).
 type Ruleset struct {
 	Family string
-	// sets and maps
-	Decls []string
-	// targets of jumps
+	Decls  []string
 	Chains []string
 	Rules  []string
 	// the running kernel may lack features, so only rejections by nft itself count
@@ -24,9 +22,8 @@ type Ruleset struct {
 
 var errorLine = regexp.MustCompile(`/dev/stdin:(\d+):\S* Error: (Could not process rule)?`)
 
-// Netlink returns the compiled form of each accepted rule by index, with single blanks: the
-// anonymous sets, then the expressions as "nft --debug=netlink" prints them. It does not commit. A
-// rule that makes nft abort counts as rejected.
+// Netlink returns the compiled form of each accepted rule by index, as "nft --debug=netlink" prints
+// it, with single blanks. It does not commit. A rule that makes nft abort counts as rejected.
 func (ns *NS) Netlink(t testing.TB, r *Ruleset) map[int]string {
 	t.Helper()
 	Require(t, NFT)
@@ -43,7 +40,7 @@ func (ns *NS) netlink(t testing.TB, r *Ruleset, some []int) map[int]string {
 	for i := range r.Rules {
 		bad[i] = !slices.Contains(some, i)
 	}
-	// nft reports up to ten invalid rules at once without other output; the next run omits them
+	// nft reports up to ten invalid rules at once without other output
 	for {
 		script, lines := r.Script(bad)
 		text, err := ns.Output(script, "nft", "--debug=netlink", "-c", "-f", "-")
@@ -63,7 +60,6 @@ func (ns *NS) netlink(t testing.TB, r *Ruleset, some []int) map[int]string {
 		if found {
 			continue
 		}
-		// nft aborted without a position
 		left := slices.DeleteFunc(slices.Clone(some), func(i int) bool { return bad[i] })
 		switch len(left) {
 		case 0:
@@ -91,8 +87,7 @@ func kernelError(err error) bool {
 	return len(list) > 0
 }
 
-// Messages returns nft's messages to the kernel, as "nft --debug=mnl" prints them, without a
-// commit.
+// Messages returns nft's messages to the kernel ("nft --debug=mnl"), without a commit.
 func (ns *NS) Messages(t testing.TB, r *Ruleset, skip map[int]bool) string {
 	t.Helper()
 	script, _ := r.Script(skip)
@@ -104,7 +99,7 @@ func (ns *NS) Messages(t testing.TB, r *Ruleset, skip map[int]bool) string {
 }
 
 // Script returns input for nft -f with each rule in its own chain, without the rules in skip. lines
-// maps lines to indices of rules.
+// maps lines to rules.
 func (r *Ruleset) Script(skip map[int]bool) (script string, lines map[int]int) {
 	var b strings.Builder
 	lines = map[int]int{}
@@ -137,11 +132,10 @@ func (r *Ruleset) Script(skip map[int]bool) (script string, lines map[int]int) {
 // precedes the rule's index in the chain's name
 const ruleChain = "nfttest-rule-"
 
-// nft before 1.1.2 swaps single bytes, without effect. Newer kernels reject it, so weft does not
-// write it.
+// nft before 1.1.2 swaps single bytes; newer kernels reject it
 var swappedByte = regexp.MustCompile(`^  \[ byteorder reg \d+ = (hton|ntoh)\(reg \d+, 2, 1\) \]`)
 
-// SplitDebug splits the output of "nft --debug=netlink" for a Script by the rule's index.
+// SplitDebug splits the output of "nft --debug=netlink" by the rule's index.
 func SplitDebug(text string) map[int]string {
 	out := map[int]string{}
 	var sets []string

@@ -15,8 +15,8 @@ type NS struct {
 	*netns.Namespace
 }
 
-// New creates a network namespace with loopback up, until the test has ended and its last socket
-// and process are closed. Without the privilege, New skips the test, or fails it in CI.
+// New creates a network namespace for the test, until its last socket and process are closed.
+// Without the privilege it skips the test, or fails it in CI.
 func New(t testing.TB) *NS {
 	t.Helper()
 	ns, err := netns.New(t.Name())
@@ -51,8 +51,7 @@ func (ns *NS) Run(t testing.TB, name string, args ...string) string {
 	return out
 }
 
-// Nft passes a ruleset to "nft -f -". It ends the test if nft rejects it, and skips the test
-// without nft.
+// Nft runs "nft -f -". It ends the test if nft rejects the text, and skips it without nft.
 func (ns *NS) Nft(t testing.TB, text string) {
 	t.Helper()
 	Require(t, NFT)
@@ -61,8 +60,8 @@ func (ns *NS) Nft(t testing.TB, text string) {
 	}
 }
 
-// ListRuleset returns "nft list ruleset". It also checks "nft -j list ruleset", because nft aborts
-// on some expressions that the kernel accepts.
+// ListRuleset also checks "nft -j list ruleset", because nft aborts on some expressions that the
+// kernel accepts.
 func (ns *NS) ListRuleset(t testing.TB) string {
 	t.Helper()
 	Require(t, NFT)

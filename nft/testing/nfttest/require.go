@@ -24,16 +24,15 @@ const (
 	// Users is the privilege to become another user, missing in a user namespace with a single
 	// user.
 	Users
-	// KernelLog is the kernel's log, with all network namespaces once LogAllNamespaces is 1. Only
-	// the first user namespace has it.
+	// KernelLog is the log of all network namespaces once LogAllNamespaces is 1, only in the first
+	// user namespace.
 	KernelLog
 )
 
-// LogAllNamespaces is the setting to log packets of all network namespaces; without it only the
-// machine's own namespace has a log.
+// LogAllNamespaces is the setting to log packets of all network namespaces, not only the machine's
+// own.
 const LogAllNamespaces = "/proc/sys/net/netfilter/nf_log_all_netns"
 
-// a name, a hint how to get it, and the reason why it is missing
 var needs = [...]struct {
 	name, hint string
 	probe      func() error
@@ -63,8 +62,8 @@ var needs = [...]struct {
 	}},
 }
 
-// Require skips the test if the machine lacks one of the needs. With CI=true (or 1) in the
-// environment it fails, so that no test is skipped everywhere.
+// Require skips the test if the machine lacks a need, or fails it with CI=true (or 1) in the
+// environment.
 func Require(t testing.TB, wanted ...Need) {
 	t.Helper()
 	for _, n := range wanted {

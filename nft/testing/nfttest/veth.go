@@ -16,8 +16,8 @@ type Port struct {
 	Addrs []netip.Prefix
 }
 
-// Veth connects two namespaces and sets both ends up, or ends the test. IPv6 addresses are usable
-// at once, without duplicate address detection.
+// Veth connects two namespaces and sets both ends up. IPv6 addresses are usable at once, without
+// duplicate address detection.
 func Veth(t testing.TB, a, b Port) {
 	t.Helper()
 	if err := netns.Join(netns.Port{NS: a.NS.Namespace, Link: a.Name, Addrs: a.Addrs}, netns.Port{NS: b.NS.Namespace, Link: b.Name, Addrs: b.Addrs}); err != nil {
@@ -25,7 +25,7 @@ func Veth(t testing.TB, a, b Port) {
 	}
 }
 
-// Route adds a route through gateway, or ends the test.
+// Route adds a route through gateway.
 func (ns *NS) Route(t testing.TB, dst netip.Prefix, gateway netip.Addr) {
 	t.Helper()
 	if err := ns.Namespace.Route(dst, "", gateway); err != nil {

@@ -50,8 +50,7 @@ func Join(a, b Port) error {
 	return nil
 }
 
-// Route adds a route. With a link, the gateway may be zero, or outside the link's prefixes; without
-// a link, it must be in a link's prefix.
+// Route adds a route. With a link, the gateway may be zero, or outside the link's prefixes.
 func (n *Namespace) Route(dst netip.Prefix, link string, gateway netip.Addr) error {
 	r := &netlink.Route{Dst: ipNet(dst)}
 	if link != "" {

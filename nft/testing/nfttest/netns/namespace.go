@@ -53,9 +53,8 @@ func (n *Namespace) Close() error {
 // FD is valid until Close.
 func (n *Namespace) FD() int { return int(n.handle) }
 
-// Do runs f on an OS thread in the namespace. Child processes and sockets of f are there; its new
-// threads and goroutines are not. f runs on its own goroutine, so it must not call t.FailNow,
-// t.Fatal or t.Skip.
+// Do runs f on an OS thread in the namespace, with its child processes and sockets, but not new
+// threads and goroutines. f must not call t.FailNow, t.Fatal or t.Skip.
 func (n *Namespace) Do(f func() error) error {
 	return OnNewThread(func() error {
 		if err := unix.Setns(int(n.handle), unix.CLONE_NEWNET); err != nil {
@@ -65,9 +64,9 @@ func (n *Namespace) Do(f func() error) error {
 	})
 }
 
-// OnNewThread runs f on an OS thread, and the runtime ends the thread with the locked goroutine,
-// because it may be in another namespace or have another user. f never runs on the first thread:
-// the runtime does not end it, and it shows others the namespaces and the user of the process.
+// OnNewThread runs f on an OS thread that ends with it, because it may be in another namespace or
+// have another user. f never runs on the first thread: the runtime does not end it, and it shows
+// others the namespaces and the user of the process.
 func OnNewThread(f func() error) error {
 	err := errors.New("run on a thread: function did not return (runtime.Goexit, t.FailNow?)")
 	done := make(chan struct{})
