@@ -12,7 +12,7 @@
 //
 // # Errors
 //
-// Errors of Parse name the datatype, the text and the possible constants. Callers add positions.
+// Errors of Parse name the datatype, the text and the possible constants, without a position.
 //
 // # Concurrency
 //

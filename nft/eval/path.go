@@ -27,7 +27,7 @@ type Route struct {
 // functions may not change the packet.
 type Host struct {
 	Route func(p *Packet) (route Route, ok bool)
-	// RTN_*, as fib reports it without an interface
+	// RTN_*, as in fib without an interface
 	AddressType func(addr netip.Addr) (rtn uint32, ok bool)
 	// Reaches: the routing tables have a route through the interface.
 	Reaches func(addr netip.Addr, through Interface) (reached, ok bool)

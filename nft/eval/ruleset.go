@@ -28,7 +28,7 @@ type Table struct {
 	Sets []Set
 }
 
-// Chain is a chain with its ordered rules.
+// Chain has ordered rules.
 type Chain struct {
 	Decl *object.Chain
 	// publisher, as in Rule; may be empty if the rules have owners

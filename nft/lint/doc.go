@@ -18,7 +18,7 @@
 // # Silencing
 //
 // A rule with the comment "weft:ignore" has no findings, and a rule with "weft:ignore=ID" has no findings
-// with this ID. The comment of one of the two rules is enough.
+// with this ID. Either rule may have the comment.
 //
 // # Bounds
 //

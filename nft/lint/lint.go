@@ -146,7 +146,7 @@ func (l *linter) party(t *eval.Table, c *eval.Chain, r *eval.Rule) Party {
 	return p
 }
 
-// Only if it jumps to chains of one program.
+// A base chain of iptables belongs to a program if it jumps only to this program's chains.
 func programOf(t *eval.Table, c *eval.Chain) Party {
 	own := partyOf(t.ID, c.Decl.Name)
 	if own.Program != "" || c.Decl.Base == nil {

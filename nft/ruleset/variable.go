@@ -10,7 +10,7 @@ import (
 )
 
 // expandVariables removes definitions and replaces $NAME by the values. A variable is valid until
-// the table or chain of its definition ends, or "undefine". A remaining "$" was reported.
+// the definition's table or chain ends, or "undefine". A remaining "$" was reported.
 func expandVariables(text string) (*source, []*syntax.Error) {
 	src := &source{original: text}
 	if !strings.Contains(text, "define") && !strings.Contains(text, "$") {

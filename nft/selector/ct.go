@@ -16,7 +16,7 @@ const (
 	DirectionMust
 )
 
-// CTKeys are those of nft 1.0.6. Addresses have no Type and 0 Bits: they depend on earlier matches.
+// CTKeys are from nft 1.0.6. Addresses have no Type and 0 Bits: they depend on earlier matches.
 var CTKeys = Keys{
 	{Name: "state", Key: unix.NFT_CT_STATE, Type: datatype.CTState, Bits: 32, Order: datatype.HostEndian},
 	{Name: "direction", Key: unix.NFT_CT_DIRECTION, Type: datatype.CTDir, Bits: 8, Order: datatype.HostEndian},

@@ -9,6 +9,5 @@
 //
 // # Concurrency
 //
-// A Ruleset of Kernel belongs to the goroutine of its kernel.Reader, and is valid until the Reader is
-// closed. A Ruleset of Tables may be shared.
+// A Ruleset of Kernel belongs to the kernel.Reader's goroutine, and is valid until the Reader is closed. A Ruleset of Tables may be shared.
 package load

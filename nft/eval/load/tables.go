@@ -12,7 +12,7 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// Part holds the tables of one party.
+// Part holds a party's tables.
 type Part struct {
 	// as in eval.Rule
 	Owner  string

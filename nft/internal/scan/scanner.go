@@ -94,7 +94,7 @@ func isOne(text string, kinds ...Kind) bool {
 	return t.Offset == 0 && t.End == len(text) && slices.Contains(kinds, t.Kind)
 }
 
-// SkipLine moves to the end of the current line.
+// SkipLine moves to the line's end.
 func (s *Scanner) SkipLine() {
 	if i := strings.IndexByte(s.src[s.off:], '\n'); i >= 0 {
 		s.off += i
@@ -103,7 +103,7 @@ func (s *Scanner) SkipLine() {
 	}
 }
 
-// Offset is the offset of the remaining text.
+// Offset returns where the remaining text begins.
 func (s *Scanner) Offset() int { return s.off }
 
 func (s *Scanner) skipBlank() {

@@ -17,7 +17,7 @@ type Pos struct {
 // IsValid reports whether the place is known.
 func (p Pos) IsValid() bool { return p.Line > 0 }
 
-// Position returns p, for nodes that embed a Pos.
+// Position returns p.
 func (p Pos) Position() Pos { return p }
 
 // Compare orders by line and column.
@@ -62,7 +62,7 @@ var kindNames = [...]string{
 	Word: "word", String: "string", Punct: "operator", Illegal: "illegal text",
 }
 
-// String names the kind in messages.
+// String names the kind.
 func (k Kind) String() string { return kindNames[k] }
 
 // Token is one token of the source.
@@ -75,7 +75,7 @@ type Token struct {
 	Offset, End int
 }
 
-// String describes the token in messages.
+// String describes the token.
 func (t Token) String() string {
 	switch t.Kind {
 	case EOF, Newline, Semicolon:
@@ -100,7 +100,7 @@ func (t Token) EndsStatement() bool {
 	return t.Kind == EOF || t.Kind == Newline || t.Kind == Semicolon || t.Is("}")
 }
 
-// Duration returns the token as a time, which requires a unit as in nft.
+// Duration returns the token as a time with a unit.
 func (t Token) Duration() (time.Duration, bool) {
 	if t.Kind != Word {
 		return 0, false

@@ -18,8 +18,7 @@ type Port struct {
 	Addrs []netip.Prefix
 }
 
-// Join connects two namespaces and sets both ends up. IPv6 addresses are usable at once, without
-// duplicate address detection.
+// Join connects two namespaces and sets both ends up, without duplicate address detection for IPv6.
 func Join(a, b Port) error {
 	pair := &netlink.Veth{
 		LinkAttrs:     netlink.LinkAttrs{Name: a.Link},
@@ -111,7 +110,6 @@ func (n *Namespace) up(name string) error {
 	return nil
 }
 
-// Keeps the host bits.
 func ipNet(p netip.Prefix) *net.IPNet {
 	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
 }

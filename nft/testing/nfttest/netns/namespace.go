@@ -18,7 +18,7 @@ type Namespace struct {
 	nl     *netlink.Handle
 }
 
-// New makes a namespace with its loopback up.
+// New makes a namespace with loopback up.
 func New(name string) (*Namespace, error) {
 	n := &Namespace{Name: name, handle: netns.None()}
 	err := OnNewThread(func() (err error) {
