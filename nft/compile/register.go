@@ -16,7 +16,7 @@ func (r register) number() uint32 {
 	return 8 + uint32(r)
 }
 
-// a stack
+// registers is a stack.
 type registers struct{ used uint32 }
 
 // take returns the first of n consecutive registers.

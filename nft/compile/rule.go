@@ -32,8 +32,8 @@ type Rule struct {
 	// map entries made by packets, without repeats
 	Writes  []Write
 	Effects Effects
-	// Fingerprint identifies family, expressions, anonymous sets and comment. With equal
-	// fingerprints, the kernel's rule can stay, with its handle and counters. The userdata stores
+	// Fingerprint identifies family, expressions, anonymous sets and comment, not the owner. With
+	// equal fingerprints, the kernel's rule can stay, with its handle and counters. The userdata stores
 	// it, so it must not change between versions of weft with the same compiled bytes.
 	Fingerprint userdata.Fingerprint
 

@@ -176,7 +176,7 @@ func (r *ruleCompiler) literal(x *syntax.Const, w want) term {
 	return &constTerm{w.info(x.Pos), v}
 }
 
-// "eth*" is a prefix.
+// A name such as "eth*" is a prefix.
 func (r *ruleCompiler) text(x *syntax.Const, w want) term {
 	if !x.Quoted && (x.Text == "exists" || x.Text == "missing") {
 		return fail(x.Pos, "%s is not a name: put it into double quotes if you mean one", x.Text)

@@ -200,8 +200,8 @@ func (s *matchStmt) transfer(m *syntax.Match) {
 	s.left = b.x
 }
 
-// Rejects comparisons of shifts that are never true, or that nft 1.0.6 compiles with the constant in network order
-// or too wide.
+// Rejects comparisons of shifts that are never true, or that nft 1.0.6 compiles with the constant
+// in network order or too wide.
 func checkShift(m *syntax.Match, b *binaryTerm, v value) {
 	_, swapped := b.x.(*swapTerm)
 	switch {

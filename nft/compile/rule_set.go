@@ -71,8 +71,7 @@ type anonymousSpec struct {
 	key       term
 	syntaxKey syntax.Expr
 	pos       syntax.Pos
-	// interval: a range, prefix or wildcard; swapped: a single key was converted to big-endian for
-	// it
+	// interval: has a range, prefix or wildcard; swapped: a single key became big-endian for it
 	interval, swapped bool
 	isMap, verdict    bool
 	data              []set.Part

@@ -24,7 +24,7 @@ type value struct {
 	// layer of payload, offset in bits
 	base   selector.Layer
 	offset uint32
-	// of a header extension, named by op and ext
+	// a field of a header extension, named by op and ext
 	extension bool
 	op        selector.ExthdrOp
 	ext       uint8

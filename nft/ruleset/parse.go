@@ -24,9 +24,9 @@ const (
 // Parse parses a whole file like `nft -f`. Repeated tables, chains and sets are joined, in the
 // order of their first mention.
 //
-// Commands that flush, delete or insert change earlier declarations of the file; before a table's
-// declaration they have no effect. Handles, commands that ask the kernel, such as list, and include
-// are errors.
+// Commands that flush, delete or insert change earlier declarations of the file. Flushing or
+// deleting a table before its declaration has no effect. Handles, commands that ask the kernel, such
+// as list, and include are errors.
 //
 // The error is an *ErrorList with the errors of all statements.
 func Parse(name, text string) ([]nft.Table, error) {

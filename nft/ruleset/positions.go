@@ -61,7 +61,7 @@ type position struct {
 // Declared reports whether the file has the declaration, valid or not.
 func (p *Positions) Declared(id DeclarationID) bool { return p.of[id] != nil }
 
-// Faulty reports whether the declaration itself has an error, without a chain's rules.
+// Faulty reports whether the declaration itself has an error, ignoring a chain's rules.
 func (p *Positions) Faulty(id DeclarationID) bool { return p.of[id] != nil && p.of[id].faulty }
 
 // Complete reports whether the whole file was read, so that other names are unknown.

@@ -1,6 +1,7 @@
 // Package load makes rulesets for package eval.
 //
-// [Kernel] reads the tables of a network namespace, and rules and elements of named sets on demand. [Tables] compiles the declarations of a file, after ruleset.Parse.
+// [Kernel] reads the tables of a network namespace, and rules and elements of named sets on demand.
+// [Tables] compiles the declarations of a file, after ruleset.Parse.
 //
 // # Errors
 //
@@ -9,5 +10,6 @@
 //
 // # Concurrency
 //
-// A Ruleset of Kernel belongs to the kernel.Reader's goroutine, and is valid until the Reader is closed. A Ruleset of Tables may be shared.
+// A Ruleset of Kernel belongs to the kernel.Reader's goroutine, and is valid until the Reader is closed.
+// A Ruleset of Tables may be shared.
 package load
