@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Order is a byte order, numbered as in nft's set userdata (enum byteorder).
+// Order is a byte order of nft's set userdata (enum byteorder).
 type Order uint32
 
 // The byte orders.

@@ -13,7 +13,7 @@ var (
 	ByteUnits = Units{{"bytes", 1}, {"kbytes", 1 << 10}, {"mbytes", 1 << 20}}
 )
 
-// Names returns the names of the units.
+// Names returns the names.
 func (u Units) Names() []string {
 	names := make([]string, len(u))
 	for i := range u {
@@ -25,7 +25,7 @@ func (u Units) Names() []string {
 // Size returns the size of a unit.
 func (u Units) Size(name string) (uint64, bool) { return lookupName(u, name) }
 
-// Name returns the name of the unit with the given size.
+// Name returns the name of a size.
 func (u Units) Name(size uint64) (string, bool) { return lookupValue(u, size) }
 
 // Scale converts to seconds or bytes, false for an unknown unit or on overflow.

@@ -1,9 +1,9 @@
-// Package eval computes the effect of a ruleset on a packet, as nf_tables in the kernel would. It has no
-// access to the kernel and does no I/O.
+// Package eval computes the effect of a ruleset on a packet, as nf_tables in the kernel would. It does
+// no I/O.
 //
 // [Evaluate] takes a [Ruleset], a [Packet] and a [Host] with routes and addresses. It returns [Outcome]s: the
 // matching rules in order, the elements found in sets, the verdict, and the resulting packet. Read
-// ruleset.go, packet.go and outcome.go first, then path.go and machine.go.
+// ruleset.go first, then path.go and machine.go.
 //
 // # Undecided evaluations
 //

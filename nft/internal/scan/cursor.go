@@ -106,7 +106,7 @@ func (c *Cursor) ExpectPunct(text string) {
 	}
 }
 
-// ExpectIdent consumes a name; want describes it in the error.
+// ExpectIdent consumes a name.
 func (c *Cursor) ExpectIdent(want string) string { return c.expect(want, Ident) }
 
 // ExpectText consumes a name or a quoted string.
