@@ -8,7 +8,6 @@ import (
 
 // Classes of all features of rules. LANGUAGE.md lists these tables.
 
-// objectClasses maps kinds of named objects to the class of their declarations and uses.
 var objectClasses = map[nft.ObjectKind]nft.Class{
 	nft.ObjectCounter: nft.ClassFilter, nft.ObjectQuota: nft.ClassFilter, nft.ObjectLimit: nft.ClassFilter,
 	nft.ObjectCTHelper: nft.ClassConntrack, nft.ObjectCTTimeout: nft.ClassConntrack, nft.ObjectCTExpectation: nft.ClassConntrack,
@@ -16,7 +15,6 @@ var objectClasses = map[nft.ObjectKind]nft.Class{
 	nft.ObjectSynProxy: nft.ClassSynProxy,
 }
 
-// keyClasses maps settable meta and ct keys to classes.
 var keyClasses = map[string]map[string]nft.Class{
 	"meta": {
 		"mark": nft.ClassMarks, "priority": nft.ClassMangle, "nftrace": nft.ClassTrace, "secmark": nft.ClassSecMark,
@@ -29,8 +27,7 @@ var keyClasses = map[string]map[string]nft.Class{
 	},
 }
 
-// fieldClasses maps header fields to classes. ClassMangle has the TCP options and the fields
-// without effect on the packet's route or connection.
+// ClassMangle has TCP options and fields without effect on the packet's route or connection.
 var fieldClasses = map[string]map[nft.Class][]string{
 	"ether": {nft.ClassNAT: {"daddr", "saddr", "type"}},
 	"vlan":  {nft.ClassMangle: {"pcp", "dei", "cfi"}, nft.ClassNAT: {"id", "type"}},
@@ -60,8 +57,8 @@ var fieldClasses = map[string]map[nft.Class][]string{
 	"comp":    {nft.ClassMangle: {"flags"}, nft.ClassNAT: {"nexthdr", "cpi"}},
 }
 
-// dataClasses maps types of map data to classes. The default is ClassNAT: rules of other
-// publishers can translate addresses to the data or write it into a header.
+// The default is ClassNAT: rules of other publishers can translate addresses to the data or write
+// it into a header.
 var dataClasses = map[string]nft.Class{
 	"mark": nft.ClassMarks, "classid": nft.ClassMangle, "dscp": nft.ClassMangle, "ecn": nft.ClassMangle,
 	"ct_label": nft.ClassConntrack, "ct_event": nft.ClassConntrack,
@@ -70,8 +67,8 @@ var dataClasses = map[string]nft.Class{
 // ObjectClass returns the class of a kind of named object, 0 if unknown.
 func ObjectClass(kind nft.ObjectKind) nft.Class { return objectClasses[kind] }
 
-// SetClass returns the classes of a set's or map's elements. Map data decides its classes; sets
-// and verdict maps are of ClassFilter.
+// SetClass returns the classes of the elements: map data decides its classes, sets and verdict maps
+// are of ClassFilter.
 func SetClass(s *set.Set) nft.ClassSet {
 	var all nft.ClassSet
 	switch {

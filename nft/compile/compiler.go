@@ -23,8 +23,8 @@ import (
 // CompileRule parses a rule and compiles it to the expressions of nft 1.0.6.
 //
 // It rejects statements after a terminal one, comments that nft cannot store, and a comment in the
-// text different from rule.Comment. An error in the text is a wrapped *Error, and also wraps
-// ErrSyntax if parsing fails.
+// text different from rule.Comment. An error in the text wraps *Error, and ErrSyntax if parsing
+// fails.
 func CompileRule(family nft.Family, rule nft.Rule, scope Scope) (*Rule, error) {
 	parsed, err := syntax.ParseRule(family, rule.Text)
 	if err != nil {
@@ -41,10 +41,10 @@ func CompileRule(family nft.Family, rule nft.Rule, scope Scope) (*Rule, error) {
 	return r.out, nil
 }
 
-// failure is the panic for the first error. It never leaves catch.
+// failure is the panic for the first error, and never leaves catch.
 type failure struct{ err error }
 
-// fail ends the compilation with an error at pos. The result allows "return fail(...)".
+// The result allows "return fail(...)".
 func fail(pos syntax.Pos, format string, args ...any) term {
 	panic(failure{syntax.ErrorAt(pos, format, args...)})
 }
@@ -86,7 +86,6 @@ func catch(f func()) (err error) {
 	return nil
 }
 
-// statement is an evaluated statement.
 type statement interface {
 	generate(g *generator)
 }
@@ -98,7 +97,7 @@ type ruleCompiler struct {
 	out   *Rule
 }
 
-// add appends a statement. The statement under evaluation follows its dependencies.
+// The statement under evaluation follows its dependencies.
 func (r *ruleCompiler) add(s statement) { r.stmts = append(r.stmts, s) }
 
 // first moves the statements of f to the head of the rule.
@@ -256,14 +255,13 @@ var (
 
 // Scope looks up the declarations of a rule's table.
 type Scope interface {
-	// Set returns the named set or map. A rule with a missing one is rejected.
+	// A rule with a missing set is rejected.
 	Set(name string) (*set.Set, bool)
-	// Chain reports whether jump and goto can name the chain. A scope that checks references elsewhere
-	// returns true.
+	// A scope that checks references elsewhere returns true.
 	Chain(name string) bool
-	// Object reports whether rules can refer to the object. Like Chain, it may always return true.
+	// May always return true, like Chain.
 	Object(kind nft.ObjectKind, name string) bool
-	// Flowtable reports whether the flowtable exists. Like Chain, it may always return true.
+	// May always return true, like Chain.
 	Flowtable(name string) bool
 }
 

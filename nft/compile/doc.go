@@ -2,32 +2,22 @@
 //
 // Input is the text of a rule and a [Scope] with the declarations of the table. Output is a
 // [Rule]: expressions, anonymous sets and references. Read compiler.go first, then
-// rule_context.go, rule_eval.go and rule_generate.go. Statements are in files rule_*.go, selectors
-// in selector_*.go.
+// rule_context.go, rule_eval.go and rule_generate.go.
 //
 // # Rules
 //
-// [CompileRule] is a pipeline of pure functions: text, syntax tree, evaluated terms, expressions,
-// bytes. Evaluation gives every expression its type, width and byte order, inserts missing
-// dependencies of selectors ("tcp dport 80" matches only TCP), and makes sets of braces. Then
-// redundant comparisons are removed and adjacent ones merged, and the generator allocates
-// registers. Expressions and registers equal the output of nft(8) 1.0.6, so nft lists a rule as
-// written.
-//
-// Package selector holds the vocabulary, package expr the kernel expressions, packages set and
-// object the declarations.
+// [CompileRule] is a pipeline: text, syntax tree, evaluated terms, expressions, bytes. Evaluation
+// types every expression and inserts missing dependencies ("tcp dport 80" matches only TCP).
+// Redundant comparisons are then removed, adjacent ones merged, and registers allocated.
+// Expressions and registers equal the output of nft(8) 1.0.6, so nft lists a rule as written.
 //
 // # Rejected rules
 //
-// The package reads no clock, no file and no kernel:
+// The package reads no clock, no file and no kernel. Names of services, protocols, and the users
+// and groups of every Debian system come from compiled-in tables; other users, and cgroups, must
+// be numbers. Names of interfaces replace their indices. Hours and dates are in UTC.
 //
-//   - Names of services and protocols, and of the users and groups of every Debian system, come
-//     from compiled-in tables. Other users, and cgroups, must be numbers.
-//   - Names of interfaces replace their indices.
-//   - Hours and dates are in UTC.
-//
-// Unknown input is an error with a position, and is never left out. So is a statement after a
-// terminal one. The package also rejects:
+// Unknown input and statements after a terminal one are errors. The package also rejects:
 //
 //   - Rules on which nft(8) 1.0.6 aborts when it lists them: the result of a map as data of a dynamic
 //     update, two conntrack ports in a concatenation, and masks on TCP options without a name.
@@ -40,8 +30,8 @@
 //
 // # Errors
 //
-// Errors in the text are a wrapped [*Error]. Inside the package the first error is a panic, as in
-// text/template/parse: fail raises it, and only [CompileRule] recovers it.
+// Errors in the text wrap [*Error]. Inside the package the first error is a panic, which only
+// [CompileRule] recovers.
 //
 // # Concurrency
 //

@@ -8,8 +8,7 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// Dump returns the rule's expressions as `nft --debug=netlink` prints them, one per line, in
-// libnftnl's notation.
+// Dump returns the expressions as `nft --debug=netlink` prints them, one per line.
 func (r *Rule) Dump() string {
 	var b strings.Builder
 	for _, e := range r.Exprs {
@@ -20,8 +19,7 @@ func (r *Rule) Dump() string {
 	return b.String()
 }
 
-// DumpComment returns the rule's comment as `nft --debug=netlink` prints userdata, indented and
-// with a newline, or "".
+// DumpComment returns the comment like `nft --debug=netlink`, indented and with a newline, or "".
 func (r *Rule) DumpComment() string {
 	words := set.DumpComment(set.Element{Comment: r.Comment}, false)
 	if words == "" {
@@ -30,8 +28,7 @@ func (r *Rule) DumpComment() string {
 	return " " + words + "\n"
 }
 
-// DumpSets returns the rule's anonymous sets as `nft --debug=netlink` prints them, each followed
-// by one line per element, without the sets of meters.
+// DumpSets returns the anonymous sets and their elements, one per line, without the sets of meters.
 func (r *Rule) DumpSets() string {
 	var b strings.Builder
 	for _, a := range r.Anonymous {

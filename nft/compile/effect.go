@@ -23,9 +23,8 @@ type Effects struct {
 // UnlimitedLog is the LogRate of a rule that can log every packet.
 const UnlimitedLog = math.MaxUint32
 
-// changedMark returns the bits of the packet mark that a rule can change. A bit is preserved if
-// the rule loads the mark, replaces other bits by constants, and writes the result back, as in
-// "meta mark set meta mark & 0xffff00ff | 0x100". Any other write can change all bits.
+// A bit of the packet mark is preserved if the rule loads the mark, replaces other bits by
+// constants, and writes the result back. Any other write can change all bits.
 func changedMark(list []expr.Expr) uint32 {
 	var changed uint32
 	// bits of register reg that equal the mark's
@@ -58,12 +57,11 @@ func changedMark(list []expr.Expr) uint32 {
 	return changed
 }
 
-// burstsPerHour counts a limit's burst once a minute.
+// a limit's burst counts once a minute
 const burstsPerHour = 60
 
-// logRate returns the most logged packets per hour. Limits in packets before a log statement apply
-// to it. Limits of elements do not count because a set has many elements, and named limits because
-// another publisher can declare the object.
+// Limits in packets before a log statement apply to it. Limits of elements do not count because a
+// set has many elements, and named limits because another publisher can declare the object.
 func logRate(list []expr.Expr) uint64 {
 	var rate uint64
 	limit := uint64(UnlimitedLog)
@@ -78,7 +76,7 @@ func logRate(list []expr.Expr) uint64 {
 	return rate
 }
 
-// packetsPerHour returns the most packets that pass a limit per hour, rounded up, or UnlimitedLog.
+// Rounded up, or UnlimitedLog.
 func packetsPerHour(l *google.Limit) uint64 {
 	if l.Over || l.Type != google.LimitTypePkts || l.Unit == 0 || l.Rate > UnlimitedLog {
 		return UnlimitedLog

@@ -5,11 +5,10 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// register is an index into the 16 registers of 32 bits.
 type register uint32
 
-// number returns the kernel's number of a register. Like nft, it prefers a 128-bit register
-// (NFT_REG_1) that begins there to the 32-bit one (NFT_REG32_00).
+// Like nft, number prefers a 128-bit register (NFT_REG_1) that begins there to the 32-bit one
+// (NFT_REG32_00).
 func (r register) number() uint32 {
 	if r%4 == 0 {
 		return 1 + uint32(r)/4
@@ -17,7 +16,7 @@ func (r register) number() uint32 {
 	return 8 + uint32(r)
 }
 
-// registers allocates registers as a stack.
+// registers is a stack.
 type registers struct{ used uint32 }
 
 // take returns the first of n consecutive registers.
@@ -30,7 +29,7 @@ func (s *registers) take(n uint32, pos syntax.Pos) register {
 	return r
 }
 
-// takeFor allocates like nft: the slots of a concatenation, or 128 bits for another value.
+// Like nft: the slots of a concatenation, or 128 bits for another value.
 func (s *registers) takeFor(t term) register {
 	if c, ok := t.(*concatTerm); ok {
 		return s.take(c.slots(), c.pos)

@@ -10,23 +10,21 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// Rule is a compiled rule: expressions, anonymous sets and references.
-//
-// A Rule is immutable and independent of a chain position. Goroutines can share it, and it can be
-// committed any number of times.
+// Rule is a compiled rule: immutable, independent of a chain position, and committed any number of
+// times.
 type Rule struct {
 	Family nft.Family
 	// canonical form, without the comment
 	Text    string
 	Comment string
-	// Exprs are in kernel order. A Lookup or Dynset on anonymous set i (from 0) has SetID i+1 and a
-	// name such as "__set%d", in which the kernel replaces %d. SetID is 0 for named sets.
+	// In kernel order. A Lookup or Dynset on anonymous set i (from 0) has SetID i+1 and a name such
+	// as "__set%d". SetID is 0 for named sets.
 	Exprs []expr.Expr
 	// in SetID order
 	Anonymous []set.Anonymous
 	// targets of jump and goto, also in anonymous verdict maps; sorted, without repeats
 	Chains []string
-	// names of named sets and maps, sorted, without repeats
+	// named sets and maps, sorted, without repeats
 	Sets []string
 	// sorted, without repeats
 	Objects    []object.Ref
@@ -34,21 +32,19 @@ type Rule struct {
 	// map entries made by packets, without repeats
 	Writes  []Write
 	Effects Effects
-	// Fingerprint identifies the rule's content (family, expressions, anonymous sets, comment) without
-	// its owner. With equal fingerprints, the kernel's rule can stay, with its handle and counters.
-	// The rule's userdata stores the fingerprint (see UserData), so it must not change between
-	// versions of weft with the same compiled bytes.
+	// Fingerprint identifies family, expressions, anonymous sets and comment, not the owner. With
+	// equal fingerprints, the kernel's rule can stay, with its handle and counters. The userdata stores
+	// it, so it must not change between versions of weft with the same compiled bytes.
 	Fingerprint userdata.Fingerprint
 
 	encoded expr.Encoded
 }
 
 // Encode returns the payload of NFTA_RULE_EXPRESSIONS. Anonymous set i, counted from 1, gets
-// transaction number base+i. CompileRule has marshalled the expressions, so Encode only copies. It
-// returns an error only for a Rule that CompileRule did not return.
+// transaction number base+i. Only a Rule that CompileRule did not return can fail.
 func (r *Rule) Encode(base uint32) ([]byte, error) {
 	if r.encoded.Bytes == nil && len(r.Exprs) > 0 {
-		// The Rule was put together by hand.
+		// put together by hand
 		encoded, err := expr.Encode(r.Exprs)
 		if err != nil {
 			return nil, err
@@ -58,9 +54,8 @@ func (r *Rule) Encode(base uint32) ([]byte, error) {
 	return r.encoded.At(base), nil
 }
 
-// UserData returns the rule's userdata: its comment as nft stores it, then its fingerprint and
-// owner, which nft skips. [userdata.ParseRule] reads it. An owner of more than [userdata.MaxOwner]
-// bytes is an error.
+// UserData returns the comment as nft stores it, then the fingerprint and owner, which nft skips.
+// An owner of more than [userdata.MaxOwner] bytes is an error.
 func (r *Rule) UserData(owner string) ([]byte, error) {
 	if len(owner) > userdata.MaxOwner {
 		return nil, fmt.Errorf("encode rule userdata: owner %.40q... has %d bytes: want at most %d", owner, len(owner), userdata.MaxOwner)

@@ -7,7 +7,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// checkSecmark rejects numeric security marks, because only the kernel knows their meaning.
+// Only the kernel knows the meaning of numeric security marks.
 func checkSecmark(m *syntax.Match, left term) {
 	name := ""
 	switch t := left.(type) {
@@ -21,7 +21,6 @@ func checkSecmark(m *syntax.Match, left term) {
 	}
 }
 
-// checkAssigned rejects values outside of nft's grammar for assignments to meta or ct.
 func checkAssigned(s *syntax.Assign) {
 	switch target := s.Target.(type) {
 	case *syntax.Meta:
@@ -44,7 +43,7 @@ func checkAssigned(s *syntax.Assign) {
 	})
 }
 
-// checkEvent rejects event names with another meaning in nft's grammar.
+// These event names have another meaning in nft's grammar.
 func checkEvent(x syntax.Expr) {
 	if c, ok := x.(*syntax.Const); ok && !c.Quoted && slices.Contains([]string{"helper", "mark", "secmark"}, c.Text) {
 		fail(c.Pos, "%s is a word of the language: put the event into double quotes", c.Text)
@@ -70,8 +69,7 @@ func walk(x syntax.Expr, f func(syntax.Expr)) {
 	}
 }
 
-// sourceType returns the operand type of bit operations. The result of a shift is an integer in
-// comparisons, but keeps the operand's type in assignments.
+// The result of a shift is an integer in comparisons, but keeps the operand's type in assignments.
 func sourceType(t term) *datatype.Type {
 	for {
 		switch x := t.(type) {

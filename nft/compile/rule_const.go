@@ -176,7 +176,7 @@ func (r *ruleCompiler) literal(x *syntax.Const, w want) term {
 	return &constTerm{w.info(x.Pos), v}
 }
 
-// text evaluates a name; "eth*" is a prefix.
+// A name such as "eth*" is a prefix.
 func (r *ruleCompiler) text(x *syntax.Const, w want) term {
 	if !x.Quoted && (x.Text == "exists" || x.Text == "missing") {
 		return fail(x.Pos, "%s is not a name: put it into double quotes if you mean one", x.Text)
@@ -254,14 +254,13 @@ func (r *ruleCompiler) constantBinary(x *syntax.Binary, w want) term {
 	return &constTerm{w.info(x.Pos), v}
 }
 
-// cyclic reports whether a selector's values wrap around.
 func cyclic(t term) bool {
 	m, ok := t.(*metaTerm)
 	return ok && (m.key.Key == selector.MetaTimeHour || m.key.Key == selector.MetaTimeDay)
 }
 
-// cycle evaluates a range of a cyclic selector. A reversed range, such as "22:00"-"06:00", becomes
-// the complement of 06:00-22:00. Like in nft 1.0.6, this excludes both ends.
+// A reversed range, such as "22:00"-"06:00", becomes the complement of 06:00-22:00. Like in nft
+// 1.0.6, this excludes both ends.
 func (r *ruleCompiler) cycle(x *syntax.Range, w want) term {
 	from := r.single(x.From, w)
 	to := r.single(x.To, w)
@@ -271,7 +270,6 @@ func (r *ruleCompiler) cycle(x *syntax.Range, w want) term {
 	return &rangeTerm{w.info(x.Pos), from.v, to.v}
 }
 
-// outsideTerm is the complement of a range.
 type outsideTerm struct{ *rangeTerm }
 
 func inverse(op string) string {

@@ -10,13 +10,13 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// context holds the protocols matched so far. It decides the implicit dependencies of a selector.
+// context holds the protocols matched so far, which decide a selector's dependencies.
 type context struct {
 	family nft.Family
 	layers [selector.Layers]knownLayer
 	// link headers in front of the known one: Ethernet and outer tags
 	stacked []*selector.Header
-	// matched ICMP type, or 0; an echo reply counts as a request because both have the same fields
+	// 0 if not matched; an echo reply counts as a request because both have the same fields
 	icmpType uint64
 }
 
@@ -46,11 +46,10 @@ func newContext(family nft.Family) context {
 	return c
 }
 
-// know records that the packet has (or may have) a header.
 func (c *context) know(h *selector.Header) { c.knowAt(h.Layer, h) }
 
-// knowAt records a header of layer l; headerUnknown is valid for any layer. Below the transport
-// layer nft remembers only the last header.
+// headerUnknown is valid for any layer. Below the transport layer nft remembers only the last
+// header.
 func (c *context) knowAt(l selector.Layer, h *selector.Header) {
 	k := &c.layers[l]
 	if l == selector.LayerTransport && k.header != nil && k.header != h && k.first == nil {
@@ -74,7 +73,7 @@ func (c *context) ambiguous(h *selector.Header) *selector.Header {
 	}
 }
 
-// stackedBits returns the offset of a layer's known header, in bits.
+// in bits
 func (c *context) stackedBits(l selector.Layer) uint32 {
 	n := uint32(0)
 	if l == selector.LayerLink {
@@ -85,8 +84,8 @@ func (c *context) stackedBits(l selector.Layer) uint32 {
 	return n
 }
 
-// locate ensures that the rule matches a header before the current statement. It returns the
-// header's offset in its layer, in bits: a VLAN tag comes after the Ethernet header.
+// locate ensures that the rule matches a header before the current statement, and returns its
+// offset in its layer, in bits.
 func (r *ruleCompiler) locate(h *selector.Header, pos syntax.Pos) uint32 {
 	if h.Raw {
 		return 0
@@ -134,8 +133,7 @@ func (r *ruleCompiler) requireLower(h *selector.Header, pos syntax.Pos) {
 	r.depend(lower, h, pos)
 }
 
-// requireNetwork returns the network protocol for a transport protocol. ICMP and IGMP imply one,
-// which is matched too; others can have any.
+// ICMP and IGMP imply a network protocol, which is matched too; others can have any.
 func (r *ruleCompiler) requireNetwork(h *selector.Header, pos syntax.Pos) *selector.Header {
 	var network *selector.Header
 	switch h {
@@ -150,12 +148,10 @@ func (r *ruleCompiler) requireNetwork(h *selector.Header, pos syntax.Pos) *selec
 	return network
 }
 
-// requireEther matches packets that arrived with an Ethernet header.
 func (r *ruleCompiler) requireEther(pos syntax.Pos) {
 	r.prependMatch(r.metaTerm("iiftype", pos), unix.ARPHRD_ETHER)
 }
 
-// depend matches an upper header by its number in the lower one.
 func (r *ruleCompiler) depend(lower, h *selector.Header, pos syntax.Pos) {
 	num, ok := lower.Number(h)
 	if !ok {
@@ -178,7 +174,6 @@ func (r *ruleCompiler) metaTerm(name string, pos syntax.Pos) *metaTerm {
 	return &metaTerm{termInfo{pos: pos, typ: key.Type, bits: key.Bits, width: key.Bits, order: key.Order}, key}
 }
 
-// prependMatch adds a dependency and updates the context.
 func (r *ruleCompiler) prependMatch(left term, num uint64) {
 	m := &matchStmt{left: left, op: "==", right: &constTerm{*left.info(), value{lo: num}}}
 	r.add(m)
@@ -206,7 +201,7 @@ func (r *ruleCompiler) stack(known, h *selector.Header, pos syntax.Pos) uint32 {
 	return r.stackOn(r.ctx.at(selector.LayerLink), num, pos)
 }
 
-// stackOn matches the number of the next link header and returns that header's offset.
+// stackOn returns the offset of the next link header.
 func (r *ruleCompiler) stackOn(known *selector.Header, num uint64, pos syntax.Pos) uint32 {
 	r.dependOnField(num, pos, known)
 	return r.ctx.stackedBits(selector.LayerLink)

@@ -23,7 +23,6 @@ type dynamicStmt struct {
 
 var dynsetOps = map[string]uint32{"add": unix.NFT_DYNSET_OP_ADD, "update": unix.NFT_DYNSET_OP_UPDATE, "delete": expr.DynsetDelete}
 
-// dynamic evaluates "update @set { KEY timeout T : DATA }".
 func (r *ruleCompiler) dynamic(s *syntax.Dynamic) {
 	declared := r.named(s.Set)
 	out := &dynamicStmt{set: declared, timeout: s.Elem.Timeout, op: dynsetOps[s.Op]}
@@ -99,8 +98,8 @@ func containsMap(x syntax.Expr) bool {
 	return found
 }
 
-// keyRegister reserves the key's registers. For maps nft uses one 128-bit register each for key
-// and data, and overwrites the end of a longer concatenation. This package does not overwrite it.
+// For maps nft uses one 128-bit register each for key and data, and overwrites the end of a longer
+// concatenation. This package does not.
 func (s *dynamicStmt) keyRegister(g *generator) register {
 	if s.data == nil {
 		return g.regs.takeFor(s.key)
@@ -121,8 +120,7 @@ func (s *dynamicStmt) generate(g *generator) {
 	g.emitOwn(out)
 }
 
-// meter evaluates "meter NAME { KEY STATEMENT }": an update of the rule's own set, which has a
-// name but is otherwise anonymous.
+// A meter is an update of the rule's own set, which has a name but is otherwise anonymous.
 func (r *ruleCompiler) meter(s *syntax.Meter) {
 	e := s.Elem
 	checkName(s.Pos, "meter", s.Name)

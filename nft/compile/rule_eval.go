@@ -5,8 +5,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// eval evaluates any expression after its dependencies. Constants have the type w; selectors have
-// their own.
+// Constants have the type w; selectors have their own.
 func (r *ruleCompiler) eval(x syntax.Expr, w want) term {
 	switch x := x.(type) {
 	case *syntax.Payload:
@@ -49,7 +48,6 @@ func (r *ruleCompiler) eval(x syntax.Expr, w want) term {
 	}
 }
 
-// as gives a number the type of a 32-bit target.
 func (t *numberTerm) as(w want) *numberTerm {
 	if w.typ != nil && w.width == 32 && !w.isString() {
 		t.typ = w.typ
@@ -85,8 +83,7 @@ func (r *ruleCompiler) concat(x *syntax.Concat, w want) term {
 	return newConcat(x.Pos, parts)
 }
 
-// concatCT rejects ct addresses of an unknown protocol, and a second ct port. nft 1.0.6 compiles
-// two ports but aborts when it lists them.
+// nft 1.0.6 compiles two ct ports but aborts when it lists them.
 func concatCT(c *ctTerm, before []term) {
 	switch c.key.Name {
 	case "proto-src", "proto-dst":
@@ -117,7 +114,7 @@ func (r *ruleCompiler) binary(x *syntax.Binary, w want) term {
 	return &binaryTerm{info, x.Op, left, c.v}
 }
 
-// shift evaluates a shift. The kernel shifts in host byte order.
+// The kernel shifts in host byte order.
 func (r *ruleCompiler) shift(x *syntax.Binary, left term) term {
 	w := want{typ: datatype.Integer, width: 32, order: datatype.HostEndian}
 	c := r.single(x.Y, w)
@@ -130,8 +127,7 @@ func (r *ruleCompiler) shift(x *syntax.Binary, left term) term {
 	return &binaryTerm{info, x.Op, left, c.v}
 }
 
-// toOrder converts a term to a byte order. Text, single bytes and constants need no conversion at
-// run time.
+// Text, single bytes and constants need no conversion at run time.
 func toOrder(t term, order datatype.Order) term {
 	i := t.info()
 	switch {
@@ -147,7 +143,7 @@ func toOrder(t term, order datatype.Order) term {
 	}
 }
 
-// toBig converts the key of an interval lookup, because the kernel compares keys bytewise.
+// The kernel compares keys of intervals bytewise.
 func toBig(t term) term {
 	c, ok := t.(*concatTerm)
 	if !ok {

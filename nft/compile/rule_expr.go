@@ -33,7 +33,7 @@ func (r *ruleCompiler) stateful(s syntax.Stmt) {
 	r.add(exprStmt{must(expr.NewStateful(s))})
 }
 
-// requireConntrack rejects families without conntrack in the kernel (nf_ct_netns_get).
+// The kernel has no conntrack in these families (nf_ct_netns_get).
 func (r *ruleCompiler) requireConntrack(s syntax.Stmt) {
 	if r.ctx.family == nft.FamilyARP || r.ctx.family == nft.FamilyNetdev {
 		fail(s.Position(), "a statement on connections is not possible in tables of family %s", r.ctx.family)

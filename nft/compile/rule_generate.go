@@ -75,8 +75,7 @@ func newFib(t *fibTerm, dst register) *expr.Fib {
 	return e
 }
 
-// bitwise loads the result of operations with constants. The kernel computes them in one step:
-// value & mask ^ xor.
+// The kernel computes operations with constants in one step: value & mask ^ xor.
 func (g *generator) bitwise(t *binaryTerm, dst register) {
 	chain := []*binaryTerm{t}
 	x := t.x
@@ -122,8 +121,8 @@ func (g *generator) shift(t *binaryTerm, dst register) {
 	g.emitOwn(&expr.Bitwise{Source: dst.number(), Dest: dst.number(), Len: t.bytes(), Op: op, Shift: uint32(t.y.lo)})
 }
 
-// swap loads a value in the other byte order. Single bytes are not swapped: nft before 1.1.2 swaps
-// them in twos, which newer kernels (6.12.117, 7.3) refuse with EOPNOTSUPP.
+// Single bytes are not swapped: nft before 1.1.2 swaps them in twos, which newer kernels (6.12.117,
+// 7.3) refuse with EOPNOTSUPP.
 func (g *generator) swap(t *swapTerm, dst register) {
 	g.load(t.x, dst)
 	if t.bits <= 8 {
@@ -143,7 +142,7 @@ func (g *generator) swap(t *swapTerm, dst register) {
 	g.emit(&google.Byteorder{SourceRegister: dst.number(), DestRegister: dst.number(), Op: op, Len: t.bits / 8, Size: size})
 }
 
-// lookup loads the data of a key. Key and data share registers.
+// Key and data share registers.
 func (g *generator) lookup(t *lookupTerm, dst register) {
 	if need := max(t.key.info().slots(), t.slots()); uint32(dst)+need > expr.Slots {
 		fail(t.pos, "map takes more than the kernel's %d bytes of registers", 4*expr.Slots)
@@ -152,7 +151,7 @@ func (g *generator) lookup(t *lookupTerm, dst register) {
 	g.emit(&google.Lookup{SourceRegister: dst.number(), DestRegister: dst.number(), IsDestRegSet: true, SetName: t.table.set.Name, SetID: t.table.id})
 }
 
-// loadKey loads the key of a map. For a concatenation nft reserves twice the slots of the parts.
+// For a concatenation nft reserves twice the slots of the parts.
 func (g *generator) loadKey(key term, dst register) {
 	space := uint32(0)
 	if c, ok := key.(*concatTerm); ok {
@@ -199,8 +198,8 @@ func (s *matchStmt) generate(g *generator) {
 		if short {
 			data = data[:right.len/8]
 		} else if rest := right.width % 8; rest != 0 {
-			// If a field ends within a byte, nft moves the rest of the mask from above the whole bytes
-			// into them.
+			// If a field ends within a byte, nft moves the rest of the mask from above the whole
+			// bytes into them.
 			n = right.width / 8
 			mask(n, prefixMask(rest, min(right.len, rest)).bytes(n, left.order), make([]byte, n))
 		} else {
@@ -220,7 +219,6 @@ func (s *matchStmt) generate(g *generator) {
 	}
 }
 
-// cmpOps has the operators that checkMatch accepts.
 var cmpOps = map[string]google.CmpOp{
 	"==": google.CmpOpEq, "!=": google.CmpOpNeq, "<": google.CmpOpLt, "<=": google.CmpOpLte, ">": google.CmpOpGt, ">=": google.CmpOpGte,
 	"any": google.CmpOpNeq, "none": google.CmpOpEq,

@@ -8,13 +8,11 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// The index of an interface belongs to the machine and changes when the interface comes back. nft
-// looks it up when it loads a file, refuses the file if the interface is missing, and keeps a rule
-// that never matches after the interface is gone. If iif, oif and the result oif of fib are
-// compared with names, weft compares the name instead: the rule matches while the interface
-// exists. lo always has index 1, and stays a number unless another name is beside it.
+// Interface indices belong to the machine and change when the interface comes back; nft looks them
+// up once. weft compares the name of iif, oif and fib's oif instead, so the rule matches while the
+// interface exists. lo is always 1, and stays a number unless another name is beside it.
 
-// byName replaces the interface index in a key by the name if constants has names for it.
+// constants holds the names, if any.
 func byName(key, constants syntax.Expr) syntax.Expr {
 	concat, ok := key.(*syntax.Concat)
 	if !ok {
@@ -64,8 +62,7 @@ func partByName(key syntax.Expr, constants []*syntax.Const) syntax.Expr {
 	return name
 }
 
-// constantsOf returns the constants for part i of a concatenation, or for the whole key if i is
-// -1.
+// Part i of a concatenation, or the whole key if i is -1.
 func constantsOf(x syntax.Expr, i int) (all []*syntax.Const) {
 	switch x := x.(type) {
 	case *syntax.Const:

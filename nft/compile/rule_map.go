@@ -8,7 +8,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// mapExpr evaluates "key map TABLE". The data of an anonymous map has type w.
+// The data of an anonymous map has type w.
 func (r *ruleCompiler) mapExpr(x *syntax.Map, w want) term {
 	if w.typ == nil && w.parts == nil {
 		return fail(x.Pos, "a map is not possible here")
@@ -45,8 +45,7 @@ func (r *ruleCompiler) mapSpec(x syntax.Expr) anonymousSpec {
 	return anonymousSpec{key: key, syntaxKey: x, isMap: true}
 }
 
-// mapTable evaluates the table of a map. Data sets the data of an anonymous map's element. Spec
-// receives the final key.
+// data sets the data of an anonymous map's element; spec receives the final key.
 func (r *ruleCompiler) mapTable(x syntax.Expr, spec *anonymousSpec, data func(*syntax.Elem, *set.Element)) *setTerm {
 	ref, ok := x.(*syntax.SetRef)
 	if !ok {
@@ -74,8 +73,7 @@ func (r *ruleCompiler) mapTable(x syntax.Expr, spec *anonymousSpec, data func(*s
 	return table
 }
 
-// lookupCT rejects lookups of ct addresses of an unknown protocol, because nft cannot know the
-// set's type.
+// nft cannot know the set's type for ct addresses of an unknown protocol.
 func lookupCT(key term) {
 	if c, ok := key.(*ctTerm); ok && (c.key.Name == "saddr" || c.key.Name == "daddr") {
 		fail(c.pos, "ct %s in a set or map does not tell the protocol: write \"ip %s\" or \"ip6 %s\"", c.key.Name, c.key.Name, c.key.Name)
@@ -104,7 +102,7 @@ func wantAsPart(w want) set.Part {
 	return set.Part{Type: w.typ, Size: int(w.width+7) / 8, Bits: int(w.width), Order: w.order, Raw: w.raw}
 }
 
-// packData packs a map's value: the least and, for ranges, the greatest after it.
+// The least and, for ranges, the greatest after it.
 func packData(t term, parts []set.Part, interval bool) string {
 	var low, high [2 * set.MaxKey]byte
 	lo, hi := appendBounds(low[:0], high[:0], t, parts)
@@ -119,7 +117,6 @@ type vmapStmt struct {
 	table *setTerm
 }
 
-// vmap evaluates "key vmap TABLE".
 func (r *ruleCompiler) vmap(x *syntax.Vmap) {
 	spec := r.mapSpec(byName(x.Key, x.Table))
 	spec.verdict = true
@@ -134,7 +131,6 @@ func (r *ruleCompiler) vmap(x *syntax.Vmap) {
 	r.add(&vmapStmt{spec.key, table})
 }
 
-// verdict checks a verdict and records its chain.
 func (r *ruleCompiler) verdict(v *syntax.Verdict) set.Verdict {
 	code, ok := datatype.VerdictCode(v.Kind)
 	if !ok {

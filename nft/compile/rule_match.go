@@ -6,8 +6,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// matchStmt is a comparison. Its op is "==", "!=", "<", ">", "<=", ">=", or "any" and "none" for
-// flags.
+// op is "==", "!=", "<", ">", "<=", ">=", or "any" and "none" for flags
 type matchStmt struct {
 	left  term
 	op    string
@@ -49,7 +48,6 @@ func (r *ruleCompiler) match(m *syntax.Match) {
 	r.add(out)
 }
 
-// masked evaluates "VALUE / MASK".
 func (r *ruleCompiler) masked(m *syntax.Match, x *syntax.Masked, left term) (term, syntax.Expr) {
 	switch m.Op {
 	case "", "==", "!=":
@@ -64,7 +62,7 @@ func (r *ruleCompiler) masked(m *syntax.Match, x *syntax.Masked, left term) (ter
 	return &binaryTerm{info, "&", left, mask.v}, x.Value
 }
 
-// rightSide evaluates the right side; it may change the left.
+// May change the left side.
 func (r *ruleCompiler) rightSide(m *syntax.Match, x syntax.Expr, left term) (right, newLeft term) {
 	switch x := x.(type) {
 	case *syntax.SetRef:
@@ -103,13 +101,12 @@ func (r *ruleCompiler) rightSide(m *syntax.Match, x syntax.Expr, left term) (rig
 	return r.constant(x, wantLike(left)), left
 }
 
-// plainElem reports whether an element is only a key. Options that nft ignores do not count.
+// Options that nft ignores do not count.
 func plainElem(e *syntax.Elem) bool {
 	_, wild := e.Key.(*syntax.Wildcard)
 	return !wild && e.Value == nil
 }
 
-// checkMatch checks the operator against its sides and resolves the byte order.
 func (r *ruleCompiler) checkMatch(m *syntax.Match, s *matchStmt) {
 	info := s.left.info()
 	switch s.op {
@@ -155,7 +152,7 @@ func (r *ruleCompiler) checkMatch(m *syntax.Match, s *matchStmt) {
 	}
 }
 
-// shifted reports whether the rule's text has the shift. Shifts of bit fields keep the field's
+// shifted reports whether the rule's text has the shift; shifts of bit fields keep the field's
 // type.
 func shifted(b *binaryTerm) bool {
 	if b.op != "<<" && b.op != ">>" {
@@ -175,8 +172,8 @@ func shifted(b *binaryTerm) bool {
 	}
 }
 
-// transfer moves invertible operations from the left side to the constants, like nft: shifts of a
-// bit field or to the left, and exclusive or.
+// transfer moves invertible operations to the constants, like nft: shifts of a bit field or to the
+// left, and exclusive or.
 func (s *matchStmt) transfer(m *syntax.Match) {
 	b, ok := s.left.(*binaryTerm)
 	if !ok || b.op != ">>" && b.op != "^" && b.op != "<<" {
@@ -203,8 +200,8 @@ func (s *matchStmt) transfer(m *syntax.Match) {
 	s.left = b.x
 }
 
-// checkShift rejects comparisons of the text's shifts that are never true, or that nft 1.0.6
-// compiles with the constant in network order or too wide.
+// Rejects comparisons of shifts that are never true, or that nft 1.0.6 compiles with the constant
+// in network order or too wide.
 func checkShift(m *syntax.Match, b *binaryTerm, v value) {
 	_, swapped := b.x.(*swapTerm)
 	switch {

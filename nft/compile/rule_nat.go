@@ -22,7 +22,6 @@ type natStmt struct {
 	flags uint32
 }
 
-// nat evaluates dnat, snat, masquerade and redirect.
 func (r *ruleCompiler) nat(s *syntax.NAT) {
 	out := &natStmt{kind: s.Kind, flags: expr.Flags(s.Flags, expr.NATFlags)}
 	r.natFamily(s, out)
@@ -44,7 +43,6 @@ func (r *ruleCompiler) nat(s *syntax.NAT) {
 	r.add(out)
 }
 
-// natFamily sets the family of the translated addresses.
 func (r *ruleCompiler) natFamily(s *syntax.NAT, out *natStmt) {
 	network := r.ctx.at(selector.LayerNetwork)
 	given := familyNumber(s.Family)
@@ -75,7 +73,7 @@ func (r *ruleCompiler) natFamily(s *syntax.NAT, out *natStmt) {
 	}
 }
 
-// natAddr evaluates the address, which may be a map of addresses and ports.
+// The address may be a map of addresses and ports.
 func (r *ruleCompiler) natAddr(s *syntax.NAT, out *natStmt) {
 	w := wantAddr(out.family)
 	m, isMap := s.Addr.(*syntax.Map)
@@ -101,7 +99,7 @@ func (r *ruleCompiler) natAddr(s *syntax.NAT, out *natStmt) {
 	out.addr = r.natValue(s.Addr, t, w)
 }
 
-// natValue checks the type of an address or port. A prefix becomes a range of addresses.
+// A prefix becomes a range of addresses.
 func (r *ruleCompiler) natValue(x syntax.Expr, t term, w want) term {
 	checkArgument(x, t, w)
 	if p, ok := t.(*prefixTerm); ok {
@@ -141,7 +139,6 @@ func (r *ruleCompiler) natMap(s *syntax.NAT, out *natStmt, m *syntax.Map, t *loo
 	out.addr, out.both = t, true
 }
 
-// natPair evaluates an address and a port without a map.
 func (r *ruleCompiler) natPair(s *syntax.NAT, out *natStmt, t term, w want) {
 	if !w.matches(t) {
 		fail(s.Addr.Position(), "datatype mismatch: want %s, %s is %s", w.name(), describe(s.Addr), typeName(t))
@@ -151,7 +148,7 @@ func (r *ruleCompiler) natPair(s *syntax.NAT, out *natStmt, t term, w want) {
 	out.addr, out.both = t, true
 }
 
-// matchesTransport reports whether a key includes the protocol, so that its map can hold ports.
+// With the protocol in the key, the map can hold ports.
 func matchesTransport(key term) bool {
 	c, ok := key.(*concatTerm)
 	if !ok {
@@ -178,7 +175,7 @@ func (r *ruleCompiler) checkTransport(pos syntax.Pos) {
 	}
 }
 
-// carries reports whether a network protocol can have addresses of a family. An unknown one can.
+// An unknown protocol carries any family.
 func carries(network *selector.Header, family uint32) bool {
 	return (network != &selector.HeaderIP || family == unix.NFPROTO_IPV4) && (network != &selector.HeaderIP6 || family == unix.NFPROTO_IPV6)
 }
@@ -214,7 +211,6 @@ func (s *natStmt) generate(g *generator) {
 	}
 }
 
-// loadRange loads a value, or both ends of a range.
 func (s *natStmt) loadRange(g *generator, t term) (low, high uint32) {
 	first := g.regs.take(4, t.info().pos)
 	r, ok := t.(*rangeTerm)
@@ -228,8 +224,7 @@ func (s *natStmt) loadRange(g *generator, t term) (low, high uint32) {
 	return first.number(), second.number()
 }
 
-// spread locates the parts of a map's data in consecutive registers: address, port and, for
-// ranges, greatest address, greatest port.
+// Consecutive registers: address, port and, for ranges, greatest address, greatest port.
 func (s *natStmt) spread(n *expr.NAT, ranges bool) {
 	slots := register(1)
 	if s.family == unix.NFPROTO_IPV6 {

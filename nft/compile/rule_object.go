@@ -43,7 +43,7 @@ func note[T comparable](list *[]T, x T) {
 	}
 }
 
-// objectMap evaluates "KEY map TABLE" with names of objects as values.
+// The values are names of objects.
 func (r *ruleCompiler) objectMap(kind nft.ObjectKind, x *syntax.Map) {
 	spec := r.mapSpec(x.Key)
 	spec.object = kind

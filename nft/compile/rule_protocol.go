@@ -9,7 +9,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// maxStacked is the number of link headers that nft tracks.
+// the most link headers that nft tracks
 const maxStacked = 16
 
 // learn updates the context after a comparison for equality.
@@ -37,8 +37,7 @@ func (r *ruleCompiler) learn(left, right term) {
 	}
 }
 
-// singleValues returns the single values of an interval set in text order, in which the rule
-// learns from them. The elements are reordered.
+// Text order, in which the rule learns from the values; elements are reordered.
 func (spec *anonymousSpec) singleValues(keys []elemKey) []value {
 	if !spec.interval || spec.isMap {
 		return nil
@@ -79,7 +78,6 @@ func (r *ruleCompiler) learnUpper(l selector.Layer, num uint64) {
 	}
 }
 
-// learnField updates the context by a next-protocol field or an ICMP type.
 func (r *ruleCompiler) learnField(l selector.Layer, num uint64, pos syntax.Pos) {
 	known := r.ctx.at(l)
 	h := known.Upper(num)

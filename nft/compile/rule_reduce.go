@@ -11,7 +11,7 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// Widths of merged comparisons, in bits: up to 32 on the kernel's fast path, up to 128 in total.
+// In bits; the first is the kernel's fast path.
 const (
 	fastMerge = 32
 	maxMerge  = 128
@@ -20,8 +20,8 @@ const (
 // reduce removes redundant comparisons and merges adjacent header fields, like nft.
 //
 // It never merges across a statement, such as a counter, that only packets matching the first
-// comparison may run: the merged comparison would be before or after it. nft 1.0.6 merges the only
-// comparison before a statement with the first one after it, later versions do not.
+// comparison may run. nft 1.0.6 merges the only comparison before a statement with the first one
+// after it, later versions do not.
 func (r *ruleCompiler) reduce() {
 	var drop []int
 	var run []int
@@ -63,8 +63,6 @@ func (r *ruleCompiler) reduce() {
 	r.stmts = kept
 }
 
-// hasEffect reports whether a comparison changes state: by statements of a set's elements, or by
-// an incremental generator.
 func (r *ruleCompiler) hasEffect(m *matchStmt) bool {
 	if s, ok := m.right.(*setTerm); ok {
 		stateful := func(e set.Element) bool { return e.State != "" }
@@ -75,7 +73,7 @@ func (r *ruleCompiler) hasEffect(m *matchStmt) bool {
 	return slices.ContainsFunc(partsOf(m.left), counts)
 }
 
-// counts reports whether a term contains an incremental generator.
+// counts reports an incremental generator.
 func counts(t term) bool {
 	switch t := t.(type) {
 	case *numberTerm:
@@ -84,12 +82,11 @@ func counts(t term) bool {
 		return counts(t.x)
 	case *swapTerm:
 		return counts(t.x)
-	default: // stateless terms
+	default: // stateless
 		return false
 	}
 }
 
-// saysNothing reports whether a comparison is always true in the table's family.
 func (r *ruleCompiler) saysNothing(key *selector.Key, num uint64) bool {
 	if key.Name != "protocol" {
 		return false
@@ -97,7 +94,7 @@ func (r *ruleCompiler) saysNothing(key *selector.Key, num uint64) bool {
 	return r.ctx.family == nft.FamilyIP && num == unix.ETH_P_IP || r.ctx.family == nft.FamilyIP6 && num == unix.ETH_P_IPV6
 }
 
-// merge merges comparisons and returns the indices of the redundant ones.
+// merge returns the indices of the redundant comparisons.
 func (r *ruleCompiler) merge(run []int) (drop []int) {
 	if len(run) < 2 {
 		return nil
@@ -117,7 +114,7 @@ func (r *ruleCompiler) merge(run []int) (drop []int) {
 		left, right := joined(a, b)
 		keep, gone := last, this
 		if field(this).field.Protocol {
-			// The comparison of the next-protocol field keeps its place.
+			// The next-protocol field keeps its place.
 			keep, gone = this, last
 			left.field = field(this).field
 		}
@@ -129,8 +126,7 @@ func (r *ruleCompiler) merge(run []int) (drop []int) {
 	return drop
 }
 
-// mergeable reports whether nft merges two adjacent comparisons. It does not merge two fast ones
-// into a slow one.
+// nft does not merge two fast comparisons into a slow one.
 func mergeable(a, b *matchStmt) bool {
 	x, y := a.left.(*payloadTerm), b.left.(*payloadTerm)
 	switch {
@@ -143,8 +139,7 @@ func mergeable(a, b *matchStmt) bool {
 	}
 }
 
-// equality returns the operator of a merged comparison: "any of these flags" becomes "exactly
-// these flags".
+// "any of these flags" becomes "exactly these flags".
 func equality(op string) string {
 	if op == "any" {
 		return "=="

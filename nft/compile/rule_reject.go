@@ -17,12 +17,11 @@ type rejectKind struct {
 	// network protocol of the answer, nil for any
 	header *selector.Header
 	codes  *datatype.Type
-	// code of "port unreachable"
+	// "port unreachable"
 	code uint8
 }
 
-// rejectKinds are the answers, by the words after "with". The codes are from linux/icmp.h,
-// linux/icmpv6.h and enum nft_reject_inet_code.
+// By the words after "with"; codes from linux/icmp.h, linux/icmpv6.h and enum nft_reject_inet_code.
 var rejectKinds = map[string]rejectKind{
 	"icmp":      {unix.NFT_REJECT_ICMP_UNREACH, &selector.HeaderIP, datatype.ICMPCode, 3},
 	"icmpv6":    {unix.NFT_REJECT_ICMP_UNREACH, &selector.HeaderIP6, datatype.ICMPv6Code, 4},
@@ -42,8 +41,7 @@ func (r *ruleCompiler) reject(s *syntax.Reject) {
 	r.addLibrary(&google.Reject{Type: kind.typ, Code: code})
 }
 
-// rejectKind returns the answer of the rule. The default answer suits the known network protocol,
-// or both.
+// The default answer suits the known network protocol, or both.
 func (r *ruleCompiler) rejectKind(s *syntax.Reject) rejectKind {
 	if kind, ok := rejectKinds[s.With]; ok {
 		return kind
@@ -63,7 +61,6 @@ func (r *ruleCompiler) rejectKind(s *syntax.Reject) rejectKind {
 	return rejectKinds["icmpx"]
 }
 
-// ownNetwork returns the only network protocol in a family's tables, or nil.
 func ownNetwork(family nft.Family) *selector.Header {
 	switch family {
 	case nft.FamilyIP:
@@ -99,8 +96,7 @@ func (r *ruleCompiler) checkReject(s *syntax.Reject, kind rejectKind) {
 	r.checkRejectNetwork(s, kind, network)
 }
 
-// checkRejectNetwork checks the network protocol if packets can have several and the answer
-// depends on it.
+// Packets can have several network protocols, and the answer depends on it.
 func (r *ruleCompiler) checkRejectNetwork(s *syntax.Reject, kind rejectKind, network *selector.Header) {
 	link := r.ctx.at(selector.LayerLink)
 	if r.ctx.family != nft.FamilyInet && link == &selector.HeaderUnknown {
@@ -115,8 +111,8 @@ func (r *ruleCompiler) checkRejectNetwork(s *syntax.Reject, kind rejectKind, net
 	}
 }
 
-// rejectDependency matches the packets that the answer suits. This dependency goes to the head of
-// the rule, so that the rule logs and counts only rejected packets.
+// The dependency goes to the head of the rule, so that the rule logs and counts only rejected
+// packets.
 func (r *ruleCompiler) rejectDependency(s *syntax.Reject, kind rejectKind) {
 	need := kind.header
 	if kind.typ == unix.NFT_REJECT_TCP_RST {

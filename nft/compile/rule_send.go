@@ -38,7 +38,7 @@ func wantAddr(family uint32) want {
 	return wantIP
 }
 
-// target evaluates a destination or an assigned value: one value, not a range.
+// One value, not a range.
 func (r *ruleCompiler) target(x syntax.Expr, w want) term {
 	t := r.argument(x, w)
 	checkOne(x, t)
@@ -51,7 +51,7 @@ func checkOne(x syntax.Expr, t term) {
 	}
 }
 
-// loadOptional loads a value into a new register and returns its number, or 0 for nil.
+// 0 for nil.
 func (g *generator) loadOptional(t term) uint32 {
 	if t == nil {
 		return 0

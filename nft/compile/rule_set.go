@@ -37,7 +37,6 @@ func (r *ruleCompiler) named(x *syntax.SetRef) *set.Set {
 	return set
 }
 
-// anonymousMatch evaluates "left { ... }".
 func (r *ruleCompiler) anonymousMatch(m *syntax.Match, x *syntax.Set, left term) (right, newLeft term) {
 	if m.Op != "" && m.Op != "==" && m.Op != "!=" {
 		fail(m.OpPos, "operator %s is not possible with a set: want ==, != or none", m.Op)
@@ -52,7 +51,7 @@ func (r *ruleCompiler) anonymousMatch(m *syntax.Match, x *syntax.Set, left term)
 	return right, spec.key
 }
 
-// anonymous builds an anonymous set or map. Data sets the data or the state of an element.
+// data sets the data or the state of an element.
 func (r *ruleCompiler) anonymous(spec *anonymousSpec, x *syntax.Set, data func(*syntax.Elem, *set.Element)) *setTerm {
 	spec.pos = x.Pos
 	keys := r.elementKeys(spec, x)
@@ -68,22 +67,19 @@ func (r *ruleCompiler) anonymous(spec *anonymousSpec, x *syntax.Set, data func(*
 }
 
 type anonymousSpec struct {
-	// looked-up term; changes if the set needs another byte order
+	// changes if the set needs another byte order
 	key       term
 	syntaxKey syntax.Expr
 	pos       syntax.Pos
-	// interval is true with a range, prefix or wildcard, swapped if a single key was converted to
-	// big-endian for it.
+	// interval: has a range, prefix or wildcard; swapped: a single key became big-endian for it
 	interval, swapped bool
-	// isMap is true for maps, verdict for verdict maps; data has the parts of their data.
-	isMap, verdict bool
-	data           []set.Part
-	// kind of an object map
-	object       nft.ObjectKind
-	dataInterval bool
+	isMap, verdict    bool
+	data              []set.Part
+	object            nft.ObjectKind
+	dataInterval      bool
 }
 
-// elemKey is an element with its unpacked key, nil for the catch-all element.
+// key is nil for the catch-all element
 type elemKey struct {
 	key  term
 	elem set.Element
@@ -114,13 +110,14 @@ func (r *ruleCompiler) elementKeys(spec *anonymousSpec, x *syntax.Set) []elemKey
 		host := spec.key.info().order == datatype.HostEndian
 		spec.key = toBig(spec.key)
 		_, spec.swapped = spec.key.(*swapTerm)
-		// A single byte changes its order without a conversion. A map's key type keeps the old order.
+		// A single byte changes its order without a conversion; a map's key type keeps the old
+		// order.
 		spec.swapped = spec.swapped || host && spec.isMap
 	}
 	return keys
 }
 
-// transferSet is transfer for the keys of an anonymous set. It merges intervals first.
+// Merges intervals first.
 func (r *ruleCompiler) transferSet(spec *anonymousSpec, keys []elemKey) []elemKey {
 	b, ok := spec.key.(*binaryTerm)
 	if !ok || b.op != ">>" && b.op != "^" || shifted(b) {
@@ -218,7 +215,6 @@ func appendBounds(lo, hi []byte, t term, parts []set.Part) (low, high []byte) {
 	return lo, hi
 }
 
-// bounds returns the least and the greatest value of a constant.
 func bounds(t term) (from, to value) {
 	switch t := t.(type) {
 	case *constTerm:
@@ -237,7 +233,6 @@ func bounds(t term) (from, to value) {
 	}
 }
 
-// newAnonymous adds the set to the rule and returns the term for it.
 func (r *ruleCompiler) newAnonymous(spec *anonymousSpec, elems []set.Element) *setTerm {
 	spec.unlistable(elems)
 	parts := spec.parts()
@@ -280,8 +275,8 @@ func (spec *anonymousSpec) dataType() (set.Type, error) {
 	return t, err
 }
 
-// userData stores the same userdata as nft 1.0.6: the key's expressions up to the first that nft
-// cannot store, but neither a map's single key nor its data.
+// Like nft 1.0.6: the key's expressions up to the first that nft cannot store, but neither a map's
+// single key nor its data.
 func (spec *anonymousSpec) userData(s *set.Set) {
 	parts := spec.parts()
 	key, data := set.TypeOf{Order: set.OrderOf(parts)}, set.TypeOf{Order: spec.dataOrder()}
@@ -298,7 +293,6 @@ func (spec *anonymousSpec) userData(s *set.Set) {
 	s.SetUserData(key, data)
 }
 
-// typeOf returns the key's expressions as nft stores them.
 func (spec *anonymousSpec) typeOf() []set.TypeOfExpr {
 	list, terms := []syntax.Expr{spec.syntaxKey}, []term{spec.key}
 	if c, ok := spec.syntaxKey.(*syntax.Concat); ok {
@@ -331,7 +325,7 @@ func (spec *anonymousSpec) typeOf() []set.TypeOfExpr {
 	return exprs
 }
 
-// maxStoredParts is the most expressions that nft stores for a concatenation.
+// the most expressions that nft stores for a concatenation
 const maxStoredParts = 4
 
 func withoutMask(x syntax.Expr, t term) (syntax.Expr, term) {
@@ -347,7 +341,7 @@ func withoutMask(x syntax.Expr, t term) (syntax.Expr, term) {
 	}
 }
 
-// finishElements orders the elements like nft, merges intervals and sets the set's size.
+// Orders the elements like nft, merges intervals and sets the size.
 func finishElements(s *set.Set, elems []set.Element) ([]set.Element, error) {
 	if s.Flags&set.FlagInterval == 0 || s.Flags&set.FlagConcat != 0 {
 		s.Size = uint32(len(elems))

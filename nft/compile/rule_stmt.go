@@ -93,7 +93,7 @@ func (r *ruleCompiler) argument(x syntax.Expr, w want) term {
 	return t
 }
 
-// checkArgument accepts integers for any type.
+// Integers pass for any type.
 func checkArgument(x syntax.Expr, t term, w want) {
 	info := t.info()
 	typ := sourceType(t)

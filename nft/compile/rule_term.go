@@ -10,8 +10,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// term is an evaluated expression with a known type, width and byte order. The generator turns
-// terms into kernel expressions.
+// term is an evaluated expression.
 type term interface {
 	info() *termInfo
 }
@@ -20,18 +19,17 @@ type termInfo struct {
 	pos syntax.Pos
 	// nil for concatenations
 	typ *datatype.Type
-	// bits is the width of the value in a register, width the width of constants compared with it.
-	// They differ for header fields that end within a byte.
+	// bits: width in a register; width: of constants compared with it. They differ for fields that
+	// end within a byte.
 	bits, width uint32
 	order       datatype.Order
 }
 
 func (t *termInfo) info() *termInfo { return t }
 
-// bytes is the width in whole bytes.
 func (t *termInfo) bytes() uint32 { return (t.bits + 7) / 8 }
 
-// slots is the number of 32-bit registers.
+// in 32-bit registers
 func (t *termInfo) slots() uint32 { return (t.bits + 31) / 32 }
 
 func (t *termInfo) isString() bool { return t.typ == datatype.IfName || t.typ == datatype.String }
@@ -41,14 +39,14 @@ type constTerm struct {
 	v value
 }
 
-// prefixTerm is a constant with a prefix length, in bits.
+// length in bits
 type prefixTerm struct {
 	termInfo
 	v   value
 	len uint32
 }
 
-// rangeTerm is an inclusive range of constants.
+// inclusive
 type rangeTerm struct {
 	termInfo
 	from, to value
@@ -82,7 +80,7 @@ type fibTerm struct {
 	present bool
 }
 
-// binaryTerm is an operation on bits with a constant right side.
+// The right side is constant.
 type binaryTerm struct {
 	termInfo
 	op string
@@ -90,7 +88,6 @@ type binaryTerm struct {
 	y  value
 }
 
-// swapTerm converts the byte order.
 type swapTerm struct {
 	termInfo
 	x term
@@ -104,13 +101,12 @@ type concatTerm struct {
 type setTerm struct {
 	termInfo
 	set *set.Set
-	// number of an anonymous set, or 0
+	// 0 for named sets
 	id uint32
 	// single values of an anonymous interval set, in text order
 	values []value
 }
 
-// lookupTerm is the value that a map holds for a key.
 type lookupTerm struct {
 	termInfo
 	key   term
@@ -124,7 +120,6 @@ func partsOf(t term) []term {
 	return []term{t}
 }
 
-// isConstant reports whether a term is known at compile time.
 func isConstant(t term) bool {
 	switch t := t.(type) {
 	case *constTerm, *prefixTerm, *rangeTerm:
@@ -136,7 +131,6 @@ func isConstant(t term) bool {
 	}
 }
 
-// isSingle reports whether a constant is one value.
 func isSingle(t term) bool {
 	switch t := t.(type) {
 	case *constTerm:

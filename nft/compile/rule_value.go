@@ -13,7 +13,7 @@ import (
 // value is an unsigned number of up to 128 bits, the most in one register.
 type value struct{ hi, lo uint64 }
 
-// valueMask returns the number with the low n bits set.
+// valueMask has the low n bits set.
 func valueMask(n uint32) value {
 	switch {
 	case n >= 128:
@@ -60,7 +60,7 @@ func (v value) next() value {
 
 func (v value) cmp(o value) int { return cmp.Or(cmp.Compare(v.hi, o.hi), cmp.Compare(v.lo, o.lo)) }
 
-// appendValue appends the low n bytes of v.
+// The low n bytes of v.
 func appendValue(dst []byte, v value, n uint32, order datatype.Order) []byte {
 	var b [16]byte
 	binary.BigEndian.PutUint64(b[:], v.hi)
@@ -107,5 +107,5 @@ func wideNumber(x *syntax.Const, w want) *constTerm {
 	return &constTerm{w.info(x.Pos), parseValue(n.FillBytes(b[:]), datatype.BigEndian)}
 }
 
-// maxDigits bounds a 128-bit number: octal, with prefix and some zeros.
+// a 128-bit number: octal, with prefix and some zeros
 const maxDigits = 64

@@ -49,7 +49,7 @@ func (r *ruleCompiler) ct(x *syntax.CT) term {
 	return t
 }
 
-// ctProtocol sets the types that depend on a protocol, and rejects a different matched protocol.
+// Sets the types that depend on a protocol, and rejects a different matched protocol.
 func (r *ruleCompiler) ctProtocol(t *ctTerm) {
 	network := r.ctx.at(selector.LayerNetwork)
 	switch t.key.Name {
@@ -94,7 +94,7 @@ func (r *ruleCompiler) fib(x *syntax.FIB) term {
 	return t
 }
 
-// maxValue returns the greatest value of a selector if nft checks a smaller range than its type's.
+// nft checks a smaller range than the type's for some selectors.
 func maxValue(t term) (uint64, bool) {
 	switch t := t.(type) {
 	case *numberTerm:

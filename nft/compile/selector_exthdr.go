@@ -7,7 +7,6 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// exthdrTerm loads a field of a header extension, or its presence.
 type exthdrTerm struct {
 	termInfo
 	op  selector.ExthdrOp
@@ -19,8 +18,7 @@ type exthdrTerm struct {
 	unnamed bool
 }
 
-// exthdr evaluates a header extension. Like in nft 1.0.6, its dependencies go to the head of the
-// rule.
+// Like in nft 1.0.6, dependencies go to the head of the rule.
 func (r *ruleCompiler) exthdr(x *syntax.Exthdr) term {
 	t := newExthdr(x)
 	switch x.Kind {
@@ -41,8 +39,8 @@ func newExthdr(x *syntax.Exthdr) *exthdrTerm {
 	return &exthdrTerm{info, e.Op, e.Ext.Type, e.Offset, e.Present, selector.IsNumber(e.Ext.Name)}
 }
 
-// requireFirst requires the network header of an extension. The dependency goes to the head of the
-// rule. In bridges it is always the type of the Ethernet frame.
+// The dependency goes to the head of the rule; in bridges it is always the type of the Ethernet
+// frame.
 func (r *ruleCompiler) requireFirst(h *selector.Header, pos syntax.Pos) {
 	switch base := r.ctx.at(selector.LayerNetwork); base {
 	case h:
@@ -54,8 +52,7 @@ func (r *ruleCompiler) requireFirst(h *selector.Header, pos syntax.Pos) {
 	r.first(func() { r.depend(r.ctx.at(selector.LayerLink), h, pos) })
 }
 
-// checkOptionMask rejects masked bits of TCP options without a name: nft 1.0.6 aborts when it
-// lists them.
+// nft 1.0.6 aborts when it lists masked bits of TCP options without a name.
 func checkOptionMask(s *matchStmt) {
 	left, masked := s.left, false
 	if b, ok := left.(*binaryTerm); ok && b.op == ">>" {
@@ -76,8 +73,7 @@ func checkOptionMask(s *matchStmt) {
 	}
 }
 
-// assignExthdr evaluates "tcp option maxseg size set VALUE". The kernel writes only TCP options,
-// as two or four whole bytes.
+// The kernel writes only TCP options, as two or four whole bytes.
 func (r *ruleCompiler) assignExthdr(s *syntax.Assign, x *syntax.Exthdr) {
 	t := newExthdr(x)
 	whole := t.offset%8 == 0 && (t.bits == 16 || t.bits == 32)

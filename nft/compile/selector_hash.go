@@ -9,12 +9,12 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// numberTerm generates a number or computes a hash, from offset to offset+mod-1.
+// The values are from offset to offset+mod-1.
 type numberTerm struct {
 	termInfo
 	// numgen, jhash or symhash
 	word string
-	// x is the operand of jhash, random the mode of numgen.
+	// x: operand of jhash; random: mode of numgen
 	x           term
 	random      bool
 	seed        *uint32

@@ -13,16 +13,15 @@ import (
 // hostTerm loads a packet's route, socket, IPsec state, or the sender's operating system.
 type hostTerm struct {
 	termInfo
-	// loads the value into a register
 	expr func(reg uint32) expr.Expr
-	// route is true for rt, flag for values of 0 or 1.
+	// route: rt; flag: values of 0 or 1
 	route, flag bool
 }
 
 const (
-	// maxCgroupLevel is the deepest ancestor of a cgroup (nft_socket_init).
+	// the deepest ancestor of a cgroup (nft_socket_init)
 	maxCgroupLevel = 255
-	// maxSpnum is the last state of a packet (XFRM_MAX_DEPTH).
+	// the last state of a packet (XFRM_MAX_DEPTH)
 	maxSpnum = 5
 )
 
@@ -31,7 +30,7 @@ func newHostTerm(k *selector.Key, pos syntax.Pos, e func(reg uint32) expr.Expr) 
 	return &hostTerm{termInfo: info, expr: e, flag: k.Flag}
 }
 
-// routed rejects families without a route or socket of packets in the kernel.
+// The kernel has no route or socket of packets in these families.
 func (r *ruleCompiler) routed(what string, pos syntax.Pos) {
 	switch r.ctx.family {
 	case nft.FamilyIP, nft.FamilyIP6, nft.FamilyInet:
@@ -40,8 +39,7 @@ func (r *ruleCompiler) routed(what string, pos syntax.Pos) {
 	}
 }
 
-// rt evaluates a routing selector. If the rule has matched a network protocol, the next hop has
-// it.
+// If the rule has matched a network protocol, the next hop has it.
 func (r *ruleCompiler) rt(x *syntax.Rt) term {
 	r.routed("rt", x.Pos)
 	known := *x
@@ -75,11 +73,10 @@ func (r *ruleCompiler) socket(x *syntax.Socket) term {
 	})
 }
 
-// ttlChecks are the words after "osf ttl".
+// words after "osf ttl"
 var ttlChecks = map[string]uint8{"loose": expr.OSFTTLLess, "skip": expr.OSFTTLNoCheck}
 
-// osf evaluates an osf selector. The kernel knows only operating systems with a fingerprint loaded
-// by nfnl_osf(8) or nft(8).
+// The kernel knows only operating systems with a fingerprint loaded by nfnl_osf(8) or nft(8).
 func (r *ruleCompiler) osf(x *syntax.OSF) term {
 	r.routed("osf", x.Pos)
 	info := termInfo{pos: x.Pos, typ: set.OsfPart.Type, bits: 8 * set.MaxGenre, width: 8 * set.MaxGenre, order: set.OsfPart.Order}

@@ -9,7 +9,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// newPayload returns the term of a field. Its header begins at offset in its layer, in bits.
+// The header begins at offset in its layer, in bits.
 func newPayload(pos syntax.Pos, h *selector.Header, f *selector.Field, offset uint32) *payloadTerm {
 	info := termInfo{pos: pos, typ: f.Type, bits: f.Bits, width: f.Bits, order: datatype.BigEndian}
 	return &payloadTerm{info, h, f, h.Layer, offset + f.Offset}
@@ -20,7 +20,7 @@ func (r *ruleCompiler) payload(x *syntax.Payload) term {
 	return wholeBytes(p, p.offset)
 }
 
-// payloadField evaluates a header field without the operations of bit fields.
+// Without the operations of bit fields.
 func (r *ruleCompiler) payloadField(x *syntax.Payload) *payloadTerm {
 	h, f, err := selector.FieldOf(x)
 	check(err)
@@ -29,7 +29,6 @@ func (r *ruleCompiler) payloadField(x *syntax.Payload) *payloadTerm {
 	return newPayload(x.Pos, h, f, offset)
 }
 
-// requireICMP ensures that the ICMP message has a field.
 func (r *ruleCompiler) requireICMP(h *selector.Header, f *selector.Field, pos syntax.Pos) {
 	if len(f.ICMPTypes) == 0 {
 		return
@@ -55,8 +54,7 @@ func (r *ruleCompiler) requireICMP(h *selector.Header, f *selector.Field, pos sy
 	r.ctx.icmpType = f.ICMPTypes[0]
 }
 
-// wholeBytes returns the operand for a field, at an offset in bits, that does not fill its bytes:
-// nft loads the whole bytes, masks other bits out and shifts the rest.
+// Like nft, load the whole bytes, mask other bits out and shift the rest; offset is in bits.
 func wholeBytes(x term, offset uint32) term {
 	info := *x.info()
 	if offset%8 == 0 && info.bits%8 == 0 {
@@ -72,8 +70,7 @@ func wholeBytes(x term, offset uint32) term {
 	return &binaryTerm{info, ">>", and, value{lo: uint64(shift)}}
 }
 
-// fieldShift returns the distance of a bit field from the end of the last byte, and the extra bits
-// that the bytes have above the field's width, rounded up.
+// shift: distance from the end of the last byte; extra: bits above the field's width, rounded up.
 func fieldShift(offset, bits uint32) (shift, extra uint32) {
 	n := int((bits+7)&^7) - int(offset%8+bits)
 	for n < 0 {
@@ -96,8 +93,7 @@ func newRawPayload(x *syntax.RawPayload) *payloadTerm {
 	return p
 }
 
-// checkMasked rejects set lookups of operations on bit fields: the field has fewer bytes than were
-// loaded, and the kernel rejects nft's set.
+// The field has fewer bytes than were loaded, and the kernel rejects nft's set.
 func (spec *anonymousSpec) checkMasked() {
 	b, ok := spec.key.(*binaryTerm)
 	if !ok || b.op == ">>" || spec.interval || spec.isMap || (b.width+7)/8 == b.bytes() {
@@ -106,7 +102,6 @@ func (spec *anonymousSpec) checkMasked() {
 	fail(b.pos, "the kernel has no sets for an operation on a field of %d bits in %d bytes: write a comparison for each value", b.width, b.bytes())
 }
 
-// rawBits reports whether a term has raw payload that does not fill its bytes.
 func rawBits(t term) bool {
 	for b, ok := t.(*binaryTerm); ok; b, ok = t.(*binaryTerm) {
 		t = b.x

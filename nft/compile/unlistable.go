@@ -9,9 +9,8 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// unlistable rejects an anonymous set or map that crashes a listing of nft 1.0.6. nft accepts the
-// rule but cannot sort the elements: it reads flags as an operation, and loses the lengths of
-// numbers next to a field that needs a shift.
+// nft accepts the rule but crashes when it lists the set: it cannot sort flags, or numbers next to
+// a field that needs a shift.
 func (spec *anonymousSpec) unlistable(elems []set.Element) {
 	for _, p := range spec.parts() {
 		if p.Type == datatype.CTLabel {
@@ -50,8 +49,7 @@ func (spec *anonymousSpec) unlistable(elems []set.Element) {
 	}
 }
 
-// unlistableWrite rejects a write to bits of raw payload that crashes a listing of nft 1.0.6,
-// because nft reads the bits as several header fields.
+// nft reads the bits as several header fields, and crashes when it lists them.
 func (r *ruleCompiler) unlistableWrite(p *payloadTerm) {
 	h := r.ctx.at(p.layer)
 	if p.header != &selector.HeaderRaw || h == nil {
@@ -65,7 +63,7 @@ func (r *ruleCompiler) unlistableWrite(p *payloadTerm) {
 	fail(p.pos, "nft cannot list a write to the fields %s to %s of %s at once: write them one by one", h.Fields[begins].Name, h.Fields[ends].Name, h.Name)
 }
 
-// unlistableOption rejects comparisons of some bits of unnamed TCP options. nft cannot list them.
+// nft cannot list comparisons of some bits of unnamed TCP options.
 func unlistableOption(x syntax.Expr) {
 	for b, ok := x.(*syntax.Binary); ok; b, ok = x.(*syntax.Binary) {
 		x = b.X
@@ -74,7 +72,6 @@ func unlistableOption(x syntax.Expr) {
 	if !ok || !o.Raw || o.Offset%8 == 0 && o.Length%8 == 0 {
 		return
 	}
-	// The compilation of the option reports errors.
 	if r, err := selector.ResolveExthdr(o); err == nil && selector.IsNumber(r.Ext.Name) {
 		fail(o.Pos, "nft cannot list a comparison of bits of a tcp option that it does not know: want offset and length in whole bytes")
 	}

@@ -13,12 +13,12 @@ import (
 // Write is a map entry made by packets in a rule ("add @m { ... }", "update @m { ... }").
 type Write struct {
 	Map string
-	// value padded by PadData, empty if Any
+	// padded by PadData, empty if Any
 	Data string
-	// value from the packet, which can be anything
+	// from the packet
 	Any bool
-	// In is a set with the value as a key, because the rule looks up the same packet fields there
-	// before the write. It is empty without such a lookup.
+	// In is a set with the value as a key: the rule looks up the same packet fields there before
+	// the write. Empty without such a lookup.
 	In string
 }
 
@@ -28,8 +28,8 @@ func (w *Write) Writes(e *set.Element) bool { return w.Any || w.Data == PadData(
 // PadData pads data with zeros to a multiple of four bytes, the length of registers.
 func PadData(data string) string { return data + "\x00\x00\x00"[:-len(data)&3] }
 
-// ParseWrites returns the entries that a rule of the kernel adds to or updates in named maps. List
-// is the payload of NFTA_RULE_EXPRESSIONS. The error wraps attr.ErrMalformed.
+// ParseWrites returns the map entries that a kernel rule adds or updates. List is the payload of
+// NFTA_RULE_EXPRESSIONS. The error wraps attr.ErrMalformed.
 func ParseWrites(list []byte) ([]Write, error) {
 	exprs, err := expr.Decode(list)
 	if err != nil {
@@ -38,9 +38,8 @@ func ParseWrites(list []byte) ([]Write, error) {
 	return writesOf(exprs), nil
 }
 
-// writesOf returns the entries that a rule makes. Constants are known if their immediate
-// expressions directly precede the dynset expression, as in compiled rules. Packet fields are
-// known if payload expressions load them.
+// Constants are known if their immediate expressions directly precede the dynset expression, as in
+// compiled rules. Packet fields are known if payload expressions load them.
 func writesOf(exprs []expr.Expr) (writes []Write) {
 	var run immediates
 	var loaded fields
@@ -76,7 +75,7 @@ func writesOf(exprs []expr.Expr) (writes []Write) {
 	return writes
 }
 
-// immediates are the constants loaded by consecutive expressions.
+// constants loaded by consecutive expressions
 type immediates struct {
 	known [expr.Slots]bool
 	words [expr.Slots][4]byte
@@ -90,7 +89,6 @@ func (m *immediates) add(e *google.Immediate) {
 	}
 }
 
-// value returns the constant at a register. Unknown is true without a constant.
 func (m *immediates) value(register uint32) (data string, unknown bool) {
 	var b []byte
 	for at, _ := expr.Slot(register); at < expr.Slots && m.known[at]; at++ {
@@ -99,11 +97,9 @@ func (m *immediates) value(register uint32) (data string, unknown bool) {
 	return string(b), len(b) == 0
 }
 
-// fields are the loaded packet fields.
 type fields struct {
-	// base, offset and length of each register's field; length 0 means unknown
-	words [expr.Slots]google.Payload
-	// fields found in a set
+	// length 0: unknown
+	words  [expr.Slots]google.Payload
 	looked []google.Payload
 	set    string
 }
@@ -116,7 +112,7 @@ func (f *fields) load(p google.Payload) {
 	}
 }
 
-// lookup records the fields found in a named set, and clears the known registers.
+// Clears the known registers.
 func (f *fields) lookup(e *google.Lookup) {
 	if !e.IsDestRegSet && !e.Invert && !strings.HasPrefix(e.SetName, "__") { // not an anonymous set
 		f.looked, f.set = f.from(e.SourceRegister), e.SetName
@@ -131,7 +127,7 @@ func (f *fields) from(register uint32) (out []google.Payload) {
 	return out
 }
 
-// in returns the set in which the rule has found the fields of a register, or "".
+// The set in which the rule has found the fields of a register, or "".
 func (f *fields) in(register uint32) string {
 	if is := f.from(register); len(is) > 0 && slices.Equal(is, f.looked) {
 		return f.set

@@ -12,7 +12,7 @@ import (
 // Suffix ends the names of the copies.
 const Suffix = "-staged"
 
-// maxComment is NFTNL_UDATA_COMMENT_MAXLEN.
+// NFTNL_UDATA_COMMENT_MAXLEN
 const maxComment = 128
 
 const (
@@ -20,7 +20,7 @@ const (
 	drop   = "drop"
 )
 
-// Tables returns the copies of tables. Unchanged parts are shared.
+// Tables returns copies, which share unchanged parts.
 func Tables(tables []nft.Table) ([]nft.Table, error) {
 	out := make([]nft.Table, 0, len(tables))
 	for i := range tables {
@@ -58,8 +58,7 @@ func counts(k nft.ObjectKind) bool {
 }
 
 type copier struct {
-	family nft.Family
-	// chain names; counting chains by verdict of maps; and these chains
+	family   nft.Family
 	names    []string
 	counters map[string]string
 	chains   []nft.Chain
@@ -80,7 +79,7 @@ func (c *copier) counter(verdict string) string {
 func (c *copier) chain(ch *nft.Chain) error {
 	ch.Flags = nil
 	if ch.Type == "route" {
-		// A chain of type route would look up the route again if a mark changed.
+		// type route would look up the route again if a mark changed
 		ch.Type = "filter"
 	}
 	rules := make([]nft.Rule, 0, len(ch.Rules)+1)
@@ -110,7 +109,7 @@ func (c *copier) rule(r nft.Rule) (nft.Rule, error) {
 	}
 	parsed.Stmts = b.stmts
 	if len(b.would) > 0 && !b.ended {
-		// The rest may be only matches, and nft requires a statement after a match.
+		// nft requires a statement after a match
 		b.count()
 		parsed.Stmts = b.stmts
 	}
@@ -145,14 +144,12 @@ func isCounter(s syntax.Stmt) bool {
 
 type builder struct {
 	*copier
-	stmts []syntax.Stmt
-	// whether a statement counts, and whether one ends the rule
+	stmts          []syntax.Stmt
 	counted, ended bool
-	// skipped actions of the rule
+	// skipped actions
 	would []string
 }
 
-// add copies a statement, unless it may have an effect.
 func (b *builder) add(s syntax.Stmt) {
 	switch s := s.(type) {
 	case *syntax.Match, *syntax.Counter, *syntax.Limit, *syntax.Quota, *syntax.ConnLimit, *syntax.Log, *syntax.Dynamic, *syntax.Meter:
@@ -193,14 +190,12 @@ func (b *builder) count() {
 	}
 }
 
-// end replaces a statement that ends the packet's way through the chain.
 func (b *builder) end(what string) {
 	b.count()
 	b.would, b.ended = append(b.would, what), true
 	b.stmts = append(b.stmts, &syntax.Verdict{Kind: accept})
 }
 
-// harmless returns an anonymous verdict map with counted verdicts.
 func (c *copier) harmless(s *syntax.Set) *syntax.Set {
 	out := &syntax.Set{Pos: s.Pos}
 	for _, e := range s.Elems {

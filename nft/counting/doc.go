@@ -1,7 +1,6 @@
 // Package counting makes a copy of a ruleset that counts the ruleset's actions without performing them.
 //
-// [Tables] copies the tables of a file under other names, for "weft apply --stage". The package does not
-// compile, and does not know the ruleset in force.
+// [Tables] copies the tables of a file under other names, for "weft apply --stage". It does not compile.
 //
 // # Copied rules
 //
@@ -14,11 +13,9 @@
 //	dup, notrack, flow add, reset, ct helper and timeout, secmark
 //
 // An accept ends only the base chain of the copy: a packet dropped by the ruleset does not reach the rules
-// after it. Jumps, limits, quotas, logs and sets filled by packets are unchanged, with their own copies. In
-// the copy, a rule cannot match a mark set by an earlier rule of the ruleset.
-//
-// Flowtables, and objects other than counters, quotas or limits, are left out, because the copy does not
-// use them. A comment describes the skipped actions of a rule.
+// after it. Jumps, limits, quotas, logs and sets filled by packets stay, with their own copies. Rules of the
+// copy cannot match the ruleset's marks. Flowtables, and objects other than counters, quotas or limits, are
+// left out.
 //
 // # Errors
 //

@@ -14,7 +14,7 @@ func appendIPv4(dst []byte, text string) ([]byte, error) {
 		return out, nil
 	}
 	if strings.IndexByte(text, '.') < 0 {
-		// As in inet_aton(3), a number is also an address. Masks are often written so.
+		// as in inet_aton(3), a number is an address
 		if n, err := strconv.ParseUint(text, 0, 32); err == nil {
 			return binary.BigEndian.AppendUint32(dst, uint32(n)), nil
 		}
@@ -30,7 +30,7 @@ func appendIPv4(dst []byte, text string) ([]byte, error) {
 	return append(dst, a[:]...), nil
 }
 
-// appendQuad is the fast path for dotted quads without leading zeros. It takes two thirds of netip's time.
+// Fast path for dotted quads without leading zeros.
 func appendQuad(dst []byte, text string) ([]byte, bool) {
 	var quad [4]byte
 	field, digits, value := 0, 0, uint(0)
@@ -88,7 +88,7 @@ func appendEther(dst []byte, text string) ([]byte, error) {
 	return out, nil
 }
 
-// maxLinkLayer is MAX_ADDR_LEN of linux/netdevice.h.
+// MAX_ADDR_LEN of linux/netdevice.h
 const maxLinkLayer = 32
 
 func appendLinkLayer(dst []byte, text string) ([]byte, error) {

@@ -1,6 +1,6 @@
 package datatype
 
-// The basic datatypes of nft 1.0.6, numbered by its enum datatypes.
+// By enum datatypes of nft 1.0.6.
 var (
 	Verdict     = &Type{Name: "verdict", Desc: "netfilter verdict", ID: 1, kind: kindVerdict}
 	NFProto     = &Type{Name: "nf_proto", Desc: "netfilter protocol", ID: 2, Bits: 8, Symbols: symbols["nf_proto"]}
@@ -44,7 +44,7 @@ var (
 	CTEvent     = &Type{Name: "ct_event", Desc: "conntrack event bits", ID: 40, Bits: 32, Order: HostEndian, Bitmask: true, Symbols: symbols["ct_event"], format: "0x%x"}
 	IfName      = &Type{Name: "ifname", Desc: "network interface name", ID: 41, Bits: 128, Order: HostEndian, kind: kindIfName}
 	IGMPType    = &Type{Name: "igmp_type", Desc: "IGMP type", ID: 42, Bits: 8, Order: BigEndian, Symbols: symbols["igmp_type"]}
-	// Date is also called "time" in nft: nanoseconds since 1970 (meta time).
+	// Date is "time" in nft: nanoseconds since 1970 (meta time).
 	Date = &Type{Name: "time", Desc: "time of packet reception", ID: 43, Bits: 64, Order: HostEndian, kind: kindDate}
 	// Hour is the second of the day (meta hour), in UTC.
 	Hour     = &Type{Name: "hour", Desc: "hour of day of packet reception", ID: 44, Bits: 32, Order: HostEndian, kind: kindHour}
@@ -52,7 +52,7 @@ var (
 	CGroupV2 = &Type{Name: "cgroupsv2", Desc: "cgroupsv2 path", ID: 46, Bits: 64, Order: HostEndian}
 )
 
-// declarable are the types accepted by nft 1.0.6 in "type" declarations, by number.
+// accepted by nft 1.0.6 in "type" declarations, by number
 var declarable = [...]*Type{
 	Verdict, NFProto, Bitmask, Integer, String, LLAddr, IPv4Addr, IPv6Addr,
 	EtherAddr, EtherType, ARPOp, InetProto, InetService, ICMPType, TCPFlag,
@@ -62,5 +62,5 @@ var declarable = [...]*Type{
 	CGroupV2,
 }
 
-// undeclarable are types rejected by nft 1.0.6 in "type" declarations.
+// rejected by nft 1.0.6 in "type" declarations
 var undeclarable = [...]*Type{CTLabel, CTEvent, Date, Hour, Day}

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// keywords are words rejected by nft(8) 1.0.6 as a name without quotes, sorted.
+// sorted; nft(8) 1.0.6 rejects them as unquoted names
 var keywords = strings.Fields(`
 	accept add ah all auto-merge bridge cgroup chain comment comp constant continue counter cpu create ct day dccp
 	define delete describe device devices drop dst dup dynamic element elements esp exists expires export exthdr
@@ -17,11 +17,11 @@ var keywords = strings.Fields(`
 	synproxy table tcp th time timeout tproxy type typeof udp udplite undefine update vmap xt
 `)
 
-// textKeywords are further words rejected as a log prefix or comment.
+// also rejected as a log prefix or comment
 var textKeywords = strings.Fields("arp dnat ecn ether ip ip6 reset snat vlan")
 
-// IsKeyword reports whether nft(8) reads an unquoted word as the next part of the rule, not as a name. Text
-// is true for log prefixes and comments.
+// IsKeyword reports whether nft(8) reads a word as the next part of the rule. text is true for log
+// prefixes and comments.
 func IsKeyword(word string, text bool) bool {
 	_, found := slices.BinarySearch(keywords, word)
 	return found || text && slices.Contains(textKeywords, word)

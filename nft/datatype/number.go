@@ -14,7 +14,7 @@ func (t *Type) littleEndian() bool {
 
 func startsWithDigit(text string) bool { return text != "" && text[0] >= '0' && text[0] <= '9' }
 
-// Uint returns the number in b, in the type's byte order. Of more than eight bytes, the high ones are lost.
+// Uint returns the number in b, without bytes above eight.
 func (t *Type) Uint(b []byte) uint64 {
 	var v uint64
 	if t.littleEndian() {
@@ -46,8 +46,7 @@ func (t *Type) AppendUint(dst []byte, v uint64, n int) []byte {
 	return dst
 }
 
-// ParseUint returns the value of a number, a symbol, or flags joined by |. The type must have numbers or
-// flags; ParseUint does not check this.
+// ParseUint parses a number, a symbol, or flags joined by |, without a check of the type.
 func (t *Type) ParseUint(text string) (uint64, error) {
 	if t.Bitmask && strings.IndexByte(text, '|') >= 0 {
 		var v uint64
@@ -71,20 +70,17 @@ func (t *Type) parseOne(text string) (uint64, error) {
 			}
 			return v, nil
 		}
-		// A few names begin with a digit (8021q).
 	}
-	// nft prints the names of machine tables in quotes.
+	// nft quotes the names of machine tables
 	if v, ok := t.symbolValue(unquote(text)); ok {
 		return v, nil
 	}
 	return 0, fmt.Errorf("parse %s: unknown name %q: want %s", t.Name, text, t.expected())
 }
 
-// ParseNumber parses a number of at most the given bits as nft's scanner does: decimal, hexadecimal after
-// 0x, octal after 0.
+// ParseNumber parses decimal, 0x-hexadecimal or octal of at most the given bits.
 func ParseNumber(text string, bits int) (uint64, bool) {
 	if n := len(text); n > 0 && n <= 5 && text[0] != '0' && bits >= 32 {
-		// Most numbers are ports and slots. They do not need strconv.
 		var v uint64
 		for i := range n {
 			c := text[i] - '0'
@@ -164,7 +160,7 @@ func (t *Type) formatFlags(v uint64) string {
 	return strings.Join(out, " | ")
 }
 
-// appendClassID parses a traffic control handle, "major:minor" in hexadecimal.
+// "major:minor" in hexadecimal
 func (t *Type) appendClassID(dst []byte, text string) ([]byte, error) {
 	switch text {
 	case "root":
@@ -175,7 +171,7 @@ func (t *Type) appendClassID(dst []byte, text string) ([]byte, error) {
 	text = unquote(text)
 	major, minor, ok := strings.Cut(text, ":")
 	if !ok {
-		// A bare number is the whole handle, in decimal.
+		// a bare number is the whole handle, in decimal
 		if v, ok := ParseNumber(text, 32); ok && startsWithDigit(text) {
 			return t.AppendUint(dst, v, 4), nil
 		}
@@ -207,7 +203,6 @@ func (t *Type) formatClassID(b []byte) string {
 	}
 }
 
-// appendLabel parses the bit number of a conntrack label.
 func (t *Type) appendLabel(dst []byte, text string) ([]byte, error) {
 	bit, ok := uint64(0), false
 	if name := unquote(text); startsWithDigit(name) {

@@ -6,12 +6,11 @@ import (
 	"strings"
 )
 
-// symbolText has a line "datatype name value" for each symbol.
+// lines "datatype name value"
 //
 //go:embed symbols.txt
 var symbolText string
 
-// symbols by datatype, in the order of symbols.txt
 var symbols = readSymbols(symbolText)
 
 func readSymbols(text string) map[string][]Symbol {

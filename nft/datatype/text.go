@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// IfNameSize is IFNAMSIZ of linux/if.h. It includes the NUL at the end of a name.
+// IfNameSize is IFNAMSIZ of linux/if.h, with the NUL.
 const IfNameSize = 16
 
 const maxString = 64
 
-// unquote removes double quotes. nft's strings have no escapes.
+// nft's strings have no escapes.
 func unquote(text string) string {
 	if n := len(text); n >= 2 && text[0] == '"' && text[n-1] == '"' {
 		return text[1 : n-1]
@@ -19,8 +19,8 @@ func unquote(text string) string {
 	return text
 }
 
-// IfNamePrefix returns the text before the star of a wildcard such as eth*, with or without quotes. A
-// literal star is written \*. The star alone is not a wildcard.
+// IfNamePrefix returns the text before the star of a wildcard such as eth*. \* is a literal star;
+// the star alone is not a wildcard.
 func IfNamePrefix(text string) (string, bool) {
 	name := unquote(text)
 	if n := len(name); n > 1 && name[n-1] == '*' && name[n-2] != '\\' {
@@ -53,7 +53,7 @@ func appendString(dst []byte, text string) ([]byte, error) {
 	return append(dst, s...), nil
 }
 
-// checkText rejects text that nft(8) could not print and read back.
+// Rejects text that nft(8) could not print and read back.
 func checkText(s string) error {
 	if s == "" || len(s) > maxString {
 		return fmt.Errorf("%q has %d bytes: want 1 to %d", s, len(s), maxString)

@@ -15,8 +15,7 @@ var durationUnits = []struct {
 
 const maxDuration = time.Duration(math.MaxInt64) / 2
 
-// ParseDuration parses a time as nft writes it: days, hours, minutes, seconds and milliseconds in this
-// order (1d2h3m4s5ms), or a number of seconds. Each number has at most 32 bits.
+// ParseDuration parses 1d2h3m4s5ms, or seconds; each number has at most 32 bits.
 func ParseDuration(text string) (time.Duration, error) {
 	bad := func() (time.Duration, error) {
 		return 0, fmt.Errorf("parse time: %q is not a time such as 1h30m, 5s or 500ms", text)
@@ -44,8 +43,7 @@ func ParseDuration(text string) (time.Duration, error) {
 	return total, nil
 }
 
-// FormatDuration formats a time as nft does. It drops fractions of a millisecond; a time below 1 ms, or a
-// negative one, is "0s".
+// FormatDuration formats like nft; below 1 ms, or negative, is "0s".
 func FormatDuration(d time.Duration) string {
 	if d < time.Millisecond {
 		return "0s"
@@ -79,8 +77,7 @@ func (t *Type) formatTime(b []byte) string {
 
 const secondsPerDay = 24 * 60 * 60
 
-// appendHour packs a time of day in UTC as seconds. The text is "15:04", "15:04:05", a time since midnight
-// such as 15h4m, or a number of seconds.
+// UTC seconds of "15:04", "15:04:05", a time since midnight such as 15h4m, or a number of seconds.
 func (t *Type) appendHour(dst []byte, text string) ([]byte, error) {
 	s := unquote(text)
 	if v, err := strconv.ParseUint(s, 10, 32); err == nil {
@@ -95,10 +92,10 @@ func (t *Type) appendHour(dst []byte, text string) ([]byte, error) {
 	return dst, fmt.Errorf("parse hour: %q is not a time of day such as \"17:30\" (UTC)", text)
 }
 
-// clockTime returns the seconds since midnight of "15:04" or "15:04:05", with one or two digits per number.
+// seconds since midnight; each number has one or two digits
 func clockTime(s string) (uint64, bool) {
 	for _, layout := range [...]string{"15:4", "15:4:5"} {
-		// time.Parse accepts fractions of a second.
+		// time.Parse accepts fractions of a second
 		if at, err := time.Parse(layout, s); err == nil && !strings.ContainsAny(s, ".,") {
 			return uint64(at.Hour()*3600 + at.Minute()*60 + at.Second()), true
 		}
@@ -125,8 +122,7 @@ func (t *Type) formatHour(b []byte) string {
 	return fmt.Sprintf(`"%02d:%02d:%02d"`, v/3600, v/60%60, v%60)
 }
 
-// appendDate packs a date, with or without a time of day, in UTC as nanoseconds since 1970. The text may
-// also be a number of seconds.
+// A date, with or without a time of day in UTC, or seconds, as nanoseconds since 1970.
 func (t *Type) appendDate(dst []byte, text string) ([]byte, error) {
 	s := unquote(text)
 	if v, err := strconv.ParseUint(s, 10, 64); err == nil && v <= math.MaxUint64/uint64(time.Second) {
@@ -152,7 +148,7 @@ func dateTime(s string) (uint64, bool) {
 	y, ok := parseDigits(year, 4)
 	m, okMonth := parseDigits(month, 2)
 	d, okDay := parseDigits(dom, 2)
-	// Nanoseconds since 1970 end in the year 2554.
+	// nanoseconds since 1970 end in 2554
 	if !ok || !okMonth || !okDay || y < 1970 || y > 2553 || m < 1 || m > 12 || d < 1 || d > 31 {
 		return 0, false
 	}

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Order is the byte order of values, numbered as in nft's set userdata (enum byteorder).
+// Order is a byte order of nft's set userdata (enum byteorder).
 type Order uint32
 
 // The byte orders.
 const (
 	// NoOrder is for verdicts, concatenations and some types of a single byte.
 	NoOrder Order = 0
-	// HostEndian is the byte order of the machine.
+	// HostEndian is the machine's byte order.
 	HostEndian Order = 1
 	// BigEndian is network byte order.
 	BigEndian Order = 2
@@ -21,7 +21,7 @@ const (
 type kind uint8
 
 const (
-	kindInteger kind = iota // a number or one of the type's symbols
+	kindInteger kind = iota // a number or symbol
 	kindVerdict
 	kindIPv4
 	kindIPv6
@@ -42,37 +42,35 @@ type Symbol struct {
 	Value uint64
 }
 
-// Type is a basic datatype. Types are the package's variables; they are compared by pointer and never
-// change.
+// Type is a basic datatype. Types are compared by pointer and never change.
 type Type struct {
-	// name in "type NAME" declarations
+	// in "type NAME" declarations
 	Name string
 	Desc string
-	// nft's number (NFTA_SET_KEY_TYPE, enum datatypes)
+	// NFTA_SET_KEY_TYPE (enum datatypes)
 	ID uint32
-	// width of a value, or 0 if it depends on the expression (verdict, bitmask, integer, string, ll_addr)
+	// 0 if it depends on the expression (verdict, bitmask, integer, string, ll_addr)
 	Bits uint32
-	// byte order of packed values
+	// of packed values
 	Order Order
-	// values are flags, which can be joined by |
+	// flags, which can be joined by |
 	Bitmask bool
-	// Symbols are the names printed by Format, the first of several names of a value. Parse accepts more
-	// for inet_service, inet_proto, uid and gid. Do not modify.
+	// printed by Format, one per value; Parse accepts more for inet_service, inet_proto, uid and
+	// gid; do not modify
 	Symbols []Symbol
 
 	kind kind
-	// format for a value without a name; empty means decimal
+	// for a value without a name; empty means decimal
 	format string
 }
 
-// Len returns the width of a packed value in bytes, or 0 if it varies.
+// Len returns the packed bytes, or 0 if they vary.
 func (t *Type) Len() int { return int(t.Bits+7) / 8 }
 
 // String returns the type's name.
 func (t *Type) String() string { return t.Name }
 
-// Lookup returns a type that nft accepts in set declarations, such as ipv4_addr or inet_service, but not
-// ct_label or hour.
+// Lookup returns a type that nft accepts in set declarations, unlike hour.
 func Lookup(name string) (*Type, bool) {
 	for _, t := range declarable {
 		if t.Name == name {
@@ -94,10 +92,8 @@ func ByID(id uint32) (*Type, bool) {
 	return nil, false
 }
 
-// Parse packs one constant into the type's byte order: a literal, a symbol such as tcp, established or ssh,
-// or for bitmasks flags joined by |. The result has Len bytes without padding. For types without a width, a
-// string has as many bytes as the text, and an integer or link layer address as few bytes as hold the
-// value.
+// Parse packs a constant, symbol, or flags joined by | into Len bytes. Without a width, a string
+// has the bytes of the text, an integer or link layer address as few as possible.
 func (t *Type) Parse(text string) ([]byte, error) {
 	n := t.Len()
 	if n == 0 {
@@ -106,9 +102,9 @@ func (t *Type) Parse(text string) ([]byte, error) {
 	return t.AppendParse(make([]byte, 0, n), text)
 }
 
-// AppendParse appends the result of Parse to dst, which it returns unchanged on errors.
+// AppendParse appends the result of Parse to dst, unchanged on errors.
 func (t *Type) AppendParse(dst []byte, text string) ([]byte, error) {
-	// Calls through a table of functions would move dst to the heap.
+	// a table of functions would move dst to the heap
 	switch t.kind {
 	case kindIPv4:
 		return appendIPv4(dst, text)
@@ -139,7 +135,7 @@ func (t *Type) AppendParse(dst []byte, text string) ([]byte, error) {
 	}
 }
 
-// Format returns the constant in b as `nft list` prints it. Invalid values become a hexadecimal number.
+// Format prints like `nft list`, invalid values in hexadecimal.
 func (t *Type) Format(b []byte) string {
 	if n := t.Len(); n != 0 && len(b) != n || len(b) == 0 && t.kind != kindString {
 		return rawHex(b)
@@ -213,7 +209,7 @@ func (t *Type) expected() string {
 	}
 }
 
-// numericOnly describes the constants of types with machine-dependent names, else returns "".
+// "" for other types
 func (t *Type) numericOnly() string {
 	switch t {
 	case UID, GID:

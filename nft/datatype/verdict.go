@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// Verdict codes: enum nft_verdicts and the NF_* verdicts of
-// linux/netfilter.h.
+// enum nft_verdicts and the NF_* verdicts of linux/netfilter.h
 const (
 	VerdictDrop     int32 = 0
 	VerdictAccept   int32 = 1
@@ -19,11 +18,10 @@ const (
 	VerdictReturn   int32 = -5
 )
 
-// MaxName is the greatest length of the name of a table, chain, set, flowtable or named object in bytes:
-// NFT_NAME_MAXLEN without its NUL.
+// MaxName is the longest name in bytes (NFT_NAME_MAXLEN without NUL).
 const MaxName = 255
 
-// verdicts by name. "break" is only printed, never parsed.
+// "break" is only printed
 var verdicts = []struct {
 	word string
 	code int32
@@ -32,8 +30,7 @@ var verdicts = []struct {
 	{"jump", VerdictJump}, {"goto", VerdictGoto}, {"break", VerdictBreak},
 }
 
-// VerdictCode returns the code of a word, such as "goto". It returns false for "break", which rules cannot
-// contain.
+// VerdictCode returns false for "break", which rules cannot contain.
 func VerdictCode(word string) (int32, bool) {
 	for _, v := range verdicts {
 		if v.word == word && v.code != VerdictBreak {
@@ -45,7 +42,7 @@ func VerdictCode(word string) (int32, bool) {
 
 func hasChain(code int32) bool { return code == VerdictJump || code == VerdictGoto }
 
-// appendVerdict packs four big-endian bytes, then the chain of a jump or goto.
+// Four big-endian bytes, then the chain of a jump or goto.
 func appendVerdict(dst []byte, text string) ([]byte, error) {
 	word, chain, _ := strings.Cut(text, " ")
 	chain = strings.TrimLeft(chain, " \t")
@@ -67,8 +64,7 @@ func appendVerdict(dst []byte, text string) ([]byte, error) {
 	return append(dst, chain...), nil
 }
 
-// CheckName returns an error unless name has 1 to MaxName bytes, begins with a letter, _ or ., and
-// continues with letters, digits and any of _ . - /.
+// CheckName requires 1 to MaxName bytes: a letter, _ or ., then letters, digits and any of _ . - /.
 func CheckName(name string) error {
 	if len(name) == 0 || len(name) > MaxName {
 		return fmt.Errorf("name %.40q has %d bytes: want 1 to %d", name, len(name), MaxName)

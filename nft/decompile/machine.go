@@ -17,12 +17,12 @@ import (
 type decompiler struct {
 	family nft.Family
 	scope  Scope
-	// expressions except iptables extensions
+	// without iptables extensions
 	exprs []expr.Expr
-	// values in the registers, at their first slot
+	// at their first slot
 	regs [expr.Slots]*value
 	protocols
-	// elements of the anonymous sets, by name
+	// of anonymous sets, by name
 	elements map[string][]set.Element
 	out      []syntax.Stmt
 }
@@ -125,7 +125,7 @@ func (d *decompiler) loadRare(e any) bool {
 	return true
 }
 
-// load loads a value into a register or adds a comparison. It returns false for other expressions.
+// A value into a register, or a comparison; false for other expressions.
 func (d *decompiler) load(e any) bool {
 	switch e := e.(type) {
 	case *google.Payload:
@@ -167,7 +167,7 @@ func (d *decompiler) load(e any) bool {
 	return true
 }
 
-// checkPlace fails for bytes that exceed the registers or begin outside packets.
+// Fails for bytes beyond the registers or outside packets.
 func checkPlace(name string, offset, n uint32) {
 	if offset > 1<<16 || n > 4*expr.Slots {
 		fail(name, "%d bytes at %d are out of range", n, offset)

@@ -33,7 +33,7 @@ func requireEqual(m *syntax.Match) {
 	}
 }
 
-// between turns two comparisons with the ends of a range into one.
+// Two comparisons with the ends of a range become one.
 func (d *decompiler) between(first, second expr.Expr) bool {
 	a, ok1 := expr.Unwrap(first).(*google.Cmp)
 	b, ok2 := expr.Unwrap(second).(*google.Cmp)
@@ -77,14 +77,13 @@ func (d *decompiler) equal(v *value, op google.CmpOp, data []byte) {
 	}
 }
 
-// imply records that the compiler may add a comparison.
 func (d *decompiler) imply(m syntax.Stmt, h *selector.Header) {
 	if h != nil && !slices.ContainsFunc(d.implied, func(i *implied) bool { return i.match == m }) {
 		d.implied = append(d.implied, &implied{match: m, header: h})
 	}
 }
 
-// masked adds the comparison of some bits, if nft has a special form for it.
+// only if nft has a special form
 func (d *decompiler) masked(v *value, op google.CmpOp, data []byte) bool {
 	mask, n, plain := v.number(v.mask), v.number(data), *v
 	plain.mask, plain.xor = nil, nil
@@ -163,7 +162,7 @@ func (d *decompiler) learnSet(v *value, m *syntax.Match, s *set.Set) {
 		if m.Op != "" || len(v.parts) > 0 || len(e.Key) == 0 || len(e.Key) > 8 || v.field == nil || v.field.Name != "type" {
 			return
 		}
-		// An echo and its reply have the same fields.
+		// an echo and its reply have the same fields
 		d.imply(m, d.learn(v, v.number([]byte(e.Key)).Uint64()))
 	}
 }
@@ -198,8 +197,7 @@ func (d *decompiler) table(s *set.Set, key *value) syntax.Expr {
 	return out
 }
 
-// sorted returns elements in the order of nft's list: by number, in concatenations in the host's byte
-// order.
+// In the order of nft's list: by number, in concatenations in the host's byte order.
 func sorted(elements []set.Element, key *value, interval bool) []set.Element {
 	order := value{order: datatype.HostEndian}
 	if len(key.parts) == 0 && (interval || key.order != datatype.HostEndian) {

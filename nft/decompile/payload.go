@@ -13,24 +13,24 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// protocols are the headers matched by the rule.
+// headers matched by the rule
 type protocols struct {
-	// headers of the link layer, in order
+	// in order
 	links              []*selector.Header
 	network, transport *selector.Header
-	// type of the ICMP message, if icmp is true
+	// of ICMP, if icmp is true
 	icmp     bool
 	icmpType uint64
-	// comparisons that the compiler may add
+	// the compiler may add them
 	implied []*implied
 }
 
-// implied is a comparison that establishes a header of the packet.
+// establishes a header of the packet
 type implied struct {
 	match  syntax.Stmt
 	header *selector.Header
-	// used means that the rule reads the header, moved that an iptables match comes before this: the
-	// compiler adds the comparison after it.
+	// used: the rule reads the header; moved: an iptables match comes before this, and the compiler
+	// adds the comparison after it.
 	used, moved bool
 }
 
@@ -59,8 +59,7 @@ func (p *protocols) know(family nft.Family) {
 	}
 }
 
-// learn records that a value equals n. It returns the protocol named by n, or with the message type n, or
-// nil.
+// The protocol named by n, or with the message type n, or nil.
 func (p *protocols) learn(v *value, n uint64) (h *selector.Header) {
 	switch {
 	case v.mask != nil:
@@ -104,7 +103,7 @@ func (p *protocols) learn(v *value, n uint64) (h *selector.Header) {
 	return h
 }
 
-// place returns the header at an offset of a layer, and the offset where it begins, in bits.
+// A header and its begin, in bits.
 func (p *protocols) place(l selector.Layer, offset uint32) (h *selector.Header, begin uint32) {
 	switch l {
 	case selector.LayerLink:
@@ -126,7 +125,7 @@ func (p *protocols) place(l selector.Layer, offset uint32) (h *selector.Header, 
 	return nil, 0
 }
 
-// fieldAt returns the field of at most the given bits at an offset, or nil.
+// A field of at most the given bits, or nil.
 func (p *protocols) fieldAt(l selector.Layer, offset, bits uint32) (*selector.Header, *selector.Field) {
 	h, begin := p.place(l, offset)
 	if h == nil {
@@ -169,8 +168,6 @@ func (d *decompiler) raw(v *value, offset, bits uint32) {
 	}
 }
 
-// resolve finds the selector of payload and extensions. The operation on the bits stays, unless it selects
-// a bit field.
 func (d *decompiler) resolve(v *value) {
 	switch {
 	case v.x != nil || v.data != nil || len(v.parts) > 0:
@@ -198,7 +195,7 @@ func (d *decompiler) bitField(v *value) bool {
 	return true
 }
 
-// payloadWrite adds an assignment to a field. Around the bits of a field the rule writes the original bits.
+// Around the field's bits the rule writes the original bits.
 func (d *decompiler) payloadWrite(base, offset, n, register uint32) {
 	checkPlace("payload", offset, n)
 	v := &value{base: selector.Layer(base) + 1, offset: 8 * offset, bits: 8 * n, order: datatype.BigEndian}
@@ -208,7 +205,7 @@ func (d *decompiler) payloadWrite(base, offset, n, register uint32) {
 		d.add(&syntax.Assign{Target: v.x, Value: d.argument("payload", register, v)})
 		return
 	}
-	// The field is the complement of the mask.
+	// the field is the complement of the mask
 	field := *v
 	field.mask = make([]byte, len(in.mask))
 	for i, b := range in.mask {
@@ -224,8 +221,7 @@ func (d *decompiler) payloadWrite(base, offset, n, register uint32) {
 	d.add(&syntax.Assign{Target: field.x, Value: field.constant(in.xor)})
 }
 
-// comparePayload adds a comparison for each field. It returns false unless the payload has several fields
-// or part of a field.
+// A comparison for each field; false unless the payload has several fields or part of a field.
 func (d *decompiler) comparePayload(v *value, op google.CmpOp, data []byte) bool {
 	if v.x != nil || v.base == 0 || v.mask != nil || op != google.CmpOpEq && op != google.CmpOpNeq || int(v.bits) != 8*len(data) {
 		return false

@@ -22,13 +22,12 @@ import (
 
 // Scope looks up the sets of the rule's table.
 type Scope interface {
-	// Set returns a named or anonymous set or map.
 	Set(name string) (*set.Set, bool)
 	// Elements returns all elements of an anonymous set or map.
 	Elements(s *set.Set) ([]set.Element, error)
 }
 
-// maxImplied bounds the attempts to leave out a comparison.
+// bounds the attempts to leave out a comparison
 const maxImplied = 16
 
 // Rule returns the rule without its comment. The error wraps errors.ErrUnsupported.
@@ -52,7 +51,7 @@ func Rule(family nft.Family, exprs []expr.Expr, scope Scope) (*syntax.Rule, erro
 	return out, nil
 }
 
-// leaveOut removes comparisons added by the compiler. A removal may be possible only after another.
+// A removal may be possible only after another.
 func (d *decompiler) leaveOut() {
 	tries := 0
 	for i := len(d.implied) - 1; i >= 0 && tries < maxImplied; i-- {
@@ -69,8 +68,8 @@ func (d *decompiler) leaveOut() {
 	}
 }
 
-// reduce returns nft's expressions for the same conditions: names that iptables-nft compares up to their
-// NUL are compared as a whole, and a lookup in an anonymous set with a single element is a comparison.
+// Names that iptables-nft compares up to their NUL are compared as a whole; a lookup in an
+// anonymous set with one element is a comparison.
 func (d *decompiler) reduce(exprs []expr.Expr) (out []expr.Expr) {
 	for i, e := range exprs {
 		switch k := expr.Unwrap(e).(type) {
@@ -127,7 +126,7 @@ func (d *decompiler) single(l *google.Lookup) (out []expr.Expr, ok bool) {
 	return out, true
 }
 
-// Comment returns the comment of iptables-nft, which is not in the rule's text.
+// Comment returns the comment of iptables-nft, absent in the text.
 func Comment(exprs []expr.Expr) string {
 	for _, e := range exprs {
 		if u, ok := e.(*expr.Unknown); ok {
@@ -142,7 +141,7 @@ func Comment(exprs []expr.Expr) string {
 
 const commentMatch = "comment"
 
-// failure is the panic that ends a decompilation. It never leaves catch.
+// a panic that never leaves catch
 type failure struct{ err error }
 
 func fail(name, format string, args ...any) {
@@ -163,7 +162,7 @@ func catch(f func()) (err error) {
 	return nil
 }
 
-// known is the scope of the compiler, in which everything exists.
+// everything exists for the compiler
 type known struct{ Scope }
 
 func (k known) Set(name string) (*set.Set, bool) {
@@ -207,7 +206,7 @@ func (d *decompiler) verify(stmts []syntax.Stmt) error {
 	return nil
 }
 
-// setFlags change the matches of a set.
+// change the matches of a set
 const setFlags = set.FlagInterval | set.FlagMap | set.FlagObject | set.FlagEval | set.FlagTimeout
 
 func (d *decompiler) sameSet(s *set.Set, again set.Anonymous) bool {
@@ -218,14 +217,13 @@ func (d *decompiler) sameSet(s *set.Set, again set.Anonymous) bool {
 	return slices.Equal(slices.SortedFunc(slices.Values(d.elements[s.Name]), byKey), slices.SortedFunc(slices.Values(again.Elements), byKey))
 }
 
-// setRef is the name of an anonymous set in the kernel, or its number in a compiled rule.
+// name of an anonymous set in the kernel, or its number in a compiled rule
 type setRef struct {
 	name string
 	id   uint32
 }
 
-// canonical returns the expressions with one name for all anonymous sets, without parts irrelevant to the
-// meaning. It returns the references to these sets in order.
+// One name for all anonymous sets, without parts irrelevant to the meaning. sets is in order.
 func (d *decompiler) canonical(exprs []expr.Expr) (out []expr.Expr, sets []setRef) {
 	anonymous := func(name *string, id *uint32) {
 		s, ok := d.scope.Set(*name)
@@ -258,7 +256,7 @@ func (d *decompiler) canonical(exprs []expr.Expr) (out []expr.Expr, sets []setRe
 	return out, sets
 }
 
-// plain returns an expression without its state and without attributes added by the kernel's dump, or nil.
+// Without state and attributes added by the kernel's dump, or nil.
 func plain(e expr.Expr) expr.Expr {
 	switch x := expr.Unwrap(e).(type) {
 	case *google.Counter:

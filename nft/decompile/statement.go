@@ -109,7 +109,7 @@ func familyWord(family uint32) string {
 	return ""
 }
 
-// span returns the value of a register, or the range of two constants, or nil for register 0.
+// A register's value, the range of two constants, or nil for register 0.
 func (d *decompiler) span(name string, low, high uint32, v *value) syntax.Expr {
 	if low == 0 {
 		return nil
@@ -140,7 +140,7 @@ func (d *decompiler) nat(e *expr.NAT) {
 	at := slot("nat", e.AddrMin) + (int(address(e.Family).bits)+31)/32
 	switch {
 	case isMap:
-		// The registers after the address belong to the map's data.
+		// the registers after the address belong to the map's data
 		s.Addr = first.expr()
 		if e.PortMin != 0 && d.regs[slot("nat", e.PortMin)] == nil {
 			s.Family = familyWord(e.Family)
@@ -160,7 +160,7 @@ func (d *decompiler) nat(e *expr.NAT) {
 	d.add(s)
 }
 
-// prefixOf returns a range of addresses as a prefix, if possible.
+// A prefix, if possible.
 func prefixOf(v *value, from, to []byte, span syntax.Expr) syntax.Expr {
 	low, high := v.number(from), v.number(to)
 	differ := new(big.Int).Xor(low, high)
@@ -193,7 +193,7 @@ func (d *decompiler) log(e *expr.Log) {
 	d.add(s)
 }
 
-// reject leaves out the usual answer, as nft does.
+// Leaves out the usual answer, as nft does.
 func (d *decompiler) reject(e *google.Reject) {
 	s := &syntax.Reject{}
 	with := func(words string, codes *datatype.Type, usual bool) {

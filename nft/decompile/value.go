@@ -14,29 +14,28 @@ import (
 )
 
 type value struct {
-	// x is the selector. It is nil for a constant, and for payload until the bits are known.
+	// the selector, nil for a constant, and for payload until the bits are known
 	x     syntax.Expr
 	typ   *datatype.Type
 	bits  uint32
 	order datatype.Order
-	// key of meta or ct, and field of a header
 	key   *selector.Key
 	field *selector.Field
-	// layer of payload, and offset in bits
+	// layer of payload, offset in bits
 	base   selector.Layer
 	offset uint32
-	// extension marks a field of a header extension, named by op and ext.
+	// a field of a header extension, named by op and ext
 	extension bool
 	op        selector.ExthdrOp
 	ext       uint8
-	// raw payload has hexadecimal constants.
+	// hexadecimal constants
 	raw  bool
 	data []byte
-	// operation on the bits, (value & mask) ^ xor, or nil
+	// (value & mask) ^ xor, or nil
 	mask, xor []byte
-	// width of a bit field in bits, or 0. Its constants are shifted to the left.
+	// of a bit field in bits, or 0; its constants are shifted to the left
 	width, shift uint
-	// parts of a concatenation
+	// of a concatenation
 	parts []*value
 }
 
@@ -85,7 +84,7 @@ func (v *value) expr() syntax.Expr {
 	apply := func(op string, n *big.Int) { x = &syntax.Binary{Op: op, X: x, Y: v.constNumber(n)} }
 	m, xor := v.number(v.mask), v.number(v.xor)
 	all := ones(uint(8 * len(v.mask)))
-	// As nft takes the operation apart: (value & m) ^ xor | or.
+	// nft takes the operation apart: (value & m) ^ xor | or
 	or := new(big.Int)
 	if m.Cmp(all) != 0 || xor.Sign() != 0 {
 		or.And(m, xor).Xor(or, xor)
@@ -147,7 +146,7 @@ func (v *value) format(b []byte, plain bool) string {
 	if !v.text() {
 		n := new(big.Int).Rsh(v.number(b), v.shift)
 		if all := ones(v.width); v.width > 0 && n.Cmp(all) > 0 {
-			n = all // the end of an open interval
+			n = all // open interval
 		}
 		return v.formatNumber(n, plain)
 	}
@@ -163,7 +162,7 @@ func (v *value) format(b []byte, plain bool) string {
 
 func (v *value) constant(b []byte) syntax.Expr { return &syntax.Const{Text: v.format(b, false)} }
 
-// list returns flags in nft's notation for a match of any flag.
+// nft's notation for any of the flags
 func (v *value) list(b []byte) syntax.Expr {
 	return &syntax.Const{Text: strings.ReplaceAll(v.format(b, false), " | ", ",")}
 }
@@ -201,14 +200,13 @@ func (d *decompiler) bitwise(v *value, e *expr.Bitwise) *value {
 	return &out
 }
 
-// finish makes the operation on the bits part of the selector.
 func (d *decompiler) finish(v *value) {
 	if d.resolve(v); v.mask != nil {
 		v.x, v.mask, v.xor, v.field, v.key = v.expr(), nil, nil, nil, nil
 	}
 }
 
-// joined returns n bytes from a register on, as one value or as a concatenation.
+// one value or a concatenation
 func (d *decompiler) joined(name string, register, n uint32) *value {
 	at, out := slot(name, register), &value{}
 	for end := at + int(n+3)/4; at < end; {
@@ -228,7 +226,6 @@ func (d *decompiler) joined(name string, register, n uint32) *value {
 	return out
 }
 
-// keyOf returns the key of a lookup in a set, with the parts of the set's key.
 func (d *decompiler) keyOf(name string, register uint32, t set.Type) *value {
 	v := d.joined(name, register, t.Len)
 	parts, err := t.Resolve()
@@ -250,7 +247,7 @@ func (d *decompiler) keyOf(name string, register uint32, t set.Type) *value {
 	return v
 }
 
-// argument returns the value of a register. A constant has the type of v.
+// A constant has the type of v.
 func (d *decompiler) argument(name string, register uint32, v *value) syntax.Expr {
 	in := *d.get(name, register)
 	if in.data != nil {

@@ -12,12 +12,12 @@ import (
 	"github.com/weft-proxy/weft/nft/selector"
 )
 
-// Tuple holds the addresses of a connection in one direction. Ports are 0 for protocols without ports.
+// Tuple holds a connection's addresses in one direction; ports may be 0.
 type Tuple struct {
 	Source, Destination netip.AddrPort
 }
 
-// Bits of ct status (enum ip_conntrack_status) set by translations.
+// set by translations (enum ip_conntrack_status)
 const (
 	statusSrcNAT     = 1 << 4
 	statusDstNAT     = 1 << 5
@@ -70,13 +70,11 @@ func (m *machine) follows() bool {
 	return conn != nil && conn.NAT && conn.State != StateNew
 }
 
-// follow translates a packet in the same way as the first packet of its connection.
 func (m *machine) follow() {
 	conn := m.out.Packet.Conn
 	if conn.Original == (Tuple{}) {
 		undecided("how the connection is translated is not known")
 	}
-	// The packet leaves with the reversed tuple of the other direction.
 	want := Tuple{conn.Replies.Destination, conn.Replies.Source}
 	if conn.Reply {
 		want = Tuple{conn.Original.Destination, conn.Original.Source}
@@ -112,8 +110,7 @@ func (m *machine) status() uint32 {
 	if m.looped {
 		return s | statusDstNATDone | statusSrcNATDone
 	}
-	// Once a nat chain exists, the kernel has a translation hook in each place. It sets the bits after the
-	// nat chains of the place.
+	// once a nat chain exists, each place has a hook, which sets the bits after the nat chains
 	switch m.hook {
 	case hookPrerouting, hookOutput:
 		if m.pastTranslation() {

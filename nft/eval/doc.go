@@ -1,32 +1,27 @@
-// Package eval computes the effect of a ruleset on a packet, as nf_tables in the kernel would. It has no
-// access to the kernel and does no I/O.
+// Package eval computes the effect of a ruleset on a packet, as nf_tables in the kernel would. It does
+// no I/O.
 //
-// [Evaluate] takes a [Ruleset] of compiled tables, a [Packet] with its interfaces and connection, and a
-// [Host] that knows routes and addresses. It returns [Outcome]s: the matching rules in order, the elements
-// found in sets, the verdict, and the resulting packet. Read ruleset.go, packet.go and outcome.go first,
-// then path.go (the order of the hooks) and machine.go (the rules of a chain).
-//
-// The package evaluates expressions, not text, so it also works for the rules of other programs.
+// [Evaluate] takes a [Ruleset], a [Packet] and a [Host] with routes and addresses. It returns [Outcome]s: the
+// matching rules in order, the elements found in sets, the verdict, and the resulting packet. Read
+// ruleset.go first, then path.go and machine.go.
 //
 // # Undecided evaluations
 //
 // The evaluator does not guess. At a random number, or a limit or quota with unknown state, the evaluation
-// branches: each result has one Outcome, with its probability if known. A random key of a map with
-// intervals has one Outcome for each interval. At an unknown input or expression, the Outcome is Undecided,
-// with the reason.
+// branches: each result has one Outcome, with its probability if known. At an unknown input or expression,
+// the Outcome is Undecided.
 //
 // The evaluator knows comparisons, ranges, bit operations, byte orders, payloads of the network and
-// transport header, lookups in sets and maps, elements added by packets, numgen, jhash, symhash, limit,
-// quota, counter, log, reject, dnat to one address and port, snat to one address, masquerade, redirect,
-// named counters, the type of an address and the reverse path in fib, and most keys of meta. Of ct it knows
-// state, status, mark, direction, and the addresses and ports of both directions. Of iptables-nft it knows
-// the matches comment, addrtype, conntrack (states), tcp, udp, multiport, mark, statistic and limit, and
-// the targets LOG, MARK, REJECT, DNAT, SNAT, MASQUERADE and REDIRECT. It evaluates tables of the families
-// ip, ip6, inet and bridge, without the hooks ingress and egress. Frames of a bridge have no tag and no
-// connection in the family bridge.
+// transport header, sets and maps, elements added by packets, numgen, jhash, symhash, limit, quota,
+// counter, log, reject, dnat to one address and port, snat to one address, masquerade, redirect, named
+// counters, address type and reverse path of fib, and most keys of meta. Of ct it knows state, status,
+// mark, direction, and the addresses and ports of both directions. Of iptables-nft it knows the matches
+// comment, addrtype, conntrack (states), tcp, udp, multiport, mark, statistic and limit, and the targets
+// LOG, MARK, REJECT, DNAT, SNAT, MASQUERADE and REDIRECT. It evaluates the families ip, ip6, inet and
+// bridge, without ingress and egress. Frames in family
+// bridge have no tag and no connection.
 //
-// Sets are assumed to have room for new elements, and translations to be possible: if another connection
-// already has the translated addresses and ports, the kernel chooses another source port.
+// Sets are assumed to have room for new elements, and translations to be possible.
 //
 // # Concurrency
 //

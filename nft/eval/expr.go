@@ -14,7 +14,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// maxChoice is the greatest modulus of numgen and hash with one branch for each result.
+// of numgen and hash with one branch for each result
 const maxChoice = MaxOutcomes
 
 func (m *machine) expr(r *Rule, e expr.Expr) {
@@ -107,8 +107,7 @@ func (m *machine) exceeds(e expr.Expr) bool {
 	return m.choose(what, 2, 0, func(i int) string { return [...]string{"within", "exceeded"}[i] }) == 1
 }
 
-// random branches on a number from offset to offset + modulus - 1. If there are too many, it branches on
-// the intervals of the map keyed by the number.
+// If there are too many numbers, it branches on the intervals of the map keyed by the number.
 func (m *machine) random(r *Rule, what string, register, modulus, offset uint32) {
 	if modulus > maxChoice && m.randomInterval(r, what, register, modulus, offset) {
 		return

@@ -13,7 +13,7 @@ import (
 	"github.com/weft-proxy/weft/nft/selector"
 )
 
-// payloadAt returns the offset of n bytes of a header. ok is false for a short packet.
+// ok is false for a short packet.
 func (m *machine) payloadAt(base, offset, n uint32) (at int, ok bool) {
 	at = int(offset)
 	switch base {
@@ -69,7 +69,7 @@ func (m *machine) payloadWrite(e *expr.PayloadWrite) {
 	}
 	p := &m.out.Packet
 	p.write(m.headers, at, m.registers.at(e.Source, e.Len), e.Pseudo)
-	// nft_csum_replace writes the other of the two zeros.
+	// nft_csum_replace writes the other of the two zeros
 	if sum := at - int(e.Offset) + int(e.CsumOffset); e.CsumKind != 0 && sum+2 <= len(p.Data) && p.Data[sum] == 0 && p.Data[sum+1] == 0 {
 		p.Data[sum], p.Data[sum+1] = 0xff, 0xff
 	}
@@ -131,11 +131,9 @@ func (m *machine) meta(e *google.Meta) {
 	}
 }
 
-// everyUser begins rules that match packets of any socket.
 const everyUser = "meta skuid 0-4294967295 "
 
-// owner loads the owner of the packet's socket. Incoming packets have no socket, but an input hook may see
-// the socket of an open connection.
+// Incoming packets have no socket, but an input hook may see the socket of an open connection.
 func (m *machine) owner(e *google.Meta) {
 	p := &m.out.Packet
 	if p.In != (Interface{}) {
@@ -170,7 +168,7 @@ func (m *machine) interfaces() (in, out Interface) {
 	case hookPrerouting, hookInput:
 		return in, Interface{}
 	case hookForward, hookPostrouting:
-		// Since Linux 5.10 a forwarded packet of IP has its input interface in postrouting.
+		// since Linux 5.10 a forwarded IP packet has its input interface in postrouting
 		return in, out
 	default:
 		return Interface{}, out

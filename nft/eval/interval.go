@@ -11,9 +11,8 @@ import (
 
 type span struct{ first, last uint64 }
 
-// randomInterval branches on the element found by a random number in a map with intervals. It returns false
-// if another expression could read the number: the next expressions must make it big-endian, look it up,
-// and decide the verdict or overwrite it.
+// Returns false if another expression could read the number: the next ones must make it big-endian,
+// look it up, and decide the verdict or overwrite it.
 func (m *machine) randomInterval(r *Rule, what string, register, modulus, offset uint32) bool {
 	if len(m.rest) < 2 {
 		return false
@@ -41,8 +40,7 @@ func (m *machine) randomInterval(r *Rule, what string, register, modulus, offset
 	return true
 }
 
-// spans divides numbers by the element they find. ok is false for more than maxChoice spans. A number
-// without an interval is its own span.
+// ok is false for more than maxChoice spans. A number without an interval is its own span.
 func (m *machine) spans(s Set, first, last uint64) (spans []span, ok bool) {
 	for first <= last {
 		if len(spans) == maxChoice {

@@ -51,7 +51,7 @@ func (m *machine) find(s Set, key string) (set.Element, bool) {
 	return s.find(key)
 }
 
-// dynset adds or deletes an element. An existing element keeps its data.
+// An existing element keeps its data.
 func (m *machine) dynset(r *Rule, e *expr.Dynset) {
 	s, ok := m.current.Table.Set(r, e.SetID, e.SetName)
 	if !ok {
@@ -80,7 +80,7 @@ func (m *machine) dynset(r *Rule, e *expr.Dynset) {
 	m.changed[changedKey{m.current.Table.ID, s.Decl.Name, key}] = change
 }
 
-// find ends the evaluation at an element with statements, because they can end the rule.
+// elements with statements can end the rule
 func (s Set) find(key string) (found set.Element, ok bool) {
 	found, ok, err := s.Elements.Find(key)
 	if err != nil {

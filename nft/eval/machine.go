@@ -8,43 +8,39 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// maxDepth is the kernel's limit of nested jumps (NFT_JUMP_STACK_SIZE). maxSteps ends loops, which only the
-// kernel would reject.
+// maxDepth is NFT_JUMP_STACK_SIZE; maxSteps ends loops, which only the kernel would reject
 const (
 	maxDepth = 16
 	maxSteps = 1 << 20
 )
 
-// machine runs rules as nft_do_chain does, for one combination of choices.
+// Like nft_do_chain, for one combination of choices.
 type machine struct {
 	rules   *Ruleset
 	host    Host
 	headers headers
 
-	hook    uint32
-	current BaseChain
-	// ports of bridges that the packet passes
+	hook            uint32
+	current         BaseChain
 	inPort, outPort Interface
-	// whether a nat chain of the hook has translated the packet
-	bound bool
-	// whether a packet of the node to itself has left
+	// by a nat chain of the hook
+	bound  bool
 	looped bool
 
-	// index and number of results of each choice; chosen counts the choices so far
+	// results per choice
 	taken, sizes []int
 	chosen       int
 
 	verdict   set.Verdict
 	registers registers
 	lookups   []Lookup
-	// current rule, its chain, and the expressions after the current one
-	running *Rule
-	place   *Chain
-	rest    []expr.Expr
-	// elements that the packet has added, nil for deleted ones
+	running   *Rule
+	place     *Chain
+	rest      []expr.Expr
+	// added by the packet, nil for deleted ones
 	changed  map[changedKey]*set.Element
 	executed int
-	// number of rules that may still run, shared by evaluations; nil if unlimited
+	// rules that may still run, shared by evaluations; nil if unlimited
 	budget *int
 	out    Outcome
 }
@@ -155,7 +151,7 @@ func (m *machine) breakIf(mismatch bool) {
 	}
 }
 
-// bytes of struct nft_regs after the verdict
+// struct nft_regs after the verdict
 type registers [4 * expr.Slots]byte
 
 func (r *registers) at(register, n uint32) []byte {

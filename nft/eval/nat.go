@@ -14,12 +14,12 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// anyPort are the flags with which the kernel chooses a port.
+// the kernel chooses a port
 const anyPort = unix.NF_NAT_RANGE_PROTO_RANDOM | unix.NF_NAT_RANGE_PROTO_RANDOM_FULLY
 
 func (m *machine) nat(e *expr.NAT) {
 	if nft.Family(e.Family) != m.headers.family {
-		return // in a table of the family inet it does not apply
+		return // not in family inet
 	}
 	destination := e.Type == unix.NFT_NAT_DNAT
 	random := e.Flags&anyPort != 0
@@ -44,8 +44,7 @@ func (m *machine) anySourcePort(chosen bool) {
 	m.out.AnySourcePort = m.out.AnySourcePort || chosen && m.sourcePortAt() >= 0
 }
 
-// sourcePortAt returns the offset of the source port, or of the identifier of an echo, which stands for it,
-// or -1.
+// the source port or an echo's identifier; -1 without either
 func (m *machine) sourcePortAt() int {
 	switch at := m.headers.transport; {
 	case hasPorts(m.headers.protocol):
@@ -70,8 +69,8 @@ func (m *machine) sourcePortOf(from, to uint32, random bool) []byte {
 	return m.sourcePort(low, high, random)
 }
 
-// sourcePort returns the new source port, or nil if the port stays or the kernel chooses one. A port in the
-// range stays if no other connection has it (get_unique_tuple in nf_nat_core.c).
+// nil if the port stays or the kernel chooses one. A port in the range stays if unused
+// (get_unique_tuple in nf_nat_core.c).
 func (m *machine) sourcePort(low, high []byte, random bool) []byte {
 	at := m.headers.transport
 	switch {
@@ -127,7 +126,7 @@ func (m *machine) addressOf(i Interface) []byte {
 	return nil
 }
 
-// translate ends the nat chains of the hook. A nil address or port stays.
+// A nil address or port stays.
 func (m *machine) translate(destination bool, address, port []byte) {
 	p := &m.out.Packet
 	if address != nil {

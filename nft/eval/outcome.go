@@ -10,11 +10,11 @@ type Verdict int
 
 // The verdicts.
 const (
-	// Accept means that the packet leaves the node, or reaches the node's own sockets.
+	// Accept means that the packet leaves the node, or reaches its sockets.
 	Accept Verdict = iota
-	// Drop means that a rule, a policy or the kernel drops the packet. A reject is a Drop.
+	// Drop includes a reject.
 	Drop
-	// Undecided means that the evaluation ended early for Outcome.Reason.
+	// Undecided has Outcome.Reason.
 	Undecided
 )
 
@@ -29,30 +29,29 @@ func (v Verdict) String() string {
 // Outcome is one possible path of a packet.
 type Outcome struct {
 	Verdict Verdict
-	// Reason says why the verdict is Undecided, or why the kernel drops the packet without a rule or
-	// policy.
+	// of Undecided, or of a drop by the kernel without a rule or policy
 	Reason string
-	// Choices lead to this outcome, in order. The only outcome has no choices.
+	// in order; empty for the only outcome
 	Choices []Choice
 	Steps   []Step
 	Packet  Packet
-	// AnySourcePort is true if the kernel has chosen the source port, or the identifier of an echo. Packet
-	// has the original port; rules that read the new one are Undecided.
+	// The kernel has chosen the source port, or the identifier of an echo; Packet has the original
+	// one.
 	AnySourcePort bool
-	// Traced is the index of the first step traced by nftrace, or len(Steps).
+	// first step traced by nftrace, or len(Steps)
 	Traced int
 }
 
 // Choice is an assumed result.
 type Choice struct {
-	// expression, such as "numgen"
+	// such as "numgen"
 	What   string
 	Result string
-	// Probability of the result, 0 if unknown
+	// 0 if unknown
 	Probability float64
 }
 
-// Probability returns the probability of the outcome. ok is false if it is unknown.
+// Probability returns false for an unknown probability.
 func (o *Outcome) Probability() (p float64, ok bool) {
 	p = 1
 	for _, c := range o.Choices {
@@ -66,9 +65,9 @@ type Step struct {
 	Table nft.TableID
 	Chain string
 	Hook  uint32
-	// handle of the rule, 0 for a policy
+	// 0 for a policy
 	Rule uint64
-	// rule in the Ruleset, nil for a policy
+	// nil for a policy
 	Matched *Rule
 	Verdict set.Verdict
 	Lookups []Lookup
@@ -76,9 +75,8 @@ type Step struct {
 
 // Lookup is a search in a set or map.
 type Lookup struct {
-	// name, for an anonymous set as in its declaration
-	Set string
-	// packed key
+	// for an anonymous set as in its declaration
+	Set     string
 	Key     string
 	Element set.Element
 	Found   bool

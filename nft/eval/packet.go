@@ -12,7 +12,7 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// Interface is a network interface. The zero value means none.
+// Interface is a network interface; zero means no interface.
 type Interface struct {
 	Index uint32
 	Name  string
@@ -20,15 +20,14 @@ type Interface struct {
 
 // Packet is a packet with its metadata.
 type Packet struct {
-	// Data begins with the IPv4 or IPv6 header.
+	// from the IPv4 or IPv6 header on
 	Data []byte
-	// In is zero for a packet of the node itself. Evaluate sets Out after the routing decision.
+	// In is zero for a packet of the node; Evaluate sets Out after the routing decision.
 	In, Out Interface
 	Mark    uint32
 	Trace   bool
-	// nil if not known
-	Conn *Conn
-	// process that sent a packet of the node itself
+	Conn    *Conn
+	// of a packet of the node itself
 	Owner Owner
 }
 
@@ -41,21 +40,21 @@ type Owner struct {
 
 // Conn is the connection of a packet in connection tracking.
 type Conn struct {
-	// bit of NF_CT_STATE_*, such as StateNew
+	// bit of NF_CT_STATE_*
 	State uint32
 	Mark  uint32
 	Reply bool
-	// NAT is true if the connection has translated addresses. Packets after the first are translated by
-	// Original and Replies; without these they are Undecided.
+	// Addresses are translated. Packets after the first follow Original and Replies; without these
+	// they are Undecided.
 	NAT bool
-	// Original and Replies are the addresses of incoming packets, in the direction of the first packet and
-	// in the other. Evaluate sets zero tuples of a new connection.
+	// Incoming packets, in the direction of the first packet and in the other. Evaluate sets zero
+	// tuples.
 	Original, Replies Tuple
-	// Status holds the bits of ct status (IPS_*). Evaluate adds the bits of a new connection.
+	// IPS_*; Evaluate adds the bits of a new connection
 	Status uint32
 }
 
-// States of connections, as ct state loads them.
+// States of ct state.
 const (
 	StateInvalid     = 1 << 0
 	StateEstablished = 1 << 1
@@ -64,7 +63,7 @@ const (
 	StateUntracked   = 1 << 6
 )
 
-// Source returns the source address, which is invalid in a malformed packet.
+// Source is invalid in a malformed packet.
 func (p *Packet) Source() netip.Addr { return p.address(false) }
 
 // Destination is like Source.
@@ -110,8 +109,7 @@ type headers struct {
 	family    nft.Family
 	protocol  uint8
 	transport int
-	// fragment is true if the packet does not begin with a transport header.
-	fragment bool
+	fragment  bool
 }
 
 func (p *Packet) parse() (headers, error) {
@@ -163,8 +161,7 @@ func (p *Packet) checksumAt(h headers) int {
 	return at
 }
 
-// write replaces bytes of a copy of the data and corrects the checksums. Pseudo is true for addresses,
-// which the transport checksum covers too.
+// Changes a copy and corrects the checksums, the transport's too if pseudo.
 func (p *Packet) write(h headers, at int, value []byte, pseudo bool) {
 	data := slices.Clone(p.Data)
 	old := data[at : at+len(value)]
@@ -173,7 +170,7 @@ func (p *Packet) write(h headers, at int, value []byte, pseudo bool) {
 		sums = append(sums, 10)
 	}
 	if sum := p.checksumAt(h); sum >= 0 && (pseudo || at >= h.transport) {
-		// The checksum of ICMP does not cover the addresses.
+		// ICMP's checksum does not cover the addresses
 		if h.protocol != unix.IPPROTO_ICMP || at >= h.transport {
 			sums = append(sums, sum)
 		}
@@ -189,7 +186,7 @@ func (p *Packet) write(h headers, at int, value []byte, pseudo bool) {
 	p.Data = data
 }
 
-// adjust corrects a checksum (RFC 1624). Odd is true if the first byte is the second half of a word.
+// RFC 1624. odd: the first byte is the second half of a word.
 func adjust(sum uint16, old, value []byte, odd bool) uint16 {
 	s := uint32(^sum)
 	for i := range value {

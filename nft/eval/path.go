@@ -14,38 +14,36 @@ import (
 // MaxOutcomes limits the outcomes of Evaluate.
 const MaxOutcomes = 256
 
-// Route is a routing decision: the packet is for the node itself, leaves through Out, or is dropped.
+// Route is a routing decision.
 type Route struct {
 	Local  bool
 	Out    Interface
 	Router bool
-	// Drop is the reason for a drop, such as "no route to host".
+	// such as "no route to host"
 	Drop string
 }
 
-// Host answers questions about the node. A nil function, or an ok of false, means that the answer is
-// unknown. The functions may not change the packet.
+// Host answers questions about the node. A nil function, or an ok of false, means unknown. The
+// functions may not change the packet.
 type Host struct {
 	Route func(p *Packet) (route Route, ok bool)
-	// AddressType returns the type of an address in the routing tables (RTN_*), as fib reports it without
-	// an interface.
+	// RTN_*, as in fib without an interface
 	AddressType func(addr netip.Addr) (rtn uint32, ok bool)
-	// Reaches reports whether the routing tables have a route to an address through an interface.
+	// Reaches: the routing tables have a route through the interface.
 	Reaches func(addr netip.Addr, through Interface) (reached, ok bool)
-	// Address returns the address that the kernel chooses to masquerade a packet leaving through the
-	// interface, or to redirect a packet that came in through it.
+	// to masquerade a packet leaving through the interface, or to redirect one that came in through
+	// it
 	Address func(i Interface, p *Packet) (addr netip.Addr, ok bool)
-	// Port returns the port of a bridge for packets from and to an address, or the zero value for another
-	// interface. It is called if there are rules of the family bridge.
+	// of a bridge for packets from and to an address, or zero for another interface; called if
+	// there are rules of family bridge
 	Port func(bridge Interface, addr netip.Addr) (port Interface, ok bool)
-	// Filtered reports whether the IP hooks see a packet from port to port of a bridge (br_netfilter). It
-	// is called after Port has returned a port.
+	// The IP hooks see a packet from port to port of a bridge (br_netfilter). Called after Port has
+	// returned a port.
 	Filtered func(p *Packet) bool
 }
 
-// Evaluate returns the possible outcomes of a packet. A packet with an interface In begins at prerouting,
-// others at output. complete is false if there are more than MaxOutcomes. The error is about a malformed
-// packet.
+// Evaluate returns the possible outcomes. A packet with an interface In begins at prerouting,
+// others at output. complete is false beyond MaxOutcomes. A malformed packet is an error.
 func Evaluate(rules *Ruleset, p Packet, host Host) (outcomes []Outcome, complete bool, err error) {
 	h, err := p.parse()
 	if err != nil {
@@ -56,7 +54,7 @@ func Evaluate(rules *Ruleset, p Packet, host Host) (outcomes []Outcome, complete
 }
 
 func explore(rules *Ruleset, p Packet, host Host, h headers, run func(*machine)) (outcomes []Outcome, complete bool) {
-	// indexes of the choices of the next run; later choices are 0
+	// later choices are 0
 	var taken []int
 	for len(outcomes) < MaxOutcomes {
 		m := &machine{rules: rules, host: host, headers: h, taken: taken}
@@ -83,7 +81,7 @@ func explore(rules *Ruleset, p Packet, host Host, h headers, run func(*machine))
 	return outcomes, false
 }
 
-// end is the panic that ends a run early. It never leaves attempt.
+// never leaves attempt
 type end struct {
 	verdict Verdict
 	reason  string
@@ -109,11 +107,11 @@ func (m *machine) run() {
 	if p.In == (Interface{}) {
 		m.route()
 		m.pass(hookOutput)
-		local := m.route() // the output hook may have changed the destination
+		local := m.route()
 		m.pass(hookPostrouting)
 		if local {
-			// The packet comes back through the loopback device with the same connection: no nat chain sees
-			// it again.
+			// The packet comes back through lo with the same connection: no nat chain sees it
+			// again.
 			p.In, p.Out, m.looped = p.Out, Interface{}, true
 			m.pass(hookPrerouting)
 			m.pass(hookInput)
@@ -151,7 +149,7 @@ func (m *machine) leave() {
 	m.frame(m.outPort, hookPostrouting, 0, false)
 }
 
-// port returns the port of a bridge. It is zero for other interfaces, or if no rules are about ports.
+// Zero for other interfaces, or without rules about ports.
 func (m *machine) port(bridge Interface, addr netip.Addr) Interface {
 	if m.host.Port == nil || !slices.ContainsFunc(m.rules.Tables, func(t Table) bool { return t.ID.Family == nft.FamilyBridge }) {
 		return Interface{}
@@ -163,8 +161,7 @@ func (m *machine) port(bridge Interface, addr netip.Addr) Interface {
 	return port
 }
 
-// switches reports whether a bridge sends the packet from port to port. A sender on a bridge is assumed to
-// have the node's route to addresses on it.
+// A sender on a bridge is assumed to have the node's route.
 func (m *machine) switches() bool {
 	p := &m.out.Packet
 	if m.inPort == (Interface{}) || m.host.Route == nil {
@@ -178,8 +175,8 @@ func (m *machine) switches() bool {
 	return true
 }
 
-// frame runs the base chains of the family bridge at a hook, if a port is known. If filtered, the kernel
-// also runs the IP chains, after bridge chains up to the priority (enum nf_br_hook_priorities).
+// Only with a known port. If filtered, the kernel also runs the IP chains, after bridge chains up
+// to the priority (enum nf_br_hook_priorities).
 func (m *machine) frame(port Interface, hook uint32, priority int32, filtered bool) {
 	for _, b := range m.rules.BaseChains(nft.FamilyBridge, hook) {
 		if filtered && b.Base.Priority > priority {
@@ -214,7 +211,7 @@ func (m *machine) route() (local bool) {
 	return r.Local
 }
 
-// loopback sends the node's packets to itself. It is the first device of each network namespace.
+// the first device of each network namespace
 var loopback = Interface{Index: 1, Name: "lo"}
 
 func (m *machine) decreaseTTL() {

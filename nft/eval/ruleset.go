@@ -12,43 +12,42 @@ import (
 
 // Ruleset holds all tables of a network namespace.
 type Ruleset struct {
-	// Tables and their chains are in the order of their creation: of base chains with the same priority the
-	// last one runs first.
+	// In order of creation: of base chains with the same priority the last one runs first.
 	Tables []Table
 }
 
 // Table is a compiled table.
 type Table struct {
 	ID nft.TableID
-	// whether weft is known to have made the table
+	// weft is known to have made the table
 	Ours bool
-	// Dormant means that the base chains are detached from their hooks.
+	// base chains are detached from their hooks
 	Dormant bool
 	Chains  []Chain
-	// Sets are the named sets and maps, and in rulesets from the kernel also the anonymous ones.
+	// named, and from the kernel also anonymous
 	Sets []Set
 }
 
-// Chain is a chain and its rules, in order.
+// Chain has ordered rules.
 type Chain struct {
 	Decl *object.Chain
-	// Owner publishes the chain, as in Rule. It may be empty if the rules have owners.
+	// publisher, as in Rule; may be empty if the rules have owners
 	Owner string
 	Rules []Rule
-	// Load, if not nil, always returns the same rules, in place of Rules.
+	// replaces Rules if not nil; always the same rules
 	Load func() ([]Rule, error)
 }
 
 // Rule is a compiled rule, see compile.Rule.
 type Rule struct {
-	// Handle is unique in the table and not 0.
+	// unique in the table, not 0
 	Handle uint64
-	// Text is the rule in nft's words without its comment, or empty if only Words knows it.
+	// without the comment, or empty if only Words knows it
 	Text string
-	// Words, if not nil, returns the text, or "" if the expressions have no text.
+	// if not nil; "" if the expressions have no text
 	Words   func() string
 	Comment string
-	// Owner publishes the rule, as in userdata.RuleInfo. It is empty for a rule of another program.
+	// empty for a rule of another program
 	Owner     string
 	Exprs     []expr.Expr
 	Anonymous []Set
@@ -57,7 +56,7 @@ type Rule struct {
 // HandleWord begins the String of a rule without text.
 const HandleWord = "handle "
 
-// String returns the text of the rule, or else its handle.
+// String returns the text, or else the handle.
 func (r *Rule) String() string {
 	text := r.Text
 	if text == "" && r.Words != nil {
@@ -74,7 +73,7 @@ func (t *Table) chain(name string) *Chain {
 	return &t.Chains[i]
 }
 
-// Set returns the anonymous set number id of a rule, counted from 1, or the named set if id is 0.
+// Set returns anonymous set id of a rule, counted from 1, or the named set if id is 0.
 func (t *Table) Set(r *Rule, id uint32, name string) (s Set, ok bool) {
 	if id > 0 {
 		if int(id) > len(r.Anonymous) {
@@ -98,7 +97,7 @@ type BaseChain struct {
 
 func (b *BaseChain) isNAT() bool { return b.Base.Type == "nat" }
 
-// BaseChains returns the base chains that packets of a family pass at a hook (NF_INET_*), in order.
+// BaseChains returns the base chains of a family at a hook (NF_INET_*), in order.
 func (r *Ruleset) BaseChains(family nft.Family, hook uint32) []BaseChain {
 	var filters, nat []BaseChain
 	translation := natPriority(hook)
@@ -122,14 +121,14 @@ func (r *Ruleset) BaseChains(family nft.Family, hook uint32) []BaseChain {
 			}
 		}
 	}
-	// The last of an equal priority runs first.
+	// the last of an equal priority runs first
 	byPriority := func(a, b BaseChain) int { return cmp.Compare(a.Base.Priority, b.Base.Priority) }
 	at := slices.Clone(filters[max(natAt, 0):])
 	slices.Reverse(filters)
 	slices.SortStableFunc(filters, byPriority)
 	slices.Reverse(nat)
 	slices.SortStableFunc(nat, byPriority)
-	// All nat chains run at the place of the first one: the kernel has one hook for them.
+	// the kernel has one hook for all nat chains
 	place := slices.IndexFunc(filters, func(b BaseChain) bool {
 		later := slices.ContainsFunc(at, func(x BaseChain) bool { return x.Chain == b.Chain })
 		return b.Base.Priority > translation || b.Base.Priority == translation && !later
@@ -147,14 +146,14 @@ func natPriority(hook uint32) int32 {
 	return dstNAT
 }
 
-// Priorities of the kernel's hooks (enum nf_ip_hook_priorities).
+// enum nf_ip_hook_priorities
 const (
 	conntrackPriority = -200
 	dstNAT            = -100
 	srcNAT            = 100
 )
 
-// Hooks (enum nf_inet_hooks).
+// enum nf_inet_hooks
 const (
 	hookPrerouting = iota
 	hookInput

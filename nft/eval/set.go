@@ -12,18 +12,18 @@ import (
 // Set is a set or map.
 type Set struct {
 	Decl *set.Set
-	// Owner publishes the set, as in Rule. It may be empty.
+	// publisher, as in Rule; may be empty
 	Owner    string
 	Elements Finder
 }
 
-// Finder finds elements. It may read them from the kernel on demand.
+// Finder finds elements, perhaps in the kernel.
 type Finder interface {
 	// Find returns the element of a packed key, or else the catch-all element.
 	Find(key string) (e set.Element, ok bool, err error)
 }
 
-// NewSet returns a set with an index of elements.
+// NewSet indexes the elements.
 func NewSet(decl *set.Set, elements []set.Element) Set {
 	x := &index{exact: map[string]int{}, groups: map[string][]int{}, elements: slices.Clone(elements), catchall: -1}
 	if x.fields = decl.Key.Fields; len(x.fields) == 0 {
@@ -47,7 +47,7 @@ func NewSet(decl *set.Set, elements []set.Element) Set {
 	return Set{Decl: decl, Elements: x}
 }
 
-// Anonymous returns the anonymous sets of a compiled rule.
+// Anonymous returns a rule's anonymous sets.
 func Anonymous(sets []set.Anonymous) []Set {
 	out := make([]Set, len(sets))
 	for i, a := range sets {
@@ -56,15 +56,14 @@ func Anonymous(sets []set.Anonymous) []Set {
 	return out
 }
 
-// index finds elements in constant time, except in concatenations if many elements have ranges in the same
-// parts.
+// constant time, except in concatenations with many elements with ranges in the same parts
 type index struct {
 	fields   []uint32
 	elements []set.Element
-	// elements of a single key
+	// of a single key
 	exact map[string]int
-	// masks holds an example element for each combination of parts that are ranges. groups indexes these
-	// elements by their other parts; each group is ordered by key.
+	// masks: an element for each combination of parts with ranges; groups: the elements by their
+	// other parts, ordered by key
 	masks    []set.Element
 	groups   map[string][]int
 	catchall int
@@ -77,8 +76,8 @@ func (x *index) Find(key string) (set.Element, bool, error) {
 	}
 	for _, mask := range x.masks {
 		group := x.groups[x.single(key, mask)]
-		// Elements without concatenation do not overlap, so only the last one that begins before the key
-		// can contain it.
+		// without concatenation elements do not overlap: only the last one that begins before the
+		// key can contain it
 		n := sort.Search(len(group), func(i int) bool { return x.elements[group[i]].Key > key })
 		for i := n - 1; i >= 0; i-- {
 			if e := x.elements[group[i]]; x.inside(e, key) {
@@ -111,7 +110,7 @@ func (x *index) ranges(e set.Element) (bits uint64) {
 	return bits
 }
 
-// single returns the parts of a key without ranges in an element, after a number that identifies them.
+// The parts without ranges, after a number that identifies them.
 func (x *index) single(key string, mask set.Element) string {
 	bits := x.ranges(mask)
 	var b strings.Builder

@@ -6,8 +6,8 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// EvaluateChain is Evaluate for one base chain. The packet has an interface Out if the chain sees one. Each
-// rule that runs takes 1 from budget; at 0 the outcome is Undecided.
+// EvaluateChain is Evaluate for one base chain. Out is set if the chain sees it. Each rule takes 1
+// from budget; at 0 the outcome is Undecided.
 func EvaluateChain(rules *Ruleset, b BaseChain, p Packet, host Host, budget *int) (outcomes []Outcome, complete bool, err error) {
 	h, err := p.parse()
 	if err != nil {
@@ -27,7 +27,7 @@ func EvaluateChain(rules *Ruleset, b BaseChain, p Packet, host Host, budget *int
 // Lister is a Finder that can list its elements.
 type Lister interface {
 	Finder
-	// List returns at most n elements, in no order.
+	// at most n, in no order
 	List(n int) []set.Element
 }
 

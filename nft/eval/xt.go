@@ -13,9 +13,8 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// xtables are the matches and targets of iptables that iptables-nft puts into rules (nft_compat). Their
-// data is a structure of the kernel (include/uapi/linux/netfilter), in the machine's byte order except for
-// addresses and ports of translations.
+// Data of nft_compat is a structure of include/uapi/linux/netfilter, in the machine's byte order
+// except for addresses and ports of translations.
 
 type extension struct {
 	name   string
@@ -65,8 +64,7 @@ func (m *machine) extension(x *extension) {
 	}
 }
 
-// matchesAddressTypes reads struct xt_addrtype_info_v1: bits of the types of source and destination, and
-// flags.
+// struct xt_addrtype_info_v1: type bits of source and destination, flags
 func (m *machine) matchesAddressTypes(x *extension) bool {
 	const invertSource, invertDestination, limits = 1, 2, 4 | 8
 	flags := x.u32(4)
@@ -90,7 +88,7 @@ func (m *machine) matchesAddressTypes(x *extension) bool {
 	return is(x.u16(0), p.Source(), flags&invertSource != 0) && is(x.u16(2), p.Destination(), flags&invertDestination != 0)
 }
 
-// matchesConn reads the states of struct xt_conntrack_mtinfo2 and 3.
+// struct xt_conntrack_mtinfo2 and 3
 func (m *machine) matchesConn(x *extension) bool {
 	const flagState, flagsAt = 1, 8*16 + 2*4 + 5*2
 	const snat, dnat, untracked = 1 << 6, 1 << 7, 1 << 8
@@ -102,7 +100,7 @@ func (m *machine) matchesConn(x *extension) bool {
 	if c == nil {
 		undecided("the connection of the packet is not known")
 	}
-	// The bits of ct state, except untracked (XT_CONNTRACK_STATE_*).
+	// as in ct state, except untracked (XT_CONNTRACK_STATE_*)
 	state := uint16(StateInvalid)
 	if !m.beforeTracking() {
 		state = uint16(c.State) //nolint:gosec // one of five bits
@@ -129,8 +127,7 @@ func (m *machine) ports() (source, destination uint16, ok bool) {
 	return binary.BigEndian.Uint16(b), binary.BigEndian.Uint16(b[2:]), true
 }
 
-// matchesTransport reads struct xt_tcp and xt_udp: ranges of source and destination ports, for TCP an
-// option and flags, and inversions.
+// struct xt_tcp and xt_udp: source and destination ports, for TCP an option and flags, inversions
 func (m *machine) matchesTransport(x *extension) bool {
 	source, destination, ok := m.ports()
 	if !ok {
@@ -158,8 +155,7 @@ func (m *machine) matchesTransport(x *extension) bool {
 	return ok && (m.out.Packet.Data[at]&x.u8(9) == x.u8(10)) != (invert&4 != 0)
 }
 
-// matchesMultiport reads struct xt_multiport_v1: selected ports, their number, 15 ports, 15 marks of
-// ranges, invert.
+// struct xt_multiport_v1: selected ports, their number, 15 ports, 15 marks of ranges, invert
 func (m *machine) matchesMultiport(x *extension) bool {
 	const sources, destinations, invertAt = 0, 1, 2 + 15*2 + 15
 	source, destination, ok := m.ports()
@@ -197,13 +193,13 @@ func (m *machine) target(x *extension) {
 	}
 }
 
-// translateRange reads struct nf_nat_ipv4_multi_range_compat, nf_nat_range or nf_nat_range2.
+// struct nf_nat_ipv4_multi_range_compat, nf_nat_range or nf_nat_range2
 func (m *machine) translateRange(x *extension) {
 	const mapIPs, ports, random, fully = 1, 2, 4, 16
 	var flags uint32
 	var first, last, low, high []byte
 	if m.headers.family == nft.FamilyIP && x.rev == 0 {
-		// The number of ranges, which is 1; flags, addresses and ports.
+		// number of ranges, which is 1; flags, addresses, ports
 		b := x.known(4 + 4 + 2*4 + 2*2)
 		flags = binary.NativeEndian.Uint32(b[4:])
 		first, last, low, high = b[8:12], b[12:16], b[16:18], b[18:20]

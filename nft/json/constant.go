@@ -6,17 +6,15 @@ import (
 	"github.com/weft-proxy/weft/nft/internal/scan"
 )
 
-// form is the notation of constants compared with a selector.
+// notation of constants compared with a selector
 type form uint8
 
 const (
-	// numbers and symbols
 	formPlain form = iota
-	// strings that nft quotes
+	// nft quotes them
 	formQuoted
-	// exists and missing
 	formPresence
-	// times, which are seconds in JSON
+	// seconds in JSON
 	formSeconds
 )
 

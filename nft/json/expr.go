@@ -4,14 +4,13 @@ import (
 	"slices"
 )
 
-// expr writes an expression. Forms are the forms of the selector compared with it, if any.
+// forms are of the selector compared with the expression, if any.
 func (x *writer) expr(n node, forms []form) {
 	defer x.leave()
 	if !x.enter(n) {
 		return
 	}
 	if n.isList() {
-		// A list of flags.
 		for i, item := range n.list() {
 			x.separator(i, ",")
 			x.expr(item, forms)
@@ -32,7 +31,7 @@ func (x *writer) expr(n node, forms []form) {
 	}
 }
 
-// composite writes an expression with operands. It returns false for other names.
+// Returns false for expressions without operands.
 func (x *writer) composite(name string, arg node, forms []form) bool {
 	switch name {
 	case "concat":
@@ -53,7 +52,7 @@ func (x *writer) composite(name string, arg node, forms []form) bool {
 			return true
 		}
 		x.expr(ends[0], forms)
-		// With blanks, because "-" is a character of names.
+		// "-" is a character of names
 		x.str(" - ")
 		x.expr(ends[1], forms)
 	case "prefix":
@@ -76,7 +75,7 @@ func (x *writer) composite(name string, arg node, forms []form) bool {
 
 func isBinary(name string) bool { return slices.Contains([]string{"&", "|", "^", "<<", ">>"}, name) }
 
-// binary writes an operation on bits. A list of flags is their union.
+// A list of flags is their union.
 func (x *writer) binary(op string, n node) {
 	operands := n.list()
 	if len(operands) < 2 {
@@ -115,7 +114,7 @@ func (x *writer) set(n node, forms []form) {
 	x.str(" }")
 }
 
-// elem writes an element with its options. Value is a map's data.
+// value is a map's data.
 func (x *writer) elem(n node, forms []form, value node) {
 	defer x.leave()
 	if !x.enter(n) {

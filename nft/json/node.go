@@ -16,14 +16,14 @@ type node struct {
 	path *path
 }
 
-// path is the place of a value: a key of an object or, if key is empty, an index of a list.
+// key of an object or, if empty, an index of a list
 type path struct {
 	up    *path
 	key   string
 	index int
 }
 
-// String returns the path as in "nftables[3].rule.expr[0]".
+// "nftables[3].rule.expr[0]"
 func (p *path) String() string {
 	switch {
 	case p == nil:
@@ -46,15 +46,15 @@ func (n node) object() map[string]any {
 	return o
 }
 
-// get returns a member of an object, with a nil value if it is missing.
+// The value is nil if missing.
 func (n node) get(key string) node {
 	return node{n.object()[key], &path{up: n.path, key: key}}
 }
 
-// has reports whether an object has a member other than null.
+// null does not count
 func (n node) has(key string) bool { return n.object()[key] != nil }
 
-// contains reports whether an object has a member, which may be null.
+// null counts
 func (n node) contains(key string) bool { _, ok := n.object()[key]; return ok }
 
 func (n node) only() (string, node, bool) {
@@ -68,8 +68,7 @@ func (n node) only() (string, node, bool) {
 	return "", n, false
 }
 
-// list returns the items of a list. Any other value is a single item, as in nft, and null is an empty
-// list.
+// Another value is a single item, as in nft, and null is an empty list.
 func (n node) list() []node {
 	items, ok := n.v.([]any)
 	switch {
@@ -85,7 +84,7 @@ func (n node) list() []node {
 	return out
 }
 
-// pair returns the key and value of an item of a map. A missing value has no path.
+// A missing value has no path.
 func (n node) pair() (key, value node) {
 	if items := n.list(); n.isList() && len(items) == 2 {
 		return items[0], items[1]
@@ -93,7 +92,7 @@ func (n node) pair() (key, value node) {
 	return n, node{}
 }
 
-// element returns the key of an element, and the object with its options, if any.
+// options is the object with the options, if any.
 func (n node) element() (key, options node) {
 	if name, arg, ok := n.only(); ok && name == "elem" {
 		n = arg
@@ -123,7 +122,7 @@ func (n node) comment() string {
 	return ""
 }
 
-// number returns a number as written, or "". nft prints unsigned numbers as signed.
+// As written, or "". nft prints unsigned numbers as signed.
 func (n node) number() string {
 	s, ok := n.v.(json.Number)
 	switch digits, negative := strings.CutPrefix(s.String(), "-"); {

@@ -13,12 +13,13 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// Is reports whether a file is JSON, that is, begins with a brace. Files in nft's own syntax cannot.
+// Is reports whether a file is JSON, that is, begins with a brace.
 func Is(text string) bool {
 	return strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{")
 }
 
-// ParseFile calls [Parse] for JSON, and [ruleset.Parse] otherwise. The error is a *ruleset.ErrorList.
+// ParseFile calls [Parse] for JSON, and [ruleset.Parse] otherwise. The error is a
+// *ruleset.ErrorList.
 func ParseFile(name, text string) ([]nft.Table, error) {
 	if Is(text) {
 		return Parse(name, text)
@@ -26,8 +27,8 @@ func ParseFile(name, text string) ([]nft.Table, error) {
 	return ruleset.Parse(name, text)
 }
 
-// ParsePositions is ParseFile for a checker: with an error it also returns the understood tables. The
-// positions of JSON are unknown.
+// ParsePositions is ParseFile, but with an error it also returns the understood tables. Positions
+// of JSON are unknown.
 func ParsePositions(name, text string) ([]nft.Table, *ruleset.Positions, error) {
 	if !Is(text) {
 		return ruleset.ParsePositions(name, text)
@@ -36,8 +37,8 @@ func ParsePositions(name, text string) ([]nft.Table, *ruleset.Positions, error) 
 	return tables, &ruleset.Positions{}, err
 }
 
-// Parse parses a JSON document. It adds the flag dynamic to sets that rules change, because nft does not
-// print it in JSON. The error is a *ruleset.ErrorList.
+// Parse parses a JSON document. It adds the flag dynamic, missing in nft's JSON, to sets that rules
+// change. The error is a *ruleset.ErrorList.
 func Parse(name, text string) ([]nft.Table, error) {
 	tables, err := parse(name, text)
 	if err != nil {
@@ -46,7 +47,7 @@ func Parse(name, text string) ([]nft.Table, error) {
 	return tables, nil
 }
 
-// parse is Parse, but with an error it also returns the understood tables.
+// With an error it also returns the understood tables.
 func parse(name, text string) ([]nft.Table, error) {
 	if err := ruleset.CheckLength(name, text); err != nil {
 		return nil, err
@@ -75,7 +76,7 @@ func parse(name, text string) ([]nft.Table, error) {
 	return r.finish(), nil
 }
 
-// decode decodes exactly one value. It keeps numbers as written.
+// Exactly one value; numbers stay as written.
 func decode(data []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
@@ -88,7 +89,7 @@ func decode(data []byte, v any) error {
 	return nil
 }
 
-// maxLine is the longest line in an error. nft prints a whole document on one line.
+// the longest line in an error: nft prints a document on one line
 const maxLine = 200
 
 func decodeError(text string, err error) *syntax.Error {

@@ -6,7 +6,7 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// selectors are the phrases of packet fields and computed values.
+// packet fields and computed values
 var selectors = map[string]string{
 	"meta":       "meta <key>",
 	"ct":         "ct[ <dir>] <key>",
@@ -27,7 +27,6 @@ var selectors = map[string]string{
 
 const rate = "rate <inv:over><rate:number>[ <rate_unit>]/<per>[ burst <burst:number!> <burst_unit:unit>]"
 
-// statements are the phrases of statements.
 var statements = map[string]string{
 	"counter":  "counter[ packets <packets:number>][ bytes <bytes:number>]",
 	"ct count": "ct count <inv:over><val:number32>",
@@ -44,7 +43,7 @@ var statements = map[string]string{
 	"synproxy": "synproxy[ mss <mss:number>][ wscale <wscale:number>][ <flags:list >]",
 }
 
-// objects are the phrases of named objects, without the times of a ct timeout.
+// without the times of a ct timeout
 var objects = map[nft.ObjectKind]string{
 	nft.ObjectCounter:   "[packets <packets:number> ][bytes <bytes:number>]",
 	nft.ObjectQuota:     "<inv:over><bytes:number> bytes[ used <used:number!> bytes]",
@@ -53,13 +52,12 @@ var objects = map[nft.ObjectKind]string{
 	nft.ObjectSynProxy:  "mss <mss:number>; wscale <wscale:number>[; <flags:list >]",
 	nft.ObjectCTHelper:  "type <type:string> protocol <protocol>[; l3proto <l3proto>]",
 	nft.ObjectCTTimeout: "protocol <protocol>[; l3proto <l3proto>]",
-	// Its timeout is the only time in milliseconds in nft's JSON.
+	// its timeout is the only time in milliseconds in nft's JSON
 	nft.ObjectCTExpectation: "protocol <protocol>; dport <dport:number>; timeout <timeout:number>ms; size <size:number>[; l3proto <l3proto>]",
 }
 
-// phrase writes a format in which <KEY> is the member KEY of n, a word, and <KEY:KIND> a member of another
-// kind. A part in brackets is left out if its first member is missing or an empty list or, with a "!" after
-// its kind, 0.
+// <KEY> is the member KEY of n, a word, and <KEY:KIND> a member of another kind. A part in brackets
+// is left out if its first member is missing or an empty list or, with a "!" after its kind, 0.
 func (x *writer) phrase(n node, format string) {
 	for format != "" {
 		text, rest, bracket := format, "", strings.IndexAny(format, "<[")
@@ -105,7 +103,7 @@ func (x *writer) member(v node, kind string) {
 		x.name(v)
 	case kind == "expr":
 		x.expr(v, nil)
-	case kind == "quoted": // an expression with quoted constants
+	case kind == "quoted": // with quoted constants
 		x.expr(v, []form{formQuoted})
 	case kind == "elem":
 		x.elem(v, nil, node{})

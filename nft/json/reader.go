@@ -11,17 +11,17 @@ import (
 )
 
 type reader struct {
-	// tables in the order of their first mention
+	// in the order of their first mention
 	tables []*table
 	byID   map[nft.TableID]*table
 	errs   []*syntax.Error
-	// sets that rules write to
+	// written by rules
 	written []setID
 }
 
 type table struct {
 	nft.Table
-	// indexes of names in the lists of the table
+	// by name
 	chains, sets, maps map[string]int
 }
 
@@ -62,10 +62,10 @@ func (r *reader) finish() []nft.Table {
 	return tables
 }
 
-// commands are rejected commands of libnftables-json(5).
+// rejected commands of libnftables-json(5)
 var commands = []string{"replace", "create", "insert", "delete", "destroy", "list", "reset", "flush", "rename"}
 
-// entry reads one object, which may be the argument of an add command.
+// An object, which may be the argument of an add command.
 func (r *reader) entry(n node) {
 	kind, o, ok := n.only()
 	if ok && kind == "add" {
@@ -89,7 +89,7 @@ func (r *reader) entry(n node) {
 	}
 }
 
-// table returns the table named by a member of an object. It adds a new table to the document.
+// Adds a new table to the document.
 func (r *reader) table(o node, key string) *table {
 	family, err := nft.ParseFamily(o.get("family").text())
 	if err != nil || !o.has("family") {
@@ -116,7 +116,7 @@ func (r *reader) name(n node) string {
 	return n.text()
 }
 
-// tableFlags drops flags that belong to the process that made the table.
+// Drops flags that belong to the process that made the table.
 func (r *reader) tableFlags(o node, t *table) {
 	for _, f := range o.get("flags").list() {
 		switch f.text() {
@@ -179,7 +179,7 @@ func (r *reader) chain(o node, t *table) {
 	}
 }
 
-// rule rewrites the statements in nft's own syntax and parses them.
+// Rewrites the statements in nft's own syntax and parses them.
 func (r *reader) rule(o node, t *table) {
 	name := r.name(o.get("chain"))
 	if name == "" {

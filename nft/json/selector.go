@@ -1,13 +1,13 @@
 package json
 
-// selectorOf writes a selector. Presence means a comparison with a boolean.
+// presence: a comparison with a boolean.
 func (x *writer) selectorOf(n node, presence bool) {
 	x.presence = presence
 	x.expr(n, nil)
 	x.presence = false
 }
 
-// selector writes a packet field or a computed value. It returns false for other names.
+// Returns false for other names.
 func (x *writer) selector(name string, arg node) bool {
 	format, ok := selectors[name]
 	switch raw := arg.has("base"); {

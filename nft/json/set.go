@@ -66,7 +66,7 @@ func (r *reader) elem(n node, s *nft.Set) {
 	}
 }
 
-// element reads one element. Value is a map's data.
+// value is a map's data.
 func (r *reader) element(n, value node, forms []form) nft.Element {
 	key, options := n.element()
 	e := nft.Element{

@@ -7,7 +7,7 @@ import (
 	"github.com/weft-proxy/weft/nft/internal/scan"
 )
 
-// stmt writes a statement. nft prints a statement without a JSON form as text.
+// nft prints a statement without a JSON form as text.
 func (x *writer) stmt(n node) {
 	if text := n.text(); text != "" {
 		x.str(text)
@@ -61,8 +61,7 @@ func (x *writer) named(name string, arg node) {
 	}
 }
 
-// reference writes a statement with the name of an object, or a map to names. It returns false for any
-// other statement.
+// A statement with the name of an object, or a map to names; false for another.
 func (x *writer) reference(name string, arg node) bool {
 	words := nft.ObjectKind(name).Statement()
 	if words == "" || !arg.has("map") && arg.text() == "" {
@@ -73,8 +72,8 @@ func (x *writer) reference(name string, arg node) bool {
 	return true
 }
 
-// match writes a comparison. Without an operator, flags on the right mean any of these flags; after
-// operations on bits they mean all.
+// Without an operator, flags on the right mean any of these flags; after operations on bits they
+// mean all.
 func (x *writer) match(n node) {
 	left, right, op := n.get("left"), n.get("right"), n.get("op").text()
 	name, _, _ := left.only()
@@ -83,7 +82,7 @@ func (x *writer) match(n node) {
 	case "in":
 		op = ""
 	case "==":
-		// nft's text has no operator before a set. Elsewhere the operator matters only for flags.
+		// nft's text has no operator before a set; elsewhere it matters only for flags
 		member, _, _ := right.only()
 		if member == "set" || strings.HasPrefix(right.text(), "@") || !isBinary(name) && !hasFlags(left) {
 			op = ""
@@ -107,7 +106,7 @@ func hasFlags(left node) bool {
 	return left.has("ct") || left.get("payload").get("field").text() == "flags"
 }
 
-// dup writes a dup statement. Without a device, a target that is a name is a device.
+// Without a device, a target that is a name is a device.
 func (x *writer) dup(n node) {
 	x.str("dup to ")
 	f := formPlain
@@ -132,7 +131,6 @@ func (x *writer) nat(name string, n node) {
 	sep := " "
 	for _, f := range n.get("flags").list() {
 		if f.text() == "netmap" {
-			// The prefix means this.
 			continue
 		}
 		x.str(sep)
@@ -149,7 +147,7 @@ func (x *writer) target(n node) {
 	x.phrase(n, "[:<port:expr>]")
 }
 
-// address writes an address. An IPv6 address before a port is in brackets.
+// An IPv6 address before a port is in brackets.
 func (x *writer) address(n node, port bool) {
 	name, arg, _ := n.only()
 	switch ends := arg.list(); {

@@ -7,13 +7,13 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// writer writes statements and expressions in nft's own syntax.
+// in nft's own syntax
 type writer struct {
 	b     strings.Builder
 	depth int
-	// presence marks a comparison of a selector with a boolean: whether the packet has the header.
+	// compares a selector with a boolean: whether the packet has the header
 	presence bool
-	// first error
+	// the first
 	err *syntax.Error
 }
 
@@ -46,7 +46,7 @@ func (x *writer) quoted(n node) {
 
 const wordChars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_[] "
 
-// word writes one or two words of nft's vocabulary, such as a key.
+// One or two words of nft's vocabulary.
 func (x *writer) word(n node) {
 	s := n.text()
 	if s == "" || strings.Count(s, " ") > 1 || strings.Trim(s, wordChars) != "" {
@@ -65,7 +65,7 @@ func (x *writer) digits(n node, s string) {
 	x.str(s)
 }
 
-// name writes the name of an object. It may begin with "@".
+// May begin with "@".
 func (x *writer) name(n node) {
 	s := n.text()
 	if !scan.IsName(strings.TrimPrefix(s, "@")) {
@@ -74,8 +74,7 @@ func (x *writer) name(n node) {
 	x.str(s)
 }
 
-// enter limits the depth and the length. It returns false if the writer must stop. The caller calls leave
-// in either case.
+// Limits depth and length; false stops the writer. The caller calls leave in either case.
 func (x *writer) enter(n node) bool {
 	if x.depth++; x.depth > syntax.MaxDepth {
 		x.fail(n, "nested deeper than %d levels", syntax.MaxDepth)

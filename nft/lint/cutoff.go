@@ -14,18 +14,17 @@ import (
 
 // Need is TCP traffic required by the node.
 type Need struct {
-	// purpose, such as "SSH"
+	// such as "SSH"
 	Name string
-	// Port is the server's port. If Client is true, the node is the client, otherwise the server.
+	// Port is the server's port; the node is the client or the server.
 	Port   uint16
 	Client bool
 }
 
-// NodeNeeds are the needs of a node of Kubernetes with the usual ports.
+// NodeNeeds are for a Kubernetes node with the usual ports.
 var NodeNeeds = []Need{{Name: "SSH", Port: 22}, {Name: "its kubelet", Port: 10250}, {Name: "its API server", Port: 6443, Client: true}}
 
-// cutOff finds base chains that drop all traffic of a need. A table of IPv6 alone does not cut off the
-// node, which is reachable over IPv4.
+// A table of IPv6 alone does not cut off the node, which is reachable over IPv4.
 func (l *linter) cutOff(needs []Need) {
 	for i := range l.rules.Tables {
 		t := &l.rules.Tables[i]
@@ -47,8 +46,7 @@ func (l *linter) cutOff(needs []Need) {
 	}
 }
 
-// cutsOff reports a base chain that drops all packets of a need in all its families. Answer is true for
-// packets from the server.
+// The chain drops all packets in all its families. answer: packets from the server.
 func (l *linter) cutsOff(b eval.BaseChain, n Need, answer bool) {
 	families := []nft.Family{b.Table.ID.Family}
 	if b.Table.ID.Family == nft.FamilyInet {
@@ -82,8 +80,7 @@ func (l *linter) cutsOff(b eval.BaseChain, n Need, answer bool) {
 	l.report(found, last.Matched)
 }
 
-// dropsAll returns the step that drops a need's packets, or nil if another rule accepts some from any
-// source.
+// nil if another rule accepts some packets from any source.
 func (l *linter) dropsAll(b eval.BaseChain, family nft.Family, n Need, answer bool) (p eval.Packet, last *eval.Step) {
 	needed := func(way []step) (p eval.Packet, possible, open bool) {
 		s := newSolver(b.Table)
@@ -108,7 +105,7 @@ func (l *linter) dropsAll(b eval.BaseChain, family nft.Family, n Need, answer bo
 		if !possible || p.In.Name == "lo" {
 			return true
 		}
-		// Undecided packets may pass, and so may packets matched later by a now empty set.
+		// undecided packets may pass, and so may packets matched later by a now empty set
 		_, out, ok = l.ending(b, p)
 		passes = open || !ok || out.Verdict == eval.Accept
 		trials--

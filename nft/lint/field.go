@@ -2,16 +2,15 @@ package lint
 
 import "bytes"
 
-// field is a compared part of a packet, such as a header, as far as it is decided.
 type field struct {
 	value [64]byte
 	// bits required by rules, and bits chosen freely
 	required, chosen [64]byte
-	// changed means that a rule writes the field: later rules do not compare the original value.
+	// a rule writes it: later rules do not compare the original value
 	changed bool
 }
 
-// operand is the value of a register: (bytes & mask) ^ xor.
+// (bytes & mask) ^ xor of a register
 type operand struct {
 	field     *field
 	at        int
@@ -48,7 +47,7 @@ func (o operand) could(data []byte) bool {
 	return true
 }
 
-// set makes the operand data, for which could must return true. Required bits stay required.
+// Required bits stay required.
 func (o operand) set(data []byte, required bool) {
 	f := o.field
 	for i, b := range data[:min(len(data), len(o.mask))] {
@@ -62,7 +61,7 @@ func (o operand) set(data []byte, required bool) {
 	}
 }
 
-// known returns the operand if all its bits are decided. final is true if all are required.
+// known: all bits are decided; final: all are required.
 func (o operand) known(n int) (data []byte, known, final bool) {
 	f := o.field
 	n = min(n, len(o.mask))

@@ -15,20 +15,19 @@ type ID string
 
 // The kinds of findings.
 const (
-	// AcceptOverridden is an accept overridden by a drop of another party's base chain at the hook, with a
-	// later or equal priority.
+	// AcceptOverridden is an accept overridden by a drop of another party's base chain at the hook, with
+	// a later or equal priority.
 	AcceptOverridden ID = "accept-overridden"
-	// EqualPriority is two base chains of different parties with the same hook and priority. Their
-	// accidental order decides the translation of a packet.
+	// EqualPriority is two parties' base chains with the same hook and priority, which translate in
+	// accidental order.
 	EqualPriority ID = "equal-priority"
-	// MarkCollision is bits of the packet's or connection's mark written by one party, and written or
-	// matched by another.
+	// MarkCollision is mark bits written by one party, and written or matched by another.
 	MarkCollision ID = "mark-collision"
 	// NeverMatches is a rule that cannot match any packet.
 	NeverMatches ID = "never-matches"
 	// NeverRead is a set or map with elements but without readers.
 	NeverRead ID = "never-read"
-	// CutOff is a drop of traffic required by the node: SSH, its kubelet or its API server.
+	// CutOff is a drop of traffic required by the node.
 	CutOff ID = "cut-off"
 )
 
@@ -38,24 +37,23 @@ var IDs = []ID{AcceptOverridden, EqualPriority, MarkCollision, NeverMatches, Nev
 // Finding is a mistake in a ruleset.
 type Finding struct {
 	ID ID
-	// Other is the other party's place, or zero.
+	// zero without another party
 	Subject, Other Place
-	// Text is the cause, in a sentence that names both parties and no rule. Neither ends with a full stop.
+	// Text names both parties and no rule. Neither ends with a full stop.
 	Text, Remedy string
-	// packet, or empty
-	Example string
-	// More counts unreported findings of the same kind, parties and chains.
+	Example      string
+	// unreported findings of the same kind, parties and chains
 	More int
 }
 
-// Rules returns the rules, policies or sets of the parties, the Subject first. It hides the text of a rule
-// if sees, unless nil, returns false for its party.
+// Rules returns the places of the parties, the Subject first, without the text of a party for which
+// sees returns false.
 func (f *Finding) Rules(sees func(Party) bool) []string {
 	var out []string
 	for _, p := range []Place{f.Subject, f.Other} {
 		if p.Rule != "" && sees != nil && !sees(p.Party) {
 			out = append(out, p.with("a rule"))
-		} else if p.Table.Name != "" { // there may be no other party
+		} else if p.Table.Name != "" {
 			out = append(out, p.String())
 		}
 	}
@@ -67,7 +65,7 @@ func (f *Finding) String() string {
 	return Format(string(f.ID), f.Text, f.Remedy, f.Rules(nil), f.Example, f.More)
 }
 
-// Format formats a finding in a few lines: the cause, the remedy, the rules, the example.
+// Format formats a finding: cause, remedy, rules, example.
 func Format(id, text, remedy string, rules []string, example string, more int) string {
 	b := strings.Join(append([]string{fmt.Sprintf("%s: %s. %s.", id, text, remedy)}, rules...), "\n  ")
 	if more > 0 {
@@ -83,7 +81,7 @@ func Format(id, text, remedy string, rules []string, example string, more int) s
 type Place struct {
 	Party Party
 	Table nft.TableID
-	// chain, or empty for a set
+	// empty for a set
 	Chain, Set string
 	// eval.Rule.String, or empty for a policy
 	Rule string
@@ -97,7 +95,7 @@ func (p Place) String() string {
 	return p.with(strconv.Quote(p.Rule))
 }
 
-// with describes the place with the given rule. It does not name a party known only by its table.
+// A party known only by its table is not named.
 func (p Place) with(rule string) string {
 	text := fmt.Sprintf("%s in chain %s of table %s", rule, p.Chain, p.Table)
 	switch {
@@ -116,9 +114,9 @@ func (p Place) with(rule string) string {
 type Party struct {
 	// "publisher/name", or the name of a file to publish
 	Fragment string
-	// Program is derived from names of tables and chains. It may be unknown.
+	// from names of tables and chains; may be empty
 	Program string
-	// table of a party without a Fragment
+	// for a party without a Fragment
 	Table nft.TableID
 }
 
@@ -130,8 +128,8 @@ func (p Party) String() string {
 	return cmp.Or(p.Program, "table "+p.Table.String())
 }
 
-// key identifies a party. All fragments of a publisher are one party, and so are all tables without a
-// fragment and a known program, because they may have one author.
+// All fragments of a publisher are one party. So are all tables without a
+// fragment and a known program: they may have one author.
 func (p Party) key() string {
 	publisher, _, ok := strings.Cut(p.Fragment, "/")
 	switch {
@@ -144,7 +142,7 @@ func (p Party) key() string {
 	}
 }
 
-// programs are known by their tables, or by the prefix of their chains in iptables' tables.
+// by table, or prefix of chains in iptables' tables
 var programs = []struct{ program, table, chain string }{
 	{"kube-proxy", "kube-proxy", ""},
 	{"kube-proxy", "", "KUBE-"},

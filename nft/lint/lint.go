@@ -9,29 +9,26 @@ import (
 	"github.com/weft-proxy/weft/nft/eval"
 )
 
-// Bounds of the work.
 const (
-	// packets evaluated for a base chain and a kind of finding
+	// for a base chain and a kind of finding
 	maxTrials = 256
-	// rules visited from a base chain
+	// from a base chain
 	maxWalk = 20_000
-	// elements of a verdict map searched for a chain
+	// of a verdict map
 	maxElements = 256
-	// findings of Run
 	maxFindings = 256
-	// rules run in all evaluations
+	// in all evaluations
 	maxRules = 1 << 20
 )
 
 // Options describe the node.
 type Options struct {
-	// traffic for CutOff
 	Needs []Need
-	// Part means that rules elsewhere may read the sets.
+	// rules elsewhere may read the sets
 	Part bool
 }
 
-// Run returns the findings of a ruleset, ordered by kind and place.
+// Run returns the findings, ordered by kind and place.
 func Run(rules *eval.Ruleset, o Options) []Finding {
 	l := &linter{
 		rules: rules, budget: maxRules, seen: make(map[group]int), places: make(map[groupPlace]bool),
@@ -54,12 +51,11 @@ func Run(rules *eval.Ruleset, o Options) []Finding {
 	return l.found
 }
 
-// hookNames is indexed by enum nf_inet_hooks.
+// by enum nf_inet_hooks
 var hookNames = [...]string{"prerouting", "input", "forward", "output", "postrouting"}
 
 type linter struct {
-	rules *eval.Ruleset
-	// rules that may still run
+	rules   *eval.Ruleset
 	budget  int
 	found   []Finding
 	seen    map[group]int
@@ -68,7 +64,6 @@ type linter struct {
 	chains  map[*eval.Table]map[string]*eval.Chain
 }
 
-// group identifies findings reported once.
 type group struct {
 	id                  ID
 	subject, other      string
@@ -91,7 +86,7 @@ func (l *linter) report(f Finding, rules ...*eval.Rule) {
 	if f.ID == NeverMatches {
 		g.further = f.Subject.Rule
 	}
-	// The same rule is found in both families.
+	// found again in the other family
 	if l.places[groupPlace{g, f.Subject}] {
 		return
 	}
@@ -118,7 +113,7 @@ func ignores(comment string, id ID) bool {
 	return false
 }
 
-// rulesOf returns the rules of a chain, or nil for an unreadable chain.
+// nil for an unreadable chain
 func rulesOf(c *eval.Chain) []eval.Rule {
 	if c.Load == nil {
 		return c.Rules
@@ -151,8 +146,7 @@ func (l *linter) party(t *eval.Table, c *eval.Chain, r *eval.Rule) Party {
 	return p
 }
 
-// programOf returns the party of a chain without a fragment. A base chain of iptables belongs to a program
-// if it jumps to chains of only this program.
+// A base chain of iptables belongs to a program if it jumps only to this program's chains.
 func programOf(t *eval.Table, c *eval.Chain) Party {
 	own := partyOf(t.ID, c.Decl.Name)
 	if own.Program != "" || c.Decl.Base == nil {

@@ -47,12 +47,12 @@ func (l *linter) marks() {
 			}
 		}
 	}
-	// A party that only matches bits expects another party to write them.
+	// a matching party expects another to write the bits
 	written := make(map[markOwner]uint32)
 	for _, u := range uses {
 		written[markOwner{u.place.Party.key(), u.kind}] |= u.write
 	}
-	// Two parties have one finding, preferably of a match.
+	// one finding for two parties, preferably of a match
 	done := make(map[[2]markOwner]bool)
 	for _, matched := range []bool{true, false} {
 		for _, w := range uses {
@@ -73,7 +73,7 @@ type markOwner struct {
 	kind  markKind
 }
 
-// addUse keeps the first place where a party uses bits.
+// the first place of a party
 func (l *linter) addUse(uses []markUse, u markUse) []markUse {
 	u.place = l.place(u.table, u.chain, u.rule)
 	same := func(o markUse) bool {
@@ -85,8 +85,7 @@ func (l *linter) addUse(uses []markUse, u markUse) []markUse {
 	return append(uses, u)
 }
 
-// collide reports bits written by one rule, and matched or, if matched is false, written by another party's
-// rule.
+// The other party's rule matches or, if matched is false, writes the bits.
 func (l *linter) collide(w, u *markUse, matched bool) bool {
 	f := Finding{ID: MarkCollision, Subject: w.place, Other: u.place, Remedy: "Let the parties use different bits, and write and compare only these with a mask"}
 	switch {
@@ -142,7 +141,7 @@ func marksOf(r *eval.Rule) []markUse {
 }
 
 type markReader struct {
-	// registers has only the last register loaded with a mark. Later loads may overlap it.
+	// only the last register loaded with a mark: later loads may overlap it
 	registers map[uint32]markValue
 	out       []markUse
 }
@@ -153,8 +152,7 @@ type markValue struct {
 	mask, xor uint32
 }
 
-// mark reads an expression that writes a register to a mark or, if source is 0, loads a mark. isMark is
-// false for another key.
+// source is 0 for a load
 func (m *markReader) mark(kind markKind, isMark bool, source, dest uint32) {
 	switch {
 	case source == 0:
@@ -172,7 +170,6 @@ func (m *markReader) match(register uint32) {
 	}
 }
 
-// write records a write to a mark. Unchanged bits are not written.
 func (m *markReader) write(kind markKind, register uint32) {
 	bits := uint32(math.MaxUint32)
 	if v, ok := m.registers[start(register)]; ok && v.kind == kind {
@@ -183,9 +180,8 @@ func (m *markReader) write(kind markKind, register uint32) {
 	}
 }
 
-// extension reads the matches and targets of iptables for marks: xt_mark_mtinfo1 and xt_connmark_mtinfo1
-// (mark, mask, invert), xt_mark_tginfo2 (mark, mask) and xt_connmark_tginfo1 (ctmark, ctmask, nfmask,
-// mode).
+// xt_mark_mtinfo1 and xt_connmark_mtinfo1 (mark, mask, invert), xt_mark_tginfo2 (mark, mask),
+// xt_connmark_tginfo1 (ctmark, ctmask, nfmask, mode)
 func (m *markReader) extension(e *expr.Unknown) {
 	name, _, info, ok := e.Extension()
 	if !ok || len(info) < 8 {

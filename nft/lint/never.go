@@ -9,7 +9,7 @@ import (
 	"github.com/weft-proxy/weft/nft/expr"
 )
 
-// tables finds rules that cannot match and, unless part is true, sets without readers.
+// Without part, it also finds sets without readers.
 func (l *linter) tables(part bool) {
 	for i := range l.rules.Tables {
 		t := &l.rules.Tables[i]
@@ -91,7 +91,7 @@ func uses(r *eval.Rule, read map[string]bool) {
 		case *expr.ObjrefMap:
 			read[k.SetName] = true
 		case *expr.Unknown:
-			// It may refer to any set.
+			// may refer to any set
 			read[""] = true
 		case *google.Lookup:
 			read[k.SetName] = true
@@ -99,8 +99,7 @@ func uses(r *eval.Rule, read map[string]bool) {
 	}
 }
 
-// set finds a set with elements but without readers. An empty set may be for future rules, and a set filled
-// by packets may be for listing.
+// An empty set may be for future rules, and a set filled by packets for listing.
 func (l *linter) set(t *eval.Table, s *eval.Set, read map[string]bool) {
 	const forOthers = unix.NFT_SET_EVAL | unix.NFT_SET_ANONYMOUS
 	if read[s.Decl.Name] || read[""] || s.Decl.Flags&forOthers != 0 || ignores(s.Decl.Comment, NeverRead) || len(elementsOf(*s)) == 0 {

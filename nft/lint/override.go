@@ -8,7 +8,7 @@ import (
 	"github.com/weft-proxy/weft/nft/eval"
 )
 
-// ending returns the rule or policy that certainly decides a packet in a base chain, and the outcome.
+// The decision is certain.
 func (l *linter) ending(b eval.BaseChain, p eval.Packet) (last *eval.Step, out eval.Outcome, ok bool) {
 	outcomes, complete, err := eval.EvaluateChain(l.rules, b, p, host(b.Base.Hook), &l.budget)
 	if err != nil || !complete || len(outcomes) != 1 {
@@ -21,8 +21,7 @@ func (l *linter) ending(b eval.BaseChain, p eval.Packet) (last *eval.Step, out e
 	return &out.Steps[len(out.Steps)-1], out, true
 }
 
-// overridden finds accepts of filter chains overridden by another base chain of the hook with a later or
-// equal priority.
+// A later or equal priority overrides.
 func (l *linter) overridden(family nft.Family, chains []eval.BaseChain) {
 	for i, b := range chains {
 		var others []eval.BaseChain
@@ -59,7 +58,6 @@ func (l *linter) accepted(b eval.BaseChain, c *eval.Chain, r *eval.Rule, p eval.
 	}
 	mine := l.place(b.Table, c, r)
 	for _, other := range others {
-		// The rules of the chain may have changed the packet.
 		last, end, ok := l.ending(other, out.Packet)
 		if !ok || end.Verdict != eval.Drop {
 			continue

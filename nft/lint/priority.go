@@ -10,8 +10,7 @@ import (
 	"github.com/weft-proxy/weft/nft/expr"
 )
 
-// equalPriorities finds nat chains in which the order of creation decides. For filter chains the order of
-// two drops does not matter.
+// Two drops of filter chains commute.
 func (l *linter) equalPriorities(family nft.Family, chains []eval.BaseChain) {
 	for i, first := range chains {
 		for _, second := range chains[i+1:] {
@@ -25,8 +24,7 @@ func (l *linter) equalPriorities(family nft.Family, chains []eval.BaseChain) {
 	}
 }
 
-// bothTranslate finds a packet, matched by a rule of the first chain, with different translations by the
-// chains.
+// A packet of the first chain.
 func (l *linter) bothTranslate(family nft.Family, first, second eval.BaseChain) (found bool) {
 	trials := maxTrials
 	l.walk(first, func(way []step, c *eval.Chain) bool {

@@ -15,23 +15,21 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// solver finds a packet for the conditions of rules, from comparisons of fields at known places.
 type solver struct {
 	table *eval.Table
-	// compared fields; meta and ct are by key
+	// meta and ct are by key
 	network, transport field
 	meta, ct           map[uint32]*field
 
-	// registers with known operands, by their first byte
+	// by first byte
 	registers map[uint32]operand
-	// true if an expression may have changed every field
+	// an expression may have changed every field
 	unknown bool
-	// a rule's comparisons without an exact value
+	// comparisons without an exact value
 	ranges []func() (contradicted bool)
-	// true if the conditions of a rule exclude each other
+	// the conditions of a rule exclude each other
 	contradicted bool
-	// excluded is true if no element of an anonymous set meets the conditions, open if a future element of
-	// an empty set could.
+	// excluded: no element of an anonymous set fits; open: a future element of an empty set could.
 	excluded, open bool
 }
 
@@ -39,15 +37,13 @@ func newSolver(t *eval.Table) *solver {
 	return &solver{table: t, meta: make(map[uint32]*field), registers: make(map[uint32]operand), ct: make(map[uint32]*field)}
 }
 
-// rule adds the conditions of a rule before the chain to, if not empty. An unknown expression can change
-// every field: later comparisons are not conditions of the packet.
+// Conditions before chain to, if not empty. An unknown expression ends the packet's conditions.
 func (s *solver) rule(r *eval.Rule, to string) {
 	s.ranges = nil
 	clear(s.registers)
 	for _, e := range r.Exprs {
 		switch e := expr.Unwrap(e).(type) {
 		case *google.Counter, *google.Limit, *google.Quota, *google.Connlimit, *expr.Log, *expr.Dynset, *expr.Objref, *google.Verdict, *google.Reject:
-			// They change neither registers nor fields.
 		case *google.Immediate:
 			s.forget(e.Register)
 		case *google.Payload:
@@ -112,8 +108,7 @@ func (s *solver) rule(r *eval.Rule, to string) {
 	}
 }
 
-// changes reports whether an expression may change a field. Only loads into registers and the matches of
-// iptables certainly do not.
+// Only loads into registers and the matches of iptables certainly change no field.
 func changes(e any) bool {
 	switch e := e.(type) {
 	case *google.Rt, *expr.Hash, *expr.Socket, *expr.Xfrm, *expr.OSF:
@@ -127,14 +122,13 @@ func changes(e any) bool {
 	}
 }
 
-// start returns the first byte of a register (enum nft_registers).
+// enum nft_registers
 func start(register uint32) uint32 {
 	slot, _ := expr.Slot(register)
 	return 4 * slot
 }
 
-// load puts an operand into a register. The register is unknown if ok is false or the operand's field may
-// have changed.
+// unknown if the operand's field may have changed
 func (s *solver) load(register uint32, x operand, ok bool) {
 	s.forget(register)
 	if ok && !s.unknown && !x.field.changed {
@@ -142,7 +136,7 @@ func (s *solver) load(register uint32, x operand, ok bool) {
 	}
 }
 
-// forget makes a register and all later ones unknown: their operands may begin in the overwritten bytes.
+// Later registers too: their operands may begin in the overwritten bytes.
 func (s *solver) forget(register uint32) {
 	maps.DeleteFunc(s.registers, func(at uint32, x operand) bool { return int(at)+len(x.mask) > int(start(register)) })
 }
@@ -154,7 +148,7 @@ func fieldOf(m map[uint32]*field, key uint32) *field {
 	return m[key]
 }
 
-// metaOperand returns a key of the packet with a constant value while the rules run.
+// Constant while the rules run.
 func (s *solver) metaOperand(k google.MetaKey) (operand, bool) {
 	n := 4
 	switch k {
@@ -201,7 +195,7 @@ func (s *solver) compare(x operand, op google.CmpOp, data []byte) {
 	}
 }
 
-// preferred are the states of a connection to choose first, as in ct state.
+// states to choose first, as in ct state
 var preferred = [...]uint32{eval.StateNew, eval.StateEstablished, eval.StateRelated}
 
 func (s *solver) different(x operand, data []byte) {
@@ -213,7 +207,6 @@ func (s *solver) different(x operand, data []byte) {
 	if !bytes.Equal(now, data) {
 		return
 	}
-	// One different bit is enough.
 	if x.field == s.ct[unix.NFT_CT_STATE] {
 		for _, state := range preferred {
 			bit := binary.NativeEndian.AppendUint32(nil, state)
@@ -254,7 +247,7 @@ func (s *solver) within(x operand, from, to []byte) {
 	}
 }
 
-// lookup chooses an element of a set, in a verdict map one with the chain to.
+// in a verdict map, an element with the chain to
 func (s *solver) lookup(e *google.Lookup, in eval.Set, to string) {
 	elements, anonymous := elementsOf(in), in.Decl.Flags&unix.NFT_SET_ANONYMOUS != 0
 	s.open = s.open || len(elements) == 0 && !anonymous

@@ -9,17 +9,15 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// step is a rule on the way to another rule, and the next chain on the way.
 type step struct {
 	rule *eval.Rule
 	to   string
 }
 
-// visit is called with the way to a rule, including the rule, and the rule's chain. It returns false to end
-// the walk.
+// c is the rule's chain; false ends the walk
 type visit func(way []step, c *eval.Chain) bool
 
-// walk visits the rules reachable from a base chain, each chain on at most two ways.
+// Each chain on at most two ways.
 func (l *linter) walk(b eval.BaseChain, v visit) {
 	w := walker{linter: l, table: b.Table, visit: v, left: maxWalk, entered: make(map[string]int)}
 	w.chain(b.Chain, nil)
@@ -59,10 +57,10 @@ func (w *walker) chain(c *eval.Chain, way []step) bool {
 	return true
 }
 
-// maxDepth is NFT_JUMP_STACK_SIZE.
+// NFT_JUMP_STACK_SIZE
 const maxDepth = 16
 
-// verdictOf returns the verdict stated by a rule. ok is false without a verdict, or if a map decides.
+// ok is false without a verdict, or if a map decides.
 func verdictOf(r *eval.Rule) (v set.Verdict, ok bool) {
 	for _, e := range r.Exprs {
 		switch k := expr.Unwrap(e).(type) {
@@ -105,7 +103,7 @@ func targets(t *eval.Table, r *eval.Rule) []string {
 	return out
 }
 
-// elementsOf returns at most maxElements known elements of a set.
+// At most maxElements.
 func elementsOf(s eval.Set) []set.Element {
 	if l, ok := s.Elements.(eval.Lister); ok {
 		return l.List(maxElements)

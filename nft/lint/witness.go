@@ -15,8 +15,7 @@ import (
 	"github.com/weft-proxy/weft/nft/eval"
 )
 
-// Defaults of a packet: addresses for documentation (RFC 5737, RFC 3849), and seldom named ports and
-// interfaces.
+// for documentation (RFC 5737, RFC 3849), or seldom named
 var (
 	anySource      = map[nft.Family]netip.Addr{nft.FamilyIP: netip.MustParseAddr("198.51.100.77"), nft.FamilyIP6: netip.MustParseAddr("2001:db8:77::77")}
 	anyDestination = map[nft.Family]netip.Addr{nft.FamilyIP: netip.MustParseAddr("203.0.113.99"), nft.FamilyIP6: netip.MustParseAddr("2001:db8:99::99")}
@@ -29,8 +28,6 @@ const (
 	anyDestinationPort = 20_123
 )
 
-// witness returns a packet for a way to the base chain's hook. ok is false if package lint does not find
-// one.
 func witness(b eval.BaseChain, family nft.Family, way []step) (p eval.Packet, ok bool) {
 	s := newSolver(b.Table)
 	s.require(google.MetaKeyNFPROTO, []byte{byte(family)})
@@ -150,7 +147,6 @@ func transportHeader(protocol uint8, first bool) []byte {
 	}
 }
 
-// host makes the packet local at input.
 func host(hook uint32) eval.Host {
 	return eval.Host{AddressType: func(a netip.Addr) (uint32, bool) {
 		switch {

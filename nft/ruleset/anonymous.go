@@ -9,14 +9,13 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// An anonymous chain, "jump { ... }", gets a name that depends on its content. Changing one chain
-// leaves rules with other chains unchanged.
+// The name of an anonymous chain, "jump { ... }", depends only on its content, so a changed chain
+// leaves other rules unchanged.
 
-// maxAnonymousPrefix bounds the part of an inner chain's name taken from the outer name.
+// bounds the part of an inner chain's name taken from the outer name
 const maxAnonymousPrefix = 128
 
-// anonymous parses "{ rule ... }" in a rule of chain c, and adds the chain's name to the rule's
-// text.
+// Adds the chain's name to the rule's text.
 func (p *parser) anonymous(t *table, c *chain, r *rule) {
 	open := p.Tok
 	a := &chain{Chain: nft.Chain{Name: c.Name[:min(len(c.Name), maxAnonymousPrefix)]}, anonymous: true}
@@ -45,7 +44,7 @@ func (p *parser) anonymous(t *table, c *chain, r *rule) {
 	r.cut, r.shift = len(r.text), p.End-r.start-len(r.text)
 }
 
-// place converts a position in the rule's text to an offset in the expanded text.
+// From the rule's text to an offset in the expanded text.
 func (r *rule) place(pos syntax.Pos) int {
 	text := source{text: r.text}
 	at := text.offsetOf(0, pos)

@@ -11,10 +11,9 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// maxIndexed is the longest chain for "add rule ... index N", because moving rules costs time.
+// for "add rule ... index N", because moving rules costs time
 const maxIndexed = 4096
 
-// chain parses "NAME [{ ... }]".
 func (p *parser) chain(t *table) {
 	at := p.Tok
 	name := p.name("the name of a chain")
@@ -68,7 +67,7 @@ func (p *parser) flagsOffload(flags *[]string) {
 	*flags = []string{"offload"}
 }
 
-// once sets an attribute that may be repeated only with the same value.
+// A repetition must have the same value.
 func (p *parser) once(at scan.Token, what string, dst *string, value string) {
 	if p.Failed {
 		return
@@ -80,7 +79,6 @@ func (p *parser) once(at scan.Token, what string, dst *string, value string) {
 	*dst = value
 }
 
-// base parses "filter hook input [device D | devices = { ... }] priority 0".
 func (p *parser) base(at scan.Token, c *nft.Chain) {
 	typ := p.ExpectIdent("filter, nat or route")
 	if !p.AcceptIdent("hook") {
@@ -108,7 +106,6 @@ func (p *parser) base(at scan.Token, c *nft.Chain) {
 	}
 }
 
-// priority parses "priority NUMBER" or "priority NAME [+|- NUMBER]".
 func (p *parser) priority() string {
 	if !p.AcceptIdent("priority") {
 		p.Unexpected("priority")
@@ -135,15 +132,14 @@ func (p *parser) deviceList() []string {
 	return list
 }
 
-// rulePlace is the place of a new rule. The zero value is the end of the chain.
+// The zero value is the end of the chain.
 type rulePlace struct {
-	// insert at the start of the chain, or before rule number index
+	// at the start of the chain, or before rule number index
 	insert  bool
 	indexed bool
 	index   int
 }
 
-// addRule parses "[family] TABLE CHAIN [index N] RULE".
 func (p *parser) addRule(insert bool) {
 	t := p.existingTable()
 	at := p.Tok
@@ -171,7 +167,6 @@ func (p *parser) addRule(insert bool) {
 	}
 }
 
-// index parses "index N", the number of an existing rule.
 func (p *parser) index(c *chain, place *rulePlace) {
 	p.Advance()
 	n, ok := datatype.ParseNumber(p.Tok.Text, 31)
@@ -186,7 +181,7 @@ func (p *parser) index(c *chain, place *rulePlace) {
 	p.Advance()
 }
 
-// rule parses one rule and stores it in canonical form.
+// Stores the canonical form.
 func (p *parser) rule(t *table, c *chain, place rulePlace) {
 	start := p.Tok
 	if p.ends() {

@@ -5,18 +5,16 @@ import (
 	"github.com/weft-proxy/weft/nft/internal/scan"
 )
 
-// A file may change only its own declarations, because publishing a file replaces the last
-// version. A flush or delete of tables at the start, for repeated loading by nft(8), is accepted
-// without effect.
+// Publishing a file replaces its last version, so it may change only its own declarations. A flush
+// or delete of tables at the start has no effect.
 
-// laterTable is a table flushed or deleted before its declaration.
+// flushed or deleted before its declaration
 type laterTable struct {
 	id     nft.TableID
 	offset int
 	verb   string
 }
 
-// checkLater reports flushes and deletions of undeclared tables.
 func (p *parser) checkLater() {
 	for _, l := range p.later {
 		if !p.partial && len(p.skipped) == 0 && !p.mentioned[l.id] {
@@ -25,8 +23,7 @@ func (p *parser) checkLater() {
 	}
 }
 
-// declaredTable parses the table of a removal. It returns nil for a table that is not declared
-// yet.
+// nil for a table that is not declared yet
 func (p *parser) declaredTable(verb scan.Token) *table {
 	at := p.Tok
 	if at.IsWord("handle") && p.Ahead.Kind == scan.Number {
@@ -44,8 +41,7 @@ func (p *parser) declaredTable(verb scan.Token) *table {
 	return t
 }
 
-// declaredName parses "[family] TABLE NAME" of a removal. The table is nil after an error, or if
-// not declared yet.
+// The table is nil after an error, or if not declared yet.
 func (p *parser) declaredName(verb scan.Token, want string) (t *table, at scan.Token, name string) {
 	t = p.declaredTable(verb)
 	at = p.Tok
@@ -97,7 +93,7 @@ func (p *parser) flush(verb scan.Token) {
 	}
 }
 
-// flushRuleset parses "[family]" and removes all its tables.
+// Parses "[family]" and removes all its tables.
 func (p *parser) flushRuleset() {
 	if p.Tok.Kind != scan.Ident {
 		for _, f := range []nft.Family{nft.FamilyIP, nft.FamilyIP6, nft.FamilyInet, nft.FamilyARP, nft.FamilyBridge, nft.FamilyNetdev} {
@@ -114,7 +110,7 @@ func (p *parser) flushRuleset() {
 	p.flushes[family]++
 }
 
-// remove parses the rest of a delete or destroy command. Only delete requires an existing object.
+// Only delete requires an existing object.
 func (p *parser) remove(verb scan.Token) {
 	kind := p.Tok
 	word := p.ExpectIdent("table, chain, set, map, element, flowtable or an object such as counter")
@@ -149,7 +145,6 @@ func (p *parser) remove(verb scan.Token) {
 	}
 }
 
-// removeElements parses "[family] TABLE SET { KEY, ... }".
 func (p *parser) removeElements(verb scan.Token) {
 	t, at, name := p.declaredName(verb, "the name of a set or map")
 	list := p.elements(nil)

@@ -9,7 +9,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// refusedCommands maps the nft commands rejected in files to the reason.
+// rejected nft commands, with the reason
 var refusedCommands = map[string]string{
 	"include":  "a published file cannot read others: only the command that publishes it can",
 	"replace":  "a file declares rules, which have no handles",
@@ -23,8 +23,7 @@ var refusedCommands = map[string]string{
 	"import":   "write the ruleset in nft's own syntax",
 }
 
-// refusal returns the reason to reject a command, or "". Block is true inside the braces of a
-// table or chain.
+// block is true inside the braces of a table or chain.
 func refusal(word string, block bool) string {
 	if block && slices.Contains([]string{"add", "create", "insert", "delete", "destroy", "flush"}, word) {
 		return "write it as a command, outside of the braces"
@@ -32,8 +31,7 @@ func refusal(word string, block bool) string {
 	return refusedCommands[word]
 }
 
-// refusedInBlock returns the reason to reject the command of two words in a block, or "". Some
-// words also begin a statement of a rule.
+// Some words also begin a statement of a rule.
 func refusedInBlock(word, next scan.Token) string {
 	if word.Kind != scan.Ident || next.Kind != scan.Ident && (word.Text != "include" || next.Kind != scan.String) || word.Text == "reset" && next.Text == "tcp" {
 		return ""
@@ -91,7 +89,7 @@ func (p *parser) command() {
 	}
 }
 
-// outside skips a premature "}" and all tokens up to a command that cannot be in a block.
+// Skips a premature "}" and all tokens up to a command that cannot be in a block.
 func (p *parser) outside() {
 	p.lost, p.partial = false, true
 	for begins := false; p.Tok.Kind != scan.EOF && !(begins && p.Tok.IsWord("table", "add", "create", "insert", "delete", "destroy", "flush")); {
@@ -119,8 +117,7 @@ func (p *parser) object() {
 	}
 }
 
-// declare parses the declaration of a chain, set, flowtable or object after its keyword. It
-// returns false for other keywords. Find returns the table.
+// Returns false for other keywords; find returns the table.
 func (p *parser) declare(keyword scan.Token, find func() *table, command bool) bool {
 	word := keyword.Text
 	kind := p.objectKind(word)
@@ -145,7 +142,7 @@ func (p *parser) declare(keyword scan.Token, find func() *table, command bool) b
 	return true
 }
 
-// bareRule reports whether a rule without "rule" begins here: with the name of a declared table.
+// "rule" may be missing before the name of a declared table.
 func (p *parser) bareRule() bool {
 	if p.Tok.Kind != scan.Ident || p.Ahead.Kind != scan.Ident || p.creating {
 		return false
@@ -160,7 +157,6 @@ func (p *parser) bareRule() bool {
 	return !nft.ObjectKind(p.Tok.Text).IsValid() && p.table(nft.TableID{Family: nft.FamilyIP, Name: p.Tok.Text}) != nil
 }
 
-// addTableCommand parses "[family] NAME [{ ... }]".
 func (p *parser) addTableCommand() {
 	at := p.Tok
 	id := p.tableID()
@@ -174,7 +170,6 @@ func (p *parser) addTableCommand() {
 	}
 }
 
-// tableID parses "[family] name".
 func (p *parser) tableID() nft.TableID {
 	family := nft.FamilyIP
 	if p.Tok.Kind == scan.Ident && p.Ahead.Kind == scan.Ident {
@@ -257,7 +252,7 @@ func (p *parser) tableFlags(t *table) {
 	}
 }
 
-// setComment parses a comment. A second comment must equal the first.
+// A second comment must equal the first.
 func (p *parser) setComment(at scan.Token, dst *string) {
 	if p.Failed {
 		return

@@ -7,9 +7,8 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// ErrorList holds the errors of a file in text order. errors.As finds its elements.
+// ErrorList holds the errors of a file in text order.
 type ErrorList struct {
-	// the file's name
 	Name   string
 	Errors []*syntax.Error
 }
@@ -35,7 +34,7 @@ func (l *ErrorList) Unwrap() []error {
 	return out
 }
 
-// sortErrors orders errors by place and keeps the first of each place.
+// Keeps the first error of each place.
 func sortErrors(errs []*syntax.Error) []*syntax.Error {
 	slices.SortStableFunc(errs, func(a, b *syntax.Error) int { return a.Pos.Compare(b.Pos) })
 	return slices.CompactFunc(errs, func(a, b *syntax.Error) bool { return a.Pos == b.Pos })

@@ -9,8 +9,7 @@ import (
 	"github.com/weft-proxy/weft/nft/datatype"
 )
 
-// Format prints tables for `nft -f` and Parse. It does not check them: Parse rejects invalid
-// tables.
+// Format prints tables for `nft -f` and Parse, without checking them.
 func Format(tables []nft.Table) string {
 	var f formatter
 	for i := range tables {
@@ -34,7 +33,6 @@ func (f *formatter) line(depth int, words ...string) {
 	f.WriteByte('\n')
 }
 
-// option writes a line unless the value is empty.
 func (f *formatter) option(depth int, name, value string) {
 	if value != "" {
 		f.line(depth, name, " ", value)
@@ -195,7 +193,7 @@ func (f *formatter) object(o *nft.Object) {
 	f.line(1, "}")
 }
 
-// splitStatements splits a body at semicolons outside strings.
+// Ignores semicolons in strings.
 func splitStatements(text string) []string {
 	var out []string
 	start, quoted := 0, false

@@ -10,7 +10,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// The limits of Include. MaxLength applies to all files together.
+// MaxLength applies to all files together.
 const (
 	// MaxIncludeDepth is the deepest nesting of includes, as in nft(8).
 	MaxIncludeDepth = 16
@@ -21,22 +21,22 @@ const (
 // SourceFile is an included file.
 type SourceFile struct{ Name, Text string }
 
-// OpenFunc returns the files that match the pattern of an include statement in file from. A
-// pattern with wildcards may match no file; a missing name without wildcards should be an error.
+// OpenFunc returns the files that match an include pattern in file from. Wildcards may match no
+// file; a missing name without wildcards should be an error.
 type OpenFunc func(from, pattern string) ([]SourceFile, error)
 
 // Bundle is a file with replaced include statements, but with variables.
 type Bundle struct {
-	// name of the including file
+	// the including file
 	Name string
 	Text string
-	// origins of the parts of Text, in order
+	// origins of Text, in order
 	pieces pieces
 	files  []*source
 }
 
-// Include replaces the include statements of a file by the files from open. The error is an
-// *ErrorList; an error of open is reported at the statement.
+// Include replaces the include statements by the files from open. The *ErrorList has an error of
+// open at the statement.
 func Include(name, text string, open OpenFunc) (*Bundle, error) {
 	i := &includer{open: open, bundle: &Bundle{Name: name}}
 	i.file(name, text, 0)
@@ -47,8 +47,7 @@ func Include(name, text string, open OpenFunc) (*Bundle, error) {
 	return i.bundle, nil
 }
 
-// Parse calls a function such as Parse. It converts the errors of an *ErrorList to places in their
-// files.
+// Parse calls a function such as Parse, and converts the places in its *ErrorList.
 func (b *Bundle) Parse(parse func(name, text string) ([]nft.Table, error)) ([]nft.Table, error) {
 	tables, err := parse(b.Name, b.Text)
 	var list *ErrorList
@@ -62,8 +61,8 @@ func (b *Bundle) Parse(parse func(name, text string) ([]nft.Table, error)) ([]nf
 	return tables, err
 }
 
-// Place converts a place in Text to a file, a place in the file, and its line. The file is empty
-// for the including file. A place after Text becomes the end.
+// Place converts a place in Text to a file (empty for the including file), a place there, and its
+// line. A place after Text becomes the end.
 func (b *Bundle) Place(pos syntax.Pos) (file string, at syntax.Pos, line string) {
 	whole := source{text: b.Text}
 	offset := whole.offsetOf(0, pos)
@@ -85,7 +84,6 @@ type includer struct {
 	errs   []*syntax.Error
 }
 
-// includedFile is a file while its include statements are replaced.
 type includedFile struct {
 	number, depth int
 	text          string
@@ -94,7 +92,7 @@ type includedFile struct {
 	copied        int
 }
 
-// next reads a token. The parser reports illegal tokens later.
+// The parser reports illegal tokens later.
 func (f *includedFile) next() { f.tok = f.sc.Next() }
 
 func (i *includer) file(name, text string, depth int) {
@@ -116,7 +114,7 @@ func (i *includer) statements(f *includedFile) {
 	}
 }
 
-// include replaces an include statement and stops at the next token.
+// Stops at the next token.
 func (i *includer) include(f *includedFile) {
 	at := f.tok.Offset
 	f.next()

@@ -8,7 +8,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// objectKind parses an object's kind after its first word, or returns "".
+// or ""
 func (p *parser) objectKind(word string) nft.ObjectKind {
 	kind := nft.ObjectKind(word)
 	if word == "ct" {
@@ -24,8 +24,7 @@ func (p *parser) objectKind(word string) nft.ObjectKind {
 	return kind
 }
 
-// declareObject parses "NAME { ... }". A command may also be "NAME BODY", or a counter without a
-// body.
+// A command may also be "NAME BODY", or a counter without a body.
 func (p *parser) declareObject(t *table, kind nft.ObjectKind, command bool) {
 	at := p.Tok
 	o := nft.Object{Kind: kind, Name: p.name("the name of a " + string(kind))}
@@ -66,7 +65,7 @@ func (p *parser) declareObject(t *table, kind nft.ObjectKind, command bool) {
 	}
 }
 
-// objectBlock parses an object in braces: its body, which may contain the comment.
+// The body may contain the comment.
 func (p *parser) objectBlock(o *nft.Object) {
 	open := p.Tok
 	p.Advance()
@@ -86,7 +85,7 @@ func (p *parser) objectBlock(o *nft.Object) {
 			if p.Failed {
 				return
 			}
-			// Blanks replace the comment and keep the positions of the rest.
+			// Blanks keep the positions of the rest.
 			text = append(text, p.src.text[copied:at.Offset]...)
 			text = append(text, slices.Repeat([]byte{' '}, p.End-at.Offset)...)
 			copied = p.End
@@ -97,7 +96,7 @@ func (p *parser) objectBlock(o *nft.Object) {
 	text = append(text, p.src.text[copied:p.Tok.Offset]...)
 	p.Advance()
 	if p.skips(start, p.End) {
-		// The illegal token was reported before.
+		// already reported
 		return
 	}
 	p.objectText(o, start, string(text))
@@ -115,7 +114,7 @@ func (p *parser) objectText(o *nft.Object, offset int, text string) {
 	o.Text = syntax.PrintObject(body)
 }
 
-// hasTokens ignores line ends, semicolons and comments.
+// Ignores line ends, semicolons and comments.
 func hasTokens(text string) bool {
 	sc := scan.New(text)
 	for {

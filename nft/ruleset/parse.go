@@ -21,13 +21,12 @@ const (
 	MaxErrors = 50
 )
 
-// Parse parses a whole file like `nft -f`: table blocks, commands, comments, continued lines and
-// variables. Repeated tables, chains and sets are joined, in the order of their first mention.
+// Parse parses a whole file like `nft -f`. Repeated tables, chains and sets are joined, in the
+// order of their first mention.
 //
-// The file declares the desired ruleset. Commands that flush, delete or insert change earlier
-// declarations of the file. Flushing or deleting a table before its declaration has no effect.
-// Handles and commands that ask the kernel, such as list and reset, are errors. So is include,
-// which would read other files: see [Include].
+// Commands that flush, delete or insert change earlier declarations of the file. Flushing or
+// deleting a table before its declaration has no effect. Handles, commands that ask the kernel, such
+// as list, and include are errors.
 //
 // The error is an *ErrorList with the errors of all statements.
 func Parse(name, text string) ([]nft.Table, error) {
@@ -50,43 +49,41 @@ func CheckLength(name, text string) error {
 	return nil
 }
 
-// parser is a recursive-descent parser of a file. Unlike the parser of rules, it continues after
-// an error.
+// Unlike the parser of rules, this parser continues after an error.
 type parser struct {
 	scan.Cursor
 	src  *source
 	sc   *scan.Scanner
 	errs []*syntax.Error
-	// offset of the current statement
+	// of the current statement
 	begin int
 	// offsets of reported unknown text, in order; suppress other errors of the same statement
 	skipped []int
 	// offsets of the errors
-	wrong []int
-	// reported undeclared names
+	wrong   []int
 	unknown map[string]bool
-	// number of anonymous chains of each name
+	// per name
 	copies map[nft.TableID]int
-	// true after a declaration outside of a table
+	// after a declaration outside of a table
 	lost bool
 	// a part of the file was not read
 	partial bool
-	// true after an error that makes the rest meaningless
+	// the rest is meaningless after an error
 	stopped bool
 	tables  map[nft.TableID]*table
-	// tables in the order of their first mention, including deleted ones
+	// in the order of their first mention, including deleted ones
 	order []*table
-	// number of "flush ruleset" commands of each family; the last one deletes earlier tables
+	// "flush ruleset" commands of each family; the last one deletes earlier tables
 	flushes map[nft.Family]int
-	// all tables declared so far, deleted or not
+	// deleted or not
 	mentioned map[nft.TableID]bool
-	// tables flushed or deleted before their declaration
+	// flushed or deleted before their declaration
 	later []laterTable
-	// true in a create command, which must declare new objects
+	// in a create command, which must declare new objects
 	creating bool
-	// places of declarations, nil if not needed
+	// nil if not needed
 	positions *Positions
-	// nesting of lists of elements
+	// nesting of element lists
 	depth int
 }
 
@@ -116,8 +113,8 @@ func (p *parser) build() []nft.Table {
 	return tables
 }
 
-// Next reads a token and reports an illegal one. After it, or after a variable without a value, it
-// returns the end of the statement.
+// Next reports an illegal token. After it, or after a variable without a value, it returns the end
+// of the statement.
 func (p *parser) Next() scan.Token {
 	t := p.sc.Next()
 	if t.Kind != scan.Illegal && !t.Is("$") {
@@ -138,7 +135,7 @@ func (p *parser) Next() scan.Token {
 	return t
 }
 
-// report records an error at an offset of the expanded text, unless another error caused it.
+// offset in the expanded text; ignored if another error caused it
 func (p *parser) report(offset int, format string, args ...any) {
 	if len(p.errs) < MaxErrors && !p.stopped && !p.skips(p.begin, offset) {
 		p.errs = append(p.errs, p.src.errorAt(offset, fmt.Sprintf(format, args...)))
@@ -151,12 +148,11 @@ func (p *parser) skips(from, to int) bool {
 	return i < len(p.skipped) && p.skipped[i] <= to
 }
 
-// faulty reports whether there is an error from an offset to the current token.
+// From an offset to the current token.
 func (p *parser) faulty(from int) bool {
 	return p.skips(from, p.Tok.Offset) || slices.ContainsFunc(p.wrong, func(at int) bool { return from <= at && at <= p.Tok.Offset })
 }
 
-// stop fails and ends the file.
 func (p *parser) stop(at scan.Token, format string, args ...any) {
 	p.Fail(at, format, args...)
 	p.stopped, p.partial = true, true
@@ -173,7 +169,7 @@ func (p *parser) undeclared(at scan.Token, name, format string, args ...any) {
 	p.Fail(at, format, args...)
 }
 
-// reportInside records another parser's error. Place converts its position to an offset.
+// Records another parser's error; place converts its position to an offset.
 func (p *parser) reportInside(place func(syntax.Pos) int, err error) {
 	pos, msg := syntax.Pos{Line: 1, Column: 1}, err.Error()
 	if e := (*syntax.Error)(nil); errors.As(err, &e) {
@@ -182,15 +178,14 @@ func (p *parser) reportInside(place func(syntax.Pos) int, err error) {
 	p.report(place(pos), "%s", msg)
 }
 
-// Report records an error at a token. It stops the parser until recover is called.
+// Report stops the parser until recover is called.
 func (p *parser) Report(t scan.Token, format string, args ...any) {
 	p.report(t.Offset, format, args...)
 	p.Failed = true
 }
 
-// recover skips to the end of a failed statement: the line end or semicolon outside of the
-// statement's braces, or before the block's closing brace. Braces is the number of open braces in
-// the block.
+// Skips to the line end or semicolon outside of the statement's braces, or to before the block's
+// closing brace. braces counts the open braces in the block.
 func (p *parser) recover(braces int) {
 	if !p.Failed {
 		return
@@ -235,7 +230,6 @@ func (p *parser) expectEnd() {
 	}
 }
 
-// block parses "{ statement ... }".
 func (p *parser) block(statement func()) {
 	open := p.Tok
 	p.ExpectPunct("{")
@@ -259,8 +253,8 @@ func (p *parser) block(statement func()) {
 	}
 }
 
-// text consumes a statement's rest, up to its end, a bracket, or a word or operator in stop. It
-// returns one line without comments. If newlines is true, line ends count as blanks.
+// text consumes a statement's rest, up to its end, a bracket, or a word or operator in stop, and
+// returns one line without comments. With newlines, line ends count as blanks.
 func (p *parser) text(newlines bool, stop ...string) string {
 	var b strings.Builder
 	end := -1

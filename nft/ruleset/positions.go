@@ -7,7 +7,7 @@ import (
 
 // Rule is a rule as written in a file.
 type Rule struct {
-	// text in the file, with values of variables and names of anonymous chains
+	// with values of variables and names of anonymous chains
 	Text  string
 	src   *source
 	place func(syntax.Pos) int
@@ -18,8 +18,8 @@ func (r *Rule) Error(e *syntax.Error) *syntax.Error {
 	return r.src.errorAt(r.place(e.Pos), e.Msg)
 }
 
-// ParsePositions is Parse for a checker. It also returns the positions of the declarations, and
-// with an error the understood part of the tables.
+// ParsePositions is Parse with the positions of declarations. With an error it also returns the
+// understood part.
 func ParsePositions(name, text string) ([]nft.Table, *Positions, error) {
 	positions := &Positions{of: map[DeclarationID]*position{}}
 	if err := CheckLength(name, text); err != nil {
@@ -39,7 +39,7 @@ type Positions struct {
 	// nil in the zero value
 	parser *parser
 	of     map[DeclarationID]*position
-	// declaration with the elements being read
+	// its elements are being read
 	now *position
 }
 
@@ -50,18 +50,18 @@ type DeclarationID struct {
 	Kind, Name string
 }
 
-// position has the offsets of a declaration and its elements in the expanded text.
+// offsets in the expanded text
 type position struct {
 	at    int
 	parts []int
-	// The declaration has errors, so its content is unknown.
+	// errors make the content unknown
 	faulty bool
 }
 
-// Declared reports whether the file declares a chain, set, flowtable or object, valid or not.
+// Declared reports whether the file has the declaration, valid or not.
 func (p *Positions) Declared(id DeclarationID) bool { return p.of[id] != nil }
 
-// Faulty reports whether the declaration itself has an error. The rules of a chain do not count.
+// Faulty reports whether the declaration itself has an error, ignoring a chain's rules.
 func (p *Positions) Faulty(id DeclarationID) bool { return p.of[id] != nil && p.of[id].faulty }
 
 // Complete reports whether the whole file was read, so that other names are unknown.
@@ -69,7 +69,7 @@ func (p *Positions) Complete() bool {
 	return p.parser != nil && !p.parser.partial && len(p.parser.errs) < MaxErrors
 }
 
-// Error returns an error about a declaration. Its position is unknown without the declaration.
+// Error returns an error about a declaration, with its position if known.
 func (p *Positions) Error(id DeclarationID, msg string) *syntax.Error {
 	if d := p.of[id]; d != nil {
 		return p.parser.src.errorAt(d.at, msg)
@@ -103,7 +103,7 @@ func (p *Positions) Rule(table nft.TableID, chain string, n int) (*Rule, bool) {
 	return &Rule{Text: r.text, src: src, place: r.place}, true
 }
 
-// enter is called at the start of a declaration or addition. Like element, it ignores a nil p.
+// Called at the start of a declaration or addition; ignores a nil p.
 func (p *Positions) enter(table *nft.Table, kind, name string, at int) {
 	if p == nil {
 		return
@@ -115,7 +115,7 @@ func (p *Positions) enter(table *nft.Table, kind, name string, at int) {
 	p.now = p.of[id]
 }
 
-// check is called at the end of a declaration, or of a part that begins at from.
+// Called at the end of a declaration, or of a part that begins at from.
 func (p *Positions) check(table *nft.Table, kind, name string, from int) {
 	if p != nil && p.parser.faulty(from) {
 		p.of[DeclarationID{table.ID(), kind, name}].faulty = true

@@ -36,7 +36,7 @@ func (p *parser) set(t *table, isMap bool) {
 	}
 }
 
-// sameDeclaration ignores the elements.
+// without elements
 func sameDeclaration(a, b *set) bool {
 	x, y := &a.Set, &b.Set
 	return a.isMap == b.isMap && x.Type == y.Type && x.TypeOf == y.TypeOf && slices.Equal(x.Flags, y.Flags) &&
@@ -78,14 +78,12 @@ func (p *parser) setStatement(s *set) {
 	}
 }
 
-// statefulWords begin the statements with state.
 var statefulWords = [...]string{"counter", "limit", "quota", "ct"}
 
-// elementStops end the key of an element.
+// end an element's key
 var elementStops = append([]string{":", ",", "}", "timeout", "expires", "comment"}, statefulWords[:]...)
 
-// stateful parses statements with state and returns each in canonical form. at is the first word,
-// already consumed. If newlines is true, line ends count as blanks.
+// at is the first word, already consumed. With newlines, line ends count as blanks.
 func (p *parser) stateful(at scan.Token, newlines bool) []string {
 	p.text(newlines, ":", ",", "}", "timeout", "expires", "comment")
 	if p.Failed {
@@ -131,7 +129,6 @@ func (p *parser) flags(at scan.Token, s *nft.Set) {
 	}
 }
 
-// addElements parses "[family] TABLE SET { ... }" of an add command.
 func (p *parser) addElements() {
 	t := p.existingTable()
 	at := p.Tok
@@ -148,7 +145,6 @@ func (p *parser) addElements() {
 	s.Elements = p.elements(s.Elements)
 }
 
-// elements parses "{ ELEMENT, ... }" and appends to list.
 func (p *parser) elements(list []nft.Element) []nft.Element {
 	p.braces("elements", func() {
 		at := p.Tok.Offset
@@ -160,7 +156,7 @@ func (p *parser) elements(list []nft.Element) []nft.Element {
 	return list
 }
 
-// braces parses "{ ITEM, ... }". Nested braces come from variables and are flattened.
+// Nested braces come from variables and are flattened.
 func (p *parser) braces(what string, item func()) {
 	open := p.Tok
 	p.ExpectPunct("{")
@@ -184,7 +180,7 @@ func (p *parser) braces(what string, item func()) {
 	}
 }
 
-// element parses "KEY [statements] [timeout T] [expires T] [comment C] [: VALUE]".
+// "KEY [statements] [timeout T] [expires T] [comment C] [: VALUE]"
 func (p *parser) element() nft.Element {
 	var e nft.Element
 	if e.Key = p.text(true, elementStops...); e.Key == "" {

@@ -7,22 +7,19 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// source is the text of a file with replaced variables. It maps places to the original text.
+// source maps places in the expanded text of a file to the original.
 type source struct {
-	// the file's name
-	name string
-	// expanded and original text
+	name           string
 	text, original string
-	// origins of the parts of text, in order; empty if text is the original
+	// origins of text, in order; empty if text is the original
 	pieces pieces
 	lines  []int
 }
 
-// piece is a part of the text, from offset at of text and offset from of the original. A
-// variable's value originates at its use.
+// Starts at offset at of text and from of the original. A variable's value originates at its use.
 type piece struct {
 	at, from int
-	// number of the file in a bundle
+	// of the file in a bundle
 	file     int
 	variable bool
 }
@@ -37,7 +34,6 @@ func (p pieces) at(offset int) piece {
 	return p[i-1]
 }
 
-// splice is a text joined from parts.
 type splice struct {
 	strings.Builder
 	pieces
@@ -76,7 +72,7 @@ func (s *source) errorAt(offset int, msg string) *syntax.Error {
 	}
 }
 
-// offsetOf converts a position in the part at base to an offset in text.
+// The position is in the part at base.
 func (s *source) offsetOf(base int, pos syntax.Pos) int {
 	at := base
 	for line := 1; line < pos.Line; line++ {

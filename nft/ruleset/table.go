@@ -6,7 +6,7 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// list holds named items in the order of their first mention.
+// In the order of their first mention.
 type list[K comparable, T any] struct {
 	// nil for deleted items
 	items []*T
@@ -29,7 +29,6 @@ func (l *list[K, T]) add(name K, item *T) *T {
 	return item
 }
 
-// remove reports whether the item existed.
 func (l *list[K, T]) remove(name K) bool {
 	i, ok := l.index[name]
 	if ok {
@@ -47,18 +46,16 @@ func (l *list[K, T]) each(f func(*T)) {
 	}
 }
 
-// table is a table during parsing.
 type table struct {
 	table      nft.Table
 	chains     list[string, chain]
 	sets       list[string, set]
 	objects    list[objectName, nft.Object]
 	flowtables list[string, nft.Flowtable]
-	// chains with rules
-	filled []*chain
-	// sets changed by rules of the file
+	filled     []*chain
+	// changed by rules of the file
 	updated map[string]bool
-	// number of earlier flushes of the family
+	// earlier flushes of the family
 	flushes int
 }
 
@@ -67,19 +64,17 @@ type objectName struct {
 	name string
 }
 
-// set is a set or map during parsing.
 type set struct {
 	nft.Set
 	isMap bool
-	// maps the keys of the first indexed Elements to their places; built by the first search
+	// keys of the first indexed Elements; built by the first search
 	index   map[string]int
 	indexed int
-	// places of deleted elements
+	// deleted elements
 	gone map[int]bool
 }
 
-// remove removes part of a table and reports whether it existed. Kind is the kind of an object, or
-// empty; then word is chain, flowtable, set or map.
+// Kind is the kind of an object, or empty; then word is chain, flowtable, set or map.
 func (t *table) remove(word string, kind nft.ObjectKind, name string) bool {
 	switch {
 	case kind != "":
@@ -127,7 +122,6 @@ func (s *set) find(key string) (int, bool) {
 	return i, ok
 }
 
-// remove reports whether the element existed.
 func (s *set) remove(key string) bool {
 	i, ok := s.find(key)
 	if !ok {
@@ -157,22 +151,20 @@ func (s *set) build() nft.Set {
 	return out
 }
 
-// chain is a chain during parsing.
 type chain struct {
 	nft.Chain
-	// head has the rules inserted at the start, in reverse order, tail the rules after them.
+	// head: rules inserted at the start, in reverse order
 	head, tail []rule
-	// a chain in braces, owned by its rule
+	// in braces, owned by its rule
 	anonymous bool
 }
 
-// rule is a rule with its offset and its text in the expanded text.
+// text and offset are of the expanded text
 type rule struct {
 	nft.Rule
 	start int
 	text  string
-	// anonymous are the rule's chains in braces. In the expanded text, the part after offset cut of
-	// text is shifted by shift.
+	// In the expanded text, the part after offset cut of text is shifted by shift.
 	anonymous  []*chain
 	cut, shift int
 }
@@ -184,7 +176,7 @@ func (c *chain) rules() []rule {
 	return c.tail
 }
 
-// build appends the finished chain after the anonymous chains of the rules.
+// The anonymous chains of the rules come first.
 func (c *chain) build(list []nft.Chain) []nft.Chain {
 	out := c.Chain
 	for _, r := range c.rules() {

@@ -9,9 +9,8 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// expandVariables removes the definitions ("define NAME = VALUE") from a file and replaces $NAME
-// by the values. A variable is valid until the table or chain of its definition ends, or until it
-// is undefined. A remaining "$" was reported.
+// expandVariables removes definitions and replaces $NAME by the values. A variable is valid until
+// the definition's table or chain ends, or "undefine". A remaining "$" was reported.
 func expandVariables(text string) (*source, []*syntax.Error) {
 	src := &source{original: text}
 	if !strings.Contains(text, "define") && !strings.Contains(text, "$") {
@@ -26,7 +25,6 @@ func expandVariables(text string) (*source, []*syntax.Error) {
 		e.step()
 	}
 	if e.spent {
-		// The text so far is not parsed.
 		return src, e.errs
 	}
 	e.copyTo(len(text))
@@ -34,23 +32,21 @@ func expandVariables(text string) (*source, []*syntax.Error) {
 	return src, e.errs
 }
 
-// variable is the value of a variable.
 type variable struct {
 	text string
-	// a value in braces
+	// in braces
 	set bool
-	// The definition has an error; errors of uses are suppressed.
+	// errors of uses are suppressed after an error in the definition
 	wrong bool
-	// a value such as 0x1 | 0x2, which needs parentheses next to another operator
+	// such as 0x1 | 0x2, which needs parentheses next to another operator
 	operation bool
-	// number of commas, about the number of elements
+	// about the number of elements
 	commas int
 }
 
 // Replaced values have at most expansionBytes bytes and expansionElements elements, plus
-// expansionFactor times the file's own. Otherwise nested variables could expand a file of 600
-// bytes to millions of elements. A file can use any list four times, and a list of 5,000 addresses
-// 17 times.
+// expansionFactor times the file's own: nested variables could expand 600 bytes to millions of
+// elements.
 const (
 	expansionBytes    = 4 << 20
 	expansionElements = 1 << 16
@@ -59,27 +55,24 @@ const (
 
 type scope map[string]variable
 
-// expander replaces the variables of a file in one pass.
 type expander struct {
 	sc  *scan.Scanner
 	src *source
-	// prev is the last token before tok, without line ends.
+	// the last token before tok, without line ends
 	prev, tok scan.Token
 	out       splice
 	errs      []*syntax.Error
-	// bytes and elements of the replaced values; commas of the file
+	// of the replaced values; commas of the file
 	bytes, elements, commas int
-	// the limits were exceeded
-	spent bool
+	spent                   bool
 	// offset in the original up to which out is complete
 	copied int
-	// scopes are the variables of the file and of the surrounding braces of tables and chains. Other
-	// braces share a scope. tooDeep counts braces nested too deeply for a scope.
+	// Scopes of the file and the surrounding tables and chains; other braces share a scope. tooDeep
+	// counts braces nested too deeply for a scope.
 	scopes  []scope
 	tooDeep int
-	// reported unknown variables
 	unknown map[string]bool
-	// line is true at the start of a statement, scope in a statement that may open a scope.
+	// line: at the start of a statement; scope: the statement may open a scope
 	line, scope bool
 }
 
@@ -123,7 +116,6 @@ func (e *expander) step() {
 			e.define(e.tok.Text)
 			return
 		}
-		// "add table" continues with the noun.
 		e.line = e.tok.IsWord("add", "create")
 		e.scope = e.tok.IsWord("table", "chain")
 	}
@@ -155,15 +147,14 @@ func (e *expander) close() {
 	}
 }
 
-// use replaces the variable at the current token, or returns false.
+// false without a variable at the current token
 func (e *expander) use() bool {
 	at, prev := e.tok.Offset, e.prev
 	value, ok := e.variable()
 	return ok && e.replace(at, e.tok.End, &value, e.fit(&value, prev))
 }
 
-// replace replaces a part of the original by a value. It returns false if the limits are exceeded;
-// then the file is not read further.
+// Returns false if the limits are exceeded; the file is then not read further.
 func (e *expander) replace(at, end int, v *variable, text string) bool {
 	if !e.spend(at, v, text) {
 		return false
@@ -179,8 +170,7 @@ func (e *expander) replace(at, end int, v *variable, text string) bool {
 	return true
 }
 
-// prefix replaces the variables in a log prefix, the only string in which nft expands them. Its
-// result is like the result of replace.
+// A log prefix is the only string in which nft expands variables. Returns like replace.
 func (e *expander) prefix() bool {
 	text, from := e.tok.Text, e.tok.Offset+1
 	for i := 0; ; {
@@ -198,7 +188,7 @@ func (e *expander) prefix() bool {
 			e.report(from+start, "variable $%s is not one word or text: nothing else is possible in a log prefix", text[start+1:i])
 		}
 		if !ok || !isWord {
-			word = "?" // The error was reported.
+			word = "?" // already reported
 		}
 		if !e.replace(from+start, from+i, &v, word) {
 			return false
@@ -206,7 +196,7 @@ func (e *expander) prefix() bool {
 	}
 }
 
-// spend counts a replacing value. Its result is like the result of replace.
+// Returns like replace.
 func (e *expander) spend(at int, v *variable, text string) bool {
 	bytes, elements := expansionBytes+expansionFactor*len(e.src.original), expansionElements+expansionFactor*e.commas
 	e.bytes += len(text)
@@ -223,7 +213,7 @@ func (e *expander) spend(at int, v *variable, text string) bool {
 	return false
 }
 
-// word returns a one-word value or a single text, unquoted.
+// A one-word value or a single text, unquoted.
 func (v *variable) word() (string, bool) {
 	if inner, ok := strings.CutPrefix(v.text, `"`); ok && strings.IndexByte(inner, '"') == len(inner)-1 {
 		return strings.TrimSuffix(inner, `"`), true
@@ -231,9 +221,8 @@ func (v *variable) word() (string, bool) {
 	return v.text, scan.IsWord(v.text)
 }
 
-// fit returns a value as its place requires. The tokens around the value must not merge with it,
-// an operation keeps its own operands, and nested sets are flattened. If nft requires a word, the
-// value may have quotes.
+// The tokens around the value must not merge with it, an operation keeps its own operands, and
+// nested sets are flattened. If nft requires a word, the value may have quotes.
 func (e *expander) fit(v *variable, prev scan.Token) string {
 	text := v.text
 	if prev.IsWord("jump", "goto", "policy", "priority") {
@@ -255,7 +244,7 @@ func (e *expander) fit(v *variable, prev scan.Token) string {
 	return text
 }
 
-// peek returns the next token, without line ends.
+// without line ends
 func (e *expander) peek() scan.Token {
 	sc := *e.sc
 	for {
@@ -269,7 +258,7 @@ func isOperation(t scan.Token) bool {
 	return t.Is("|", "&", "^", "<<", ">>") || t.IsWord("or", "and", "xor", "lshift", "rshift")
 }
 
-// variable reads the name after a "$" and returns the value. The name stays the current token.
+// The name after a "$" stays the current token.
 func (e *expander) variable() (variable, bool) {
 	at := e.tok
 	e.next()
@@ -280,7 +269,7 @@ func (e *expander) variable() (variable, bool) {
 	return e.lookup(at.Offset, e.tok.Text)
 }
 
-// lookup returns the variable used at an offset of the original, if it has a value.
+// at is an offset of the original.
 func (e *expander) lookup(at int, name string) (variable, bool) {
 	for i := len(e.scopes) - 1; i >= 0; i-- {
 		if v, ok := e.scopes[i][name]; ok {
@@ -309,7 +298,7 @@ func (e *expander) define(word string) {
 	e.line = true
 }
 
-// undefinition reads "undefine NAME". As in nft(8), the variable need not exist.
+// As in nft(8), the variable need not exist.
 func (e *expander) undefinition() {
 	e.next()
 	if e.tok.Kind != scan.Ident {
@@ -324,7 +313,6 @@ func (e *expander) undefinition() {
 	}
 }
 
-// definition reads "define NAME = VALUE".
 func (e *expander) definition(redefine bool) {
 	e.next()
 	name := e.tok
@@ -361,7 +349,7 @@ func (e *expander) skipStatement() {
 	}
 }
 
-// value reads the rest of a definition onto one line.
+// Joins the lines.
 func (e *expander) value() variable {
 	var (
 		b strings.Builder

@@ -16,8 +16,7 @@ const (
 	DirectionMust
 )
 
-// CTKeys are the ct keys of nft 1.0.6. The types of saddr, daddr, proto-src and proto-dst depend on earlier
-// matches of the rule: addresses have no Type and 0 Bits here.
+// CTKeys are from nft 1.0.6. Addresses have no Type and 0 Bits: they depend on earlier matches.
 var CTKeys = Keys{
 	{Name: "state", Key: unix.NFT_CT_STATE, Type: datatype.CTState, Bits: 32, Order: datatype.HostEndian},
 	{Name: "direction", Key: unix.NFT_CT_DIRECTION, Type: datatype.CTDir, Bits: 8, Order: datatype.HostEndian},
@@ -57,7 +56,7 @@ const (
 
 var directions = [...]string{NoDirection: "", DirectionOriginal: "original", DirectionReply: "reply"}
 
-// ParseDirection returns the direction of a word, by default NoDirection.
+// ParseDirection returns NoDirection for other words.
 func ParseDirection(word string) Direction {
 	return Direction(max(0, slices.Index(directions[:], word)))
 }

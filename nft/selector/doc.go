@@ -1,12 +1,8 @@
-// Package selector has tables of the words of nft: protocol headers and their fields, extensions of
-// headers, and the keys of meta, ct, rt, socket and ipsec expressions, with their types, widths, byte
-// orders and kernel numbers. The tables follow nft(8) 1.0.6.
+// Package selector has tables of nft(8) 1.0.6: protocol headers and their fields, extensions of headers,
+// and the keys of meta, ct, rt, socket and ipsec, with types, widths, byte orders and kernel numbers.
 //
 // Functions look up a selector of package syntax or a kernel number. Read header.go first, then
-// extension.go and meta.go.
-//
-// The package does not know the earlier matches of a rule: package compile adds dependencies, and package
-// set stores selectors of typeof declarations.
+// extension.go and meta.go. The package does not know a rule's earlier matches.
 //
 // # Errors
 //

@@ -8,23 +8,20 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// extension is an IPv6 extension header, an option of IPv4 or TCP, or a chunk of SCTP.
 type extension struct {
 	Name string
-	// number in the packet
 	Type uint8
-	// nft's number in a typeof declaration, 0 if it is Type
+	// in a typeof declaration, 0 if it is Type
 	Desc uint32
-	// Presence is the field that nft loads to check for the extension. It has no name unless it is one of
-	// Fields.
+	// loaded to check for the extension; unnamed unless in Fields
 	Presence ExtensionField
 	Fields   []ExtensionField
 }
 
-// ExtensionField is a field of an extension. offset and Bits are in bits.
+// ExtensionField is a field of an extension, with offset and Bits in bits.
 type ExtensionField struct {
 	Name string
-	// nft's number in a typeof declaration
+	// in a typeof declaration
 	Index        uint32
 	Type         *datatype.Type
 	offset, Bits uint32
@@ -34,7 +31,7 @@ func (e *extension) field(name string) *ExtensionField {
 	return find(e.Fields, func(f *ExtensionField) bool { return f.Name == name })
 }
 
-// fieldAt returns the field at a place, as nft finds it for raw options, or nil.
+// nil if missing
 func (e *extension) fieldAt(offset, bits uint32) *ExtensionField {
 	if e.Presence.offset == offset && e.Presence.Bits == bits {
 		return &e.Presence
@@ -42,7 +39,7 @@ func (e *extension) fieldAt(offset, bits uint32) *ExtensionField {
 	return find(e.Fields, func(f *ExtensionField) bool { return f.offset == offset && f.Bits == bits })
 }
 
-// ExtensionsOf returns the extensions of a kind, and the kernel's number of their header.
+// ExtensionsOf returns the extensions of a kind, and the kernel's number.
 func ExtensionsOf(kind syntax.ExthdrKind) ([]extension, ExthdrOp) {
 	switch kind {
 	case syntax.ExthdrIPv4:
@@ -66,7 +63,7 @@ type resolved struct {
 	Present      bool
 }
 
-// ResolveExthdr finds the extension and field of an expression.
+// ResolveExthdr finds the extension and field.
 func ResolveExthdr(x *syntax.Exthdr) (resolved, *syntax.Error) {
 	list, op := ExtensionsOf(x.Kind)
 	r := resolved{Op: op}
@@ -88,8 +85,8 @@ func ResolveExthdr(x *syntax.Exthdr) (resolved, *syntax.Error) {
 	return r, nil
 }
 
-// ExthdrAt returns the expression on a place of an extension, in bits, as nft lists it, or on the extension
-// itself for 0 bits. It is the inverse of ResolveExthdr, which fails if the place has no name.
+// ExthdrAt is the inverse of ResolveExthdr, which fails if the place has no name. The place is in
+// bits; 0 bits is the extension itself.
 func ExthdrAt(op ExthdrOp, typ uint8, offset, bits uint32) *syntax.Exthdr {
 	kind := [...]syntax.ExthdrKind{ExthdrIPv6: syntax.ExthdrIPv6, ExthdrTCP: syntax.ExthdrTCP, ExthdrIPv4: syntax.ExthdrIPv4, ExthdrSCTP: syntax.ExthdrSCTP}[op&3]
 	list, _ := ExtensionsOf(kind)
@@ -129,13 +126,13 @@ func fieldName(x *syntax.Exthdr) string {
 	case x.Index != 0:
 		return x.Field + "[" + strconv.FormatUint(uint64(x.Index), 10) + "]"
 	case x.Name == "rt0" && x.Field == "addr", x.Name == "srh" && x.Field == "sid":
-		return x.Field + "[0]" // no such field: they count from 1
+		return x.Field + "[0]" // they count from 1
 	default:
 		return x.Field
 	}
 }
 
-// IsNumber reports whether name begins with a digit, like the number of a TCP option.
+// IsNumber reports whether name begins with a digit.
 func IsNumber(name string) bool { return name != "" && '0' <= name[0] && name[0] <= '9' }
 
 func findExtension(x *syntax.Exthdr, list []extension) (*extension, *syntax.Error) {
@@ -151,7 +148,7 @@ func findExtension(x *syntax.Exthdr, list []extension) (*extension, *syntax.Erro
 	}
 	var names []string
 	for i := range list {
-		// "exthdr" uses the protocol number, which rt0, rt2 and srh share with rt.
+		// the protocol number of "exthdr" is shared by rt, rt0, rt2 and srh
 		if x.Kind == syntax.ExthdrIPv6 && x.Field == "" && list[i].Presence.Bits == 0 {
 			continue
 		}
@@ -187,10 +184,10 @@ func unknownExtensionField(x *syntax.Exthdr, e *extension) *syntax.Error {
 	return syntax.ErrorAt(x.FieldPos, "unknown field %q of %s: want %s", fieldName(x), what, strings.Join(names, ", "))
 }
 
-// room for options in a TCP header, in bits
+// in bits
 const maxTCPOptions = 40 * 8
 
-// resolveRaw checks the place of "tcp option @KIND,OFFSET,LENGTH".
+// "tcp option @KIND,OFFSET,LENGTH"
 func resolveRaw(x *syntax.Exthdr, r resolved) (resolved, *syntax.Error) {
 	r.Type, r.Offset, r.Bits = datatype.Integer, x.Offset, x.Length
 	r.Field = r.Ext.fieldAt(x.Offset, x.Length)

@@ -6,14 +6,13 @@ import (
 	"github.com/weft-proxy/weft/nft/datatype"
 )
 
-// nextHeader begins every extension header of IPv6.
+// begins every IPv6 extension header
 var nextHeader = ExtensionField{Name: "nexthdr", Index: 1, Type: datatype.InetProto, offset: 0, Bits: 8}
 
-// headerLength follows nextHeader in most extension headers.
+// in most extension headers
 var headerLength = ExtensionField{Name: "hdrlength", Index: 2, Type: datatype.Integer, offset: 8, Bits: 8}
 
-// ipv6Extensions are the extension headers of IPv6. Routing headers of the types 0, 2 and 4 (segment
-// routing) have own names for their special part. nft 1.0.6 has no fields for type 2.
+// nft 1.0.6 has no fields for routing headers of type 2.
 var ipv6Extensions = [...]extension{
 	{Name: "hbh", Type: unix.IPPROTO_HOPOPTS, Desc: 1, Presence: nextHeader, Fields: []ExtensionField{nextHeader, headerLength}},
 	{Name: "rt", Type: unix.IPPROTO_ROUTING, Desc: 2, Presence: nextHeader, Fields: []ExtensionField{
@@ -58,7 +57,7 @@ var (
 	ipv4Addr   = ExtensionField{Name: "addr", Index: 5, Type: datatype.Integer, offset: 24, Bits: 32}
 )
 
-// ipv4Options (linux/ip.h) are loose and strict source routes, the record of a route, and the router alert.
+// linux/ip.h
 var ipv4Options = [...]extension{
 	{Name: "lsrr", Type: 131, Presence: ipv4Type, Fields: []ExtensionField{ipv4Type, ipv4Length, ipv4Ptr, ipv4Addr}},
 	{Name: "rr", Type: 7, Presence: ipv4Type, Fields: []ExtensionField{ipv4Type, ipv4Length, ipv4Ptr, ipv4Addr}},

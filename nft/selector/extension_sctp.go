@@ -2,7 +2,6 @@ package selector
 
 import "github.com/weft-proxy/weft/nft/datatype"
 
-// Fields of all SCTP chunks.
 var (
 	chunkType   = ExtensionField{Name: "type", Index: 0, Type: datatype.Integer, offset: 0, Bits: 8}
 	chunkFlags  = ExtensionField{Name: "flags", Index: 1, Type: datatype.Integer, offset: 8, Bits: 8}
@@ -14,12 +13,12 @@ type chunkField struct {
 	bits uint32
 }
 
-// initFields are for INIT and its answer.
+// of INIT and its answer
 var initFields = []chunkField{
 	{"init-tag", 32}, {"a-rwnd", 32}, {"num-outbound-streams", 16}, {"num-inbound-streams", 16}, {"initial-tsn", 32},
 }
 
-// sctpChunks are from linux/sctp.h.
+// linux/sctp.h
 var sctpChunks = [...]extension{
 	chunk("data", 0, chunkField{"tsn", 32}, chunkField{"stream", 16}, chunkField{"ssn", 16}, chunkField{"ppid", 32}),
 	chunk("init", 1, initFields...),

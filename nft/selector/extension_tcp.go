@@ -2,14 +2,13 @@ package selector
 
 import "github.com/weft-proxy/weft/nft/datatype"
 
-// TCPKind is the first byte of every TCP option. nft 1.0.6 has no name for it.
+// TCPKind is the first byte of every option, without a name in nft 1.0.6.
 var TCPKind = ExtensionField{Index: 0, Type: datatype.Integer, offset: 0, Bits: 8}
 
-// tcpLength follows TCPKind, except in the two options of a single byte.
+// missing in the two options of a single byte
 var tcpLength = ExtensionField{Name: "length", Index: 1, Type: datatype.Integer, offset: 8, Bits: 8}
 
-// tcpOptions (net/tcp.h) include the aliases of nft 1.0.6. The first entry of a kind has all fields, so
-// that raw options find them.
+// net/tcp.h, with aliases. The first entry of a kind has all fields, for raw options.
 var tcpOptions = [...]extension{
 	{Name: "eol", Type: 0, Presence: TCPKind},
 	{Name: "nop", Type: 1, Presence: TCPKind},

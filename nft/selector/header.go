@@ -7,8 +7,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// Layer is a protocol layer. Minus one, it is the kernel's payload base (NFT_PAYLOAD_LL_HEADER, ...); nft
-// stores it in userdata.
+// Layer is the kernel's payload base plus one (NFT_PAYLOAD_LL_HEADER, ...), also in nft's userdata.
 type Layer uint8
 
 const (
@@ -18,33 +17,29 @@ const (
 	LayerTransport
 	// LayerInner is the data after the transport header, only for raw payload.
 	LayerInner
-	// Layers is the number of layers, including none.
+	// Layers counts the layers, including layerNone.
 	Layers
 )
 
-// Header is a protocol: its fields and the protocols above it. Headers are compared by pointer.
-// HeaderByName returns headers without a variable.
+// Header is a protocol with its fields and upper protocols, compared by pointer.
 type Header struct {
 	Name string
-	// Desc is nft's number in a typeof declaration (enum proto_desc_id of nft's proto.h). Fields count from
-	// 1, in the order of Fields.
+	// in a typeof declaration (enum proto_desc_id); fields count from 1
 	Desc  uint32
 	Layer Layer
-	// Key is the meta key with the next protocol's number, used by nft for implicit dependencies. If it is
-	// empty, the number may be in a field.
+	// meta key with the next protocol's number; if empty, the number may be in a field
 	Key    string
 	Uppers []upper
 	Fields []Field
-	// header size in bits if it can carry another header of the same layer, else 0
+	// in bits if it can carry a header of the same layer, else 0
 	Length uint32
-	// the kernel's correction after a change of the header
+	// kernel's correction after a change
 	Checksum checksum
-	// Raw headers do not require a known protocol ("th").
+	// no known protocol required ("th")
 	Raw bool
 }
 
-// checksum is a kind of checksum (enum nft_payload_csum_types) and its offset in the header, in bytes. The
-// zero value means no checksum.
+// Kind is enum nft_payload_csum_types, Offset in bytes. Zero means no checksum.
 type checksum struct{ Kind, Offset uint32 }
 
 const (
@@ -52,30 +47,27 @@ const (
 	checksumSCTP = 2
 )
 
-// upper is a protocol in a header: its number in the key, and its header's name.
 type upper struct {
 	Num  uint64
 	Name string
 }
 
-// Field is a field of a header. Offset and Bits are in bits.
+// Field is a field of a header, with Offset and Bits in bits.
 type Field struct {
 	Name         string
 	Type         *datatype.Type
 	Offset, Bits uint32
-	// number of the next protocol
-	Protocol bool
-	// part of the pseudo header, which transport checksums cover
+	Protocol     bool
+	// in the pseudo header, which transport checksums cover
 	Pseudo bool
-	// ICMPTypes are the message types with the field; the rule must match one.
+	// message types with the field; the rule must match one
 	ICMPTypes []uint64
 }
 
 // Partial reports whether the field does not fill its bytes.
 func (f *Field) Partial() bool { return f.Offset%8 != 0 || f.Bits%8 != 0 }
 
-// Number returns the number of the protocol up in the Protocol field or the Key of h. It returns false if h
-// does not carry it.
+// Number returns up's number in the Protocol field or Key, or false.
 func (h *Header) Number(up *Header) (uint64, bool) {
 	for _, u := range h.Uppers {
 		if u.Name == up.Name {
@@ -85,8 +77,7 @@ func (h *Header) Number(up *Header) (uint64, bool) {
 	return 0, false
 }
 
-// Upper returns the protocol with the number num in the Protocol field or Key of h, or nil if h does not
-// carry it or it has no Header.
+// Upper returns the protocol num, or nil.
 func (h *Header) Upper(num uint64) *Header {
 	for _, u := range h.Uppers {
 		if u.Num == num {
@@ -106,8 +97,7 @@ func (h *Header) ProtocolField() *Field {
 	return find(h.Fields, func(f *Field) bool { return f.Protocol })
 }
 
-// HeaderByName returns the header of a word in a rule, such as "tcp", or nil. HeaderInet, HeaderLink and
-// HeaderService have no such word.
+// HeaderByName returns the header of a word in a rule, or nil.
 func HeaderByName(name string) *Header {
 	for _, h := range Headers {
 		if h.Name == name {
@@ -117,7 +107,7 @@ func HeaderByName(name string) *Header {
 	return nil
 }
 
-// FieldOf returns the header and field of a selector.
+// FieldOf returns a selector's header and field.
 func FieldOf(x *syntax.Payload) (*Header, *Field, *syntax.Error) {
 	h := HeaderByName(x.Proto)
 	if h == nil {
@@ -137,7 +127,7 @@ func names[T any](rows []T, name func(T) string) string {
 	return strings.Join(list, ", ")
 }
 
-// Headers are the headers named by selectors, the most frequent first.
+// Headers are named by selectors, the most frequent first.
 var Headers = [...]*Header{
 	&HeaderTCP, &HeaderIP, &headerUDP, &HeaderIP6, &HeaderTH, &headerSCTP, &HeaderICMP, &HeaderICMPv6, &HeaderEther, &headerVLAN,
 	&HeaderARP, &HeaderIGMP, &headerUDPLite, &headerDCCP, &headerAH, &headerESP, &headerComp,

@@ -14,7 +14,6 @@ var RtKeys = Keys{
 	{Name: "ipsec", Key: 4, Type: datatype.Boolean, Bits: 8, Order: datatype.HostEndian},
 }
 
-// rtKey returns the key of a selector, which names its family if each family has a key.
 func rtKey(x *syntax.Rt) (*Key, *syntax.Error) {
 	if k := RtKeys.ByName("", x.Key); k != nil {
 		return k, nil

@@ -10,26 +10,23 @@ import (
 
 // Key is a key of a meta, ct, rt, socket or xfrm expression.
 type Key struct {
-	// Name follows "ip " or "ip6 " if rules name the protocol.
+	// after "ip " or "ip6 " if rules name the protocol
 	Name string
-	// older name accepted by nft
+	// older name in nft
 	alias string
-	// kernel's number
-	Key uint32
-	// libnftnl's name if it is not Name
+	Key   uint32
+	// libnftnl's name if different
 	dump  string
 	Type  *datatype.Type
 	Bits  uint32
 	Order datatype.Order
-	// layer of the protocol with its number in a meta key, else 0
-	Layer Layer
-	// use of "original" or "reply" with a ct key
+	// of a meta key with a protocol's number, else 0
+	Layer     Layer
 	Direction directionUse
-	// network protocol of a ct key, if any
-	Protocol *Header
-	// Settable keys can be assigned to; unreadable ones cannot be matched.
+	// of a ct key, if any
+	Protocol             *Header
 	Settable, Unreadable bool
-	// Bridge keys exist only in the bridge family.
+	// only in the bridge family
 	Bridge bool
 	// 0 or 1
 	Flag bool
@@ -38,8 +35,7 @@ type Key struct {
 // Keys are the keys of an expression.
 type Keys []Key
 
-// ByName returns the key with a name or alias, or nil. l3 is "ip" or "ip6" if the rule names a protocol,
-// otherwise "".
+// ByName returns the key with a name or alias, or nil. l3 is "ip", "ip6" or "".
 func (k Keys) ByName(l3, name string) *Key {
 	return find(k, func(k *Key) bool {
 		rest, ok := strings.CutPrefix(k.Name, l3)
@@ -74,12 +70,12 @@ func KeyOf(x syntax.Expr) (*Key, *syntax.Error) {
 	}
 }
 
-// ByNumber returns the first key with the kernel's number, or nil.
+// ByNumber returns the first key with the number, or nil.
 func (k Keys) ByNumber(number uint32) *Key {
 	return find(k, func(k *Key) bool { return k.Key == number })
 }
 
-// DumpName returns libnftnl's name of a kernel key, or "unknown".
+// DumpName returns libnftnl's name, or "unknown".
 func (k Keys) DumpName(number uint32) string {
 	if key := k.ByNumber(number); key != nil {
 		return cmp.Or(key.dump, key.Name)

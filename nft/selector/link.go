@@ -6,7 +6,7 @@ import (
 	"github.com/weft-proxy/weft/nft/datatype"
 )
 
-// networks is by nf_proto, etherNetworks by Ethernet type.
+// by nf_proto, and by Ethernet type
 var (
 	networks = []upper{
 		{uint64(unix.NFPROTO_IPV4), "ip"},
@@ -21,8 +21,7 @@ var (
 	}
 )
 
-// The link layer of tables with packets of several protocols: inet tables have the network protocol in meta
-// nfproto, netdev tables in meta protocol.
+// inet tables have the network protocol in meta nfproto, netdev tables in meta protocol
 var (
 	HeaderInet = Header{Name: "inet", Layer: LayerLink, Key: "nfproto", Uppers: networks}
 	HeaderLink = Header{Name: "netdev", Layer: LayerLink, Key: "protocol", Uppers: etherNetworks}
@@ -37,7 +36,7 @@ var HeaderEther = Header{
 	},
 }
 
-// headerVLAN follows the Ethernet header of a tagged frame.
+// after the Ethernet header of a tagged frame
 var headerVLAN = Header{
 	Name: "vlan", Desc: 16, Layer: LayerLink, Uppers: etherNetworks, Length: 4 * 8,
 	Fields: []Field{

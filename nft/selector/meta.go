@@ -6,13 +6,13 @@ import (
 	"github.com/weft-proxy/weft/nft/datatype"
 )
 
-// Keys without names in golang.org/x/sys (enum nft_meta_keys).
+// not in golang.org/x/sys (enum nft_meta_keys)
 const (
 	MetaTimeDay  = 31
 	MetaTimeHour = 32
 )
 
-// MetaKeys are the keys of nft 1.0.6 (enum nft_meta_keys of linux/netfilter/nf_tables.h) with nft's types.
+// MetaKeys are the keys of nft 1.0.6 (enum nft_meta_keys) with nft's types.
 var MetaKeys = Keys{
 	{Name: "length", Key: unix.NFT_META_LEN, dump: "len", Type: datatype.Integer, Bits: 32, Order: datatype.HostEndian},
 	{Name: "protocol", Key: unix.NFT_META_PROTOCOL, Type: datatype.EtherType, Bits: 16, Order: datatype.BigEndian, Layer: LayerNetwork},
@@ -37,7 +37,7 @@ var MetaKeys = Keys{
 	{Name: "iifgroup", Key: unix.NFT_META_IIFGROUP, Type: datatype.DevGroup, Bits: 32, Order: datatype.HostEndian},
 	{Name: "oifgroup", Key: unix.NFT_META_OIFGROUP, Type: datatype.DevGroup, Bits: 32, Order: datatype.HostEndian},
 	{Name: "cgroup", Key: unix.NFT_META_CGROUP, Type: datatype.Integer, Bits: 32, Order: datatype.HostEndian},
-	// A random number can have any order; this one avoids a conversion.
+	// any order fits a random number; this one avoids a conversion
 	{Name: "random", Key: unix.NFT_META_PRANDOM, dump: "prandom", Type: datatype.Integer, Bits: 32, Order: datatype.BigEndian},
 	{Name: "ipsec", alias: "secpath", Key: 25, dump: "secpath", Type: datatype.Boolean, Bits: 8, Order: datatype.HostEndian},
 	{Name: "iifkind", Key: 26, Type: datatype.IfName, Bits: 128, Order: datatype.HostEndian},

@@ -6,8 +6,7 @@ import (
 	"github.com/weft-proxy/weft/nft/datatype"
 )
 
-// transports are carried by IPv4, IPv6 and an unknown network layer: ICMP in IPv6 and ICMPv6 in IPv4 are
-// possible if a rule matches the protocol number.
+// ICMP in IPv6 and ICMPv6 in IPv4 are possible if a rule matches the protocol number.
 var transports = []upper{
 	{unix.IPPROTO_TCP, "tcp"},
 	{unix.IPPROTO_UDP, "udp"},
@@ -22,7 +21,7 @@ var transports = []upper{
 	{unix.IPPROTO_UDPLITE, "udplite"},
 }
 
-// HeaderService represents an unknown network layer.
+// HeaderService is an unknown network layer.
 var HeaderService = Header{Name: "inet-service", Layer: LayerNetwork, Key: "l4proto", Uppers: transports}
 
 var HeaderIP = Header{

@@ -7,12 +7,11 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// maxRaw is the kernel's widest comparison, in bits.
+// the kernel's widest comparison, in bits
 const maxRaw = 128
 
-// RawField returns the header, field and layer of raw payload: HeaderTH and a port for 16 bits at offset 0
-// or 16 of th, else HeaderRaw and a field of type integer. It returns an error for an unknown base, for 0
-// bits and for more than 128.
+// RawField returns HeaderTH and a port for 16 bits at offset 0 or 16 of th, else HeaderRaw and an
+// integer. It rejects an unknown base, 0 bits, and more than 128.
 func RawField(x *syntax.RawPayload) (*Header, *Field, Layer, *syntax.Error) {
 	l := Layer(slices.Index(rawBases[:], x.Base))
 	f := &Field{Type: datatype.Integer, Offset: x.Offset, Bits: x.Bits}
@@ -33,5 +32,5 @@ func RawField(x *syntax.RawPayload) (*Header, *Field, Layer, *syntax.Error) {
 
 var rawBases = [...]string{"", "ll", "nh", "th", "ih"}
 
-// maxRawOffset is the kernel's greatest offset, in bytes.
+// the kernel's greatest offset, in bytes
 const maxRawOffset = 1<<16 - 1

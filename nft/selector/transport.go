@@ -32,8 +32,7 @@ var headerUDP = Header{
 	},
 }
 
-// headerUDPLite is like UDP, but its second word is the coverage of the checksum. The kernel does not
-// correct this checksum.
+// The second word is the coverage of the checksum, which the kernel does not correct.
 var headerUDPLite = Header{
 	Name: "udplite", Desc: 7, Layer: LayerTransport,
 	Fields: []Field{
@@ -63,7 +62,7 @@ var headerDCCP = Header{
 	},
 }
 
-// HeaderTH has the common fields of TCP, UDP, UDP-Lite, DCCP and SCTP. It adds no dependency.
+// HeaderTH has the common fields of TCP, UDP, UDP-Lite, DCCP and SCTP, without a dependency.
 var HeaderTH = Header{
 	Name: "th", Desc: 11, Layer: LayerTransport, Raw: true,
 	Fields: []Field{
@@ -100,8 +99,7 @@ var headerComp = Header{
 	},
 }
 
-// secured are the protocols after AH and IPComp. They are of the same layer, which nft 1.0.6 cannot stack
-// above the link layer: it aborts.
+// after AH and IPComp, in the same layer: nft 1.0.6 aborts above the link layer
 var secured = []upper{
 	{unix.IPPROTO_ESP, "esp"},
 	{unix.IPPROTO_AH, "ah"},
@@ -124,7 +122,7 @@ var HeaderIGMP = Header{
 	},
 }
 
-// Echo messages of ICMP and ICMPv6. A rule on the field id or sequence matches both.
+// the fields id and sequence match both
 const (
 	ICMPEchoReply     = 0
 	ICMPEchoRequest   = 8
@@ -132,8 +130,7 @@ const (
 	ICMPv6EchoReply   = 129
 )
 
-// HeaderICMP is ICMP (linux/icmp.h). The message type decides the fields. For messages in pairs, nft checks
-// the request before the reply.
+// HeaderICMP is ICMP (linux/icmp.h). For pairs, nft checks the request before the reply.
 var HeaderICMP = Header{
 	Name: "icmp", Desc: 4, Layer: LayerTransport, Checksum: checksum{checksumInet, 2},
 	Fields: []Field{

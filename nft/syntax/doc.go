@@ -1,39 +1,28 @@
 // Package syntax parses and prints rules of nft(8).
 //
-// [ParseRule] reads a rule, [ParseTypeOf] the selectors of a typeof declaration, [ParseStateful]
-// the statements of an element, [ParseObject] the body of a named object. All return trees, which
-// [Print] and its siblings print. Package ruleset reads files.
+// [ParseRule] reads a rule, [ParseTypeOf] a typeof declaration, [ParseStateful] the statements of an
+// element, [ParseObject] the body of a named object. All return trees, which [Print] and its siblings
+// print.
 //
-// The package knows the grammar of statements and expressions, but not their meaning: package
-// compile knows that "ip saddr" has 32 bits, and constants are text until a datatype reads them.
-// New header fields and ct keys need no change here. New headers, and meta keys without the word
-// "meta", do: see headers and metaKeys. Texts longer than [MaxRuleLength] or nested deeper than
-// [MaxDepth] are rejected.
-//
-// Read parser.go first, then stmt.go and expr.go. Each statement has a file (stmt_queue.go) with
-// its type, parser and printer. The file of an expression (expr_payload.go) has one or a few.
+// The package knows the grammar: constants are text until a datatype reads them. New headers, and
+// meta keys without the word "meta", must be added to headers and metaKeys. Texts longer than
+// [MaxRuleLength] or nested deeper than [MaxDepth] are rejected.
 //
 // # Adding a statement
 //
-// Here: write stmt_NAME.go (type, parse function, printStmt), add the first word to the switch in
-// stmt.go, and a sample to samples in print_test.go. In package compile: add the file of the rule
-// statement and its case in the switch over statements. In package json: add a case in stmt.go.
-//
-// A new option of a statement changes stmt_NAME.go here, stmt.go in package json, the statement's
-// file in package compile and, for a new attribute of the kernel, the expression's file in package
-// expr.
+// Write stmt_NAME.go, and add the first word to the switch in stmt.go and a sample to print_test.go.
+// In package compile, add the rule statement's file and its case in the switch over statements. In
+// package json, add a case in stmt.go.
 //
 // # Printing
 //
-// Printing is canonical and idempotent. Parsing the printed text gives the same tree, and nft(8)
-// accepts the text.
+// Printing is canonical and idempotent: the text parses to the same tree, and nft(8) accepts it.
 //
 // # Errors
 //
-// Every error is an [*Error] with line, column and source line. [Error.Excerpt] draws a caret
-// below the place.
+// Every error is an [*Error] with line, column and source line.
 //
 // # Concurrency
 //
-// All functions are pure. Trees do not change after parsing, so goroutines may share them.
+// All functions are pure. Trees do not change after parsing.
 package syntax

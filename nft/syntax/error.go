@@ -7,12 +7,12 @@ import (
 	"github.com/weft-proxy/weft/nft/internal/scan"
 )
 
-// Pos is a line and byte column in the source text, both from 1. The zero value is unknown.
+// Pos is a line and byte column, both from 1. The zero value is unknown.
 type Pos = scan.Pos
 
 // Error is an error at a place of the source.
 type Error struct {
-	// included file that contains Pos, or empty
+	// if included
 	File string
 	Pos  Pos
 	Msg  string
@@ -20,7 +20,7 @@ type Error struct {
 	Line string
 }
 
-// ErrorAt returns an error at pos. The caller sets Line if it knows the text.
+// ErrorAt returns an error at pos. The caller sets Line.
 func ErrorAt(pos Pos, format string, args ...any) *Error {
 	return &Error{Pos: pos, Msg: fmt.Sprintf(format, args...)}
 }
@@ -33,8 +33,7 @@ func (e *Error) Error() string {
 	return e.Pos.String() + ": " + e.Msg
 }
 
-// Excerpt returns the source line and a second line with a caret below the error. It is empty if
-// the place is unknown.
+// Excerpt returns the source line and a caret line, or "".
 func (e *Error) Excerpt() string {
 	if !e.Pos.IsValid() {
 		return ""
@@ -42,8 +41,7 @@ func (e *Error) Excerpt() string {
 	return Caret(e.Line, e.Pos.Column)
 }
 
-// Caret returns the line and a second line with a caret below a byte column (from 1). It keeps
-// tabs, so that every terminal aligns the caret.
+// Caret returns the line and a caret below a byte column (from 1), and keeps tabs.
 func Caret(line string, column int) string {
 	blank := func(r rune) rune {
 		if r == '\t' {

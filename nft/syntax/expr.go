@@ -8,18 +8,15 @@ import (
 
 // Expr is an expression. Only this package implements it.
 type Expr interface {
-	// Position returns the expression's begin.
 	Position() Pos
-	// printExpr writes the canonical form.
 	printExpr(p *printer)
 }
 
-// precedences of the binary operators, as in nft's grammar. Higher binds tighter.
+// As in nft's grammar; higher binds tighter.
 var precedences = map[string]int{"|": 1, "^": 2, "&": 3, "<<": 4, ">>": 4}
 
 var binaryWords = map[string]string{"and": "&", "or": "|", "xor": "^", "lshift": "<<", "rshift": ">>"}
 
-// operator returns the operator at the current token, or "".
 func operator[T any](p *parser, words map[string]string, punctuation map[string]T) string {
 	switch p.Tok.Kind {
 	case scan.Punct:
@@ -32,14 +29,10 @@ func operator[T any](p *parser, words map[string]string, punctuation map[string]
 	return ""
 }
 
-// selector parses the left side of a statement: selectors or constants joined by " . ", with
-// operations on bits.
 func (p *parser) selector() Expr { return p.concat(p.selectorPart) }
 
 func (p *parser) selectorPart() Expr { return p.binary(p.selectorPrimary, 1) }
 
-// value parses an assigned value or the target of an address translation: a selector, range,
-// prefix or map.
 func (p *parser) value() Expr {
 	p.assigned = true
 	x := p.operand()
@@ -51,7 +44,6 @@ func (p *parser) operand() Expr {
 	return p.mapped(p.concat(func() Expr { return p.span(p.selectorPart) }))
 }
 
-// constant parses the right side of a comparison, which has only constants.
 func (p *parser) constant() Expr {
 	return p.concat(func() Expr { return p.span(p.constantPart) })
 }
@@ -70,7 +62,6 @@ func (p *parser) concat(part func() Expr) Expr {
 	return c
 }
 
-// span parses a single value, a range or a prefix.
 func (p *parser) span(part func() Expr) Expr {
 	x := part()
 	switch {
@@ -84,7 +75,7 @@ func (p *parser) span(part func() Expr) Expr {
 	}
 }
 
-// binary parses operations of at least level.
+// operations of at least level
 func (p *parser) binary(primary func() Expr, level int) Expr {
 	x := primary()
 	for p.err == nil {
@@ -154,8 +145,7 @@ func (p *parser) selectorPrimary() Expr {
 	return p.constantPrimary()
 }
 
-// selector returns the parser for a selector that begins with word, or nil. Next is the following
-// token.
+// next is the following token
 func selector(word, next scan.Token) func(*parser) Expr {
 	if word.Kind != scan.Ident {
 		return nil
@@ -193,9 +183,7 @@ func selector(word, next scan.Token) func(*parser) Expr {
 	}
 }
 
-// isConstantHeader reports whether a header's name is used as a constant, such as an Ethernet
-// type. Then the end of the text, an operator, or the first word of another part follows, but
-// never a field.
+// A field never follows a constant, such as an Ethernet type.
 func (p *parser) isConstantHeader() bool {
 	if !slices.Contains(constantHeaders, p.Tok.Text) {
 		return false

@@ -6,26 +6,25 @@ import (
 	"github.com/weft-proxy/weft/nft/internal/scan"
 )
 
-// Exthdr is a field of an extension header, option or chunk: "frag id", "tcp option maxseg size".
-// Without a field it tests for the extension: "exthdr frag", "tcp option sack-perm".
+// Exthdr is a field of an extension ("frag id", "tcp option maxseg size") or, without a field, its
+// presence.
 type Exthdr struct {
 	Pos
 	Kind ExthdrKind
-	// extension's name, or number of a TCP option
+	// or number of a TCP option
 	Name    string
 	NamePos Pos
 	// empty for the extension alone
 	Field    string
 	FieldPos Pos
-	// index of "rt0 addr[1]" and "srh sid[1]"
+	// of "rt0 addr[1]" and "srh sid[1]"
 	Index uint32
-	// "tcp option @NAME,OFFSET,LENGTH"; Offset and Length are in bits
+	// "tcp option @NAME,OFFSET,LENGTH", in bits
 	Raw            bool
 	Offset, Length uint32
 }
 
-// ExthdrKind is the header of an extension. Its values differ from the kernel's values in
-// selector.ExthdrOp.
+// ExthdrKind is the header of an extension. The kernel's values differ: see selector.ExthdrOp.
 type ExthdrKind uint8
 
 const (
@@ -46,7 +45,7 @@ var exthdrWords = [...]string{
 // String returns the words before the extension's name.
 func (k ExthdrKind) String() string { return exthdrWords[k] }
 
-// extensionHeaders are the IPv6 extension headers. "rt" counts only before one of routingFields.
+// "rt" counts only before one of routingFields.
 var extensionHeaders = []string{"hbh", "rt", "rt0", "rt2", "srh", "frag", "dst", "mh"}
 
 var routingFields = []string{"nexthdr", "hdrlength", "type", "seg-left"}
@@ -76,7 +75,6 @@ func (p *parser) extensionHeader() Expr {
 	return x
 }
 
-// option parses "ip option NAME [FIELD]", "tcp option NAME [FIELD]" and "sctp chunk NAME [FIELD]".
 func (p *parser) option() Expr {
 	kind := slices.Index(exthdrWords[:], p.Tok.Text+" "+p.Ahead.Text)
 	x := &Exthdr{Pos: p.begin(), Kind: ExthdrKind(kind)}

@@ -8,12 +8,11 @@ type Numgen struct {
 	Mod, Offset uint32
 }
 
-// Hash is a hash value: "jhash ip saddr mod 4 seed 0x1 offset 8", "symhash mod 2".
+// Hash is a hash value: "jhash ip saddr mod 4 seed 0x1 offset 8".
 type Hash struct {
 	Pos
-	// operand of jhash, nil for symhash
 	X Expr
-	// nil if the kernel chooses a seed
+	// nil if the kernel chooses
 	Seed        *uint32
 	Mod, Offset uint32
 }
@@ -26,13 +25,11 @@ func (p *parser) numgen() Expr {
 	return n
 }
 
-// hash parses "jhash EXPR mod N [seed N] [offset N]" and "symhash mod N [offset N]".
 func (p *parser) hash() Expr {
 	x := &Hash{Pos: p.Tok.Pos}
 	sym := p.IsIdent("symhash")
 	p.Advance()
 	if !sym {
-		// A hash can be hashed again.
 		p.nest()
 		assigned := p.assigned
 		p.assigned = false

@@ -18,16 +18,15 @@ type Rt struct {
 	KeyPos Pos
 }
 
-// Socket is a property of the packet's socket: "socket transparent", "socket cgroupv2 level 2".
+// Socket is a property of the packet's socket: "socket transparent".
 type Socket struct {
 	Pos
-	// transparent, mark, wildcard or cgroupv2
 	Key    string
 	KeyPos Pos
 	Level  uint32
 }
 
-// OSF is the probable operating system of the sender of a TCP SYN: "osf name".
+// OSF is the operating system of the sender of a TCP SYN: "osf name".
 type OSF struct {
 	Pos
 	// comparison of the TTL: loose, skip, or empty for exact
@@ -36,17 +35,14 @@ type OSF struct {
 	Key string
 }
 
-// IPsec is a state of a packet's IPsec transformation: "ipsec in spnum 1 reqid", "ipsec out ip
-// saddr".
+// IPsec is a state of a packet's IPsec transformation: "ipsec in spnum 1 reqid".
 type IPsec struct {
 	Pos
-	// in or out
 	Dir string
-	// number of the packet's state, from 0
+	// from 0
 	Spnum uint32
-	// ip or ip6 for addresses, otherwise empty
-	L3 string
-	// spi, reqid, saddr or daddr
+	// for addresses, otherwise empty
+	L3  string
 	Key string
 }
 

@@ -6,7 +6,7 @@ import "slices"
 type Meta struct {
 	Pos
 	Key string
-	// begin of Key; equals Pos without "meta"
+	// equals Pos without "meta"
 	KeyPos Pos
 }
 
@@ -21,14 +21,14 @@ type CT struct {
 	KeyPos Pos
 }
 
-// metaKeys need no "meta" before them.
+// need no "meta" before them
 var metaKeys = []string{
 	"mark", "iif", "iifname", "iiftype", "oif", "oifname", "oiftype", "skuid", "skgid", "nftrace", "rtclassid",
 	"ibriport", "ibrname", "obriport", "obrname", "pkttype", "cpu", "iifgroup", "oifgroup", "cgroup", "ipsec",
 	"time", "day", "hour",
 }
 
-// bareMetaKeys are listed by nft without "meta".
+// nft lists them without "meta"
 var bareMetaKeys = []string{"iif", "iifname", "iiftype", "oif", "oifname", "oiftype", "iifgroup", "oifgroup"}
 
 func (p *parser) meta() Expr {

@@ -9,22 +9,20 @@ type Payload struct {
 	FieldPos     Pos
 }
 
-// RawPayload is payload at a given place: "@th,16,16". Offset and Bits count bits.
+// RawPayload is payload at a given place, in bits: "@th,16,16".
 type RawPayload struct {
 	Pos
-	// ll (link layer), nh (network header), th (transport header) or ih (data after the transport
-	// header)
+	// ll, nh, th, or ih (after the transport header)
 	Base         string
 	Offset, Bits uint32
 }
 
-// headers are the packet headers with fields as selectors.
 var headers = []string{
 	"ether", "vlan", "arp", "ip", "icmp", "igmp", "ip6", "icmpv6", "tcp", "udp", "udplite", "sctp", "dccp", "th",
 	"ah", "esp", "comp",
 }
 
-// constantHeaders have names that are also constants, such as Ethernet types.
+// names that are also constants, such as Ethernet types
 var constantHeaders = []string{"ether", "vlan", "arp", "ip", "ip6"}
 
 func (p *parser) payload() Expr {

@@ -13,8 +13,7 @@ type SetRef struct {
 	Name string
 }
 
-// Set is an anonymous set or map: "{ 22, 80 }", "{ 80 : accept }". Its elements replace a nested
-// set.
+// Set is an anonymous set or map: "{ 22, 80 }", "{ 80 : accept }".
 type Set struct {
 	Pos
 	Elems []*Elem
@@ -25,26 +24,24 @@ type Elem struct {
 	Pos
 	// Const, Prefix, Range, Concat or Wildcard; any expression in dynamic statements
 	Key Expr
-	// Timeout is 0 without its own timeout. Expires is the time left, 0 for the full timeout.
+	// Expires is the time left, 0 for the full timeout.
 	Timeout, Expires time.Duration
 	Comment          string
-	// statements with state
-	Stmts []Stmt
-	// a map's data: a *Verdict in verdict maps, nil in sets
+	Stmts            []Stmt
+	// a *Verdict in verdict maps, nil in sets
 	Value Expr
 }
 
 // Wildcard is the catch-all element "*".
 type Wildcard struct{ Pos }
 
-// Map is a lookup: "tcp dport map @ports". Its Table is a *Set or *SetRef.
+// Map is a lookup: "tcp dport map @ports". Table is a *Set or *SetRef.
 type Map struct {
 	Pos
 	Key   Expr
 	Table Expr
 }
 
-// mapped parses an optional "map ..." after a value.
 func (p *parser) mapped(key Expr) Expr {
 	if !p.AcceptIdent("map") {
 		return key
@@ -71,7 +68,7 @@ func (p *parser) setRef() *SetRef {
 	return r
 }
 
-// set parses an anonymous set or map. A comma may follow its last element.
+// A comma may follow the last element.
 func (p *parser) set() *Set {
 	s := &Set{Pos: p.Tok.Pos}
 	p.open()
@@ -90,9 +87,8 @@ func (p *parser) set() *Set {
 	return s
 }
 
-// member parses and appends one member of a set. A nested set, often the value of a variable, is
-// flattened. If its elements have a common value, nft puts them after all other elements, so
-// member appends them to last and returns it.
+// Flattens a nested set. If its elements have a common value, nft puts them after all others:
+// member appends them to last.
 func (p *parser) member(s *Set, last []*Elem) []*Elem {
 	if !p.IsPunct("{") {
 		s.Elems = append(s.Elems, p.element())
@@ -179,8 +175,7 @@ func (x *Set) printExpr(p *printer) {
 	p.str(" }")
 }
 
-// elem writes an element. Statements follow the options in dynamic statements and precede them
-// elsewhere.
+// In dynamic statements the options precede the statements.
 func (p *printer) elem(e *Elem, dynamic bool) {
 	e.Key.printExpr(p)
 	if !dynamic {

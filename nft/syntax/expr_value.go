@@ -2,8 +2,7 @@ package syntax
 
 import "strings"
 
-// Const is a constant: a number, an address, a symbol such as "established", or a quoted string.
-// The context's type decides the meaning.
+// Const is a number, address, symbol such as "established", or quoted string.
 type Const struct {
 	Pos
 	// without quotes
@@ -11,7 +10,7 @@ type Const struct {
 	Quoted bool
 }
 
-// Prefix is an address prefix: "10.0.0.0/8". Package compile checks the length.
+// Prefix is an address prefix: "10.0.0.0/8", of unchecked length.
 type Prefix struct {
 	Pos
 	X   Expr
@@ -36,13 +35,13 @@ type List struct {
 	Items []Expr
 }
 
-// Masked is the right side of a flag comparison, "VALUE / MASK": "syn / syn,ack".
+// Masked is "VALUE / MASK" in a flag comparison: "syn / syn,ack".
 type Masked struct {
 	Pos
 	Value, Mask Expr
 }
 
-// Binary is an operation on bits. Op is "&", "|", "^", "<<" or ">>".
+// Binary is an operation on bits: "&", "|", "^", "<<" or ">>".
 type Binary struct {
 	Pos
 	Op   string
@@ -79,14 +78,13 @@ func (x *Range) printExpr(p *printer) {
 	x.To.printExpr(p)
 }
 
-// endsInWord reports whether "-" and "/" need a blank after an expression, because names can
-// contain them.
+// "-" and "/" need a blank after a name, which can contain them.
 func endsInWord(x Expr) bool {
 	c, ok := x.(*Const)
 	if !ok {
 		return true
 	}
-	// A traffic control class has one colon; addresses have zero or several.
+	// A traffic control class has one colon, an address zero or several.
 	colons := strings.Count(c.Text, ":")
 	return c.Quoted || c.Text == "" || colons == 1 || colons == 0 && !isDigit(c.Text[0])
 }
@@ -107,7 +105,7 @@ func (x *Binary) printExpr(p *printer) {
 	p.operand(x.Y, precedences[x.Op]+1)
 }
 
-// operand adds parentheses to an operation below level.
+// Adds parentheses to an operation below level.
 func (p *printer) operand(x Expr, level int) {
 	if b, ok := x.(*Binary); ok && precedences[b.Op] < level {
 		p.str("(")

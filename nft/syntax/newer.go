@@ -6,8 +6,7 @@ import (
 	"github.com/weft-proxy/weft/nft/internal/scan"
 )
 
-// newer maps the first words of constructs to the nft version that added them, unless nft 1.0.6 or
-// weft supports them. LANGUAGE.md has the reasons.
+// by first words; LANGUAGE.md has the reasons
 var newer = map[[2]string]string{
 	{"last"}:              "1.0.7",
 	{"vxlan"}:             "1.0.7",
@@ -23,7 +22,7 @@ var newer = map[[2]string]string{
 	{"meta", "ibrhwaddr"}: "1.1.6",
 }
 
-// Newer returns the reason to reject a new construct of nft, given by its first two words, or "".
+// Newer returns the reason to reject a construct of later nft versions, or "".
 func Newer(word, next scan.Token) string {
 	if word.Kind != scan.Ident {
 		return ""
@@ -40,7 +39,6 @@ func Newer(word, next scan.Token) string {
 	return fmt.Sprintf("nft %s has %s; weft does not", version, text)
 }
 
-// refuseNewer fails if a construct of later nft versions begins at the current token.
 func (p *parser) refuseNewer() {
 	if why := Newer(p.Tok, p.Ahead); why != "" {
 		p.Fail(p.Tok, "%s", why)

@@ -11,13 +11,10 @@ import (
 	"github.com/weft-proxy/weft/nft/internal/scan"
 )
 
-// ObjectBody is the text between the braces of a named object's declaration: a *Counter, *Limit,
-// *Quota, *HelperBody, *TimeoutBody, *ExpectationBody, *SecMarkBody or *SynProxyBody. Missing
-// fields are zero.
+// ObjectBody is the body of a named object. Missing fields are zero.
 type ObjectBody interface {
-	// parseBody parses one statement. As in nft(8), it overrides an earlier one.
+	// As in nft(8), a statement overrides an earlier one.
 	parseBody(p *parser)
-	// printBody writes the canonical form.
 	printBody(p *printer)
 }
 
@@ -32,8 +29,7 @@ var newBody = map[nft.ObjectKind]func() ObjectBody{
 	nft.ObjectSynProxy:      func() ObjectBody { return &SynProxyBody{} },
 }
 
-// ParseObject parses the body of an object's declaration, which may be empty. The error is an
-// *Error; it has no position if the kind is unknown.
+// ParseObject parses a body, which may be empty. For an unknown kind the *Error has no position.
 func ParseObject(kind nft.ObjectKind, text string) (ObjectBody, error) {
 	empty, ok := newBody[kind]
 	if !ok {
@@ -46,14 +42,14 @@ func ParseObject(kind nft.ObjectKind, text string) (ObjectBody, error) {
 	return result(p, body, "")
 }
 
-// PrintObject returns a body in canonical form, separated by "; ".
+// PrintObject returns the canonical form, separated by "; ".
 func PrintObject(body ObjectBody) string {
 	p := &printer{}
 	body.printBody(p)
 	return p.b.String()
 }
 
-// attribute writes "NAME VALUE", after "; " unless it is the first. It skips an empty value.
+// After "; " unless it is the first; skips an empty value.
 func (p *printer) attribute(name, value string) {
 	if value == "" {
 		return
@@ -80,8 +76,7 @@ func (p *parser) l3proto() string {
 	return p.OneOf("ip", "ip6", "inet", "arp", "bridge", "netdev")
 }
 
-// MaxHelper is the longest name of a conntrack helper, in bytes (NF_CT_HELPER_NAME_LEN without its
-// NUL).
+// MaxHelper is NF_CT_HELPER_NAME_LEN without NUL.
 const MaxHelper = 15
 
 // HelperBody is the body of a ct helper: `type "ftp" protocol tcp; l3proto ip`.
@@ -116,8 +111,7 @@ func (o *HelperBody) printBody(p *printer) {
 	p.attribute("l3proto", o.L3Proto)
 }
 
-// TimeoutBody is the body of a ct timeout: "protocol tcp; l3proto ip; policy = { established : 100
-// }".
+// TimeoutBody is the body of a ct timeout: "protocol tcp; policy = { established : 100 }".
 type TimeoutBody struct {
 	Protocol, L3Proto string
 	Policy            []StateTimeout
@@ -143,8 +137,7 @@ func (o *TimeoutBody) parseBody(p *parser) {
 	p.bodyEnd()
 }
 
-// parsePolicy parses "{ STATE : SECONDS, ... }". nft(8) lists empty braces if all timeouts are the
-// kernel's.
+// nft(8) lists empty braces if all timeouts are the kernel's.
 func (o *TimeoutBody) parsePolicy(p *parser) {
 	if !p.IsPunct("{") {
 		p.Unexpected(`"{"`)
@@ -186,8 +179,7 @@ func (o *TimeoutBody) printBody(p *printer) {
 	p.attribute("policy", "= { "+strings.Join(states, ", ")+" }")
 }
 
-// ExpectationBody is the body of a ct expectation: "protocol tcp; dport 9876; timeout 2m; size 12;
-// l3proto ip".
+// ExpectationBody is the body of a ct expectation: "protocol tcp; dport 9876; size 12".
 type ExpectationBody struct {
 	Protocol, L3Proto string
 	DPort             uint16
@@ -204,7 +196,7 @@ func (o *ExpectationBody) parseBody(p *parser) {
 	case "timeout":
 		at := p.Tok
 		if o.Timeout = p.ExpectTime(); o.Timeout.Milliseconds() >= 1<<32 {
-			// The kernel stores milliseconds in 32 bits.
+			// the kernel stores milliseconds in 32 bits
 			p.Fail(at, "time %s is too long: want less than 49 days", at.Text)
 		}
 	case "size":
@@ -225,11 +217,10 @@ func (o *ExpectationBody) printBody(p *printer) {
 	p.attribute("l3proto", o.L3Proto)
 }
 
-// MaxSecContext is the longest security context, in bytes (NFT_SECMARK_CTX_MAXLEN without its
-// NUL).
+// MaxSecContext is NFT_SECMARK_CTX_MAXLEN without NUL.
 const MaxSecContext = 255
 
-// SecMarkBody is the body of a secmark: a security context in double quotes.
+// SecMarkBody is a security context in double quotes.
 type SecMarkBody struct{ Context string }
 
 func (o *SecMarkBody) parseBody(p *parser) {
@@ -255,8 +246,7 @@ type SynProxyBody struct {
 	Timestamp, SackPerm bool
 }
 
-// parseBody parses "mss N wscale N [timestamp] [sack-perm]". An end mark may follow the mss and
-// the wscale.
+// An end mark may follow the mss and the wscale.
 func (o *SynProxyBody) parseBody(p *parser) {
 	*o = SynProxyBody{Given: true}
 	p.OneOf("mss")

@@ -23,8 +23,7 @@ type Rule struct {
 	Comment string
 }
 
-// ParseRule parses one rule: the text after "add rule TABLE CHAIN" in nft(8). The error is an
-// *Error.
+// ParseRule parses the text after "add rule TABLE CHAIN" in nft(8). The error is an *Error.
 func ParseRule(family nft.Family, text string) (*Rule, error) {
 	p := newParser(text)
 	p.SkipNewlines()
@@ -36,7 +35,7 @@ func ParseRule(family nft.Family, text string) (*Rule, error) {
 	return result(p, r, "after the end of the rule")
 }
 
-// result fails if text is left after where.
+// Fails if text is left after where.
 func result[T any](p *parser, x T, where string) (T, error) {
 	if p.err == nil && p.Tok.Kind != scan.EOF {
 		p.Fail(p.Tok, "unexpected %s %s", p.Tok, where)
@@ -48,19 +47,17 @@ func result[T any](p *parser, x T, where string) (T, error) {
 	return x, nil
 }
 
-// parser is a recursive-descent parser. After the first error every token is EOF, so that loops
-// end.
+// After the first error every token is EOF, so that loops end.
 type parser struct {
 	scan.Cursor
 	scan.Scanner
 	src   string
 	err   *Error
 	depth int
-	// true in an assigned value, where nft rejects IPv6 extension headers
+	// nft rejects IPv6 extension headers in an assigned value
 	assigned bool
 }
 
-// newParser rejects a text that is too long.
 func newParser(text string) *parser {
 	p := &parser{src: text}
 	if len(text) > MaxRuleLength {
@@ -74,7 +71,6 @@ func newParser(text string) *parser {
 
 func (p *parser) Report(at scan.Token, format string, args ...any) { p.fail(at.Pos, format, args...) }
 
-// fail records the first error and ends the tokens.
 func (p *parser) fail(pos Pos, format string, args ...any) {
 	if p.err == nil {
 		p.err = &Error{Pos: pos, Msg: fmt.Sprintf(format, args...), Line: SourceLine(p.src, pos.Line)}
@@ -85,7 +81,7 @@ func (p *parser) fail(pos Pos, format string, args ...any) {
 
 func (p *parser) uint32(want string) uint32 { return uint32(p.ExpectNumber(want, 32)) }
 
-// text consumes a quoted text, or a word other than a keyword.
+// a quoted text, or a word other than a keyword
 func (p *parser) text(want string) string {
 	if p.Tok.Kind == scan.Ident && datatype.IsKeyword(p.Tok.Text, true) {
 		p.Unexpected(want)
@@ -100,7 +96,7 @@ func (p *parser) family() string {
 	return ""
 }
 
-// flagList adds flags such as "random,persistent" to list, sorted and without duplicates.
+// Sorts, and removes duplicates.
 func (p *parser) flagList(list []string, flags ...string) []string {
 	list = append(list, p.OneOf(flags...))
 	for p.AcceptPunct(",") {
@@ -130,14 +126,13 @@ func (p *parser) open() {
 	p.Advance()
 }
 
-// close consumes the closing bracket. After the outermost bracket, line ends count again.
+// After the outermost bracket, line ends count again.
 func (p *parser) close(text string) {
 	p.unnest()
 	p.Inline--
 	p.ExpectPunct(text)
 }
 
-// rule parses statements up to a line end, ";" or "}".
 func (p *parser) rule(family nft.Family) *Rule {
 	r := &Rule{Family: family}
 	for p.err == nil {

@@ -40,7 +40,7 @@ func PrintExpr(x Expr) string {
 
 type printer struct {
 	b strings.Builder
-	// true if an IPv6 address needs brackets before a port
+	// an IPv6 address needs brackets before a port
 	brackets bool
 }
 
@@ -50,7 +50,6 @@ func (p *printer) str(text ...string) {
 	}
 }
 
-// words writes the nonempty words, separated by blanks.
 func (p *printer) words(first string, more ...string) {
 	p.str(first)
 	for _, w := range more {
@@ -65,27 +64,24 @@ func (p *printer) num(n uint64) {
 	p.b.Write(strconv.AppendUint(buf[:0], n, 10))
 }
 
-// option writes " NAME NUMBER".
 func (p *printer) option(name string, n uint64) {
 	p.str(" ", name, " ")
 	p.num(n)
 }
 
-// optional is option for a nonzero number.
 func (p *printer) optional(name string, n uint32) {
 	if n != 0 {
 		p.option(name, uint64(n))
 	}
 }
 
-// given is option unless n is nil.
 func given[T uint8 | uint16 | uint32](p *printer, name string, n *T) {
 	if n != nil {
 		p.option(name, uint64(*n))
 	}
 }
 
-// quote writes a quoted string. The scanner rejects quotes in strings, so escapes are not needed.
+// The scanner rejects quotes in strings, so escapes are not needed.
 func (p *printer) quote(s string) { p.str(`"`, s, `"`) }
 
 func (p *printer) over(over bool) {

@@ -7,14 +7,11 @@ import (
 
 // Stmt is a statement of a rule. Only this package implements it.
 type Stmt interface {
-	// Position returns the statement's begin.
 	Position() Pos
-	// printStmt writes the canonical form.
 	printStmt(p *printer)
 }
 
-// statement returns the parser for a statement that begins with word, or nil. Next is the
-// following token.
+// next is the following token
 func statement(word, next scan.Token) func(*parser) Stmt {
 	if word.Kind != scan.Ident {
 		return nil
@@ -89,8 +86,7 @@ func (p *parser) stmt() Stmt {
 	}
 }
 
-// stateful parses a statement with state, or returns nil. Elements of sets can have such
-// statements too.
+// nil without one; elements of sets can have such statements too
 func (p *parser) stateful() Stmt {
 	if !p.Tok.IsWord("counter", "limit", "quota") && !(p.IsIdent("ct") && p.Ahead.IsWord("count")) {
 		return nil
@@ -110,8 +106,8 @@ func (p *parser) statefulList() []Stmt {
 	return list
 }
 
-// ParseStateful parses the statements of a set's declaration or of an element, such as "counter
-// limit rate 5/second". An empty text is an error. The error is an *Error.
+// ParseStateful parses the statements of a set's declaration or of an element. An empty text is an
+// *Error.
 func ParseStateful(text string) ([]Stmt, error) {
 	p := newParser(text)
 	p.Inline++

@@ -12,7 +12,7 @@ type Assign struct {
 	Value  Expr
 }
 
-// assign parses the value of "TARGET set VALUE", for some targets an object's name.
+// Some targets take an object's name.
 func (p *parser) assign(pos Pos, target Expr) Stmt {
 	x := p.assignment()
 	switch t := target.(type) {
@@ -28,7 +28,7 @@ func (p *parser) assign(pos Pos, target Expr) Stmt {
 	return &Assign{Pos: pos, Target: target, Value: x}
 }
 
-// assignment parses a value, or a list of flags as in "ct event set new,related".
+// A value, or flags as in "ct event set new,related".
 func (p *parser) assignment() Expr {
 	x := p.value()
 	c, ok := x.(*Const)

@@ -1,6 +1,6 @@
 package syntax
 
-// Counter counts packets and bytes. It is also the body of a counter object.
+// Counter counts packets and bytes, also as an object's body.
 type Counter struct {
 	Pos
 	Packets, Bytes uint64

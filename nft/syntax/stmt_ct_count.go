@@ -1,6 +1,6 @@
 package syntax
 
-// ConnLimit matches up to a number of connections, or above it if Over is set: "ct count over 10".
+// ConnLimit matches up to Count connections, or above with Over: "ct count over 10".
 type ConnLimit struct {
 	Pos
 	Over  bool

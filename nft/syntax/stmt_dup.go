@@ -3,9 +3,8 @@ package syntax
 // Dup sends a copy of the packet to another host or device.
 type Dup struct {
 	Pos
-	// address, or device in tables of family netdev
-	To Expr
-	// nil if not given
+	// address, or device in family netdev
+	To     Expr
 	Device Expr
 }
 

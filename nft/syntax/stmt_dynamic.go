@@ -1,15 +1,13 @@
 package syntax
 
-// Dynamic changes a named set from the packet path: "update @seen { ip saddr timeout 5s }".
+// Dynamic changes a named set: "update @seen { ip saddr timeout 5s }".
 type Dynamic struct {
 	Pos
-	// add, update or delete
 	Op   string
 	Set  *SetRef
 	Elem *Elem
 }
 
-// dynamic parses "add|update|delete @SET { KEY [OPTIONS] [STATEMENTS] [: DATA] }".
 func (p *parser) dynamic() Stmt {
 	d := &Dynamic{Pos: p.Tok.Pos, Op: p.Tok.Text}
 	p.Advance()
@@ -26,7 +24,7 @@ func (p *parser) dynamic() Stmt {
 	return d
 }
 
-// dynamicElem parses "{ KEY [OPTIONS] ... }". Rest parses the end.
+// rest parses the end
 func (p *parser) dynamicElem(rest func(*Elem)) *Elem {
 	e := &Elem{Pos: p.Tok.Pos}
 	if !p.IsPunct("{") {
@@ -42,7 +40,7 @@ func (p *parser) dynamicElem(rest func(*Elem)) *Elem {
 	return e
 }
 
-// oldDynamic parses the older form "set add|update|delete KEY [OPTIONS] @SET".
+// older form "set add|update|delete KEY [OPTIONS] @SET"
 func (p *parser) oldDynamic() Stmt {
 	d := &Dynamic{Pos: p.begin()}
 	d.Op = p.OneOf("add", "update", "delete")

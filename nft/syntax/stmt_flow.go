@@ -7,8 +7,7 @@ type FlowAdd struct {
 	NamePos   Pos
 }
 
-// flow parses "flow add @f" and the older "flow offload @f". "flow table" is the old name of a
-// meter.
+// "flow offload" is the older "flow add", "flow table" the old name of a meter.
 func (p *parser) flow() Stmt {
 	if p.Ahead.IsWord("table") {
 		p.Advance()

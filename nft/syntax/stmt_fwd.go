@@ -3,14 +3,13 @@ package syntax
 // Fwd forwards the packet to a device.
 type Fwd struct {
 	Pos
-	// ip or ip6 with an Addr, otherwise empty
+	// with an Addr, otherwise empty
 	Family string
 	// neighbour, nil if not given
 	Addr   Expr
 	Device Expr
 }
 
-// fwd parses "fwd to DEVICE" and "fwd ip|ip6 to ADDR device DEVICE".
 func (p *parser) fwd() Stmt {
 	f := &Fwd{Pos: p.begin()}
 	f.Family = p.family()

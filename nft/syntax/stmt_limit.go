@@ -6,23 +6,21 @@ import (
 	"github.com/weft-proxy/weft/nft/datatype"
 )
 
-// Limit matches until a rate is reached, or above it if Over is set. It is also the body of a
-// limit object; Per is then empty without a rate.
+// Limit matches until a rate is reached, or above with Over. As an object's body without a rate,
+// Per is empty.
 type Limit struct {
 	Pos
 	Over bool
-	// packets, or a unit Unit of datatype.ByteUnits
+	// packets, or a Unit of datatype.ByteUnits
 	Rate uint64
 	Unit string
-	// unit of datatype.TimeUnits
+	// of datatype.TimeUnits
 	Per string
-	// Burst is in BurstUnit: packets or a unit of datatype.ByteUnits. BurstUnit is empty without a
-	// burst.
+	// BurstUnit: packets or one of datatype.ByteUnits; empty without a burst
 	Burst     uint64
 	BurstUnit string
 }
 
-// limit parses "limit rate [over] N/second [burst N packets]" and "limit name X".
 func (p *parser) limit() Stmt {
 	l := &Limit{Pos: p.begin()}
 	l.parseRate(p)
@@ -44,7 +42,7 @@ func (l *Limit) parseRate(p *parser) {
 	}
 }
 
-// parseUnits parses "bytes/second", which is one token, or "bytes / second".
+// "bytes/second" is one token.
 func (l *Limit) parseUnits(p *parser) {
 	at := p.Tok
 	word := p.ExpectIdent("/second, /minute, ..., or bytes/second")

@@ -10,7 +10,7 @@ import (
 type Log struct {
 	Pos
 	Prefix *string
-	// empty or a syslog level such as "warn"
+	// a syslog level such as "warn", or empty
 	Level string
 	// "tcp sequence", "tcp options", "ip options", "skuid", "ether" or "all"
 	Flags          []string
@@ -19,7 +19,7 @@ type Log struct {
 	QueueThreshold *uint16
 }
 
-// LogLevels are the levels of log by the kernel's numbers.
+// LogLevels are the levels by the kernel's numbers.
 var LogLevels = []string{"emerg", "alert", "crit", "err", "warn", "notice", "info", "debug", "audit"}
 
 func (p *parser) log() Stmt {

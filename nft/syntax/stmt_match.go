@@ -4,10 +4,10 @@ package syntax
 type Match struct {
 	Pos
 	Left Expr
-	// Op is "", "==", "!=", "<", ">", "<=", ">=", or "!" for none of the flags. With an empty Op the
-	// type decides: equal, member of the set, or any of the flags.
+	// "", "==", "!=", "<", ">", "<=", ">=", or "!" if no flag may be set. If empty, the type
+	// decides: equal, in the set, or any of the flags.
 	Op string
-	// place of the operator, or of the right side if Op is empty
+	// or of the right side if Op is empty
 	OpPos Pos
 	Right Expr
 }
@@ -47,7 +47,7 @@ func (p *parser) flags() Expr {
 	return l
 }
 
-// mask parses the mask of a flag comparison, a list of at least two flags.
+// at least two flags
 func (p *parser) mask() Expr {
 	x := p.flags()
 	if _, ok := x.(*List); !ok {
@@ -56,7 +56,7 @@ func (p *parser) mask() Expr {
 	return x
 }
 
-// printStmt writes "==" only after operations on bits, which require it in nft(8).
+// nft(8) requires "==" after operations on bits.
 func (m *Match) printStmt(p *printer) {
 	m.Left.printExpr(p)
 	p.words("", m.Op)

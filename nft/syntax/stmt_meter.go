@@ -1,17 +1,14 @@
 package syntax
 
-// Meter runs a statement per key: "meter seen { ip saddr limit rate 5/second }". Its set belongs
-// to the rule.
+// Meter runs a statement per key: "meter seen { ip saddr limit rate 5/second }".
 type Meter struct {
 	Pos
 	Name string
-	// 0 if not given
 	Size uint32
 	// key, its timeout, and one statement
 	Elem *Elem
 }
 
-// meter parses "meter NAME [size N] { KEY [timeout T] STATEMENT }".
 func (p *parser) meter() Stmt {
 	m := &Meter{Pos: p.begin()}
 	m.Name = p.ExpectIdent("the name of a meter")

@@ -9,17 +9,16 @@ import (
 // NAT is dnat, snat, masquerade or redirect.
 type NAT struct {
 	Pos
-	Kind string
-	// ip, ip6 or empty
+	Kind   string
 	Family string
-	// nil if not given; Addr may be a Map with data for both
+	// nil if not given; Addr may be a Map to both
 	Addr, Port Expr
-	// "ip addr . port to", the older form for a map with data for both
+	// "ip addr . port to", the older form for a map to both
 	AddrPort bool
 	// "ip prefix to"
 	Prefix bool
-	// Flags are random, fully-random and persistent. Like in nft, dnat and snat keep only the last of
-	// several groups.
+	// Flags are random, fully-random and persistent. Like in nft, dnat and snat keep only the last
+	// group.
 	Flags []string
 }
 
@@ -50,7 +49,6 @@ func (p *parser) nat() Stmt {
 	return n
 }
 
-// natTarget parses "[ip|ip6] [addr . port|interval|prefix] [to] [ADDR][:PORT]".
 func (p *parser) natTarget(n *NAT) {
 	if p.Ahead.IsWord("to", "addr", "interval", "prefix") {
 		n.Family = p.family()
@@ -64,7 +62,7 @@ func (p *parser) natTarget(n *NAT) {
 		n.Addr = p.value()
 		return
 	case p.Tok.IsWord("prefix", "interval") && p.Ahead.IsWord("to"):
-		// "interval" is the older way to declare a map of ranges. nft infers it.
+		// nft infers the older "interval".
 		n.Prefix = p.Tok.Text == "prefix"
 		p.Advance()
 		p.Advance()
@@ -81,7 +79,6 @@ func (p *parser) natTarget(n *NAT) {
 	n.Addr, n.Port = p.addrPort()
 }
 
-// addrPort parses "[ADDR][:PORT]".
 func (p *parser) addrPort() (addr, port Expr) {
 	if !p.IsPunct(":") {
 		addr = p.value()
@@ -107,7 +104,7 @@ func (n *NAT) printStmt(p *printer) {
 	p.words("", strings.Join(n.Flags, ","))
 }
 
-// addrPort writes "ADDR:PORT". One side may be nil.
+// One side may be nil.
 func (p *printer) addrPort(addr, port Expr) {
 	if addr != nil {
 		p.brackets = port != nil
@@ -119,8 +116,8 @@ func (p *printer) addrPort(addr, port Expr) {
 	}
 	_, prefix := addr.(*Prefix)
 	if c := lastConst(addr); prefix || c != nil && scan.IsClassID(c.Text+":0") {
-		// Without a blank, nft(8) reads "24:80" as one word, and the scanner "ab:80" as a class of
-		// traffic control.
+		// without a blank, nft(8) reads "24:80" as one word, and the scanner "ab:80" as a traffic
+		// class
 		p.str(" ")
 	}
 	p.str(":")

@@ -6,7 +6,7 @@ import "github.com/weft-proxy/weft/nft"
 type ObjectRef struct {
 	Pos
 	Kind nft.ObjectKind
-	// the name as a quoted Const, or a Map from keys to names
+	// a quoted Const, or a Map from keys to names
 	Ref Expr
 }
 
@@ -14,7 +14,6 @@ func (p *parser) objectRef(pos Pos, kind nft.ObjectKind) Stmt {
 	return newObjectRef(pos, kind, p.value())
 }
 
-// objectName parses "KIND name X".
 func (p *parser) objectName() Stmt {
 	kind := nft.ObjectKind(p.Tok.Text)
 	pos := p.begin()
@@ -22,7 +21,7 @@ func (p *parser) objectName() Stmt {
 	return p.objectRef(pos, kind)
 }
 
-// newObjectRef quotes the name, as nft does.
+// Quotes the name, as nft does.
 func newObjectRef(pos Pos, kind nft.ObjectKind, ref Expr) *ObjectRef {
 	if c, ok := ref.(*Const); ok {
 		ref = &Const{Pos: c.Pos, Text: c.Text, Quoted: true}

@@ -9,17 +9,16 @@ import (
 // Queue passes the packet to a program in user space.
 type Queue struct {
 	Pos
-	// nil (queue 0), a number, a range of numbers, a generator of numbers or a Map
-	Num Expr
-	// bypass and fanout
+	// nil (queue 0), a number, a range, a generator of numbers or a Map
+	Num   Expr
 	Flags []string
 }
 
 // QueueFlags are the flags of queue by their bits.
 var QueueFlags = []string{"bypass", "fanout"}
 
-// queue parses the three forms of queue: "queue [num N[-N]] [FLAGS]" in any order, "queue [flags
-// FLAGS] to TARGET" and "queue flags FLAGS num N[-N]".
+// "queue [num N[-N]] [FLAGS]" in any order, "queue [flags FLAGS] to TARGET", or "queue flags FLAGS num
+// N[-N]"
 func (p *parser) queue() Stmt {
 	q := &Queue{Pos: p.begin()}
 	switch {
@@ -53,8 +52,7 @@ func (p *parser) queueNumbers() Expr {
 	return p.span(func() Expr { return p.constantOf(scan.Number, "the number of a queue") })
 }
 
-// queueTarget parses numbers, or an expression for a number. nft accepts a generator or a hash,
-// because its range is known, but no selector.
+// nft accepts a generator or a hash, because its range is known, but no selector.
 func (p *parser) queueTarget() Expr {
 	if p.Tok.Kind == scan.Number {
 		return p.queueNumbers()

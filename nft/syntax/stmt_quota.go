@@ -2,20 +2,18 @@ package syntax
 
 import "github.com/weft-proxy/weft/nft/datatype"
 
-// Quota matches until an amount of bytes has passed, or after it if Over is set. It is also the
-// body of a quota object; Unit is then empty without an amount.
+// Quota matches until an amount of bytes has passed, or after it with Over. As an object's body
+// without an amount, Unit is empty.
 type Quota struct {
 	Pos
 	Over bool
-	// Bytes is in Unit, Used in UsedUnit; both are units of datatype.ByteUnits. UsedUnit is empty
-	// without a used amount.
+	// Units are datatype.ByteUnits; UsedUnit is empty without a used amount.
 	Bytes    uint64
 	Unit     string
 	Used     uint64
 	UsedUnit string
 }
 
-// quota parses "quota [over|until] N UNIT [used N UNIT]" and "quota name X".
 func (p *parser) quota() Stmt {
 	q := &Quota{Pos: p.begin()}
 	q.parseAmounts(p)

@@ -7,11 +7,10 @@ type Reject struct {
 	Pos
 	// empty, icmp, icmpv6, icmpx or "tcp reset"
 	With string
-	// ICMP code, nil if not given
+	// nil if not given
 	Code Expr
 }
 
-// reject parses "reject [with icmp X | icmpv6 X | icmpx X | tcp reset]".
 func (p *parser) reject() Stmt {
 	r := &Reject{Pos: p.begin()}
 	if !p.AcceptIdent("with") {

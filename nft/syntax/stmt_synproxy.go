@@ -9,7 +9,6 @@ type SynProxy struct {
 	Timestamp, SackPerm bool
 }
 
-// synproxy parses "synproxy [mss N] [wscale N] [timestamp] [sack-perm]" and "synproxy name X".
 func (p *parser) synproxy() Stmt {
 	s := &SynProxy{Pos: p.begin()}
 	for p.err == nil {

@@ -3,13 +3,11 @@ package syntax
 // TProxy passes the packet to a local socket.
 type TProxy struct {
 	Pos
-	// ip, ip6 or empty
 	Family string
 	// nil if not given
 	Addr, Port Expr
 }
 
-// tproxy parses "tproxy [ip|ip6] to [ADDR][:PORT]".
 func (p *parser) tproxy() Stmt {
 	t := &TProxy{Pos: p.begin()}
 	t.Family = p.family()

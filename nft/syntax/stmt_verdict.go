@@ -2,8 +2,7 @@ package syntax
 
 import "github.com/weft-proxy/weft/nft/internal/scan"
 
-// Verdict is accept, drop, return, continue, jump or goto. Jump and goto have a Chain. A Verdict
-// is also the data of verdict maps.
+// Verdict is a verdict, with a Chain for jump and goto; also the data of verdict maps.
 type Verdict struct {
 	Pos
 	Kind  string

@@ -1,10 +1,9 @@
 package syntax
 
-// XT is a match or target of iptables in a rule of iptables-nft. nft(8) can list it, but not load
-// it.
+// XT is a match or target in a rule of iptables-nft, which nft(8) can list but not load.
 type XT struct {
 	Pos
-	// Kind is match or target; Name is the extension's name, such as conntrack.
+	// Kind: match or target; Name: the extension's, such as conntrack
 	Kind, Name string
 }
 

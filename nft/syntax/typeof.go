@@ -1,19 +1,17 @@
 package syntax
 
-// TypeOf is a parsed typeof declaration: selectors with the types of a set's key and of a map's
-// data.
+// TypeOf is a parsed typeof declaration of a set's key and a map's data.
 type TypeOf struct {
 	Key []Expr
-	// Map is true for ": DATA". Verdict is also true if the data is "verdict"; Data is then nil.
+	// Map: ": DATA". Verdict: the data is "verdict", and Data is nil.
 	Map     bool
 	Verdict bool
-	// true for ": interval DATA"
+	// ": interval DATA"
 	Interval bool
 	Data     []Expr
 }
 
-// ParseTypeOf parses the selectors of a typeof declaration, such as "ip daddr . tcp dport" or "ip
-// daddr : verdict". The error is an *Error.
+// ParseTypeOf parses a typeof declaration, such as "ip daddr : verdict". The error is an *Error.
 func ParseTypeOf(text string) (*TypeOf, error) {
 	p := newParser(text)
 	t := &TypeOf{Key: p.typeOfList()}

@@ -14,7 +14,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// Kernel reads all tables of the Reader's network namespace. It reads and decompiles rules on demand.
+// Kernel reads all tables of the Reader's network namespace, and rules on demand.
 func Kernel(r *kernel.Reader) (*eval.Ruleset, error) {
 	programs, err := r.Programs()
 	if err != nil {
@@ -54,7 +54,7 @@ func rules(r *kernel.Reader, p *kernel.Program, chain string) ([]eval.Rule, erro
 	return out, nil
 }
 
-// sets implements decompile.Scope.
+// a decompile.Scope
 type sets struct {
 	reader  *kernel.Reader
 	program *kernel.Program
@@ -73,8 +73,7 @@ func (s sets) Elements(decl *set.Set) ([]set.Element, error) {
 	return s.reader.Elements(s.program.ID, decl)
 }
 
-// elements asks the kernel for elements and caches the answers. It reads an anonymous set as a whole,
-// because such sets are small.
+// Caches the kernel's answers. Anonymous sets are small, and read as a whole.
 type elements struct {
 	reader *kernel.Reader
 	table  nft.TableID

@@ -12,15 +12,15 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// Part holds the tables that one party declares.
+// Part holds a party's tables.
 type Part struct {
-	// Owner is the party, as in eval.Rule.
+	// as in eval.Rule
 	Owner  string
 	Tables []nft.Table
 }
 
-// Tables compiles and joins the declarations of several parts. If the values of an element differ, the
-// first wins. The handles of rules count up in each table, as if the kernel had created only them.
+// Tables compiles and joins several parts. If the values of an element differ, the first wins.
+// Handles count up in each table.
 func Tables(parts ...Part) (*eval.Ruleset, error) {
 	var tables []*table
 	of := make(map[nft.TableID]*table)
@@ -36,7 +36,7 @@ func Tables(parts ...Part) (*eval.Ruleset, error) {
 			}
 		}
 	}
-	// Rules of the first part may refer to declarations of the last.
+	// rules of the first part may refer to declarations of the last
 	for _, p := range parts {
 		for i := range p.Tables {
 			of[p.Tables[i].ID()].compile(&p.Tables[i], p.Owner)
@@ -49,14 +49,13 @@ func Tables(parts ...Part) (*eval.Ruleset, error) {
 	return out, nil
 }
 
-// table is a compiled table, the scope for its rules.
+// the scope for its rules
 type table struct {
 	out        eval.Table
 	elements   map[*set.Set][]set.Element
 	objects    map[object.Ref]bool
 	flowtables map[string]bool
-	// handle of the last rule
-	handle uint64
+	handle     uint64
 }
 
 func newTable(t *nft.Table) *table {
@@ -125,7 +124,7 @@ func (t *table) declare(part *nft.Table, owner string) error {
 		case c == nil:
 			t.out.Chains = append(t.out.Chains, eval.Chain{Decl: decl, Owner: owner})
 		case c.Decl.Base == nil:
-			// The other part declared it without its hook.
+			// the other part declared it without its hook
 			c.Decl, c.Owner = decl, owner
 		}
 	}
@@ -162,7 +161,7 @@ func (t *table) add(decl *set.Set, err error, elements []nft.Element, owner stri
 	return nil
 }
 
-// compile compiles the rules of a part. A rejected rule gets an unknown expression.
+// A rejected rule gets an unknown expression.
 func (t *table) compile(part *nft.Table, owner string) {
 	for i := range part.Chains {
 		c := t.chain(part.Chains[i].Name)

@@ -2,8 +2,7 @@ package scan
 
 import "strings"
 
-// address returns the length of the address at the start of text, or 0. As in nft(8), the form with the
-// longest match wins.
+// address returns a length or 0. As in nft(8), the longest match wins.
 func address(text string) int {
 	return max(ipv4Length(text), ipv6Length(text), macLength(text))
 }
@@ -40,7 +39,6 @@ func hexLength(text string, most int) int {
 	return n
 }
 
-// ipv6Length matches eight groups of one to four hexadecimal digits, or up to seven groups with one "::".
 // Of the forms with an IPv4 address at the end, nft knows ::A and ::ffff:A.
 func ipv6Length(text string) int {
 	best, n, groups, gap := 0, 0, 0, false
@@ -84,8 +82,8 @@ func mappedLength(text string) int {
 	return 0
 }
 
-// classID returns the length of a traffic control class, such as "1:2a", at the start of text, or 0. As in
-// nft(8), a class ends before a blank, ",", "}", ":" or "-".
+// classID returns a length, such as of "1:2a", or 0. As in nft(8), a class ends before a blank,
+// ",", "}", ":" or "-".
 func classID(text string) int {
 	n := hexLength(text, 4)
 	if n == 0 || n == len(text) || text[n] != ':' {

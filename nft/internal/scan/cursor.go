@@ -9,18 +9,15 @@ import (
 	"github.com/weft-proxy/weft/nft/datatype"
 )
 
-// Cursor is a position in a sequence of tokens. Parsers embed it.
+// Cursor is a position in a sequence of tokens.
 type Cursor struct {
-	// current token and the next one
 	Tok, Ahead Token
-	// offset after the last consumed token
-	End int
-	// Inline is above 0 inside brackets, where line ends have no meaning.
+	End        int
+	// above 0 in brackets, where line ends have no meaning
 	Inline int
-	// open braces at the current token
+	// at the current token
 	Braces int
-	// Failed is true from an error to the next Recover. While it is set, no Accept or Is method matches and
-	// Fail is not called.
+	// from an error to the next Recover, when no Accept or Is method matches
 	Failed bool
 
 	parser Parser
@@ -28,20 +25,19 @@ type Cursor struct {
 
 // Parser embeds a Cursor.
 type Parser interface {
-	// Next reads a token.
 	Next() Token
-	// Report records an error at a token and sets Failed.
+	// Report sets Failed.
 	Report(at Token, format string, args ...any)
 }
 
-// Start makes the parser's first token the current one.
+// Start reads the parser's first token.
 func (c *Cursor) Start(p Parser) {
 	c.parser = p
 	c.Ahead = p.Next()
 	c.Advance()
 }
 
-// Advance moves to the next token. It stays at the end of the text.
+// Advance stays at the end of the text.
 func (c *Cursor) Advance() {
 	if c.Tok.Kind == Punct {
 		switch c.Tok.Text {
@@ -75,25 +71,25 @@ func (c *Cursor) Fail(at Token, format string, args ...any) {
 	}
 }
 
-// Unexpected fails at the current token. Want describes valid tokens.
+// Unexpected fails at the current token.
 func (c *Cursor) Unexpected(want string) {
 	c.Fail(c.Tok, "unexpected %s: want %s", c.Tok, want)
 }
 
-// IsPunct reports whether the current token is the punctuation.
+// IsPunct compares the current token.
 func (c *Cursor) IsPunct(text string) bool {
 	return !c.Failed && c.Tok.Kind == Punct && c.Tok.Text == text
 }
 
-// IsIdent reports whether the current token is the word.
+// IsIdent compares the current token.
 func (c *Cursor) IsIdent(text string) bool {
 	return !c.Failed && c.Tok.Kind == Ident && c.Tok.Text == text
 }
 
-// AcceptPunct consumes the punctuation if it is the current token.
+// AcceptPunct consumes the punctuation, if current.
 func (c *Cursor) AcceptPunct(text string) bool { return c.accept(c.IsPunct(text)) }
 
-// AcceptIdent consumes the word if it is the current token.
+// AcceptIdent consumes the word, if current.
 func (c *Cursor) AcceptIdent(text string) bool { return c.accept(c.IsIdent(text)) }
 
 func (c *Cursor) accept(ok bool) bool {
@@ -110,7 +106,7 @@ func (c *Cursor) ExpectPunct(text string) {
 	}
 }
 
-// ExpectIdent consumes a name. Want describes it in the error.
+// ExpectIdent consumes a name.
 func (c *Cursor) ExpectIdent(want string) string { return c.expect(want, Ident) }
 
 // ExpectText consumes a name or a quoted string.
@@ -128,7 +124,7 @@ func (c *Cursor) expect(want string, kinds ...Kind) string {
 	return ""
 }
 
-// OneOf consumes one of the given words.
+// OneOf consumes one of the words.
 func (c *Cursor) OneOf(words ...string) string {
 	for _, w := range words {
 		if c.AcceptIdent(w) {
@@ -139,7 +135,7 @@ func (c *Cursor) OneOf(words ...string) string {
 	return ""
 }
 
-// ExpectNumber consumes a number of at most the given bits. Want describes it in errors.
+// ExpectNumber consumes a number of at most the given bits.
 func (c *Cursor) ExpectNumber(want string, bits int) uint64 {
 	if c.Tok.Kind != Number {
 		c.Unexpected(want)

@@ -7,8 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Scanner splits text into tokens. It drops blanks, comments ("#" to the end of the line) and continued
-// lines (backslash, newline).
+// Scanner splits text into tokens, without blanks, comments ("#") and continued lines.
 type Scanner struct {
 	src       string
 	off       int
@@ -84,10 +83,10 @@ func (s *Scanner) Next() Token {
 	return t
 }
 
-// IsName reports whether text is one name, such as a chain's.
+// IsName reports whether text is one name.
 func IsName(text string) bool { return isOne(text, Ident) }
 
-// IsWord reports whether text is one name, number, address or other word, so that it needs no quotes.
+// IsWord reports whether text needs no quotes.
 func IsWord(text string) bool { return isOne(text, Ident, Number, Addr, Word) }
 
 func isOne(text string, kinds ...Kind) bool {
@@ -95,7 +94,7 @@ func isOne(text string, kinds ...Kind) bool {
 	return t.Offset == 0 && t.End == len(text) && slices.Contains(kinds, t.Kind)
 }
 
-// SkipLine moves to the end of the current line.
+// SkipLine moves to the line's end.
 func (s *Scanner) SkipLine() {
 	if i := strings.IndexByte(s.src[s.off:], '\n'); i >= 0 {
 		s.off += i
@@ -104,7 +103,7 @@ func (s *Scanner) SkipLine() {
 	}
 }
 
-// Offset returns the offset of the remaining text.
+// Offset returns where the remaining text begins.
 func (s *Scanner) Offset() int { return s.off }
 
 func (s *Scanner) skipBlank() {
@@ -129,7 +128,7 @@ func (s *Scanner) digits() Kind {
 	for s.off < len(s.src) && (isLetter(s.src[s.off]) || isDigit(s.src[s.off]) || s.src[s.off] == '_') {
 		s.off++
 	}
-	// "10.0.0" is a misspelled address, not a concatenation.
+	// "10.0.0" is a misspelled address, not a concatenation
 	for s.off+1 < len(s.src) && s.src[s.off] == '.' && isDigit(s.src[s.off+1]) {
 		for s.off++; s.off < len(s.src) && isDigit(s.src[s.off]); {
 			s.off++
@@ -145,8 +144,7 @@ func (s *Scanner) digits() Kind {
 	return Word
 }
 
-// ident consumes a name. A star ends the name. A star after a backslash belongs to the name, as in an
-// interface called "eth*".
+// After a backslash a star belongs to the name, as in an interface called "eth*"; else it ends it.
 func (s *Scanner) ident() {
 	s.letters()
 	if strings.HasPrefix(s.src[s.off:], `\*`) {

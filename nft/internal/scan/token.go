@@ -9,8 +9,7 @@ import (
 	"github.com/weft-proxy/weft/nft/datatype"
 )
 
-// Pos is a place in the source text: line and byte column, both from 1. The zero value means an unknown
-// place.
+// Pos is a line and byte column, both from 1. Zero means unknown.
 type Pos struct {
 	Line, Column int
 }
@@ -18,15 +17,15 @@ type Pos struct {
 // IsValid reports whether the place is known.
 func (p Pos) IsValid() bool { return p.Line > 0 }
 
-// Position returns p. Nodes of a syntax tree embed a Pos for it.
+// Position returns p.
 func (p Pos) Position() Pos { return p }
 
-// Compare orders places by line and column.
+// Compare orders by line and column.
 func (p Pos) Compare(o Pos) int {
 	return cmp.Or(cmp.Compare(p.Line, o.Line), cmp.Compare(p.Column, o.Column))
 }
 
-// String returns "line:column", or "-" for an unknown place.
+// String returns "line:column", or "-" if unknown.
 func (p Pos) String() string {
 	if !p.IsValid() {
 		return "-"
@@ -39,26 +38,22 @@ type Kind uint8
 
 // The kinds of tokens.
 const (
-	// end of the text
 	EOF Kind = iota
-	// end of a line without a continuing backslash
 	Newline
 	// ";"
 	Semicolon
-	// Ident is a name or keyword: a letter or "_", then letters, digits and "/-_.". It may end in "*" (an
-	// interface wildcard) and contain "\*".
+	// a letter or "_", then letters, digits and "/-_."; may end in "*" and contain "\*"
 	Ident
-	// decimal or 0x-hexadecimal number
+	// decimal or 0x-hexadecimal
 	Number
 	// IPv4, IPv6 or MAC address
 	Addr
 	// other word that begins with a digit, such as "5s"
 	Word
-	// quoted string, with a Text without quotes
+	// quoted string; Text has no quotes
 	String
-	// punctuation or operator
 	Punct
-	// unexpected character, or a line from an unclosed string, with the error message as Text
+	// unexpected character, or line from an unclosed string; Text is the error
 	Illegal
 )
 
@@ -67,20 +62,20 @@ var kindNames = [...]string{
 	Word: "word", String: "string", Punct: "operator", Illegal: "illegal text",
 }
 
-// String returns the name of the kind for messages.
+// String names the kind.
 func (k Kind) String() string { return kindNames[k] }
 
 // Token is one token of the source.
 type Token struct {
 	Kind Kind
-	// token as written, for strings without the quotes
+	// as written, but without quotes
 	Text string
 	Pos  Pos
-	// byte offsets in the source text, quotes included
+	// in bytes, quotes included
 	Offset, End int
 }
 
-// String describes the token for messages.
+// String describes the token.
 func (t Token) String() string {
 	switch t.Kind {
 	case EOF, Newline, Semicolon:
@@ -90,12 +85,12 @@ func (t Token) String() string {
 	}
 }
 
-// Is reports whether the token is one of the operators or punctuation marks.
+// Is compares operators and punctuation.
 func (t Token) Is(texts ...string) bool {
 	return t.Kind == Punct && slices.Contains(texts, t.Text)
 }
 
-// IsWord reports whether the token is one of the names or keywords.
+// IsWord compares names and keywords.
 func (t Token) IsWord(texts ...string) bool {
 	return t.Kind == Ident && slices.Contains(texts, t.Text)
 }
@@ -105,7 +100,7 @@ func (t Token) EndsStatement() bool {
 	return t.Kind == EOF || t.Kind == Newline || t.Kind == Semicolon || t.Is("}")
 }
 
-// Duration returns the token as a time. As in nft, a time requires a unit: "30" is not a time.
+// Duration returns the token as a time with a unit.
 func (t Token) Duration() (time.Duration, bool) {
 	if t.Kind != Word {
 		return 0, false

@@ -9,12 +9,12 @@ import (
 
 // Corpus is a file of rules in one family.
 type Corpus struct {
-	// Name is the name of the file and the family, such as "ct.txt/ip".
+	// such as "ct.txt/ip"
 	Name string
 	Ruleset
 }
 
-// ReadCorpora reads the corpora in the text files of a directory.
+// ReadCorpora reads the text files of a directory.
 func ReadCorpora(t testing.TB, dir string) []Corpus {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.txt"))
@@ -32,9 +32,9 @@ func ReadCorpora(t testing.TB, dir string) []Corpus {
 	return out
 }
 
-// ParseCorpus returns a corpus for each family of a file. The text has a line "family F...", optionally a
-// line "unchecked" (see Ruleset), declarations, a line "---", and rules. Blank lines and lines that begin
-// with # are ignored. The rules may jump to chains a and b.
+// ParseCorpus returns a corpus for each family of a line "family F...", with an optional line
+// "unchecked" (see Ruleset), declarations, a line "---", and rules. Lines with # are ignored. Rules
+// may jump to chains a and b.
 func ParseCorpus(t testing.TB, name, text string) []Corpus {
 	t.Helper()
 	head, body, ok := strings.Cut(text, "\n---\n")

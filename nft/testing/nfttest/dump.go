@@ -7,8 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Dump sends a request of nf_tables, such as NFT_MSG_GETSET, and returns the
-// attributes of each reply.
+// Dump returns the attributes of each reply to a request of nf_tables.
 func (ns *NS) Dump(t testing.TB, family uint8, msg uint16, attrs []netlink.Attribute) [][]byte {
 	t.Helper()
 	conn, err := netlink.Dial(unix.NETLINK_NETFILTER, &netlink.Config{NetNS: ns.FD()})

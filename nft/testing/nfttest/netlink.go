@@ -10,25 +10,20 @@ import (
 	"testing"
 )
 
-// Ruleset is a table with rules that nft(8) compiles for a comparison.
+// Ruleset is a table with rules for a comparison with nft(8).
 type Ruleset struct {
-	// nft keyword of the table's family
 	Family string
-	// declarations of sets and maps
-	Decls []string
-	// chains to which rules jump
+	Decls  []string
 	Chains []string
 	Rules  []string
-	// Unchecked is true if the running kernel may lack features for the rules. Only rejections by nft
-	// itself count then.
+	// the running kernel may lack features, so only rejections by nft itself count
 	Unchecked bool
 }
 
 var errorLine = regexp.MustCompile(`/dev/stdin:(\d+):\S* Error: (Could not process rule)?`)
 
-// Netlink returns the compiled form of each accepted rule, by the rule's index: the anonymous sets and then
-// the expressions as "nft --debug=netlink" prints them, with single blanks. It does not commit. A rule that
-// makes nft abort counts as rejected.
+// Netlink returns the compiled form of each accepted rule by index, as "nft --debug=netlink" prints
+// it, with single blanks. It does not commit. A rule that makes nft abort counts as rejected.
 func (ns *NS) Netlink(t testing.TB, r *Ruleset) map[int]string {
 	t.Helper()
 	Require(t, NFT)
@@ -45,7 +40,7 @@ func (ns *NS) netlink(t testing.TB, r *Ruleset, some []int) map[int]string {
 	for i := range r.Rules {
 		bad[i] = !slices.Contains(some, i)
 	}
-	// nft reports up to ten invalid rules at once without other output. They are omitted in the next run.
+	// nft reports up to ten invalid rules at once without other output
 	for {
 		script, lines := r.Script(bad)
 		text, err := ns.Output(script, "nft", "--debug=netlink", "-c", "-f", "-")
@@ -65,7 +60,6 @@ func (ns *NS) netlink(t testing.TB, r *Ruleset, some []int) map[int]string {
 		if found {
 			continue
 		}
-		// nft aborted without a position.
 		left := slices.DeleteFunc(slices.Clone(some), func(i int) bool { return bad[i] })
 		switch len(left) {
 		case 0:
@@ -82,7 +76,7 @@ func (ns *NS) netlink(t testing.TB, r *Ruleset, some []int) map[int]string {
 	}
 }
 
-// kernelError reports whether only the kernel rejects rules. nft has then compiled all rules.
+// Only the kernel rejects rules: nft has compiled all.
 func kernelError(err error) bool {
 	list := errorLine.FindAllStringSubmatch(err.Error(), -1)
 	for _, m := range list {
@@ -93,8 +87,7 @@ func kernelError(err error) bool {
 	return len(list) > 0
 }
 
-// Messages returns nft's messages to the kernel for an accepted ruleset, as "nft --debug=mnl" prints them.
-// It does not commit.
+// Messages returns nft's messages to the kernel ("nft --debug=mnl"), without a commit.
 func (ns *NS) Messages(t testing.TB, r *Ruleset, skip map[int]bool) string {
 	t.Helper()
 	script, _ := r.Script(skip)
@@ -105,8 +98,8 @@ func (ns *NS) Messages(t testing.TB, r *Ruleset, skip map[int]bool) string {
 	return text
 }
 
-// Script returns input for nft -f with each rule in its own chain, without the rules in skip. lines maps
-// the lines of the script to the indices of rules.
+// Script returns input for nft -f with each rule in its own chain, without the rules in skip. lines
+// maps lines to rules.
 func (r *Ruleset) Script(skip map[int]bool) (script string, lines map[int]int) {
 	var b strings.Builder
 	lines = map[int]int{}
@@ -136,15 +129,13 @@ func (r *Ruleset) Script(skip map[int]bool) (script string, lines map[int]int) {
 	return b.String(), lines
 }
 
-// ruleChain precedes the rule's index in the chain's name in a Script.
+// precedes the rule's index in the chain's name
 const ruleChain = "nfttest-rule-"
 
-// swappedByte matches an expression without effect: nft before 1.1.2 changes the byte order of single
-// bytes. Newer kernels reject it, so weft does not write it.
+// nft before 1.1.2 swaps single bytes; newer kernels reject it
 var swappedByte = regexp.MustCompile(`^  \[ byteorder reg \d+ = (hton|ntoh)\(reg \d+, 2, 1\) \]`)
 
-// SplitDebug splits the output of "nft --debug=netlink" for a Script into the compiled form of each rule,
-// by the rule's index.
+// SplitDebug splits the output of "nft --debug=netlink" by the rule's index.
 func SplitDebug(text string) map[int]string {
 	out := map[int]string{}
 	var sets []string

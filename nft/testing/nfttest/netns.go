@@ -15,8 +15,8 @@ type NS struct {
 	*netns.Namespace
 }
 
-// New creates a network namespace with loopback up. It is removed after the test, when its last socket and
-// process are closed. Without the privilege, New skips the test, or fails it in CI.
+// New creates a network namespace for the test, until its last socket and process are closed.
+// Without the privilege it skips the test, or fails it in CI.
 func New(t testing.TB) *NS {
 	t.Helper()
 	ns, err := netns.New(t.Name())
@@ -28,8 +28,7 @@ func New(t testing.TB) *NS {
 	return &NS{ns}
 }
 
-// Output runs a binary in the namespace and returns its standard output. The error contains its standard
-// error.
+// Output runs a binary in the namespace. The error contains its standard error.
 func (ns *NS) Output(stdin string, name string, args ...string) (string, error) {
 	cmd := exec.Command(name, args...)
 	cmd.Env = append(cmd.Environ(), "LC_ALL=C")
@@ -52,8 +51,7 @@ func (ns *NS) Run(t testing.TB, name string, args ...string) string {
 	return out
 }
 
-// Nft passes a ruleset to "nft -f -" in the namespace. It ends the test if nft rejects it, and skips the
-// test without nft.
+// Nft runs "nft -f -". It ends the test if nft rejects the text, and skips it without nft.
 func (ns *NS) Nft(t testing.TB, text string) {
 	t.Helper()
 	Require(t, NFT)
@@ -62,8 +60,8 @@ func (ns *NS) Nft(t testing.TB, text string) {
 	}
 }
 
-// ListRuleset returns the output of "nft list ruleset". It also checks that "nft -j list ruleset" succeeds,
-// because nft aborts on some expressions that the kernel accepts.
+// ListRuleset also checks "nft -j list ruleset", because nft aborts on some expressions that the
+// kernel accepts.
 func (ns *NS) ListRuleset(t testing.TB) string {
 	t.Helper()
 	Require(t, NFT)

@@ -17,23 +17,22 @@ import (
 type Need int
 
 const (
-	// Namespaces is the privilege to create and configure network namespaces (CAP_SYS_ADMIN and
-	// CAP_NET_ADMIN).
+	// Namespaces is CAP_SYS_ADMIN and CAP_NET_ADMIN.
 	Namespaces Need = iota
 	// NFT is the nft(8) binary.
 	NFT
-	// Users is the privilege to become another user. A user namespace with a single user does not have it.
+	// Users is the privilege to become another user, missing in a user namespace with a single
+	// user.
 	Users
-	// KernelLog is the kernel's log, with packets of all network namespaces once LogAllNamespaces is 1.
-	// Only the first user namespace has it.
+	// KernelLog is the log of all network namespaces once LogAllNamespaces is 1, only in the first
+	// user namespace.
 	KernelLog
 )
 
-// LogAllNamespaces is the setting to log packets of all network namespaces. Without it only the machine's
-// own namespace has a log.
+// LogAllNamespaces is the setting to log packets of all network namespaces, not only the machine's
+// own.
 const LogAllNamespaces = "/proc/sys/net/netfilter/nf_log_all_netns"
 
-// needs has the name of each Need, a hint how to get it, and a function that returns why it is missing.
 var needs = [...]struct {
 	name, hint string
 	probe      func() error
@@ -63,8 +62,8 @@ var needs = [...]struct {
 	}},
 }
 
-// Require skips the test if the machine lacks one of the needs. If the environment has CI=true (or 1), the
-// test fails instead, so that no test is skipped everywhere.
+// Require skips the test if the machine lacks a need, or fails it with CI=true (or 1) in the
+// environment.
 func Require(t testing.TB, wanted ...Need) {
 	t.Helper()
 	for _, n := range wanted {
@@ -82,7 +81,7 @@ func Require(t testing.TB, wanted ...Need) {
 	}
 }
 
-// RequireKernel skips the test, in CI too, if the kernel is older than a version of Linux.
+// RequireKernel skips the test, in CI too, if the kernel is older.
 func RequireKernel(t testing.TB, major, minor int) {
 	t.Helper()
 	if !KernelIs(t, major, minor) {
@@ -90,7 +89,7 @@ func RequireKernel(t testing.TB, major, minor int) {
 	}
 }
 
-// KernelIs reports whether the kernel has at least a version of Linux.
+// KernelIs reports whether the kernel has at least a version.
 func KernelIs(t testing.TB, major, minor int) bool {
 	t.Helper()
 	var u unix.Utsname

@@ -10,14 +10,14 @@ import (
 // Port is one end of a veth pair.
 type Port struct {
 	NS *NS
-	// interface name, at most 15 bytes
+	// at most 15 bytes
 	Name string
-	// addresses of the interface, with their prefix lengths
+	// with prefix lengths
 	Addrs []netip.Prefix
 }
 
-// Veth connects two namespaces by a veth pair with addresses, and sets both ends up. It ends the test on
-// failure. IPv6 addresses are usable at once, without duplicate address detection.
+// Veth connects two namespaces and sets both ends up. IPv6 addresses are usable at once, without
+// duplicate address detection.
 func Veth(t testing.TB, a, b Port) {
 	t.Helper()
 	if err := netns.Join(netns.Port{NS: a.NS.Namespace, Link: a.Name, Addrs: a.Addrs}, netns.Port{NS: b.NS.Namespace, Link: b.Name, Addrs: b.Addrs}); err != nil {
@@ -25,7 +25,7 @@ func Veth(t testing.TB, a, b Port) {
 	}
 }
 
-// Route adds a route to dst through gateway in the namespace. It ends the test on failure.
+// Route adds a route through gateway.
 func (ns *NS) Route(t testing.TB, dst netip.Prefix, gateway netip.Addr) {
 	t.Helper()
 	if err := ns.Namespace.Route(dst, "", gateway); err != nil {

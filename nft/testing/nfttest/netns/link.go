@@ -12,14 +12,13 @@ import (
 // Port is one end of a veth pair.
 type Port struct {
 	NS *Namespace
-	// interface name, at most 15 bytes
+	// at most 15 bytes
 	Link string
-	// addresses of the interface, with their prefix lengths
+	// with prefix lengths
 	Addrs []netip.Prefix
 }
 
-// Join connects two namespaces by a veth pair with addresses, and sets both ends up. IPv6 addresses are
-// usable at once, without duplicate address detection.
+// Join connects two namespaces and sets both ends up, without duplicate address detection for IPv6.
 func Join(a, b Port) error {
 	pair := &netlink.Veth{
 		LinkAttrs:     netlink.LinkAttrs{Name: a.Link},
@@ -50,8 +49,7 @@ func Join(a, b Port) error {
 	return nil
 }
 
-// Route adds a route to dst. With a link, the gateway may be zero, or an address outside the link's
-// prefixes. Without a link, the gateway must be in a link's prefix.
+// Route adds a route. With a link, the gateway may be zero, or outside the link's prefixes.
 func (n *Namespace) Route(dst netip.Prefix, link string, gateway netip.Addr) error {
 	r := &netlink.Route{Dst: ipNet(dst)}
 	if link != "" {
@@ -112,7 +110,6 @@ func (n *Namespace) up(name string) error {
 	return nil
 }
 
-// ipNet converts a prefix with its host bits.
 func ipNet(p netip.Prefix) *net.IPNet {
 	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
 }

@@ -12,13 +12,13 @@ import (
 
 // Namespace is a network namespace.
 type Namespace struct {
-	// name in errors, unknown to the kernel
+	// in errors, unknown to the kernel
 	Name   string
 	handle netns.NsHandle
 	nl     *netlink.Handle
 }
 
-// New makes a namespace with its loopback up.
+// New makes a namespace with loopback up.
 func New(name string) (*Namespace, error) {
 	n := &Namespace{Name: name, handle: netns.None()}
 	err := OnNewThread(func() (err error) {
@@ -50,12 +50,11 @@ func (n *Namespace) Close() error {
 	return n.handle.Close()
 }
 
-// FD returns the file descriptor of the namespace, valid until Close.
+// FD is valid until Close.
 func (n *Namespace) FD() int { return int(n.handle) }
 
-// Do runs f on an OS thread in the namespace, and returns its error. Child processes and sockets of f are
-// in the namespace; its new threads and goroutines are not. f runs on its own goroutine, so it must not
-// call t.FailNow, t.Fatal or t.Skip, but return an error.
+// Do runs f on an OS thread in the namespace, with its child processes and sockets, but not new
+// threads and goroutines. f must not call t.FailNow, t.Fatal or t.Skip.
 func (n *Namespace) Do(f func() error) error {
 	return OnNewThread(func() error {
 		if err := unix.Setns(int(n.handle), unix.CLONE_NEWNET); err != nil {
@@ -65,10 +64,9 @@ func (n *Namespace) Do(f func() error) error {
 	})
 }
 
-// OnNewThread runs f on an OS thread that is not used afterwards. The goroutine ends while it is locked to
-// the thread, so the runtime ends the thread, which may be in another namespace or have another user. f
-// never runs on the first thread: the runtime does not end it, and it shows others the namespaces and the
-// user of the process.
+// OnNewThread runs f on an OS thread that ends with it, because it may be in another namespace or
+// have another user. f never runs on the first thread: the runtime does not end it, and it shows
+// others the namespaces and the user of the process.
 func OnNewThread(f func() error) error {
 	err := errors.New("run on a thread: function did not return (runtime.Goexit, t.FailNow?)")
 	done := make(chan struct{})
