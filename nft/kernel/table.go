@@ -10,21 +10,20 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// Table is one of weft's tables with its contents in the kernel.
+// Table is one of weft's tables in the kernel.
 type Table struct {
 	ID      nft.TableID
 	Comment string
-	// Owned is true if the Conn created or adopted the table and may change it, even without the
-	// kernel's protection.
+	// Owned means that the Conn created or adopted the table, even without the kernel's protection.
 	Owned bool
-	// Dormant is true if the base chains are detached from their hooks.
+	// Dormant detaches the base chains from their hooks.
 	Dormant bool
-	// Objects and Flowtables are in unspecified order.
+	// Objects and Flowtables are unordered.
 	Objects    []*object.Object
 	Flowtables []*object.Flowtable
-	// Chains are in the order of their creation.
+	// Chains are in order of creation.
 	Chains []Chain
-	// Sets are the named sets and maps. Anonymous sets belong to their rules.
+	// Sets does not include anonymous sets.
 	Sets []Set
 }
 
@@ -34,34 +33,33 @@ type Chain struct {
 	Rules []Rule
 }
 
-// Rule is a rule in the kernel. Info.Ours is false for foreign rules.
+// Rule is a rule in the kernel; Info.Ours is false for foreign rules.
 type Rule struct {
 	Handle *Handle
 	Info   userdata.RuleInfo
-	// Writes are the elements that the rule adds to maps for matching packets.
+	// Writes are the elements that the rule adds to maps.
 	Writes []compile.Write
 }
 
 // Set is a named set or map and its elements.
 type Set struct {
-	// Decl is reconstructed by [set.Set.Complete].
+	// Decl comes from [set.Set.Complete].
 	Decl *set.Set
-	// Elements of interval sets are ordered by key, except for concatenations; others are
-	// unordered. Timeout is the whole timeout, not the remaining time.
+	// Elements are ordered by key in interval sets without concatenations. Timeout is the whole
+	// timeout.
 	Elements []set.Element
 }
 
 // Stats counts the work of a commit.
 type Stats struct {
-	// Messages and Bytes are the size of the batch, with begin and end.
+	// The size of the batch, with begin and end.
 	Messages int
 	Bytes    int
-	// Elements is the number of added and deleted elements.
+	// Elements counts added and deleted ones.
 	Elements int
-	// Retries is the number of repeated sends because another process was first.
+	// Retries counts repeated sends because another process was first.
 	Retries int
-	// Kernel is the kernel's processor time, retries included. All other writers of nftables wait
-	// in this time.
+	// Kernel is processor time, retries included. Other writers of nftables wait in this time.
 	Kernel time.Duration
 }
 

@@ -7,7 +7,6 @@ import (
 	"github.com/weft-proxy/weft/nft/datatype"
 )
 
-// expiresWord begins the remaining time in Element.State.
 const expiresWord = "expires "
 
 const statefulSeparator = "; "
