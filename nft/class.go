@@ -2,9 +2,8 @@ package nft
 
 import "fmt"
 
-// Class is a capability of a ruleset. Every statement, kind of named object and type of a map's data
-// belongs to one class; the table is in package compile. A program that runs rules of others allows
-// classes, not statements.
+// Class is a capability of a ruleset. Every statement, kind of named object and type of a map's
+// data belongs to one class; the table is in package compile.
 type Class uint8
 
 // The classes. The zero value is not a class.
@@ -44,7 +43,7 @@ const (
 	numClasses
 )
 
-// classes has the name and, in the words of an error, the action of each class.
+// does is the action in the words of an error.
 var classes = [numClasses]struct{ name, does string }{
 	ClassFilter:     {"filter", "filter"},
 	ClassPolicyDrop: {"policyDrop", "have base chains with policy drop"},
@@ -80,7 +79,7 @@ func (c Class) String() string {
 	return classes[c].name
 }
 
-// Does returns the class's action, as text after "may not".
+// Does returns the class's action, for text after "may not".
 func (c Class) Does() string {
 	if c == 0 || c >= numClasses {
 		return "use " + c.String()
@@ -97,7 +96,7 @@ func (s ClassSet) Has(c Class) bool { return s>>c&1 != 0 }
 // With adds a class.
 func (s ClassSet) With(c Class) ClassSet { return s | 1<<c }
 
-// All returns the classes in ascending order, with 0 for a class unknown to With.
+// All returns the classes in ascending order.
 func (s ClassSet) All() []Class {
 	var all []Class
 	for c := range numClasses {

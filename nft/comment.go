@@ -1,7 +1,7 @@
 package nft
 
-// EmptyComment is a comment without text, which nft writes as comment "". Other comments cannot contain a
-// double quote. The value "" means no comment.
+// EmptyComment is a comment without text, which nft writes as comment "". The value "" means no
+// comment.
 const EmptyComment = `""`
 
 // ParseComment returns the comment with the given text.

@@ -13,7 +13,7 @@ type Field struct {
 	send bool
 }
 
-// Fields describe a message in the order of sending, for encoding and decoding.
+// Fields describe a message in the order of sending.
 type Fields []Field
 
 // Always returns a field that is always sent. [Append] lists the types of to.
@@ -24,9 +24,8 @@ func If(send bool, typ uint16, to any) Field { return Field{typ, to, send} }
 
 // Value is a variable with its own encoding.
 type Value interface {
-	// AppendAttr appends the value.
 	AppendAttr(b []byte, typ uint16) ([]byte, error)
-	// ReadAttr sets the variable from the reader's current attribute.
+	// ReadAttr reads the current attribute.
 	ReadAttr(r *Reader) error
 }
 
@@ -59,8 +58,8 @@ func (f Fields) Read(b []byte) error {
 	return r.Err()
 }
 
-// Append appends the value of a variable: a number in big-endian byte order, a bool as the lowest of 32
-// bits, a string with a NUL, bytes, a time in milliseconds, nested Fields, or a [Value].
+// Append appends a variable: a number in big-endian byte order, a bool as the lowest of 32 bits, a
+// string with a NUL, bytes, a time in milliseconds, nested Fields, or a [Value].
 func Append(b []byte, typ uint16, v any) (_ []byte, err error) {
 	switch v := v.(type) {
 	case *uint8:
@@ -97,7 +96,7 @@ func Append(b []byte, typ uint16, v any) (_ []byte, err error) {
 	}
 }
 
-// Into sets a variable to the current attribute. It is the inverse of [Append].
+// Into is the inverse of [Append] for the current attribute.
 func (r *Reader) Into(v any) error {
 	switch v := v.(type) {
 	case *uint8:
@@ -143,7 +142,7 @@ func (s *Unterminated) ReadAttr(r *Reader) error {
 	return nil
 }
 
-// Optional holds a pointer, which is nil without the attribute.
+// Optional holds a pointer; nil without the attribute.
 type Optional[T any] struct{ To **T }
 
 // AppendAttr implements Value.
@@ -158,7 +157,7 @@ func (o Optional[T]) ReadAttr(r *Reader) error {
 // Bits are the bits of a 32-bit number, each in a variable.
 type Bits []Bit
 
-// Bit is a variable, and the bits set if it is true.
+// Bit is a variable and its bits.
 type Bit struct {
 	To   *bool
 	Mask uint32

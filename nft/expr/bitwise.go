@@ -8,16 +8,15 @@ import (
 	"github.com/weft-proxy/weft/nft/attr"
 )
 
-// Bitwise is Dest = (Source & Mask) ^ Xor, or a shift of 32-bit words. google/nftables has no shifts and
-// leaves out the operation, which libnftnl always sends.
+// Bitwise is Dest = (Source & Mask) ^ Xor, or a shift of 32-bit words. google/nftables has no
+// shifts and leaves out the operation.
 type Bitwise struct {
-	// register numbers; Len is in bytes
+	// registers; Len is in bytes
 	Source, Dest, Len uint32
 	Op                BitwiseOp
-	// operands of BitwiseBool
+	// for BitwiseBool
 	Mask, Xor []byte
-	// bits to shift
-	Shift uint32
+	Shift     uint32
 }
 
 // BitwiseOp is an enum nft_bitwise_ops.
@@ -53,7 +52,7 @@ func (e *Bitwise) table(t *table) {
 	t.addIf(e.Op != BitwiseBool, nftaBitwiseData, (*nativeData)(&e.Shift), "")
 }
 
-// nativeData is a NFTA_DATA_VALUE of 32 bits in the machine's byte order.
+// nativeData has the machine's byte order.
 type nativeData uint32
 
 func (n *nativeData) AppendAttr(b []byte, typ uint16) ([]byte, error) {

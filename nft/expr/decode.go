@@ -16,7 +16,7 @@ import (
 type Unknown struct {
 	// kernel's name, such as "match" for a match of iptables
 	Name string
-	// payload of NFTA_EXPR_DATA
+	// NFTA_EXPR_DATA
 	Data []byte
 }
 
@@ -27,22 +27,21 @@ func (e *Unknown) table(t *table) {
 	}
 }
 
-// Extension returns the name, revision and data of a match or target of iptables, which iptables-nft puts
-// into rules (nft_compat). The data is a structure of include/uapi/linux/netfilter. ok is false for other
-// expressions.
+// Extension returns the name, revision and data of a match or target of iptables (nft_compat). The
+// data is a structure of include/uapi/linux/netfilter.
 func (e *Unknown) Extension() (name string, rev uint32, info []byte, ok bool) {
 	if e.Name != "match" && e.Name != "target" {
 		return "", 0, nil, false
 	}
-	// NFTA_TARGET_* are the same numbers.
+	// NFTA_TARGET_* are the same numbers
 	err := attr.Fields{
 		attr.Always(unix.NFTA_MATCH_NAME, &name), attr.Always(unix.NFTA_MATCH_REV, &rev), attr.Always(unix.NFTA_MATCH_INFO, &info),
 	}.Read(e.Data)
 	return name, rev, info, err == nil
 }
 
-// Decode decodes the kernel's NFTA_RULE_EXPRESSIONS of any program's rule. The kernel refers to anonymous
-// sets by name, so every SetID is 0. An unknown expression becomes an *[Unknown]. Errors wrap
+// Decode decodes NFTA_RULE_EXPRESSIONS of any program's rule. The kernel refers to anonymous sets
+// by name, so every SetID is 0. An unknown expression becomes an *[Unknown]. Errors wrap
 // [attr.ErrMalformed].
 func Decode(list []byte) ([]Expr, error) {
 	var out []Expr
@@ -94,7 +93,7 @@ func number(data []byte, typ uint16) uint32 {
 	return binary.BigEndian.Uint32(r.Bytes())
 }
 
-// newExpr returns an expression for Unmarshal, or nil for an unknown name.
+// newExpr returns nil for an unknown name.
 func newExpr(name string, data []byte) Expr {
 	if f := newExprs[name]; f != nil {
 		return f(data)
@@ -142,7 +141,7 @@ var newExprs = map[string]func(data []byte) Expr{
 	"xfrm":     func([]byte) Expr { return &Xfrm{} },
 }
 
-// newExthdr sets the registers, because the table depends on them.
+// The table depends on the registers.
 func newExthdr(data []byte) Expr {
 	return &Exthdr{Dest: number(data, unix.NFTA_EXTHDR_DREG), Source: number(data, unix.NFTA_EXTHDR_SREG)}
 }

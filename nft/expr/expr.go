@@ -8,8 +8,7 @@ type Expr interface {
 	table(t *table)
 }
 
-// Library wraps an expression of google/nftables with the same bytes as nft(8). This package marshals some
-// expressions itself.
+// Library wraps an expression of google/nftables with the same bytes as nft(8).
 type Library struct{ google.Any }
 
 // Unwrap returns the expression in a Library, or e.

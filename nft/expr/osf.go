@@ -5,11 +5,11 @@ type OSF struct {
 	Register uint32
 	// 0 for equality, OSFTTLLess ("loose" in nft) or OSFTTLNoCheck ("skip")
 	TTL uint8
-	// Version asks for the version after the name.
+	// Version adds the version to the name.
 	Version bool
 }
 
-// Comparisons of the TTL of a fingerprint (linux/netfilter/nfnetlink_osf.h).
+// linux/netfilter/nfnetlink_osf.h
 const (
 	OSFTTLLess    = 1
 	OSFTTLNoCheck = 2

@@ -6,10 +6,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Queue passes packets to a program. google/nftables has no register for the number, and always sends
-// flags.
+// Queue passes packets to a program. google/nftables has no register for the number, and always
+// sends flags.
 type Queue struct {
-	// first queue and number of queues, 0 with a Register
+	// 0 with a Register
 	Num, Total uint16
 	// register of the number, or 0
 	Register uint32

@@ -6,7 +6,7 @@ import (
 	"github.com/weft-proxy/weft/nft/selector"
 )
 
-// Socket loads a key of enum nft_socket_keys. Level is the level of a cgroup. google/nftables marshals the
+// Socket loads a key of enum nft_socket_keys; Level is a cgroup's. google/nftables marshals the
 // attributes in another order than nft(8).
 type Socket struct{ Key, Register, Level uint32 }
 
