@@ -45,18 +45,16 @@ type Destination struct {
 	At       map[netip.Addr]struct{}
 }
 
-// Conn removes flows in one network namespace.
+// Conn is for one network namespace.
 type Conn struct {
 	// mu is held for a whole pass, because a dump needs the socket alone.
 	mu sync.Mutex
 	// deleting can be held together with mu.
-	deleting     sync.Mutex
-	dump, delete *netlink.Conn
-	// route lists local addresses, arrivals receives new ones.
+	deleting        sync.Mutex
+	dump, delete    *netlink.Conn
 	route, arrivals *netlink.Conn
 	// reply means that the kernel can filter by the source of replies.
-	reply bool
-	// passes counts requested dumps, read counts received entries.
+	reply        bool
 	passes, read atomic.Uint64
 }
 

@@ -46,7 +46,7 @@ const (
 	ctaFilterReplyFlags = 2
 )
 
-// nfgenmsgLen is the size of struct nfgenmsg.
+// struct nfgenmsg
 const nfgenmsgLen = 4
 
 // kind has no flags. ok is false if the attribute is malformed.

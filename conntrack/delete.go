@@ -46,7 +46,6 @@ func (c *Conn) remove(reqs []netlink.Message) (deleted int, err error) {
 	failed := 0
 	var errs []error
 	for {
-		// each error is a separate message
 		acks, err := c.delete.Receive()
 		if err == nil {
 			if slices.ContainsFunc(acks, func(m netlink.Message) bool { return m.Header.Sequence == last }) {
@@ -71,7 +70,6 @@ func (c *Conn) remove(reqs []netlink.Message) (deleted int, err error) {
 	}
 }
 
-// An impossible flow checks the permission.
 func (c *Conn) probe() error {
 	end := netip.AddrPortFrom(netip.IPv4Unspecified(), 0)
 	req, err := (&Entry{Protocol: unix.IPPROTO_UDP, Source: end, Destination: end}).deletion()

@@ -14,7 +14,7 @@ import (
 // IPCTNL_MSG_CT_GET
 const msgGet = 1
 
-// filter selects flows to to with replies from from, or, with answered, flows begun by to.
+// With answered, filter selects flows begun by to.
 type filter struct {
 	family   family
 	to, from end
@@ -150,9 +150,9 @@ func marshalDump(f family, attrs []netfilter.Attribute) (netlink.Message, error)
 	}, attrs)
 }
 
-// From Linux 5.8, which introduced CTA_FILTER, until some version before 6.1, the kernel reads only
-// the parts of the reply's tuple in CTA_FILTER_ORIG_FLAGS. The others are zero, so the filter never
-// matches (ctnetlink_alloc_filter).
+// From Linux 5.8 until some version before 6.1, the kernel reads only the parts of the reply's
+// tuple in CTA_FILTER_ORIG_FLAGS. The others are zero, so the filter never matches
+// (ctnetlink_alloc_filter).
 //
 // The probe selects an address in CTA_FILTER_REPLY_FLAGS without sending it. Kernels that read
 // these flags return EINVAL.

@@ -48,13 +48,12 @@ func (s *Selection) selects(e *Entry) bool {
 
 type listPass struct {
 	family family
-	// addr filters the reply's source if reply is true, and else the source. The zero Addr filters
-	// no entries.
+	// addr filters the reply's source if reply is true, and else the source; the zero Addr means
+	// all entries.
 	addr  netip.Addr
 	reply bool
 }
 
-// Several passes can find the same entry.
 func (s *Selection) passes(filters bool) []listPass {
 	if s.all {
 		return []listPass{{family: familyAny}}

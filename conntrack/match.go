@@ -33,7 +33,6 @@ type flow struct {
 
 // A matcher is built once per pass.
 type matcher struct {
-	// addrs are the destinations with an address, ports the others.
 	addrs map[netip.AddrPort]*target
 	ports map[localPort]*target
 	// local is set only if there are ports.
@@ -42,7 +41,6 @@ type matcher struct {
 	answered bool
 }
 
-// localPort means all local addresses of a family.
 type localPort struct {
 	family family
 	port   uint16

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Family is an address family with the kernel's NFPROTO_* number (linux/netfilter.h).
+// Family is the kernel's NFPROTO_* number (linux/netfilter.h).
 type Family uint8
 
 // The families in which tables exist.
@@ -68,10 +68,10 @@ type Table struct {
 	Maps       []Map
 }
 
-// ID returns the table's identity.
+// ID returns family and name.
 func (t *Table) ID() TableID { return TableID{Family: t.Family, Name: t.Name} }
 
-// Chain is a chain and its rules, in order. Only a base chain has Type, Hook and Priority.
+// Chain is a chain and its rules. Only a base chain has Type, Hook and Priority.
 type Chain struct {
 	Name string
 	// filter, nat or route
@@ -80,7 +80,7 @@ type Chain struct {
 	Hook string
 	// number, or name with an optional offset, as in "dstnat - 10"
 	Priority string
-	// accept (the default) or drop
+	// accept or drop
 	Policy string
 	// Device is for ingress or egress, as is Devices; at most one is set.
 	Device  string
@@ -94,28 +94,28 @@ type Chain struct {
 // Base reports whether this is a base chain.
 func (c *Chain) Base() bool { return c.Type != "" || c.Hook != "" || c.Priority != "" }
 
-// Rule is one rule. Text is as in nft(8), without "add rule TABLE CHAIN" and the comment.
+// Rule is a rule as in nft(8), without "add rule TABLE CHAIN".
 type Rule struct {
 	Text    string
 	Comment string
 }
 
-// Set is a named set. Exactly one of Type ("ipv4_addr . inet_service") and TypeOf ("ip saddr . tcp
-// dport") is given.
+// Set is a named set with either Type ("ipv4_addr . inet_service") or TypeOf ("ip saddr . tcp
+// dport").
 type Set struct {
 	Name   string
 	Type   string
 	TypeOf string
-	// any of constant, interval, timeout and dynamic
+	// constant, interval, timeout, dynamic
 	Flags []string
-	// Timeout is the default timeout of elements. GCInterval is the interval for the removal of
-	// expired elements; 0 means the kernel's default. The smallest values are 1ms.
+	// GCInterval is the interval for the removal of expired elements; 0 means the kernel's default.
+	// The smallest values are 1ms.
 	Timeout    time.Duration
 	GCInterval time.Duration
 	// Size is the greatest number of elements; 0 means no limit, or 65535 if rules add elements
 	// (nft_dynset_init).
 	Size uint32
-	// performance (the default) or memory
+	// performance or memory
 	Policy string
 	// AutoMerge joins intervals that overlap or touch.
 	AutoMerge bool
@@ -132,13 +132,13 @@ type Map Set
 type Element struct {
 	// such as "10.0.0.1 . tcp . 80", "10.0.0.0/8" or "1024-2048"
 	Key string
-	// map's data, such as "10.1.0.1 . 8080" or "goto pick-3"
+	// such as "10.1.0.1 . 8080" or "goto pick-3"
 	Value string
 	// 0 means the set's timeout, or none
 	Timeout time.Duration
 	// remaining time; 0 means the whole timeout
 	Expires time.Duration
-	// with their state: "counter packets 3 bytes 180"
+	// such as "counter packets 3 bytes 180"
 	Stateful []string
 	// at most 128 bytes (NFTNL_UDATA_COMMENT_MAXLEN)
 	Comment string

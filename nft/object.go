@@ -2,7 +2,7 @@ package nft
 
 import "slices"
 
-// ObjectKind is the kind of a named object, in nft's words.
+// ObjectKind is in nft's words.
 type ObjectKind string
 
 // The kinds of nft(8) 1.0.6. Names are unique in a table among objects of a kind.
@@ -33,20 +33,18 @@ var statements = map[ObjectKind]string{
 	ObjectSynProxy:      "synproxy name",
 }
 
-// Statement returns the words before an object's name in a statement, such as "ct helper set", or
-// "".
+// Statement returns the words before a name in a statement, such as "ct helper set".
 func (k ObjectKind) Statement() string { return statements[k] }
 
-// IsValid reports whether ObjectKinds has the kind.
+// IsValid means one of ObjectKinds.
 func (k ObjectKind) IsValid() bool { return slices.Contains(ObjectKinds[:], k) }
 
-// Object is a named object for rules and maps.
+// Object is a named object.
 type Object struct {
 	Kind ObjectKind
 	Name string
-	// Text is the text between the braces, without the comment. Statements are separated by "; ".
-	// Examples: "packets 0 bytes 0", "over 25 mbytes", "rate 10/second", `type "ftp" protocol tcp;
-	// l3proto ip`.
+	// Text is the text between the braces, without the comment; "; " separates statements: "packets
+	// 0 bytes 0", "over 25 mbytes", "rate 10/second", `type "ftp" protocol tcp; l3proto ip`.
 	Text    string
 	Comment string
 }
@@ -60,7 +58,6 @@ type Flowtable struct {
 	Priority string
 	Devices  []string
 	// only "offload"
-	Flags []string
-	// Counter counts flows.
+	Flags   []string
 	Counter bool
 }

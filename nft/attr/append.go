@@ -9,19 +9,16 @@ import (
 )
 
 const (
-	// HeaderLen is the size of an attribute's header.
+	// HeaderLen is a header's size.
 	HeaderLen = unix.NLA_HDRLEN
-	// MaxLen is the limit of an attribute, header included.
+	// MaxLen includes the header.
 	MaxLen = math.MaxUint16
 )
 
-// the longest padding, and a NUL
 const zeros = "\x00\x00\x00\x00"
 
-// TooLongError is the panic value for an attribute beyond MaxLen: the kernel would read its payload
-// as attributes.
+// TooLongError is the panic value beyond MaxLen: the kernel would read the payload as attributes.
 type TooLongError struct {
-	// with the header
 	Len int
 }
 
@@ -38,7 +35,7 @@ func appendHeader(b []byte, typ uint16, n int) []byte {
 	return binary.NativeEndian.AppendUint16(b, typ)
 }
 
-// Most attributes need no padding, and the test costs less than an empty append.
+// cheaper than an empty append
 func pad(b []byte, n int) []byte {
 	if n&3 == 0 {
 		return b
@@ -77,12 +74,12 @@ func AppendUint64BE(b []byte, typ uint16, v uint64) []byte {
 	return binary.BigEndian.AppendUint64(appendHeader(b, typ, 8), v)
 }
 
-// AppendUint32NE appends a number in the machine's byte order.
+// AppendUint32NE appends a native-endian number.
 func AppendUint32NE(b []byte, typ uint16, v uint32) []byte {
 	return binary.NativeEndian.AppendUint32(appendHeader(b, typ, 4), v)
 }
 
-// Open begins an attribute and returns the offset for Close.
+// Open begins an attribute at offset at.
 func Open(b []byte, typ uint16) (out []byte, at int) {
 	return appendHeader(b, typ, 0), len(b)
 }

@@ -16,16 +16,15 @@ type Field struct {
 // Fields describe a message in the order of sending.
 type Fields []Field
 
-// Always returns a field that is always sent. [Append] lists the types of to.
+// Always returns a field that is always sent; see [Append] for to.
 func Always(typ uint16, to any) Field { return Field{typ, to, true} }
 
-// If returns a field that is sent if send is true.
+// If returns a field that may be sent.
 func If(send bool, typ uint16, to any) Field { return Field{typ, to, send} }
 
-// Value is a variable with its own encoding.
+// Value has its own encoding.
 type Value interface {
 	AppendAttr(b []byte, typ uint16) ([]byte, error)
-	// ReadAttr reads the current attribute.
 	ReadAttr(r *Reader) error
 }
 
@@ -42,7 +41,7 @@ func (f Fields) Append(b []byte) (_ []byte, err error) {
 	return b, nil
 }
 
-// Read sets the variables of the attributes in b. It ignores unknown attributes.
+// Read ignores unknown attributes.
 func (f Fields) Read(b []byte) error {
 	r := NewReader(b)
 	for r.Next() {
@@ -154,7 +153,7 @@ func (o Optional[T]) ReadAttr(r *Reader) error {
 	return r.Into(*o.To)
 }
 
-// Bits are the bits of a 32-bit number, each in a variable.
+// Bits are the bits of a 32-bit number.
 type Bits []Bit
 
 // Bit is a variable and its bits.

@@ -6,10 +6,10 @@ import (
 	"errors"
 )
 
-// ErrMalformed means that an attribute exceeds the buffer, or has the wrong size for its type.
+// ErrMalformed means that an attribute exceeds the buffer or has a wrong size.
 var ErrMalformed = errors.New("malformed netlink message")
 
-// typeMask clears NLA_F_NESTED and NLA_F_NET_BYTEORDER.
+// without NLA_F_NESTED and NLA_F_NET_BYTEORDER
 const typeMask = 0x3fff
 
 // Reader iterates over attributes:
@@ -17,8 +17,6 @@ const typeMask = 0x3fff
 //	for r := attr.NewReader(b); r.Next(); {
 //		switch r.Type() { ... }
 //	}
-//
-// The zero value has no attributes.
 type Reader struct {
 	rest      []byte
 	typ       uint16
@@ -40,8 +38,8 @@ func Find(b []byte, typ uint16) (r Reader, ok bool) {
 	return r, false
 }
 
-// Next returns false at the end or at a malformed attribute, see Err. A number of the wrong size
-// does not end the iteration.
+// Next returns false at the end or at a malformed attribute. A number of the wrong size does not
+// end the iteration.
 func (r *Reader) Next() bool {
 	if len(r.rest) == 0 {
 		return false
@@ -61,7 +59,7 @@ func (r *Reader) Next() bool {
 	return true
 }
 
-// Err returns ErrMalformed if the iteration ended early or a number had the wrong size.
+// Err returns ErrMalformed for a malformed attribute or a number of the wrong size.
 func (r *Reader) Err() error {
 	if r.malformed {
 		return ErrMalformed
@@ -69,10 +67,10 @@ func (r *Reader) Err() error {
 	return nil
 }
 
-// Remaining returns the number of bytes after the current attribute and its padding.
+// Remaining returns the bytes after the current attribute and its padding.
 func (r *Reader) Remaining() int { return len(r.rest) }
 
-// Type returns the type without NLA_F_NESTED and NLA_F_NET_BYTEORDER.
+// Type returns the type without flags.
 func (r *Reader) Type() uint16 { return r.typ }
 
 // Bytes returns the payload, a part of the buffer.
@@ -102,7 +100,7 @@ func (r *Reader) number(n int) []byte {
 	return make([]byte, n)
 }
 
-// Uint8 returns the payload. Wrong sizes, here and below, return 0, and Err returns ErrMalformed.
+// Uint8 returns the payload. A wrong size returns 0, and Err is set, also below.
 func (r *Reader) Uint8() uint8 { return r.number(1)[0] }
 
 // Uint16BE returns a big-endian payload.
@@ -114,5 +112,5 @@ func (r *Reader) Uint32BE() uint32 { return binary.BigEndian.Uint32(r.number(4))
 // Uint64BE returns a big-endian payload.
 func (r *Reader) Uint64BE() uint64 { return binary.BigEndian.Uint64(r.number(8)) }
 
-// Uint32NE returns a payload in the machine's byte order.
+// Uint32NE returns a native-endian payload.
 func (r *Reader) Uint32NE() uint32 { return binary.NativeEndian.Uint32(r.number(4)) }

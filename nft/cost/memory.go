@@ -15,9 +15,8 @@ import (
 
 // Sizes in the kernel in bytes.
 const (
-	// chainSize is struct nft_chain with its name and the ends of the rules' blob
-	// (nf_tables_chain_alloc_rules). baseChainSize adds struct nft_base_chain and its place among
-	// the hooks (include/net/netfilter/nf_tables.h).
+	// struct nft_chain with name and rules' blob (nf_tables_chain_alloc_rules); baseChainSize adds
+	// struct nft_base_chain and its hook (include/net/netfilter/nf_tables.h)
 	chainSize     = 288
 	baseChainSize = 1536
 	// struct nft_set with name, userdata and private data
@@ -29,7 +28,7 @@ const (
 	// struct nft_rule_dp.
 	ruleSize   = 24 + 96
 	ruleHeader = 8
-	// average expression: a pointer to its operations and private data
+	// pointer to operations, and private data
 	exprSize = 24
 	// struct nft_counter, on every CPU
 	counterSize = 16
@@ -42,11 +41,11 @@ const (
 	verdictSize = 16
 	timeoutSize = 16
 
-	// two bits for each key of two bytes (net/netfilter/nft_set_bitmap.c)
+	// two bits for each key of two bytes
 	bitmapSize = 1 << 16 * 2 / 8
 	// struct hlist_head, or a pointer of a rhashtable
 	bucketSize = 8
-	// default limit of elements added by packets (nft_dynset_init)
+	// nft_dynset_init
 	dynamicSize = 0xffff
 )
 
@@ -87,16 +86,15 @@ func Rule(r *compile.Rule) int {
 	return n
 }
 
-// Content is the content of a set or map, as far as it affects memory.
+// Content is a set's or map's content.
 type Content struct {
-	// Extra is the bytes of the elements' comments and statements.
+	// Extra is the bytes of comments and statements.
 	Elements, Extra int
-	// rules is the number of prefixes for each field of a concatenation of ranges. overlaps are of
-	// added elements, joined is the matches of joined contents.
+	// rules has the number of prefixes for each field of a concatenation of ranges.
 	rules    []int
 	overlaps overlaps
 	joined   int
-	// most connections seen by an element with "ct count"
+	// most connections of a "ct count"
 	states int
 }
 
@@ -151,7 +149,6 @@ func (c *Content) Join(o *Content) {
 	c.joined += o.matches()
 }
 
-// matches is the most elements matched by a packet's first field.
 func (c *Content) matches() int { return c.joined + c.overlaps.most() }
 
 // Memory returns the memory of a set or map.
@@ -162,16 +159,14 @@ func (c *Content) Memory(d *set.Set) int {
 	switch backendOf(d) {
 	case bitmap:
 		if d.Key.Len == 2 {
-			// in the same allocation as the set
+			// same allocation as the set
 			n += allocated(setSize+bitmapSize) - setSize
 		}
 	case hash:
-		// The buckets for the declared size are allocated at once: nft_hash_buckets,
-		// rounded_hashtable_size.
+		// nft_hash_buckets, rounded_hashtable_size
 		n += bucketSize * roundUp(max(most, int(d.Size))*4/3)
 	case pipapo:
-		// A transaction's copy (pipapo_clone) is not counted: from Linux 6.10 on it is freed with
-		// the transaction.
+		// From Linux 6.10 on, a transaction's copy (pipapo_clone) is freed with the transaction.
 		n += c.tables(d)
 	case rbtree:
 	default:
@@ -248,7 +243,6 @@ func elementSize(d *set.Set) int {
 	return copies*allocated(n) + state
 }
 
-// prefixes yields the rules of an element for each field of a concatenation of ranges.
 func prefixes(d *set.Set, e *set.Element) iter.Seq2[int, int] {
 	return func(yield func(int, int) bool) {
 		end, at := cmp.Or(e.KeyEnd, e.Key), 0
@@ -268,7 +262,6 @@ func prefixes(d *set.Set, e *set.Element) iter.Seq2[int, int] {
 // Prefixes returns the number of prefixes for a range of big-endian numbers of equal length
 // (pipapo_expand in nft_set_pipapo.c).
 func Prefixes(low, high string) int {
-	// equal leading bits
 	same := 0
 	for same < 8*len(low) && bitOf(low, same) == bitOf(high, same) {
 		same++
@@ -278,7 +271,7 @@ func Prefixes(low, high string) int {
 	}
 	// Below the first different bit, the range has the numbers from low on in one half, and up to
 	// high in the other. Each half has a prefix for each bit that could differ, and one for the
-	// bound. Two whole halves are one prefix.
+	// bound.
 	half := func(bound string, whole byte) int {
 		last := 8 * len(bound)
 		for last > same+1 && bitOf(bound, last-1) == whole {
@@ -299,7 +292,6 @@ func Prefixes(low, high string) int {
 	return n
 }
 
-// bitOf counts from the most significant bit.
 func bitOf(s string, i int) byte { return s[i/8] >> (7 - i%8) & 1 }
 
 func allFrom(s string, i int, value byte) bool {

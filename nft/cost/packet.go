@@ -16,41 +16,36 @@ import (
 // EPYC with retpolines. "make attack" compares them with new measurements.
 const (
 	ruleTime = 3
-	// compareTime and loadTime are for fast expressions: comparisons for equality, masks of four
-	// bytes, and loads of up to four bytes. callTime is for others.
+	// Fast expressions: comparisons for equality, masks of four bytes, loads of up to four bytes.
+	// callTime is for others.
 	compareTime = 6
 	loadTime    = 15
 	callTime    = 24
-	// jumpTime includes the way back. stateTime is a counter, a quota or a named object, drawTime a
-	// generated number, or one read with a lock. limitTime includes a lock and the clock.
-	jumpTime  = 45
-	stateTime = 33
-	drawTime  = 70
-	limitTime = 100
-	// with checksums
-	writeTime = 150
-	routeTime = 250
-	// without the lookup
+	// jumpTime includes the way back. drawTime is a generated number, or one read with a lock.
+	// limitTime includes a lock and the clock.
+	jumpTime    = 45
+	stateTime   = 33
+	drawTime    = 70
+	limitTime   = 100
+	writeTime   = 150
+	routeTime   = 250
 	dynamicTime = 30
-	// natTime is the start of a translation, packetTime a new or copied packet.
-	natTime    = 1000
-	packetTime = 1000
+	natTime     = 1000
+	packetTime  = 1000
 
 	// "ct count" for each seen connection: a lookup in conntrack (nf_conncount_add)
 	connectionTime = 200
-	// manyConnections is for a "ct count" that lets connections pass: nf_conntrack_max of a node
-	// with 4 GiB.
+	// nf_conntrack_max of a node with 4 GiB
 	manyConnections = 1 << 17
 )
 
-// Times of a lookup in nanoseconds.
+// Nanoseconds.
 const (
 	hashTime, hashStep     = 45, 3
 	bitmapTime             = 15
 	rbtreeTime, rbtreeStep = 30, 35
-	// Concatenated ranges: each group of each field has a bucket with a bit for each rule
-	// (nft_pipapo_avx2_lookup). pipapoKiB is for a KiB of buckets, pipapoMatch for each element
-	// with matching first fields.
+	// pipapoKiB is for a KiB of buckets, pipapoMatch for each element with matching first fields
+	// (nft_pipapo_avx2_lookup).
 	pipapoTime, pipapoField, pipapoKiB, pipapoMatch = 150, 40, 30, 5
 )
 

@@ -2,11 +2,11 @@ package cost
 
 import "github.com/weft-proxy/weft/nft/set"
 
-// The lookup tables of concatenated ranges (net/netfilter/nft_set_pipapo.c). A field's table has a
-// bucket for each value of each group of bits. A bucket has a bit for each rule, a prefix of an
-// element. Groups have eight bits until the table is too large, then four.
+// Lookup tables of concatenated ranges (net/netfilter/nft_set_pipapo.c): a bucket for each value of
+// each group of bits, with a bit for each rule, a prefix of an element. Groups have eight bits
+// until the table is too large, then four.
 const (
-	// NFT_PIPAPO_LT_SIZE_HIGH of net/netfilter/nft_set_pipapo.h: above, groups have four bits
+	// NFT_PIPAPO_LT_SIZE_HIGH
 	tableLarge             = 1 << 21
 	wordRules, bucketBytes = 64, 8
 	// union nft_pipapo_map_bucket
@@ -49,8 +49,7 @@ func (c *Content) tables(d *set.Set) (n int) {
 // (pipapo_refill).
 type overlaps struct {
 	byPrefix map[string]int
-	// number of prefixes for each length and number of elements
-	tally map[tally]int
+	tally    map[tally]int
 }
 
 type tally struct{ length, elements int }

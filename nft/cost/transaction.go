@@ -8,24 +8,21 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// Fitted to Linux 6.18.44 on an AMD EPYC (2 CPUs of a VM). "make attack" compares these times with
-// new measurements.
+// Fitted to Linux 6.18.44 on an AMD EPYC (2 CPUs of a VM).
 const (
 	// elementTime is for an added or removed element; statefulTime and intervalTime are extra.
 	elementTime  = 2000 * time.Nanosecond
 	statefulTime = 1000 * time.Nanosecond
 	intervalTime = 5000 * time.Nanosecond
-	// each element of an interval set, once per transaction that changes the set
-	// (nft_rbtree_commit)
+	// per element of a changed interval set (nft_rbtree_commit)
 	scanTime = 200 * time.Nanosecond
-	// each element of a bitmap, for each addition or removal (nft_bitmap_elem_find)
+	// per element of a bitmap (nft_bitmap_elem_find)
 	listTime = 14 * time.Nanosecond
 	// copyTime is for a copied KiB of tables of concatenated ranges: all tables once per
 	// transaction, and a field's table for each word of rules (pipapo_clone, pipapo_resize).
 	copyTime = 150 * time.Nanosecond
 	// bitTime is for each bucket where a rule is entered or searched (pipapo_insert,
-	// pipapo_get_boundaries), cutTime for each word of a table from which a rule is cut
-	// (pipapo_drop).
+	// pipapo_get_boundaries), cutTime for each word when a rule is cut (pipapo_drop).
 	bitTime = 5 * time.Nanosecond
 	cutTime = 3 * time.Nanosecond
 
@@ -36,11 +33,10 @@ const (
 	oldRuleTime = 60 * time.Nanosecond
 	objectTime  = 10 * time.Microsecond
 
-	// The kernel walks a table's list of sets for each name (nft_set_lookup). nearTime is for each
-	// of the first sets, which are in the cache, and farTime for the others. declaredWalks are for
-	// a set (nf_tables_newset, nf_tables_set_alloc_name), and anonymousWalks for an anonymous set
-	// with its elements and the lookup. scanNameTime is for each anonymous set of the table when
-	// the kernel names another one.
+	// The kernel walks a table's list of sets for each name (nft_set_lookup). nearTime is for sets
+	// in the cache. declaredWalks are for a set (nf_tables_newset, nf_tables_set_alloc_name),
+	// anonymousWalks for an anonymous one with its elements and lookup, scanNameTime for each
+	// anonymous set when the kernel names another one.
 	nearTime       = 5 * time.Nanosecond
 	farTime        = 35 * time.Nanosecond
 	nearSets       = 1000
@@ -49,8 +45,7 @@ const (
 	scanNameTime   = 150 * time.Nanosecond
 )
 
-// Change returns the time of a transaction that changes a set or map, without the time of each
-// element.
+// Change returns the time of a transaction that changes a set, without its elements.
 func (c *Content) Change(d *set.Set) time.Duration {
 	switch backendOf(d) {
 	case rbtree:
@@ -130,7 +125,7 @@ func (c *Content) Removal(d *set.Set) time.Duration {
 	t := baseTime(d)
 	switch backendOf(d) {
 	case bitmap:
-		// as measured
+		// measured
 		t += 4 * c.search(d)
 	case pipapo:
 		// The first element moves all rules after it; the last one is found after all others.
@@ -176,7 +171,7 @@ func NewRule(r *compile.Rule, sets Sets) time.Duration {
 // OldRules returns the time for n rules of a changed chain.
 func OldRules(n int) time.Duration { return time.Duration(n) * oldRuleTime }
 
-// NewObject returns the time to add or remove a chain, set, table or object without its content.
+// NewObject returns the time to add or remove a chain, set, table or object.
 func NewObject() time.Duration { return objectTime }
 
 // Sets is the number of sets and maps of a table.

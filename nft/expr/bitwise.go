@@ -9,14 +9,13 @@ import (
 )
 
 // Bitwise is Dest = (Source & Mask) ^ Xor, or a shift of 32-bit words. google/nftables has no
-// shifts and leaves out the operation.
+// shifts.
 type Bitwise struct {
-	// registers; Len is in bytes
+	// Len is in bytes.
 	Source, Dest, Len uint32
 	Op                BitwiseOp
-	// for BitwiseBool
-	Mask, Xor []byte
-	Shift     uint32
+	Mask, Xor         []byte
+	Shift             uint32
 }
 
 // BitwiseOp is an enum nft_bitwise_ops.
@@ -29,7 +28,6 @@ const (
 	BitwiseRshift BitwiseOp = 2
 )
 
-// enum nft_bitwise_attributes.
 const (
 	nftaBitwiseOp   = 6
 	nftaBitwiseData = 7

@@ -14,7 +14,7 @@ import (
 
 // Unknown is an expression with an unknown name or attributes. It cannot be marshalled.
 type Unknown struct {
-	// kernel's name, such as "match" for a match of iptables
+	// such as "match" of iptables
 	Name string
 	// NFTA_EXPR_DATA
 	Data []byte
@@ -33,7 +33,7 @@ func (e *Unknown) Extension() (name string, rev uint32, info []byte, ok bool) {
 	if e.Name != "match" && e.Name != "target" {
 		return "", 0, nil, false
 	}
-	// NFTA_TARGET_* are the same numbers
+	// same numbers as NFTA_TARGET_*
 	err := attr.Fields{
 		attr.Always(unix.NFTA_MATCH_NAME, &name), attr.Always(unix.NFTA_MATCH_REV, &rev), attr.Always(unix.NFTA_MATCH_INFO, &info),
 	}.Read(e.Data)
@@ -93,7 +93,6 @@ func number(data []byte, typ uint16) uint32 {
 	return binary.BigEndian.Uint32(r.Bytes())
 }
 
-// newExpr returns nil for an unknown name.
 func newExpr(name string, data []byte) Expr {
 	if f := newExprs[name]; f != nil {
 		return f(data)
@@ -141,7 +140,6 @@ var newExprs = map[string]func(data []byte) Expr{
 	"xfrm":     func([]byte) Expr { return &Xfrm{} },
 }
 
-// The table depends on the registers.
 func newExthdr(data []byte) Expr {
 	return &Exthdr{Dest: number(data, unix.NFTA_EXTHDR_DREG), Source: number(data, unix.NFTA_EXTHDR_SREG)}
 }

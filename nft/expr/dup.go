@@ -5,7 +5,6 @@ import "golang.org/x/sys/unix"
 // Dup duplicates packets. google/nftables always marshals an address, which netdev tables do not
 // have.
 type Dup struct {
-	// registers or 0
 	Addr, Device uint32
 }
 

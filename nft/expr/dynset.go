@@ -12,18 +12,16 @@ import (
 type Dynset struct {
 	// NFT_DYNSET_OP_ADD, UPDATE or DELETE
 	Op uint32
-	// registers; Data is 0 in sets
+	// Data is 0 in sets.
 	Key, Data uint32
 	SetName   string
 	// anonymous set in the rule, counted from 1, or 0 for a named set; see Encoded.At
 	SetID uint32
 	// sent in whole milliseconds
 	Timeout time.Duration
-	// of a new element
-	Exprs []Expr
+	Exprs   []Expr
 }
 
-// enum nft_dynset_attributes, nft_dynset_flags and nft_dynset_ops
 const (
 	DynsetDelete = 2
 )

@@ -15,8 +15,8 @@ const maxExprs = 128
 
 // Encoded holds the marshalled expressions of a rule.
 type Encoded struct {
-	// Bytes is NFTA_RULE_EXPRESSIONS. Anonymous set i of the rule, counted from 1, has the
-	// transaction number i.
+	// Bytes is NFTA_RULE_EXPRESSIONS. Anonymous set i, counted from 1, has the transaction number
+	// i.
 	Bytes []byte
 	ids   []uint32
 }
@@ -53,7 +53,7 @@ func (e *Encoded) At(base uint32) []byte {
 	return b
 }
 
-// Marshal returns NFTA_EXPR_NAME and NFTA_EXPR_DATA of an expression, without NFTA_LIST_ELEM.
+// Marshal returns NFTA_EXPR_NAME and NFTA_EXPR_DATA.
 func Marshal(e Expr) ([]byte, error) {
 	w := newWriter(nil)
 	defer w.release()
@@ -62,8 +62,7 @@ func Marshal(e Expr) ([]byte, error) {
 }
 
 type writer struct {
-	b []byte
-	// offsets of the numbers of anonymous sets
+	b   []byte
 	ids []uint32
 	// by level of nested expressions
 	tables [2]table

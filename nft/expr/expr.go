@@ -2,9 +2,9 @@ package expr
 
 import google "github.com/google/nftables/expr"
 
-// Expr is an expression of a rule: a [Library], or a type of this package.
+// Expr is a [Library] or a type of this package.
 type Expr interface {
-	// table sets the kernel's name and the attributes, in the order of nft(8).
+	// Attributes are in the order of nft(8).
 	table(t *table)
 }
 

@@ -6,8 +6,8 @@ import (
 	"github.com/weft-proxy/weft/nft/selector"
 )
 
-// Exthdr loads (Dest) or writes (Source) a field of a header extension, or removes the extension.
-// google/nftables marshals the attributes of a load in another order, and cannot remove extensions.
+// Exthdr loads (Dest), writes (Source) or removes a header extension. google/nftables marshals a
+// load in another order, and cannot remove extensions.
 type Exthdr struct {
 	Dest, Source uint32
 	Op           selector.ExthdrOp

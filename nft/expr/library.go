@@ -155,7 +155,7 @@ func (v *verdict) AppendAttr(b []byte, typ uint16) ([]byte, error) {
 	return AppendVerdict(b, typ, uint32(v.Kind), v.Chain), nil
 }
 
-// AppendVerdict appends an attribute with a NFTA_DATA_VERDICT.
+// AppendVerdict appends a NFTA_DATA_VERDICT.
 func AppendVerdict(b []byte, typ uint16, code uint32, chain string) []byte {
 	b, outer := attr.OpenNested(b, typ)
 	b, inner := attr.OpenNested(b, unix.NFTA_DATA_VERDICT)
@@ -184,8 +184,7 @@ func FormatVerdict(packed string) string {
 	return strings.Replace(datatype.Verdict.Format([]byte(packed)), " ", " -> ", 1)
 }
 
-// DumpData formats data as libnftnl does: 32-bit words in the machine's byte order, each after a
-// blank.
+// DumpData formats 32-bit words in the machine's byte order, each after a blank.
 func DumpData(data []byte) string {
 	var b strings.Builder
 	for i := 0; i < len(data); i += 4 {
@@ -205,5 +204,4 @@ func wordAt(i uint32, words ...string) string {
 
 func cmpName(op uint32) string { return wordAt(op, "eq", "neq", "lt", "lte", "gt", "gte") }
 
-// enum nft_payload_bases
 func payloadBase(base uint32) string { return wordAt(base, "link", "network", "transport", "inner") }

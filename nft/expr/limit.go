@@ -10,8 +10,8 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// NewLimit returns a limit expression, by default with a burst of 5 packets. Numbers of 0, too
-// large numbers and different units are a *syntax.Error.
+// NewLimit returns a limit expression, by default with a burst of 5 packets. Wrong numbers are a
+// *syntax.Error.
 func NewLimit(s *syntax.Limit) (*google.Limit, error) {
 	if s.Rate == 0 {
 		return nil, syntax.ErrorAt(s.Pos, "limit: the rate is 0: want 1 or more")
@@ -64,7 +64,6 @@ func checkTokens(s *syntax.Limit, l *google.Limit) error {
 
 const defaultBurst = 5
 
-// limitStmt leaves out the default burst.
 func limitStmt(l *google.Limit) (*syntax.Limit, error) {
 	s := &syntax.Limit{Over: l.Over, Rate: l.Rate}
 	var ok bool

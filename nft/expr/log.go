@@ -21,7 +21,7 @@ type Log struct {
 // LogFlags are indexed by bit.
 var LogFlags = []string{"tcp sequence", "tcp options", "ip options", "skuid", "", "ether"}
 
-// LogFlagsAll are all flags of log.
+// LogFlagsAll are all LogFlags.
 const LogFlagsAll = uint32(google.LogFlagsMask)
 
 func (e *Log) table(t *table) {

@@ -4,7 +4,6 @@ import "golang.org/x/sys/unix"
 
 // Masq masquerades packets. google/nftables marshals either ports or flags; nft(8) sends both.
 type Masq struct {
-	// registers or 0
 	MinPort, MaxPort uint32
 	// NF_NAT_RANGE_*
 	Flags uint32

@@ -1,6 +1,6 @@
 package expr
 
-// OSF loads a fingerprint of the operating system. google/nftables does not have it.
+// OSF loads an operating system's fingerprint. google/nftables does not have it.
 type OSF struct {
 	Register uint32
 	// 0 for equality, OSFTTLLess ("loose" in nft) or OSFTTLNoCheck ("skip")
@@ -15,7 +15,6 @@ const (
 	OSFTTLNoCheck = 2
 )
 
-// enum nft_osf_attributes.
 const (
 	nftaOSFDreg  = 1
 	nftaOSFTTL   = 2

@@ -6,11 +6,11 @@ import "golang.org/x/sys/unix"
 // with a checksum of the changed header.
 type PayloadWrite struct {
 	Source uint32
-	// Base is NFT_PAYLOAD_*_HEADER; Offset and Len are in bytes.
+	// In bytes; Base is NFT_PAYLOAD_*_HEADER.
 	Base, Offset, Len uint32
 	// enum nft_payload_csum_types; the offset is in the header
 	CsumKind, CsumOffset uint32
-	// the transport checksum changes too
+	// also the transport checksum
 	Pseudo bool
 }
 

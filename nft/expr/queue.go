@@ -11,8 +11,7 @@ import (
 type Queue struct {
 	// 0 with a Register
 	Num, Total uint16
-	// register of the number, or 0
-	Register uint32
+	Register   uint32
 	// NFT_QUEUE_FLAG_*
 	Flags uint16
 }

@@ -14,7 +14,6 @@ const maxQuota = 1<<63 - 1
 func NewQuota(s *syntax.Quota) (*google.Quota, error) {
 	q := &google.Quota{Over: s.Over}
 	if s.Unit == "" {
-		// quota objects may lack an amount
 		return q, nil
 	}
 	var ok bool

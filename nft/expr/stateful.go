@@ -9,8 +9,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// NewStateful returns the expression of a counter, limit, quota or ct count. Other statements are a
-// *syntax.Error.
+// NewStateful encodes a counter, limit, quota or ct count. Other statements are a *syntax.Error.
 func NewStateful(s syntax.Stmt) (Library, error) {
 	var e google.Any
 	var err error
@@ -50,8 +49,7 @@ func StatefulStmt(e Expr) (syntax.Stmt, error) {
 	}
 }
 
-// StatefulWords returns the canonical text of each statement. Stateless statements and invalid
-// numbers are a *syntax.Error.
+// StatefulWords returns canonical texts. Wrong statements are a *syntax.Error.
 func StatefulWords(list []syntax.Stmt) ([]string, error) {
 	out := make([]string, len(list))
 	for i, s := range list {
@@ -67,7 +65,7 @@ func StatefulWords(list []syntax.Stmt) ([]string, error) {
 	return out, nil
 }
 
-// ParseStateful parses stateful statements and returns the canonical text of each.
+// ParseStateful returns the canonical text of each statement.
 func ParseStateful(text string) ([]string, error) {
 	list, err := syntax.ParseStateful(text)
 	if err != nil {

@@ -11,14 +11,12 @@ import (
 	"github.com/weft-proxy/weft/nft/attr"
 )
 
-// table drives marshalling, unmarshalling and listing.
 type table struct {
 	name string
 	// format is libnftnl's listing, by default the name. Its verbs refer to attributes by position:
 	// %[1]d.
 	format string
-	// for listings beyond format
-	text func() string
+	text   func() string
 	// attributes are in the order of nft(8). Without attributes, google/nftables marshals.
 	attributes []attribute
 }
@@ -27,9 +25,8 @@ type attribute struct {
 	// NFTA_*
 	typ uint16
 	// pointer to the field, see [attr.Append]; also *setID or *[]Expr
-	to   any
-	send bool
-	// appended to format unless the field is zero
+	to    any
+	send  bool
 	list  string
 	words func(uint32) string
 }
@@ -46,7 +43,7 @@ func (t *table) addWord(typ uint16, to any, words func(uint32) string) {
 	t.attributes = append(t.attributes, attribute{typ: typ, to: to, send: true, words: words})
 }
 
-// Format returns the expression as `nft --debug=netlink` prints it, without the brackets.
+// Format returns the expression as `nft --debug=netlink` prints it, without brackets.
 func Format(e Expr) string {
 	var t table
 	e.table(&t)
@@ -103,7 +100,6 @@ func (a *attribute) value() any {
 	}
 }
 
-// setID is an anonymous set's number in its transaction, or 0.
 type setID uint32
 
 // data is NFTA_DATA_VALUE.
@@ -118,7 +114,7 @@ func (d *data) ReadAttr(r *attr.Reader) error {
 	return nil
 }
 
-// AppendData appends an attribute with a NFTA_DATA_VALUE.
+// AppendData appends a NFTA_DATA_VALUE.
 func AppendData[T ~string | ~[]byte](b []byte, typ uint16, v T) []byte {
 	b, at := attr.OpenNested(b, typ)
 	return attr.Close(attr.AppendBytes(b, unix.NFTA_DATA_VALUE, v), at)
@@ -126,7 +122,7 @@ func AppendData[T ~string | ~[]byte](b []byte, typ uint16, v T) []byte {
 
 func (d *data) String() string { return DumpData(*d) }
 
-// Data returns the NFTA_DATA_VALUE in r's current attribute, or nil. It refers to r's buffer.
+// Data returns the NFTA_DATA_VALUE in r's attribute, a part of its buffer, or nil.
 func Data(r *attr.Reader) []byte {
 	v, _ := attr.Find(r.Bytes(), unix.NFTA_DATA_VALUE)
 	return v.Bytes()

@@ -8,8 +8,7 @@ import (
 // TProxy redirects to a local socket. google/nftables always marshals a port, before the address.
 type TProxy struct {
 	// NFPROTO_IPV4 or NFPROTO_IPV6, 0 for both
-	Family uint32
-	// registers or 0
+	Family     uint32
 	Addr, Port uint32
 }
 

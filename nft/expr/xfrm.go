@@ -12,7 +12,6 @@ type Xfrm struct {
 	Register uint32
 }
 
-// enum nft_xfrm_attributes.
 const (
 	nftaXfrmDreg  = 1
 	nftaXfrmKey   = 2

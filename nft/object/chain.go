@@ -22,12 +22,10 @@ const (
 )
 
 type hook struct {
-	name string
-	num  uint32
-	// for chains of a device
+	name   string
+	num    uint32
 	device bool
-	// chain types
-	types []string
+	types  []string
 }
 
 // hooksOf returns nil for a family without tables.
@@ -93,7 +91,7 @@ func prioritiesOf(family nft.Family) []priority {
 // Below minNATPriority connection tracking has not run (NF_IP_PRI_CONNTRACK).
 const minNATPriority = -200
 
-// CompileChain compiles a chain's declaration without its rules. Its error is not a *syntax.Error.
+// CompileChain compiles a chain without its rules. Its error is not a *syntax.Error.
 func CompileChain(family nft.Family, c *nft.Chain) (*Chain, error) {
 	if err := datatype.CheckName(c.Name); err != nil {
 		return nil, fmt.Errorf("compile chain: %w", err)
@@ -184,7 +182,6 @@ func joinHooks(hooks []hook) string {
 	return strings.Join(names, ", ")
 }
 
-// parsePriority reads "-100", "dstnat" or "dstnat - 10".
 func parsePriority(family nft.Family, hook, text string) (int32, error) {
 	if v, err := strconv.ParseInt(text, 10, 32); err == nil {
 		return int32(v), nil
@@ -222,8 +219,7 @@ func parsePriority(family nft.Family, hook, text string) (int32, error) {
 	return 0, fmt.Errorf("unknown priority %q at hook %s of family %s: want a number, or %s with an optional + or - and a number", text, hook, family, strings.Join(names, ", "))
 }
 
-// Declaration returns the declaration for CompileChain. A base chain always has a policy, and its
-// priority is a number.
+// Declaration is for CompileChain. A base chain always has a policy, and its priority is a number.
 func (c *Chain) Declaration(family nft.Family) nft.Chain {
 	d := nft.Chain{Name: c.Name, Comment: c.Comment}
 	if c.Base == nil {
@@ -258,12 +254,11 @@ type Chain struct {
 type Base struct {
 	// filter, nat or route
 	Type string
-	// hook number in the family of the table
+	// in the table's family
 	Hook     uint32
 	Priority int32
-	// policy drop
-	Drop   bool
-	Device string
+	Drop     bool
+	Device   string
 	// Devices replaces Device if there are several.
 	Devices Devices
 	Offload bool

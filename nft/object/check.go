@@ -8,7 +8,6 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// start is for errors about missing parts.
 var start = syntax.Pos{Line: 1, Column: 1}
 
 func check(family nft.Family, body syntax.ObjectBody) error {
@@ -60,7 +59,7 @@ func checkExpectation(family nft.Family, o *syntax.ExpectationBody) error {
 	return nil
 }
 
-// align removes differences allowed between objects with the same declaration.
+// align removes allowed differences.
 func align(a, b syntax.ObjectBody) {
 	switch x := a.(type) {
 	case *syntax.Counter:

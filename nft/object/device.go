@@ -15,11 +15,10 @@ const MaxDevices = 256
 
 const flagOffload = "offload"
 
-// Devices is a comparable list of devices: sorted, and separated by slashes, which names cannot
-// contain.
+// Devices is comparable: sorted, and separated by slashes, which names cannot contain.
 type Devices string
 
-// NewDevices joins names without checks.
+// NewDevices does not check names.
 func NewDevices(names []string) Devices {
 	return Devices(strings.Join(slices.Sorted(slices.Values(names)), "/"))
 }

@@ -67,7 +67,6 @@ func (p *l3proto) ReadAttr(r *attr.Reader) error {
 	return nil
 }
 
-// l4proto is tcp or udp.
 type l4proto string
 
 func (p *l4proto) AppendAttr(b []byte, typ uint16) ([]byte, error) {

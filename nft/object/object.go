@@ -28,17 +28,14 @@ type Object struct {
 	Kind    nft.ObjectKind
 	Name    string
 	Comment string
-	// Text is the canonical body of the declaration, as in [nft.Object], with a default l3proto and
-	// the greatest unit for a whole number.
+	// Text is as in [nft.Object], with a default l3proto and the greatest unit for a whole number.
 	Text string
 	// NFT_OBJECT_*
 	Type uint32
-	// NFTA_OBJ_DATA
 	Data []byte
 }
 
-// Compile compiles a declaration. An error in the text wraps a *syntax.Error with a position in
-// o.Text.
+// Compile compiles an object. An error in the text wraps a *syntax.Error with a position in o.Text.
 func Compile(family nft.Family, o *nft.Object) (*Object, error) {
 	out, err := compileObject(family, o)
 	if err != nil {
@@ -100,13 +97,13 @@ func (o *Object) Complete(family nft.Family) (known bool, err error) {
 // Ref returns the object's kind and name.
 func (o *Object) Ref() Ref { return Ref{Kind: o.Kind, Name: o.Name} }
 
-// Declaration returns the declaration for Compile, with the state from a dump.
+// Declaration is for Compile, with the state from a dump.
 func (o *Object) Declaration() nft.Object {
 	return nft.Object{Kind: o.Kind, Name: o.Name, Text: o.Text, Comment: o.Comment}
 }
 
-// Same compares kinds, names, comments and declarations without counts and used quotas. For a
-// helper declared for inet, it accepts ip or ip6, as reported by the kernel.
+// Same ignores counts and used quotas. For a helper declared for inet, it accepts ip or ip6, as
+// reported by the kernel.
 func (o *Object) Same(other *Object) bool {
 	if o.Kind != other.Kind || o.Name != other.Name || o.Comment != other.Comment {
 		return false

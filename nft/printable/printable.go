@@ -20,7 +20,6 @@ func Index(s string) int {
 	return -1
 }
 
-// s is printable ASCII before i.
 func indexFrom(s string, i int) int {
 	for i < len(s) {
 		r, size := utf8.DecodeRuneInString(s[i:])
@@ -116,7 +115,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Flush writes an incomplete character.
+// Flush writes incomplete characters.
 func (w *Writer) Flush() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

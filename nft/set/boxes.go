@@ -5,9 +5,8 @@ import (
 	"slices"
 )
 
-// boxes are elements of a concatenation with intervals, with one dimension for each field. Overlaps
-// are found by the method of Zomorodian and Edelsbrunner ("Fast software for box intersections",
-// 2000), in O(n log^d n) time.
+// Overlapping boxes are found by the method of Zomorodian and Edelsbrunner ("Fast software for box
+// intersections", 2000), in O(n log^d n) time.
 type boxes struct {
 	elements []*Element
 	// first and last are bounds by dimension, as ranks in the dimension.
@@ -82,8 +81,8 @@ func (b *boxes) between(intervals, starts []int32, d int) (i, j int32, ok bool) 
 	return b.descend(intervals, starts, d)
 }
 
-// descend is between for ordered starts. Intervals with all starts go to the next dimension, and
-// the starts are divided for the others. An interval is passed on at most twice for each halving.
+// descend is between for ordered starts. Intervals with all starts go to the next dimension; the
+// starts are divided for the others.
 func (b *boxes) descend(intervals, starts []int32, d int) (i, j int32, ok bool) {
 	if len(intervals) <= fewElements || len(starts) <= fewElements {
 		return b.inPairs(intervals, starts, d)
@@ -122,7 +121,6 @@ func (b *boxes) descend(intervals, starts []int32, d int) (i, j int32, ok bool) 
 	return b.descend(above, starts[half:], d)
 }
 
-// One of the lists is short.
 func (b *boxes) inPairs(some, others []int32, d int) (i, j int32, ok bool) {
 	for _, i := range some {
 		for _, j := range others {

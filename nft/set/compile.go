@@ -190,10 +190,10 @@ func sameSize(s, o *Set) bool {
 
 func near(a, b time.Duration) bool { return max(a-b, b-a) < jiffy && (a == 0) == (b == 0) }
 
-// Part is a part of a key or of data: a value of a basic datatype.
+// Part is a part of a key or of data.
 type Part struct {
 	Type *datatype.Type
-	// Size is the unpadded width in bytes, Bits the numbers' width in bits.
+	// Size is the unpadded width in bytes, Bits the numbers' in bits.
 	Size, Bits int
 	// Order is the byte order of numbers: the expression's for types without an order.
 	Order datatype.Order

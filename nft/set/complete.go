@@ -9,8 +9,8 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// Complete fills in the fields of a dumped Set that follow from Flags, Key, Data, Object and
-// UserData. Undetermined fields stay empty. Afterwards the Set packs and formats elements.
+// Complete fills in a dumped Set from Flags, Key, Data, Object and UserData. Undetermined fields
+// stay empty.
 func (s *Set) Complete() {
 	s.Map = s.Flags&(FlagMap|FlagObject) != 0
 	s.Verdict = s.Map && s.Data.ID == VerdictType
@@ -25,7 +25,6 @@ func (s *Set) Complete() {
 	s.Key.order(findUint32(s.UserData, udataSetKeyOrder))
 	switch {
 	case s.Verdict:
-		// the kernel reports its structure's size
 		s.Data = Type{ID: VerdictType, Names: []string{datatype.Verdict.Name}}
 	case s.Object != "":
 		s.Data = Type{}
@@ -86,8 +85,7 @@ func (s *Set) dataParts() ([]Part, error) {
 	return s.Data.partsOf(n, typeOfParts(s.UserData, udataSetDataTypeOf))
 }
 
-// Resolve returns the parts of the type without typeof expressions. A part of unknown width is an
-// error.
+// Resolve returns the parts; a part of unknown width is an error.
 func (t *Type) Resolve() ([]Part, error) {
 	if t.parts != nil {
 		return t.parts, nil

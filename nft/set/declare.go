@@ -25,9 +25,7 @@ const (
 	udataTypeOfData = 1
 )
 
-// declaration is a "type" or "typeof" line.
 type declaration struct {
-	// word is "type" or "typeof", text the rest.
 	word, text          string
 	key, data           []Part
 	isMap               bool
@@ -58,7 +56,6 @@ func declaredTypes(s *nft.Set) (*declaration, error) {
 	}
 }
 
-// parseTypes reads "ipv4_addr . inet_service : verdict".
 func parseTypes(text string) (*declaration, error) {
 	d := &declaration{word: "type", text: text}
 	key, data, isMap := strings.Cut(text, ":")
@@ -111,7 +108,7 @@ func (d *declaration) userData(s *Set) {
 	s.SetUserData(TypeOf{OrderOf(d.key), d.keyExprs, len(d.key)}, data)
 }
 
-// TypeOf is nft's record of the type of a key or of a map's data.
+// TypeOf is nft's record of a key's or data's type.
 type TypeOf struct {
 	Order datatype.Order
 	// Exprs are the expressions of a typeof declaration, as many as nft can store.
@@ -120,11 +117,10 @@ type TypeOf struct {
 	Parts int
 }
 
-// VerdictTypeOf is the data of a verdict map in a typeof declaration.
+// VerdictTypeOf is a verdict map's data.
 var VerdictTypeOf = TypeOf{Exprs: []TypeOfExpr{{expr: exprVerdict}}, Parts: 1}
 
-// SetUserData sets UserData in the order of nft 1.0.6 (mnl_nft_set_add), so that nft prints the
-// declaration as written. The other fields must be complete.
+// SetUserData sets UserData as nft 1.0.6 does (mnl_nft_set_add). The other fields must be complete.
 func (s *Set) SetUserData(key, data TypeOf) {
 	b := userdata.AppendUint32(nil, udataSetKeyOrder, uint32(key.Order))
 	if s.Map && s.Object == "" {
@@ -156,7 +152,6 @@ func OrderOf(parts []Part) datatype.Order {
 	return parts[0].Order
 }
 
-// For a "type" declaration nft stores only whether it is a concatenation.
 func (t *TypeOf) append(b []byte, record byte) []byte {
 	switch {
 	case t.Parts == 1 && len(t.Exprs) == 1:

@@ -13,8 +13,7 @@ import (
 	"github.com/weft-proxy/weft/nft/datatype"
 )
 
-// appendInterval packs the start and the inclusive end of "10.0.0.0/8", "1024-2048", a single
-// value, or a concatenation. big selects big-endian numbers, for keys of interval sets.
+// The end is inclusive. big selects big-endian numbers, for keys of interval sets.
 func appendInterval(b []byte, parts []Part, text string, big bool) ([]byte, error) {
 	var room [MaxKey]byte
 	end := room[:0]
@@ -44,7 +43,6 @@ func appendInterval(b []byte, parts []Part, text string, big bool) ([]byte, erro
 	return append(b, end...), nil
 }
 
-// hi gets the inclusive end.
 func (p *Part) appendRange(lo, hi []byte, text string, big bool) ([]byte, []byte, error) {
 	at, atHi := len(lo), len(hi)
 	if p.Type == datatype.IfName {
@@ -158,11 +156,10 @@ func (p *Part) cutRange(text string) (from, to string, ok bool) {
 			return a, b, true
 		}
 	}
-	// probably a misspelled name
 	return "", "", false
 }
 
-// cutQuoted splits ranges such as "08:00"-"17:00".
+// cutQuoted splits "08:00"-"17:00".
 func cutQuoted(text string) (from, to string, ok bool) {
 	end := strings.IndexByte(text[1:], '"')
 	if end < 0 {
@@ -189,11 +186,10 @@ func hasInterval(parts []Part, text string) bool {
 }
 
 // Normalize returns the elements ordered by Compare, without duplicates, in a new slice. It rejects
-// overlapping intervals, and a repeated key with different data, timeout, comment or statements.
+// overlapping intervals, and a repeated key with different contents.
 //
-// Auto-merge joins intervals without a timeout that overlap or touch. As in nft, the comment and
-// statements are the first interval's, or, among intervals with the same key, of the one that ends
-// last.
+// Auto-merge joins intervals without a timeout that overlap or touch. As in nft, comment and
+// statements are the first interval's, or, for equal keys, of the one that ends last.
 func (s *Set) Normalize(elems []Element) ([]Element, error) {
 	out := slices.Clone(elems)
 	slices.SortStableFunc(out, func(a, b Element) int {
@@ -256,7 +252,6 @@ func (s *Set) normalizeKeys(out []Element) ([]Element, error) {
 	return out, nil
 }
 
-// repeated accepts equal elements, and elements joined by auto-merge.
 func (s *Set) repeated(a, b Element) error {
 	switch {
 	case a.Data != b.Data:
@@ -287,7 +282,7 @@ func (s *Set) Overlap(a, b Element) bool {
 	return true
 }
 
-// Conflict returns an error about elements that exclude each other. The last argument is the verb.
+// Conflict returns an error about elements that exclude each other.
 func (s *Set) Conflict(a, b Element, what string) error {
 	if a.Key == b.Key && a.KeyEnd == b.KeyEnd {
 		return s.elementError("add", s.FormatKey(a), fmt.Errorf("the key %s: %s and %s", what, s.FormatData(a), s.FormatData(b)))
@@ -324,11 +319,11 @@ func Before(key string) string {
 
 func touches(a, b string) bool { return b != "" && Next(a) == b }
 
-// Merges reports whether auto-merge joins elements of this set.
+// Merges reports whether auto-merge joins elements.
 func (s *Set) Merges() bool { return s.AutoMerge && !s.Map && s.Ranges() }
 
-// Merged reports whether auto-merge joins an element with others. Elements with a timeout stay,
-// because nft would give the range its first element's timeout.
+// Merged reports whether auto-merge joins an element. nft would give the range its first element's
+// timeout, so elements with a timeout stay.
 func (s *Set) Merged(e *Element) bool {
 	return s.Merges() && e.Key != "" && e.Timeout == 0 && s.Timeout == 0
 }
@@ -416,15 +411,14 @@ func (p *Part) format(lo, hi string, big bool) string {
 	return p.Type.FormatNumber(p.native(lo, big)) + "-" + p.Type.FormatNumber(p.native(hi, big))
 }
 
-// OpenEnd sets all bits of end if it is the greatest of the given bits and these are not a multiple
-// of eight: 0x3f of 6 bits becomes 0xff. nft then sends no end, and the kernel's interval is open.
+// OpenEnd sets all bits of an end that is the greatest of bits, not a multiple of eight: 0x3f of 6
+// bits becomes 0xff. nft then sends no end.
 func OpenEnd(end []byte, bits int) {
 	if len(end) > 0 && bits%8 != 0 && end[0] == 0xff>>(8-bits%8) && bytes.Count(end[1:], []byte{0xff}) == len(end)-1 {
 		end[0] = 0xff
 	}
 }
 
-// closedEnd is the inverse of OpenEnd.
 func (p *Part) closedEnd(end string, big bool) string {
 	if !big || p.Bits%8 == 0 || end == "" || strings.Count(end, "\xff") != len(end) {
 		return end

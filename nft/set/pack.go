@@ -14,11 +14,9 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// maxPacked is room for a key, its end, both ends of data and a verdict's chain.
 const maxPacked = 4*MaxKey + 4 + datatype.MaxName
 
-// Pack converts an element from nft's words. Keys and data of intervals can be prefixes and ranges.
-// Data is empty in sets, and a VerdictData in verdict maps.
+// Pack packs an element. Data is empty in sets, and a VerdictData in verdict maps.
 func (s *Set) Pack(e nft.Element) (Element, error) {
 	var buf [maxPacked]byte
 	b, keys, err := s.pack(buf[:0], e)
@@ -80,8 +78,8 @@ func (s *Set) elementState(e nft.Element) (string, error) {
 	return NewState(e.Expires, words), err
 }
 
-// CheckStatements checks canonical statements of an element. If the set declares statements, kinds
-// and order must be the same. With the flag timeout, ct count is not possible.
+// CheckStatements checks an element's canonical statements against the set's. With the flag
+// timeout, ct count is not possible.
 func (s *Set) CheckStatements(words []string) error {
 	if len(s.Stateful) > 0 && len(s.Stateful) != len(words) {
 		return fmt.Errorf("the element has %d statements, the %s %d: want the same", len(words), s.noun(), len(s.Stateful))
@@ -103,7 +101,7 @@ func sameStatement(a, b string) bool {
 	return x == y
 }
 
-// PackKey is Pack for Key and KeyEnd alone, for removals and lookups.
+// PackKey is Pack for Key and KeyEnd alone.
 func (s *Set) PackKey(key string) (Element, error) {
 	var buf [2 * MaxKey]byte
 	b, err := s.appendKey(buf[:0], key)
@@ -145,7 +143,6 @@ func (s *Set) elementError(verb, key string, err error) error {
 	return fmt.Errorf("%s element %q of %s %s: %w", verb, key, s.noun(), s.Name, err)
 }
 
-// The catch-all element's key is empty; keys of interval sets have an end.
 func (s *Set) appendKey(b []byte, text string) ([]byte, error) {
 	if text == catchAll {
 		return b, nil
@@ -188,8 +185,6 @@ func (s *Set) appendData(b []byte, text string) ([]byte, error) {
 	return b, nil
 }
 
-// appendConstants packs "10.0.0.1 . tcp . 80". Each of several parts is padded to a multiple of
-// four bytes.
 func appendConstants(b []byte, parts []Part, text string) ([]byte, error) {
 	if len(parts) == 1 {
 		return parts[0].appendParse(b, trim(text), false)
@@ -288,7 +283,6 @@ func (p *Part) appendParse(b []byte, text string, big bool) ([]byte, error) {
 	return b, nil
 }
 
-// The width is the expression's.
 func (p *Part) appendNumber(b []byte, text string, big bool) ([]byte, error) {
 	v, err := p.Type.ParseUint(text)
 	if err != nil {
@@ -305,7 +299,6 @@ func (p *Part) appendNumber(b []byte, text string, big bool) ([]byte, error) {
 	return b, nil
 }
 
-// The name may be quoted, as nft lists it.
 func appendObjectName(b []byte, text string) ([]byte, error) {
 	name := strings.TrimSpace(text)
 	if len(name) > 1 && name[0] == '"' && name[len(name)-1] == '"' {

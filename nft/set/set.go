@@ -6,16 +6,15 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// Anonymous is a set or map that is created and deleted with its rule.
+// Anonymous is a set or map of one rule.
 type Anonymous struct {
 	Set      *Set
 	Elements []Element
 }
 
-// Set is a compiled declaration of a set or map, named or anonymous.
+// Set is a compiled set or map, named or anonymous.
 type Set struct {
 	Name string
-	// Data is zero in sets.
 	Key  Type
 	Data Type
 	// Map includes verdict and object maps.
@@ -33,31 +32,28 @@ type Set struct {
 	Timeout    time.Duration
 	GCInterval time.Duration
 	Size       uint32
-	// Memory is policy memory.
-	Memory    bool
-	AutoMerge bool
-	Comment   string
-	// Stateful are the statements of every new element, in nft's words.
+	Memory     bool
+	AutoMerge  bool
+	Comment    string
+	// Stateful are the statements of every new element.
 	Stateful []string
-	// UserData makes nft print the declaration as it was written, encoded as by nft 1.0.6.
+	// UserData is encoded as by nft 1.0.6.
 	UserData []byte
 }
 
 // MaxKey is the maximum size in bytes of a packed key or of data (NFT_DATA_VALUE_MAXLEN).
 const MaxKey = 64
 
-// Type is the type of a key or of data: one basic datatype or a concatenation.
+// Type is one basic datatype or a concatenation.
 type Type struct {
-	// ID is nft's number of the datatype, or six bits for each part (NFTA_SET_KEY_TYPE,
-	// NFTA_SET_DATA_TYPE).
+	// ID is nft's number of the datatype, or six bits for each part (NFTA_SET_KEY_TYPE).
 	ID uint32
 	// Len is the packed length in bytes. Parts of a concatenation take multiples of four.
 	Len uint32
 	// Fields are the unpadded lengths in bytes of a concatenation's parts (NFTA_SET_DESC_CONCAT);
 	// otherwise nil.
 	Fields []uint32
-	// Names are the parts' datatypes.
-	Names []string
+	Names  []string
 
 	// parts is nil in a Type made from the fields above.
 	parts []Part
@@ -76,6 +72,6 @@ type Element struct {
 	Data    string
 	Timeout time.Duration
 	Comment string
-	// State is the remaining time and the statements in canonical text, made by NewState.
+	// State is made by NewState.
 	State string
 }

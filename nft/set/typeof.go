@@ -29,7 +29,7 @@ const (
 	exprFIB     = 26
 )
 
-// parseTypeOf parses "ip daddr . th dport : verdict". Errors are a *syntax.Error.
+// Errors are a *syntax.Error.
 func parseTypeOf(text string) (*declaration, error) {
 	t, err := syntax.ParseTypeOf(text)
 	if err != nil {
@@ -111,7 +111,6 @@ func typeOfPayload(x *syntax.Payload) (Part, TypeOfExpr, *syntax.Error) {
 	return selectorPart(f.Type, f.Bits, datatype.BigEndian), e, nil
 }
 
-// nft records the place of raw payload, or its port.
 func typeOfRawPayload(x *syntax.RawPayload) (Part, TypeOfExpr, *syntax.Error) {
 	h, f, l, err := selector.RawField(x)
 	if err != nil {

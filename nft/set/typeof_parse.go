@@ -59,7 +59,6 @@ func findUint32(b []byte, record byte) uint32 {
 	return n
 }
 
-// parseTypeOfPart is the inverse of TypeOfSelector.
 func parseTypeOfPart(expr uint32, data []byte) (Part, bool) {
 	attr := func(typ byte) uint32 { return findUint32(data, typ) }
 	switch expr {

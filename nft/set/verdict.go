@@ -7,11 +7,10 @@ import (
 	"github.com/weft-proxy/weft/nft/datatype"
 )
 
-// Verdict is the decision of a rule or verdict map.
+// Verdict is a rule's or verdict map's decision.
 type Verdict struct {
 	// Code is a NFT_* or NF_* verdict, such as datatype.VerdictGoto.
-	Code int32
-	// Chain is the target of a jump or goto.
+	Code  int32
 	Chain string
 }
 
@@ -25,8 +24,7 @@ func VerdictData(v Verdict) string {
 	return string(append(b, v.Chain...))
 }
 
-// ParseVerdictData is the inverse of VerdictData. It rejects a chain without jump or goto, and a
-// jump or goto without chain.
+// ParseVerdictData is the inverse of VerdictData.
 func ParseVerdictData(s string) (Verdict, error) {
 	if len(s) < 4 {
 		return Verdict{}, errors.New("parse verdict data: want four bytes at least")

@@ -13,13 +13,13 @@ import (
 // Fingerprint is the first half of a SHA-256 over a compiled rule.
 type Fingerprint [16]byte
 
-// Limits in bytes.
+// Bytes.
 const (
 	// MaxComment is NFTNL_UDATA_COMMENT_MAXLEN.
 	MaxComment = 128
 	// Max is NFT_USERDATA_MAXLEN.
 	Max = 256
-	// MaxOwner leaves room for the longest comment and the fingerprint.
+	// MaxOwner leaves room for comment and fingerprint.
 	MaxOwner = Max - (2 + MaxComment + 1) - (2 + len(Fingerprint{})) - 2
 )
 
@@ -29,7 +29,6 @@ const (
 	udataComment      = 0 // tables, chains, rules, objects and elements
 	udataElementFlags = 1 // elements
 
-	// far above nft's
 	udataWeft        = 0xe0 // tables: the version of this format
 	UdataFingerprint = 0xe1 // rules: a Fingerprint
 	UdataOwner       = 0xe2 // rules: the publisher, as the caller names it
@@ -40,13 +39,13 @@ const (
 	elementIntervalOpen = 1
 )
 
-// ErrMalformed means that userdata is not a list of records, or a known record has the wrong form.
+// ErrMalformed means no list of records, or a known record of wrong form.
 var ErrMalformed = errors.New("malformed userdata")
 
 // TableInfo is the userdata of a table.
 type TableInfo struct {
 	Comment string
-	// Ours means created by weft, with the Version of weft's mark.
+	// Ours means created by weft.
 	Ours    bool
 	Version uint8
 }
@@ -55,16 +54,16 @@ type TableInfo struct {
 type RuleInfo struct {
 	Comment     string
 	Fingerprint Fingerprint
-	// the publisher, as the caller names it
+	// the publisher
 	Owner string
-	// Ours means that weft wrote the rule: it has a fingerprint.
+	// Ours means that weft wrote the rule.
 	Ours bool
 }
 
 // ElementInfo is the userdata of an element.
 type ElementInfo struct {
 	Comment string
-	// Open marks the start of an interval up to the greatest key, without an end element.
+	// Open marks an interval up to the greatest key, without an end element.
 	Open bool
 }
 
@@ -91,8 +90,8 @@ func ParseComment(b []byte) (comment string, err error) {
 	return comment, err
 }
 
-// AppendElement appends an element's userdata, if it has a comment or is open. nft needs the mark
-// of open intervals to print them.
+// AppendElement appends an element's userdata, if any. nft needs the mark of open intervals to
+// print them.
 func AppendElement(dst []byte, comment string, open bool) ([]byte, error) {
 	dst, err := AppendComment(dst, comment)
 	if err != nil || !open {
@@ -168,8 +167,7 @@ func CheckComment(comment string) error {
 	return nil
 }
 
-// AppendComment appends a comment, unless it is empty. On errors of CheckComment, it returns dst
-// unchanged.
+// AppendComment appends a comment, unless empty. On errors it returns dst unchanged.
 func AppendComment(dst []byte, comment string) ([]byte, error) {
 	if comment == "" {
 		return dst, nil
@@ -198,7 +196,7 @@ func ParseString(value []byte) (string, bool) {
 	return string(value[:len(value)-1]), true
 }
 
-// AppendUint32 appends a number in the machine's byte order.
+// AppendUint32 appends a native-endian number.
 func AppendUint32(dst []byte, typ byte, v uint32) []byte {
 	return binary.NativeEndian.AppendUint32(append(dst, typ, 4), v)
 }
@@ -222,8 +220,7 @@ func FindRecord(b []byte, typ byte) (value []byte, ok bool) {
 	return value, ok && err == nil
 }
 
-// EachRecord calls f for each record. It returns the first error of f, or ErrMalformed if b ends
-// within a record.
+// EachRecord returns the first error of f, or ErrMalformed if b ends within a record.
 func EachRecord(b []byte, f func(typ byte, value []byte) error) error {
 	for len(b) > 0 {
 		if len(b) < 2 || len(b)-2 < int(b[1]) {
