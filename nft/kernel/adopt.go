@@ -57,8 +57,7 @@ func (c *Conn) adopt() error {
 	return nil
 }
 
-// acquire returns the tables that the connection now owns. The kernel refuses tables created
-// without NFT_TABLE_F_PERSIST.
+// acquire returns the tables now owned. The kernel refuses tables without NFT_TABLE_F_PERSIST.
 func (c *Conn) acquire(tables []TableInfo) (map[nft.TableID]bool, error) {
 	tables = slices.Clone(tables)
 	for len(tables) > 0 {

@@ -33,8 +33,8 @@ const (
 //   - ErrUnknownOutcome: the socket failed after the send, or the batch took effect but the
 //     handles of the new rules could not be read.
 //
-// Batches that other processes can precede carry the generation. If it is outdated, Commit checks
-// that its tables still exist and sends again, up to 16 times.
+// If a batch's generation is outdated, Commit checks that its tables still exist and sends again,
+// up to 16 times.
 func (c *Conn) Commit(ops []Op) (Stats, error) {
 	if len(ops) == 0 {
 		return Stats{}, nil
@@ -48,8 +48,8 @@ func (c *Conn) Commit(ops []Op) (Stats, error) {
 	return stats, withContext("commit batch", err)
 }
 
-// Check lets the kernel validate ops without changing the ruleset or the Handles of rules. The
-// batch has no end, so the kernel drops it after validation, as for "nft --check".
+// Check lets the kernel validate ops without any change. The batch has no end, so the kernel drops
+// it, as for "nft --check".
 //
 // The commit itself can still fail, for example for lack of memory. Errors are as for Commit, but a
 // missing answer wraps ErrMalformed instead of ErrUnknownOutcome.
@@ -70,7 +70,6 @@ func (c *Conn) Check(ops []Op) error {
 	return withContext("check batch", err)
 }
 
-// withContext does not change a BatchError.
 func withContext(what string, err error) error {
 	if err == nil {
 		return nil
@@ -81,7 +80,6 @@ func withContext(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// The error is a *BatchError if the kernel rejected the batch.
 func (c *Conn) submit(ops []Op, check bool) (*encoder, result, Stats, error) {
 	var stats Stats
 	for attempt := range maxAttempts {
@@ -115,7 +113,7 @@ func (c *Conn) submit(ops []Op, check bool) (*encoder, result, Stats, error) {
 type result struct {
 	acknowledged bool
 	failures     []failure
-	// handles are by message.
+	// by message
 	handles map[int]uint64
 	took    time.Duration
 }
@@ -129,7 +127,6 @@ func (r *result) outdated() bool {
 	return len(r.failures) > 0 && r.failures[0].message == 0 && r.failures[0].errno == unix.ERESTART
 }
 
-// The error is about the socket; rejections are in the result.
 func (c *Conn) send(e *encoder) (result, error) {
 	if !e.changes() {
 		return result{}, nil // before Linux 6.10 no message can request an answer
@@ -201,7 +198,7 @@ func (c *Conn) collect(e *encoder) (result, error) {
 func (r *result) add(e *encoder, h header, payload []byte) error {
 	i := int(h.seq - e.seq)
 	if i < 0 || i >= len(e.messages) {
-		return nil // an earlier message
+		return nil
 	}
 	switch h.typ {
 	case unix.NLMSG_ERROR:
@@ -254,8 +251,8 @@ func (c *Conn) committed(e *encoder, r result) error {
 	return nil
 }
 
-// advance counts the generation of an accepted batch. A batch without effect begins none
-// (nf_tables_commit); counting it would hide the next change by another process.
+// A batch without effect begins no generation (nf_tables_commit); counting it would hide the next
+// change by another process.
 func (c *Conn) advance(e *encoder) {
 	if e.guard && !e.certain {
 		gen, err := c.generation()
@@ -271,7 +268,7 @@ func (c *Conn) advance(e *encoder) {
 	}
 }
 
-// recheck checks the batch's tables after a change by another process, and records the generation.
+// recheck records the generation.
 func (c *Conn) recheck(ops []Op) error {
 	gen, err := c.generation()
 	if err != nil {

@@ -14,25 +14,23 @@ import (
 type Config struct {
 	// NetNS is a file descriptor of the network namespace; 0 means the calling thread's.
 	NetNS int
-	// NoOwner disables table ownership.
+	// NoOwner disables ownership.
 	NoOwner bool
 	// Inherit returns the socket of an earlier connection, which still owns its tables, or nil.
 	// Adopt calls it until it returns a socket. ErrHeld means that a process uses the socket.
 	Inherit func() (*os.File, error)
 }
 
-// Conn is a connection to nf_tables. While open, it owns the tables it created or adopted, from
-// Linux 6.9 on.
+// Conn is a connection to nf_tables. While open, it owns its tables, from Linux 6.9 on.
 type Conn struct {
 	netNS int
 	features
 	inherit func() (*os.File, error)
 	portID  atomic.Uint32
 
-	mu   sync.Mutex // guards the fields below, and use of the socket
-	sock *socket
-	seq  uint32
-	// gen is the generation after the last commit or dump.
+	mu    sync.Mutex // guards the fields below, and use of the socket
+	sock  *socket
+	seq   uint32
 	gen   uint32
 	spare []byte
 
@@ -69,10 +67,10 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// Owner reports whether other processes cannot change the tables that the connection creates.
+// Owner reports whether new tables are protected from other processes.
 func (c *Conn) Owner() bool { return c.owner }
 
-// Unprotected reports whether other processes can change some of the connection's tables.
+// Unprotected reports whether other processes can change some of the tables.
 func (c *Conn) Unprotected() bool { return c.guarded() }
 
 // Generation returns the number of the last transaction of any process in the network namespace.

@@ -6,21 +6,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// callClock measures the processor time of system calls by a thread's clock. Reading the clock
-// takes up to a tenth of a small commit, so probably short calls are measured by elapsed time. The
-// thread is remembered: the goroutine may continue on another one.
+// callClock measures the processor time of system calls. Reading a thread's clock takes up to a
+// tenth of a small commit, so probably short calls are measured by elapsed time. The goroutine may
+// continue on another thread.
 type callClock struct {
-	// thread is the clock of the calling thread; 0 measures by elapsed time.
-	thread int32
-	ts     unix.Timespec
-	began  time.Time
-	before time.Duration
-	// careful counts the next calls to measure by thread.
+	// thread's clock; 0 measures elapsed time
+	thread  int32
+	ts      unix.Timespec
+	began   time.Time
+	before  time.Duration
 	careful int
 }
 
 const (
-	// shortCall limits the time counted for a probably short call.
 	shortCall = 5 * time.Millisecond
 	// shortBatch is the size in bytes of about 100 elements.
 	shortBatch   = 4 << 10

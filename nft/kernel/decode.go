@@ -57,7 +57,6 @@ func readRule(m reply) (r ruleInfo, exprs []byte, err error) {
 // decodeRule parses only writes into maps; the fingerprint identifies the other expressions.
 func decodeRule(m reply) (ruleInfo, error) {
 	r, exprs, err := readRule(m)
-	// cheaper than parsing
 	if err != nil || !bytes.Contains(exprs, []byte("dynset\x00")) {
 		return r, err
 	}

@@ -20,9 +20,8 @@ type elementDecoder struct {
 	set    *set.Set
 	ranges bool
 	// live is true if message fails with errLimit after limit elements.
-	live  bool
-	limit int
-	// counted skips elements with a counter of 0.
+	live     bool
+	limit    int
 	counted  bool
 	elements []set.Element
 	// ends are the first keys after intervals.
@@ -97,7 +96,6 @@ func (d *elementDecoder) element(b []byte) error {
 		case nftaSetElemExprs:
 			e.State = elementState((*statements).ReadAttr, &a)
 		case unix.NFTA_SET_ELEM_USERDATA:
-			// foreign userdata may have any form
 			if info, err := userdata.ParseElement(a.Bytes()); err == nil {
 				e.Comment = info.Comment
 			}
@@ -161,7 +159,6 @@ func (d *elementDecoder) verdict(b []byte) (string, error) {
 	return packed, nil
 }
 
-// dedupe reports whether it removed duplicates.
 func (d *elementDecoder) dedupe() bool {
 	type key struct{ first, last string }
 	seen := make(map[key]struct{}, len(d.elements))

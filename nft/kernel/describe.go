@@ -15,7 +15,6 @@ const summaryElements = 4
 // Describe returns an op as a command of nft(8) with all its elements.
 func Describe(op Op) string { return describe(op, -1) }
 
-// summarize shows few elements, or only the element at a valid index.
 func summarize(op Op, element int) string {
 	only := func(all []set.Element) []set.Element {
 		if element < 0 || element >= len(all) {
@@ -34,7 +33,6 @@ func summarize(op Op, element int) string {
 	return describe(op, summaryElements)
 }
 
-// A negative limit shows all elements.
 func describe(op Op, limit int) string {
 	switch o := op.(type) {
 	case AddTable:
@@ -112,7 +110,6 @@ func describeSet(o AddSet) string {
 	return declaration(o.Table, "set", decl.Name, nft.Table{Sets: []nft.Set{decl}})
 }
 
-// describeRule omits the place after a rule of the same batch.
 func describeRule(o AddRule) string {
 	verb, place := "add", ""
 	switch {
@@ -128,7 +125,6 @@ func describeRule(o AddRule) string {
 	return fmt.Sprintf("%s rule %s %s%s %s", verb, o.Table, o.Chain, place, text)
 }
 
-// Deleted elements have only keys.
 func describeElements(verb string, table nft.TableID, set *set.Set, elements []set.Element, limit int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s element %s %s {", verb, table, set.Name)

@@ -62,7 +62,6 @@ func (c *Conn) apart(table nft.TableID, read func(*Conn) error) error {
 	return read(r.c)
 }
 
-// checkOurs returns ENOENT also for foreign tables.
 func (c *Conn) checkOurs(id nft.TableID) error {
 	info, err := c.table(id)
 	if err == nil && !info.Ours {
@@ -117,8 +116,6 @@ func (c *Conn) unprotected(tables []Table) bool {
 	})
 }
 
-// changed reports an event about a table, or too many events.
-//
 // The kernel sends the events of a transaction before the next one begins. So after an empty batch,
 // all events of earlier transactions have arrived.
 func (c *Conn) changed(events *socket, tables []Table) (bool, error) {
@@ -215,7 +212,6 @@ func (c *Conn) listChains(id nft.TableID) ([]*object.Chain, error) {
 	return list(c.dump, unix.NFT_MSG_GETCHAIN, id, nil, decodeChain)
 }
 
-// listRules reads all rules if chain is empty.
 func listRules[T any](c *Conn, id nft.TableID, chain string, decode func(reply) (T, error)) ([]T, error) {
 	return list(c.dumpInTable, unix.NFT_MSG_GETRULE, id, named(id.Name, unix.NFTA_RULE_CHAIN, chain), decode)
 }
@@ -240,7 +236,6 @@ func (c *Conn) dumpChains(id nft.TableID) ([]Chain, error) {
 	return chains, nil
 }
 
-// dumpSets omits anonymous sets.
 func (c *Conn) dumpSets(id nft.TableID) ([]Set, error) {
 	decls, err := list(c.dump, unix.NFT_MSG_GETSET, id, named(id.Name, 0, ""), decodeSet)
 	if err != nil {
@@ -279,7 +274,6 @@ func (c *Conn) dumpElements(id nft.TableID, set *set.Set) ([]set.Element, error)
 	return d.finish(), nil
 }
 
-// readElements reads at most tries times, until there are no duplicates.
 func (c *Conn) readElements(d *elementDecoder, id nft.TableID, tries int) (duplicates bool, err error) {
 	names := named(id.Name, unix.NFTA_SET_ELEM_LIST_SET, d.set.Name)
 	for range tries {

@@ -17,13 +17,11 @@ import (
 // elementEncoder does not allocate.
 type elementEncoder struct {
 	set *set.Set
-	// add is false to delete.
 	add bool
 	// renew restarts the time of existing elements.
 	renew bool
 	// ranges makes an interval two elements: its first key, and the first key after it.
 	ranges bool
-	// keyEnd puts both ends into one element.
 	keyEnd bool
 }
 
@@ -32,7 +30,6 @@ func newElementEncoder(set *set.Set, add bool) elementEncoder {
 	return elementEncoder{set: set, add: add, ranges: ranges, keyEnd: set.Flags&unix.NFT_SET_INTERVAL != 0 && !ranges}
 }
 
-// append appends one list entry, or two if the set has ranges.
 func (ee *elementEncoder) append(b []byte, elements []set.Element, i int) ([]byte, error) {
 	e := &elements[i]
 	if err := ee.check(e); err != nil {
@@ -143,7 +140,6 @@ func appendState(b []byte, e *set.Element) ([]byte, error) {
 	}.Append(b)
 }
 
-// appendEnd appends the first key after last.
 func appendEnd(b []byte, last string) []byte {
 	b, at := attr.OpenNested(b, unix.NFTA_LIST_ELEM)
 	b, key := attr.OpenNested(b, unix.NFTA_SET_ELEM_KEY)

@@ -29,7 +29,7 @@ type elementsOp struct {
 	renew bool
 	// first means that the set is empty before.
 	first bool
-	// setID is the batch's number of an anonymous set, or 0.
+	// number in the batch, or 0
 	setID uint32
 }
 

@@ -23,7 +23,6 @@ func Encode(ops []Op) ([]byte, error) {
 	return e.buf, nil
 }
 
-// features are kernel features.
 type features struct {
 	// owner means NFT_TABLE_F_OWNER and NFT_TABLE_F_PERSIST (Linux 6.9).
 	owner bool
@@ -42,10 +41,9 @@ type encoder struct {
 	// guard sends the generation gen; the kernel rejects the batch at another one.
 	guard bool
 	gen   uint32
-	// check omits the batch's end, so that the kernel validates and drops it.
+	// check omits the batch's end.
 	check bool
-	// seq is of the first message.
-	seq uint32
+	seq   uint32
 	// own is Conn.lookup; nil lets all tables be changed.
 	own func(nft.TableID) (protected, ok bool)
 
@@ -63,7 +61,6 @@ type encoder struct {
 	echoes []echo
 }
 
-// message locates the kernel's errors.
 type message struct {
 	// op is -1 for begin and end.
 	op int
@@ -73,8 +70,7 @@ type message struct {
 }
 
 type tableChange struct {
-	exists bool
-	// created by this batch
+	exists  bool
 	created bool
 }
 
@@ -83,7 +79,6 @@ type chainID struct {
 	name  string
 }
 
-// echo is a rule whose handle the kernel sends back.
 type echo struct {
 	message int
 	rule    AddRule
@@ -222,7 +217,6 @@ func (e *encoder) fields(f attr.Fields) (err error) {
 	return err
 }
 
-// encodeOrFail returns the panic for a too long attribute as an error.
 func (e *encoder) encodeOrFail(op Op) (element int, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -301,7 +295,6 @@ func (e *encoder) checkTable(op Op) error {
 	return nil
 }
 
-// exists reports the state at this point of the batch.
 func (e *encoder) exists(id nft.TableID) bool {
 	if t, ok := e.tables[id]; ok {
 		return t.exists

@@ -13,7 +13,7 @@ import (
 
 // Errors of Open.
 var (
-	// ErrPermission means missing capabilities.
+	// ErrPermission means a missing CAP_NET_ADMIN.
 	ErrPermission = errors.New("missing CAP_NET_ADMIN in the user namespace that owns the network namespace: run as root, or give the process that capability")
 	// ErrNoNFTables means a kernel without nf_tables.
 	ErrNoNFTables = errors.New("kernel has no nf_tables: load the module nf_tables, or build it in")
@@ -30,10 +30,10 @@ var (
 	ErrForeignTable = errors.New("table exists and was not created by weft: rename one of the two, or delete the table if nothing needs it")
 	// ErrOurs is RemoveForeign's error for weft's tables.
 	ErrOurs = errors.New("table was created by weft: withdraw its fragments, or run weft cleanup")
-	// ErrNotAdopted means that this Conn neither created nor adopted the table.
+	// ErrNotAdopted means a table neither created nor adopted by this Conn.
 	ErrNotAdopted = errors.New("table was neither created nor adopted by this connection: adopt it first")
-	// ErrTooLarge means that a batch exceeds the socket's send buffer, which is limited only
-	// without CAP_NET_ADMIN in the initial user namespace.
+	// ErrTooLarge means a full send buffer, which is limited only without CAP_NET_ADMIN in the
+	// initial user namespace.
 	ErrTooLarge = errors.New("batch exceeds the socket's send buffer: raise net.core.wmem_max, or give the process CAP_NET_ADMIN in the initial user namespace")
 	// ErrBusy means that other processes changed the ruleset during each attempt; the call had no
 	// effect.
@@ -41,7 +41,7 @@ var (
 	// ErrDrift means that another process deleted or replaced a table without ownership. The batch
 	// had no effect; call Dump and compare.
 	ErrDrift = errors.New("another process deleted or replaced the table: reread the ruleset")
-	// ErrMalformed means an undecodable message of the kernel.
+	// ErrMalformed is a malformed message.
 	ErrMalformed = attr.ErrMalformed
 	// ErrClosed means that the Conn was closed.
 	ErrClosed = errors.New("connection is closed")
@@ -65,7 +65,7 @@ type BatchError struct {
 	Errors []*BatchError
 }
 
-// Error returns the op as a command of nft(8), abbreviated if long, and the cause.
+// Error returns the op as a command of nft(8) and the cause.
 func (e *BatchError) Error() string {
 	var b strings.Builder
 	b.WriteString("commit ")
@@ -124,7 +124,7 @@ type OwnedError struct {
 	Table nft.TableID
 	// PortID is the owner's netlink port, or 0.
 	PortID uint32
-	// PID and Process are 0 and empty if not found, for example in another PID namespace.
+	// 0 and empty if not found, for example in another PID namespace
 	PID     int
 	Process string
 }

@@ -48,7 +48,6 @@ func (s *stream[T]) run(ctx context.Context) {
 	}
 }
 
-// emit returns false if ctx is done.
 func (s *stream[T]) emit(ctx context.Context, event T) bool {
 	select {
 	case s.out <- event:

@@ -19,8 +19,7 @@ import (
 
 type chainMessage struct {
 	object.Chain
-	base object.Base
-	// hooked encodes a base chain.
+	base          object.Base
 	hooked        bool
 	flags, policy uint32
 	devices       deviceList
@@ -178,7 +177,6 @@ func severalStateful(typ uint16, words *[]string) attr.Field {
 	return attr.If(len(*words) > 1, typ, (*statements)(words))
 }
 
-// comment is in userdata.
 type comment string
 
 func (c *comment) AppendAttr(b []byte, typ uint16) ([]byte, error) {

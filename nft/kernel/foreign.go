@@ -22,7 +22,6 @@ type TableInfo struct {
 	// socket.
 	Owner   uint32
 	Persist bool
-	// Dormant detaches the base chains from their hooks.
 	Dormant bool
 }
 
@@ -44,24 +43,24 @@ type Survey struct {
 	Chains []SurveyChain
 }
 
-// SurveyChain is a chain of a Survey; Base is nil for a regular chain.
+// SurveyChain is a chain; Base is nil for a regular one.
 type SurveyChain struct {
 	Name  string
 	Base  *object.Base
 	Rules []SurveyRule
 }
 
-// SurveyRule is a rule of a Survey.
+// SurveyRule is a rule.
 type SurveyRule struct {
 	Handle uint64
 	// Target is the chain of the first jump or goto outside of verdict maps, or empty.
 	Target string
 }
 
-// Removal lists parts of a foreign table to remove.
+// Removal lists parts of a foreign table.
 type Removal struct {
 	Table nft.TableID
-	// Whole removes the table and ignores the other fields.
+	// Whole ignores the other fields.
 	Whole bool
 	// Rules are removed first, then all rules of the Flush chains, then the empty Chains.
 	Rules  []RemovalRule
@@ -69,14 +68,14 @@ type Removal struct {
 	Chains []string
 }
 
-// RemovalRule is one rule to remove.
+// RemovalRule is a rule.
 type RemovalRule struct {
 	Chain  string
 	Handle uint64
 }
 
-// Survey reads a table; nil if missing. Simultaneous changes can mix old and new contents. Errors
-// are ErrMalformed, ErrClosed, and errors of the system calls.
+// Survey reads a table; nil if missing. Simultaneous changes can mix contents. Errors are
+// ErrMalformed, ErrClosed, and errors of the system calls.
 func (c *Conn) Survey(id nft.TableID) (*Survey, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

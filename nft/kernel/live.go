@@ -19,12 +19,11 @@ type Live struct {
 	Chains, Sets, Flowtables map[string]uint64
 	Objects                  map[object.Ref]LiveObject
 	// Rules are counters and quotas by handle, in the rule's order: "counter packets 3 bytes 180".
-	Rules map[uint64][]string
-	// Elements are of the requested sets, by name.
+	Rules    map[uint64][]string
 	Elements map[string]LiveElements
 }
 
-// LiveObject is a named object. Text includes its counts.
+// LiveObject has counts in Text.
 type LiveObject struct {
 	Handle uint64
 	Text   string
@@ -40,8 +39,7 @@ type LiveElements struct {
 // DumpLive reads a table and at most limit elements of the given sets over its own sockets, so that
 // commits do not wait.
 //
-// A simultaneous commit can make it omit changed objects and their neighbours. Errors are as for
-// DumpSet.
+// A simultaneous commit can make it omit objects. Errors are as for DumpSet.
 func (c *Conn) DumpLive(table nft.TableID, sets []*set.Set, limit int) (*Live, error) {
 	live := &Live{Rules: map[uint64][]string{}}
 	if err := c.dumpLive(table, live, (*Conn).readChains, (*Conn).readObjects, (*Conn).readRules); err != nil {
@@ -60,7 +58,6 @@ func (c *Conn) DumpElements(table nft.TableID, sets []*set.Set, limit int, count
 	return live, c.readLiveElements(table, live, sets, limit, counted)
 }
 
-// Each set gets its own socket.
 func (c *Conn) readLiveElements(table nft.TableID, live *Live, sets []*set.Set, limit int, counted bool) error {
 	live.Elements = make(map[string]LiveElements, len(sets))
 	for _, s := range sets {

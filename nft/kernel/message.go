@@ -65,7 +65,7 @@ const nftaTable = 0x1
 
 func msgType(m int) uint16 { return unix.NFNL_SUBSYS_NFTABLES<<8 | uint16(m) }
 
-// appendHeader appends a netlink header with length 0 and a struct nfgenmsg.
+// The length is 0 until closeMessage.
 func appendHeader(b []byte, typ, flags uint16, seq uint32, family uint8, resID uint16) []byte {
 	b = append(b, 0, 0, 0, 0)
 	b = binary.NativeEndian.AppendUint16(b, typ)
@@ -75,7 +75,6 @@ func appendHeader(b []byte, typ, flags uint16, seq uint32, family uint8, resID u
 	return binary.BigEndian.AppendUint16(b, resID)
 }
 
-// closeMessage sets the length of the message at offset at, which ends with b.
 func closeMessage(b []byte, at int) {
 	binary.NativeEndian.PutUint32(b[at:], uint32(len(b)-at))
 }
@@ -88,7 +87,6 @@ type header struct {
 	portID uint32
 }
 
-// ok is false if b is empty or the header is malformed.
 func nextMessage(b []byte) (h header, payload, rest []byte, ok bool) {
 	if len(b) < headerLen {
 		return header{}, nil, nil, false
@@ -107,7 +105,6 @@ func nextMessage(b []byte) (h header, payload, rest []byte, ok bool) {
 	return h, b[headerLen:h.length], b[next:], true
 }
 
-// reply is an answer or an event.
 type reply struct {
 	family nft.Family
 	attrs  []byte

@@ -31,7 +31,7 @@ type AddChain struct {
 	Chain *object.Chain
 }
 
-// DeleteChain removes an empty chain without references.
+// DeleteChain removes an empty, unused chain.
 type DeleteChain struct {
 	Table nft.TableID
 	Name  string
@@ -42,11 +42,10 @@ type AddRule struct {
 	Table nft.TableID
 	Chain string
 	Rule  *compile.Rule
-	// Owner is the publisher's name for userdata.
 	Owner string
 	// After is in the kernel or earlier in the batch.
 	After *Handle
-	// Handle, if not nil, is set by a commit.
+	// Handle, if not nil, is set.
 	Handle *Handle
 }
 
@@ -69,7 +68,7 @@ type AddSet struct {
 	Set   *set.Set
 }
 
-// DeleteSet removes a set or map without references.
+// DeleteSet removes an unused set or map.
 type DeleteSet struct {
 	Table nft.TableID
 	Name  string
@@ -81,7 +80,7 @@ type FlushSet struct {
 	Name  string
 }
 
-// AddElements adds elements. Existing elements must have the same data.
+// AddElements adds elements; existing ones must have the same data.
 type AddElements struct {
 	Table    nft.TableID
 	Set      *set.Set
@@ -108,7 +107,7 @@ type AddObject struct {
 	Object *object.Object
 }
 
-// DeleteObject removes an object without references.
+// DeleteObject removes an unused object.
 type DeleteObject struct {
 	Table nft.TableID
 	Ref   object.Ref
@@ -120,7 +119,7 @@ type AddFlowtable struct {
 	Flowtable *object.Flowtable
 }
 
-// DeleteFlowtable removes a flowtable without references.
+// DeleteFlowtable removes an unused flowtable.
 type DeleteFlowtable struct {
 	Table nft.TableID
 	Name  string
@@ -142,5 +141,5 @@ func (o DeleteObject) table() nft.TableID    { return o.Table }
 func (o AddFlowtable) table() nft.TableID    { return o.Table }
 func (o DeleteFlowtable) table() nft.TableID { return o.Table }
 
-// TableOf returns the table that an op changes.
+// TableOf returns an op's table.
 func TableOf(op Op) nft.TableID { return op.table() }

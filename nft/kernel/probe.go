@@ -92,7 +92,6 @@ func (e *encoder) probeUserData(typ uint16, table nft.TableID) {
 	e.bytes(typ, make([]byte, userdata.Max+1))
 }
 
-// exchange calls f for each error or acknowledgement.
 func (c *Conn) exchange(e *encoder, f func(header, kernelError) error) error {
 	if err := c.sock.drain(); err != nil {
 		return err

@@ -37,27 +37,26 @@ func (r *Reader) Close() error {
 // Program is a table of any program, without rules and elements.
 type Program struct {
 	TableInfo
-	// Chains are in order of creation.
 	Chains []*object.Chain
 	// Sets include anonymous sets, with names such as __set0.
 	Sets []ProgramSet
 }
 
-// ProgramRule is a rule of a Program; Info.Ours is false for foreign rules.
+// ProgramRule is a rule; Info.Ours is false for foreign ones.
 type ProgramRule struct {
 	Handle uint64
 	Info   userdata.RuleInfo
 	Exprs  []expr.Expr
 }
 
-// ProgramSet is a set of a Program. If Err is set, Decl has only the name.
+// ProgramSet is a set. If Err is set, Decl has only the name.
 type ProgramSet struct {
 	Decl *set.Set
 	Err  error
 }
 
-// Programs reads all tables, in order of creation. Simultaneous changes can mix old and new
-// contents. Errors are as for Conn.Survey.
+// Programs reads all tables, in order of creation. Simultaneous changes can mix contents. Errors
+// are as for Conn.Survey.
 func (r *Reader) Programs() ([]Program, error) {
 	infos, err := r.c.listTables()
 	if err != nil {
@@ -108,7 +107,6 @@ func decodeProgramRule(m reply) (ProgramRule, error) {
 	return out, nil
 }
 
-// A NEWSET can have unknown statements.
 func decodeProgramSet(m reply) (ProgramSet, error) {
 	decl, err := decodeSet(m)
 	if err == nil {
@@ -130,8 +128,8 @@ func (r *Reader) Elements(table nft.TableID, s *set.Set) ([]set.Element, error) 
 	return d.finish(), nil
 }
 
-// Element returns the element with a packed key, or else the catch-all element. KeyEnd is empty if
-// the next interval follows without a gap, because the end is not known.
+// Element returns the element of a packed key, or the catch-all element. KeyEnd is empty if the
+// next interval follows without a gap.
 func (r *Reader) Element(table nft.TableID, s *set.Set, key string) (e set.Element, ok bool, err error) {
 	d := newElementDecoder(s)
 	for _, flags := range []uint32{0, setElemCatchall} {

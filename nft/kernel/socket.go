@@ -26,7 +26,7 @@ type socket struct {
 	// requested sizes
 	sendSize, recvSize int
 	closed             atomic.Bool
-	// pending means that the receive buffer may hold answers.
+	// pending means possible answers in the receive buffer.
 	pending bool
 	// The closures of system calls are made once: each commit needs several calls.
 	reading reading
@@ -62,7 +62,6 @@ func dial(netNS int) (*socket, error) {
 	return newSocket(conn)
 }
 
-// conn is bound.
 func newSocket(conn *raw.Conn) (*socket, error) {
 	fail := func(err error) (*socket, error) {
 		return nil, errors.Join(fmt.Errorf("set up nftables netlink socket: %w", err), conn.Close())
@@ -128,7 +127,6 @@ func (s *socket) send(b []byte) error {
 	s.pending = true
 	s.writing.b = b
 	err := s.raw.Write(s.writing.call)
-	// the caller's batch may be large
 	s.writing.b = nil
 	return s.failure("sendmsg", err, s.writing.errno)
 }
@@ -186,7 +184,6 @@ func (s *socket) failure(call string, err, errno error) error {
 	}
 }
 
-// kernelError is an acknowledgement if errno is 0.
 type kernelError struct {
 	errno   syscall.Errno
 	message string
@@ -204,7 +201,6 @@ func parseError(flags uint16, payload []byte) (kernelError, error) {
 	}
 	skip := headerLen
 	if flags&unix.NLM_F_CAPPED == 0 {
-		// the whole request follows
 		skip = int((uint64(binary.NativeEndian.Uint32(payload[4:])) + 3) &^ 3)
 	}
 	if skip < headerLen || skip > len(payload)-4 {

@@ -14,16 +14,14 @@ import (
 type Table struct {
 	ID      nft.TableID
 	Comment string
-	// Owned means that the Conn created or adopted the table, even without the kernel's protection.
-	Owned bool
-	// Dormant detaches the base chains from their hooks.
-	Dormant bool
-	// Objects and Flowtables are unordered.
+	// Owned means created or adopted by the Conn.
+	Owned      bool
+	Dormant    bool
 	Objects    []*object.Object
 	Flowtables []*object.Flowtable
 	// Chains are in order of creation.
 	Chains []Chain
-	// Sets does not include anonymous sets.
+	// Anonymous sets are not included.
 	Sets []Set
 }
 
@@ -37,7 +35,6 @@ type Chain struct {
 type Rule struct {
 	Handle *Handle
 	Info   userdata.RuleInfo
-	// Writes are the elements that the rule adds to maps.
 	Writes []compile.Write
 }
 
@@ -55,7 +52,6 @@ type Stats struct {
 	// The size of the batch, with begin and end.
 	Messages int
 	Bytes    int
-	// Elements counts added and deleted ones.
 	Elements int
 	// Retries counts repeated sends because another process was first.
 	Retries int

@@ -37,12 +37,11 @@ func (t TraceType) String() string {
 	return cmp.Or(names[t], fmt.Sprintf("type(%d)", uint32(t)))
 }
 
-// TraceEvent is one step of a packet with "meta nftrace" 1.
+// TraceEvent is a step of a packet with "meta nftrace" 1.
 type TraceEvent struct {
 	Type TraceType
-	// ID identifies the packet, but can repeat after many packets.
-	ID uint32
-	// Rule is the handle of a TraceRule.
+	// ID can repeat after many packets.
+	ID    uint32
 	Table nft.TableID
 	Chain string
 	Rule  uint64
@@ -58,8 +57,7 @@ type TraceEvent struct {
 	// Link, Network and Transport are the beginnings of the headers, only in a packet's first event
 	// at a base chain. Transport has at most 20 bytes, payload included.
 	Link, Network, Transport []byte
-	// Err is for TraceFailed.
-	Err error
+	Err                      error
 }
 
 // Trace reports the steps of all packets with "meta nftrace" 1 in the network namespace, in all
@@ -83,7 +81,6 @@ func (c *Conn) Trace(ctx context.Context) (<-chan TraceEvent, error) {
 	return events.out, nil
 }
 
-// decodeTraces ends with a TraceOverrun at the first undecodable event.
 func decodeTraces(b []byte) []TraceEvent {
 	var events []TraceEvent
 	for len(b) > 0 {

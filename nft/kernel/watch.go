@@ -21,7 +21,7 @@ const watchQueue = 64
 // Reason is the kind of a Change.
 type Reason int
 
-// The reasons of changes by other processes.
+// Reasons.
 const (
 	// Changed means changed contents of a table.
 	Changed Reason = iota
@@ -48,13 +48,11 @@ type Change struct {
 	Table  nft.TableID
 	Reason Reason
 	// PortID is the process's netlink port. These fields are 0 and empty if not reported.
-	PortID  uint32
-	PID     uint32
-	Process string
-	// Generation is the one after the change.
+	PortID     uint32
+	PID        uint32
+	Process    string
 	Generation uint32
-	// Err is for Failed.
-	Err error
+	Err        error
 }
 
 // Watch reports later changes by other processes to the connection's tables, one Change per table
@@ -78,7 +76,6 @@ func (c *Conn) Watch(ctx context.Context) (<-chan Change, error) {
 	return events.out, nil
 }
 
-// listen excludes the connection's own changes.
 func (c *Conn) listen(group uint32) (*socket, error) {
 	sock, err := dial(c.netNS)
 	if err != nil {
@@ -128,7 +125,7 @@ func exceptPort(portID uint32) ([]bpf.RawInstruction, error) {
 type watcher struct {
 	portID uint32
 	owns   func(nft.TableID) bool
-	// pending is the current transaction; its last message has the generation.
+	// pending belongs to the current transaction.
 	pending []Change
 }
 
@@ -165,7 +162,6 @@ func (w *watcher) datagram(b []byte) []Change {
 	return changes
 }
 
-// record keeps one change per table.
 func (w *watcher) record(change Change) {
 	for i := range w.pending {
 		if w.pending[i].Table == change.Table {
@@ -183,7 +179,7 @@ func (w *watcher) transactionEnd(m reply) []Change {
 		return nil
 	}
 	var end Change
-	_ = attr.Fields{ // unreadable attributes stay empty
+	_ = attr.Fields{
 		attr.Always(unix.NFTA_GEN_ID, &end.Generation),
 		attr.Always(unix.NFTA_GEN_PROC_PID, &end.PID),
 		attr.Always(unix.NFTA_GEN_PROC_NAME, &end.Process),
