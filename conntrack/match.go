@@ -46,7 +46,7 @@ type localPort struct {
 	port   uint16
 }
 
-// target selects the flows of one destination.
+// target selects flows by backend.
 type target struct {
 	backends map[netip.AddrPort]struct{}
 	// keep removes all flows except to backends; otherwise flows to backends are removed.
@@ -89,7 +89,7 @@ func newMatcher() *matcher {
 	}
 }
 
-// A destination without a family has one target for each family of its backends, and both without
+// A destination without a family has one target for each family of the backends, and both without
 // backends.
 func (m *matcher) targets(addr netip.Addr, port uint16, backends []netip.AddrPort) []*target {
 	addr = normalize(addr)

@@ -6,7 +6,7 @@ import "fmt"
 // one class (package compile).
 type Class uint8
 
-// The classes. The zero value is not a class.
+// The classes; 0 is not a class.
 const (
 	// ClassFilter decides over packets, counts them, and fills sets.
 	ClassFilter Class = iota + 1
@@ -14,7 +14,7 @@ const (
 	ClassPolicyDrop
 	// ClassLog logs packets.
 	ClassLog
-	// ClassMarks changes the packet mark.
+	// ClassMarks changes packet marks.
 	ClassMarks
 	// ClassConntrack changes tracking.
 	ClassConntrack
@@ -23,7 +23,7 @@ const (
 	ClassNAT
 	// ClassMangle writes other header fields, and the priority.
 	ClassMangle
-	// ClassDup sends copies of packets elsewhere.
+	// ClassDup sends copies of packets.
 	ClassDup
 	// ClassFwd sends packets to a device.
 	ClassFwd
@@ -86,10 +86,10 @@ func (c Class) Does() string {
 	return classes[c].does
 }
 
-// ClassSet is a set of classes.
+// ClassSet is a set.
 type ClassSet uint32
 
-// Has reports whether the set has a class.
+// Has reports membership.
 func (s ClassSet) Has(c Class) bool { return s>>c&1 != 0 }
 
 // With adds a class.

@@ -25,7 +25,7 @@ var families = [...]struct {
 	{FamilyIP, "ip"}, {FamilyIP6, "ip6"}, {FamilyInet, "inet"}, {FamilyARP, "arp"}, {FamilyBridge, "bridge"}, {FamilyNetdev, "netdev"},
 }
 
-// String returns the nft keyword, or family(N).
+// String returns the keyword, or family(N).
 func (f Family) String() string {
 	for i := range families {
 		if families[i].family == f {
@@ -45,7 +45,7 @@ func ParseFamily(s string) (Family, error) {
 	return 0, fmt.Errorf("unknown family %q: want ip, ip6, inet, arp, bridge or netdev", s)
 }
 
-// TableID names a table; names are unique per family in a network namespace.
+// TableID names a table, unique per family in a network namespace.
 type TableID struct {
 	Family Family
 	Name   string
@@ -76,7 +76,7 @@ type Chain struct {
 	Name string
 	// filter, nat or route
 	Type string
-	// prerouting, input, forward, output, postrouting, ingress or egress
+	// prerouting, input, forward, output, postrouting, ingress, egress
 	Hook string
 	// number, or name with an optional offset, as in "dstnat - 10"
 	Priority string
@@ -119,7 +119,7 @@ type Set struct {
 	Policy string
 	// AutoMerge joins intervals that overlap or touch.
 	AutoMerge bool
-	// of every new element, in nft's words: "counter", "limit rate 10/second"
+	// of every new element, such as "limit rate 10/second"
 	Stateful []string
 	Comment  string
 	Elements []Element
@@ -130,9 +130,9 @@ type Map Set
 
 // Element is a member of a set, or a key and value of a map.
 type Element struct {
-	// such as "10.0.0.1 . tcp . 80", "10.0.0.0/8" or "1024-2048"
+	// "10.0.0.1 . tcp . 80", "10.0.0.0/8", "1024-2048"
 	Key string
-	// such as "10.1.0.1 . 8080" or "goto pick-3"
+	// "10.1.0.1 . 8080", "goto pick-3"
 	Value string
 	// 0 means the set's timeout, or none
 	Timeout time.Duration

@@ -84,7 +84,7 @@ func Open(b []byte, typ uint16) (out []byte, at int) {
 	return appendHeader(b, typ, 0), len(b)
 }
 
-// OpenNested is Open with NLA_F_NESTED.
+// OpenNested adds NLA_F_NESTED.
 func OpenNested(b []byte, typ uint16) (out []byte, at int) {
 	return Open(b, typ|unix.NLA_F_NESTED)
 }

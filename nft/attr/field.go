@@ -57,8 +57,8 @@ func (f Fields) Read(b []byte) error {
 	return r.Err()
 }
 
-// Append appends a variable: a number in big-endian byte order, a bool as the lowest of 32 bits, a
-// string with a NUL, bytes, a time in milliseconds, nested Fields, or a [Value].
+// Append appends a big-endian number, a bool as the lowest of 32 bits, a string with a NUL, bytes,
+// milliseconds, nested Fields, or a [Value].
 func Append(b []byte, typ uint16, v any) (_ []byte, err error) {
 	switch v := v.(type) {
 	case *uint8:

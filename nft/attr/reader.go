@@ -27,7 +27,7 @@ type Reader struct {
 // NewReader returns a Reader of b, which is not copied.
 func NewReader(b []byte) Reader { return Reader{rest: b} }
 
-// Find returns a Reader at the first attribute of a type. If ok is false, Err reports whether b is
+// Find returns a Reader at the first attribute of a type. If ok is false, Err says whether b is
 // malformed.
 func Find(b []byte, typ uint16) (r Reader, ok bool) {
 	for r = NewReader(b); r.Next(); {
@@ -59,7 +59,7 @@ func (r *Reader) Next() bool {
 	return true
 }
 
-// Err returns ErrMalformed for a malformed attribute or a number of the wrong size.
+// Err returns ErrMalformed for a malformed attribute or number.
 func (r *Reader) Err() error {
 	if r.malformed {
 		return ErrMalformed
@@ -67,7 +67,7 @@ func (r *Reader) Err() error {
 	return nil
 }
 
-// Remaining returns the bytes after the current attribute and its padding.
+// Remaining returns the bytes after the current attribute.
 func (r *Reader) Remaining() int { return len(r.rest) }
 
 // Type returns the type without flags.
@@ -76,7 +76,7 @@ func (r *Reader) Type() uint16 { return r.typ }
 // Bytes returns the payload, a part of the buffer.
 func (r *Reader) Bytes() []byte { return r.value }
 
-// Text returns the payload up to its first NUL.
+// Text ends at the first NUL.
 func (r *Reader) Text() string { return string(r.text()) }
 
 // TextIs is Text() == s without an allocation.

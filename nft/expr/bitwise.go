@@ -18,10 +18,9 @@ type Bitwise struct {
 	Shift             uint32
 }
 
-// BitwiseOp is an enum nft_bitwise_ops.
+// BitwiseOp is enum nft_bitwise_ops.
 type BitwiseOp uint32
 
-// The operations.
 const (
 	BitwiseBool   BitwiseOp = 0
 	BitwiseLshift BitwiseOp = 1

@@ -12,7 +12,7 @@ import (
 	"github.com/weft-proxy/weft/nft/attr"
 )
 
-// Unknown is an expression with an unknown name or attributes. It cannot be marshalled.
+// Unknown is an unknown expression. It cannot be marshalled.
 type Unknown struct {
 	// such as "match" of iptables
 	Name string
@@ -27,8 +27,8 @@ func (e *Unknown) table(t *table) {
 	}
 }
 
-// Extension returns the name, revision and data of a match or target of iptables (nft_compat). The
-// data is a structure of include/uapi/linux/netfilter.
+// Extension returns the name, revision and data (include/uapi/linux/netfilter) of a match or target
+// of iptables (nft_compat).
 func (e *Unknown) Extension() (name string, rev uint32, info []byte, ok bool) {
 	if e.Name != "match" && e.Name != "target" {
 		return "", 0, nil, false
@@ -40,9 +40,8 @@ func (e *Unknown) Extension() (name string, rev uint32, info []byte, ok bool) {
 	return name, rev, info, err == nil
 }
 
-// Decode decodes NFTA_RULE_EXPRESSIONS of any program's rule. The kernel refers to anonymous sets
-// by name, so every SetID is 0. An unknown expression becomes an *[Unknown]. Errors wrap
-// [attr.ErrMalformed].
+// Decode decodes NFTA_RULE_EXPRESSIONS of any program. The kernel refers to anonymous sets by name,
+// so every SetID is 0. Errors wrap [attr.ErrMalformed].
 func Decode(list []byte) ([]Expr, error) {
 	var out []Expr
 	r := attr.NewReader(list)

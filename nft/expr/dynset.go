@@ -15,7 +15,7 @@ type Dynset struct {
 	// Data is 0 in sets.
 	Key, Data uint32
 	SetName   string
-	// anonymous set in the rule, counted from 1, or 0 for a named set; see Encoded.At
+	// anonymous set of the rule, from 1, or 0 for a named set; see Encoded.At
 	SetID uint32
 	// sent in whole milliseconds
 	Timeout time.Duration

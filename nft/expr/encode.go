@@ -21,8 +21,7 @@ type Encoded struct {
 	ids   []uint32
 }
 
-// Encode marshals a rule's expressions. More than 128 expressions, or one beyond attr.MaxLen, are
-// an error.
+// Encode marshals at most 128 expressions of at most attr.MaxLen bytes.
 func Encode(list []Expr) (Encoded, error) {
 	if len(list) > maxExprs {
 		return Encoded{}, fmt.Errorf("rule has %d expressions: the kernel accepts at most %d; split it", len(list), maxExprs)

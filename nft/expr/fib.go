@@ -6,8 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Indexed by enum nft_fib_result, and by the bits of enum nft_fib_flags
-// (linux/netfilter/nf_tables.h).
+// enum nft_fib_result, and bits of enum nft_fib_flags (linux/netfilter/nf_tables.h).
 var (
 	FibResults = []string{1: "oif", 2: "oifname", 3: "type"}
 	FibInputs  = []string{"saddr", "daddr", "mark", "iif", "oif"}

@@ -9,7 +9,7 @@ import (
 // Hash is jhash or symhash. google/nftables sends a source and a length for symhash too, and leaves
 // out a seed of 0.
 type Hash struct {
-	// register and bytes for jhash, 0 for symhash
+	// 0 for symhash
 	Source, Len uint32
 	Dest        uint32
 	Mod         uint32

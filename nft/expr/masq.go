@@ -2,7 +2,7 @@ package expr
 
 import "golang.org/x/sys/unix"
 
-// Masq masquerades packets. google/nftables marshals either ports or flags; nft(8) sends both.
+// Masq masquerades packets. google/nftables marshals either ports or flags.
 type Masq struct {
 	MinPort, MaxPort uint32
 	// NF_NAT_RANGE_*

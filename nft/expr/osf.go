@@ -3,7 +3,7 @@ package expr
 // OSF loads an operating system's fingerprint. google/nftables does not have it.
 type OSF struct {
 	Register uint32
-	// 0 for equality, OSFTTLLess ("loose" in nft) or OSFTTLNoCheck ("skip")
+	// 0 for equality, OSFTTLLess or OSFTTLNoCheck
 	TTL uint8
 	// Version adds the version to the name.
 	Version bool

@@ -2,8 +2,8 @@ package expr
 
 import "golang.org/x/sys/unix"
 
-// PayloadWrite changes a packet. google/nftables sends the flag of the pseudo header only together
-// with a checksum of the changed header.
+// PayloadWrite changes a packet. google/nftables sends the flag of the pseudo header only with a
+// checksum of the changed header.
 type PayloadWrite struct {
 	Source uint32
 	// In bytes; Base is NFT_PAYLOAD_*_HEADER.

@@ -32,7 +32,7 @@ func NewStateful(s syntax.Stmt) (Library, error) {
 }
 
 // StatefulStmt is the inverse of NewStateful, without a default burst and with the greatest units.
-// Errors wrap errors.ErrUnsupported for other expressions.
+// Errors can wrap errors.ErrUnsupported.
 func StatefulStmt(e Expr) (syntax.Stmt, error) {
 	k, _ := e.(Library)
 	switch k := k.Any.(type) {
@@ -103,8 +103,8 @@ func FormatStateful(encoded []byte) (string, error) {
 	return syntax.PrintStmt(s), nil
 }
 
-// DecodeStateful returns the statement of a stateful expression or named object. Name is counter,
-// limit, quota or connlimit; for others the error wraps errors.ErrUnsupported.
+// DecodeStateful decodes a stateful expression or named object: counter, limit, quota or connlimit.
+// For others the error wraps errors.ErrUnsupported.
 func DecodeStateful(name string, data []byte) (syntax.Stmt, error) {
 	e := newExpr(name, data)
 	if e == nil {

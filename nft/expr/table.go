@@ -122,7 +122,7 @@ func AppendData[T ~string | ~[]byte](b []byte, typ uint16, v T) []byte {
 
 func (d *data) String() string { return DumpData(*d) }
 
-// Data returns the NFTA_DATA_VALUE in r's attribute, a part of its buffer, or nil.
+// Data returns the NFTA_DATA_VALUE in r's attribute, which refers to the buffer, or nil.
 func Data(r *attr.Reader) []byte {
 	v, _ := attr.Find(r.Bytes(), unix.NFTA_DATA_VALUE)
 	return v.Bytes()

@@ -41,7 +41,7 @@ type encoder struct {
 	// guard sends the generation gen; the kernel rejects the batch at another one.
 	guard bool
 	gen   uint32
-	// check omits the batch's end.
+	// check omits the batch's end, so that the kernel validates and drops the batch.
 	check bool
 	seq   uint32
 	// own is Conn.lookup; nil lets all tables be changed.
@@ -149,7 +149,7 @@ func (e *encoder) begin(typ, flags uint16, family nft.Family) {
 }
 
 // Adding an existing table or element, destroying a missing element, and flushing an empty set or
-// chain change nothing.
+// chain do not change the ruleset.
 func changesAlways(typ uint16) bool {
 	switch typ {
 	case msgType(unix.NFT_MSG_NEWTABLE), msgType(unix.NFT_MSG_NEWSETELEM), msgType(unix.NFT_MSG_DELSETELEM), msgType(nftMsgDestroySetElem), msgType(unix.NFT_MSG_DELRULE):

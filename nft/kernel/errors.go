@@ -32,8 +32,8 @@ var (
 	ErrOurs = errors.New("table was created by weft: withdraw its fragments, or run weft cleanup")
 	// ErrNotAdopted means a table neither created nor adopted by this Conn.
 	ErrNotAdopted = errors.New("table was neither created nor adopted by this connection: adopt it first")
-	// ErrTooLarge means a full send buffer, which is limited only without CAP_NET_ADMIN in the
-	// initial user namespace.
+	// ErrTooLarge means that a batch exceeds the socket's send buffer, which is limited only
+	// without CAP_NET_ADMIN in the initial user namespace.
 	ErrTooLarge = errors.New("batch exceeds the socket's send buffer: raise net.core.wmem_max, or give the process CAP_NET_ADMIN in the initial user namespace")
 	// ErrBusy means that other processes changed the ruleset during each attempt; the call had no
 	// effect.

@@ -184,6 +184,7 @@ func (s *socket) failure(call string, err, errno error) error {
 	}
 }
 
+// kernelError is an acknowledgement if errno is 0.
 type kernelError struct {
 	errno   syscall.Errno
 	message string

@@ -14,7 +14,7 @@ import (
 type Table struct {
 	ID      nft.TableID
 	Comment string
-	// Owned means created or adopted by the Conn.
+	// Owned means created or adopted by the Conn, even without the kernel's protection.
 	Owned      bool
 	Dormant    bool
 	Objects    []*object.Object

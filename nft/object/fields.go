@@ -12,8 +12,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// fields describes NFTA_OBJ_DATA in nft's order. It returns nil for kinds with the attributes of
-// the expression of the same name.
+// fields describes NFTA_OBJ_DATA in nft's order; nil for kinds with an expression's attributes.
 func fields(body syntax.ObjectBody) attr.Fields {
 	switch o := body.(type) {
 	case *syntax.HelperBody:

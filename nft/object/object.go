@@ -80,8 +80,7 @@ func kindNames() string {
 	return strings.Join(names, ", ")
 }
 
-// Complete sets Kind and Text from Type and Data. It returns false for a kind unknown to nft(8)
-// 1.0.6.
+// Complete sets Kind and Text. It returns false for a kind unknown to nft(8) 1.0.6.
 func (o *Object) Complete(family nft.Family) (known bool, err error) {
 	k := kindOf(KindOf(o.Type))
 	if k == nil {

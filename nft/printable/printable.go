@@ -93,7 +93,7 @@ type Writer struct {
 	tail []byte
 }
 
-// NewWriter returns a Writer that keeps line ends and tabs.
+// NewWriter keeps line ends and tabs.
 func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
 
 // Unwrap returns the underlying Writer.

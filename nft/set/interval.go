@@ -186,7 +186,7 @@ func hasInterval(parts []Part, text string) bool {
 }
 
 // Normalize returns the elements ordered by Compare, without duplicates, in a new slice. It rejects
-// overlapping intervals, and a repeated key with different contents.
+// overlapping intervals, and a repeated key with different data, timeout, comment or statements.
 //
 // Auto-merge joins intervals without a timeout that overlap or touch. As in nft, comment and
 // statements are the first interval's, or, for equal keys, of the one that ends last.
@@ -411,8 +411,8 @@ func (p *Part) format(lo, hi string, big bool) string {
 	return p.Type.FormatNumber(p.native(lo, big)) + "-" + p.Type.FormatNumber(p.native(hi, big))
 }
 
-// OpenEnd sets all bits of an end that is the greatest of bits, not a multiple of eight: 0x3f of 6
-// bits becomes 0xff. nft then sends no end.
+// OpenEnd sets all bits of end if it is the greatest of the given bits and these are not a multiple
+// of eight: 0x3f of 6 bits becomes 0xff. nft then sends no end, and the kernel's interval is open.
 func OpenEnd(end []byte, bits int) {
 	if len(end) > 0 && bits%8 != 0 && end[0] == 0xff>>(8-bits%8) && bytes.Count(end[1:], []byte{0xff}) == len(end)-1 {
 		end[0] = 0xff

@@ -8,7 +8,8 @@ import (
 const (
 	// fewElements are compared in pairs.
 	fewElements = 16
-	// maxDivisions limits the divisions of a group by one field after another.
+	// maxDivisions limits the divisions of a group: elements that differ in one field are divided
+	// once for each field.
 	maxDivisions = 16
 )
 

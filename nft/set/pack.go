@@ -78,8 +78,8 @@ func (s *Set) elementState(e nft.Element) (string, error) {
 	return NewState(e.Expires, words), err
 }
 
-// CheckStatements checks an element's canonical statements against the set's. With the flag
-// timeout, ct count is not possible.
+// CheckStatements checks canonical statements of an element. If the set declares statements, kinds
+// and order must be the same. With the flag timeout, ct count is not possible.
 func (s *Set) CheckStatements(words []string) error {
 	if len(s.Stateful) > 0 && len(s.Stateful) != len(words) {
 		return fmt.Errorf("the element has %d statements, the %s %d: want the same", len(words), s.noun(), len(s.Stateful))

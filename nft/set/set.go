@@ -6,7 +6,7 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// Anonymous is a set or map of one rule.
+// Anonymous is a set or map that is created and deleted with its rule.
 type Anonymous struct {
 	Set      *Set
 	Elements []Element

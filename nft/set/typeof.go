@@ -13,7 +13,7 @@ import (
 // IsFlags reports whether values are sets of flags. For nft the type bitmask itself is a number.
 func IsFlags(t *datatype.Type) bool { return t.Bitmask && t != datatype.Bitmask }
 
-// nft 1.0.6's numbers (enum expr_types of its expression.h).
+// nft 1.0.6's numbers: enum expr_types of expression.h.
 const (
 	exprVerdict = 1
 	exprPayload = 7

@@ -24,7 +24,8 @@ func VerdictData(v Verdict) string {
 	return string(append(b, v.Chain...))
 }
 
-// ParseVerdictData is the inverse of VerdictData.
+// ParseVerdictData is the inverse of VerdictData. It rejects a jump or goto without chain, and a
+// chain without them.
 func ParseVerdictData(s string) (Verdict, error) {
 	if len(s) < 4 {
 		return Verdict{}, errors.New("parse verdict data: want four bytes at least")

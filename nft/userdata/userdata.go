@@ -23,8 +23,7 @@ const (
 	MaxOwner = Max - (2 + MaxComment + 1) - (2 + len(Fingerprint{})) - 2
 )
 
-// Types of records. nft uses the types from 0 up for each kind of object (libnftnl udata.h), and
-// skips unknown types.
+// nft uses the types from 0 up for each kind of object (libnftnl udata.h), and skips unknown types.
 const (
 	udataComment      = 0 // tables, chains, rules, objects and elements
 	udataElementFlags = 1 // elements
@@ -152,8 +151,8 @@ func parse[T any](what string, b []byte, info *T, comment *string, f func(typ by
 	return nil
 }
 
-// CheckComment rejects a comment beyond MaxComment bytes or with a double quote or a control
-// character: nft could not read it back.
+// CheckComment rejects more than MaxComment bytes, double quotes and control characters: nft could
+// not read them back.
 func CheckComment(comment string) error {
 	if comment == nft.EmptyComment {
 		return nil
@@ -178,7 +177,7 @@ func AppendComment(dst []byte, comment string) ([]byte, error) {
 	return AppendString(dst, udataComment, nft.CommentText(comment)), nil
 }
 
-// AppendString appends a record of s and a NUL. It panics if s exceeds 254 bytes.
+// AppendString appends s and a NUL. It panics if s exceeds 254 bytes.
 func AppendString(dst []byte, typ byte, s string) []byte {
 	if len(s) >= math.MaxUint8 {
 		panic(fmt.Sprintf("userdata: record of a string of %d bytes", len(s)))
@@ -209,7 +208,7 @@ func ParseUint32(value []byte) (uint32, bool) {
 	return binary.NativeEndian.Uint32(value), true
 }
 
-// FindRecord returns the first record of a type; false without one, or if b is malformed.
+// FindRecord returns the first record of a type; false if missing or malformed.
 func FindRecord(b []byte, typ byte) (value []byte, ok bool) {
 	err := EachRecord(b, func(t byte, v []byte) error {
 		if t == typ && !ok {
