@@ -86,10 +86,10 @@ func (c Class) Does() string {
 	return classes[c].does
 }
 
-// ClassSet is a set.
+// ClassSet is a set of classes.
 type ClassSet uint32
 
-// Has reports membership.
+// Has reports whether the set has a class.
 func (s ClassSet) Has(c Class) bool { return s>>c&1 != 0 }
 
 // With adds a class.

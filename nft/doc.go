@@ -8,9 +8,7 @@
 //	     -> compile               (names and datatypes -> netlink expressions)
 //	     -> kernel                (one netlink batch)
 //
-// Package compile uses datatype (constants), selector (headers and keys), set and object
-// (declarations), expr (the kernel's expressions), userdata (comments) and attr (netlink
-// attributes).
+// Package compile uses datatype, selector, set, object, expr, userdata and attr.
 //
 // Read nft.go first. LANGUAGE.md has the differences between weft and nft(8). Several goroutines
 // may read a value that does not change.

@@ -112,7 +112,8 @@ func (c *Conn) submit(ops []Op, check bool) (*encoder, result, Stats, error) {
 
 type result struct {
 	acknowledged bool
-	failures     []failure
+	// failures are ordered by message.
+	failures []failure
 	// by message
 	handles map[int]uint64
 	took    time.Duration

@@ -28,9 +28,10 @@ type Conn struct {
 	inherit func() (*os.File, error)
 	portID  atomic.Uint32
 
-	mu    sync.Mutex // guards the fields below, and use of the socket
-	sock  *socket
-	seq   uint32
+	mu   sync.Mutex // guards the fields below, and use of the socket
+	sock *socket
+	seq  uint32
+	// gen is the ruleset's generation after the last commit or dump.
 	gen   uint32
 	spare []byte
 
@@ -70,7 +71,7 @@ func (c *Conn) Close() error {
 // Owner reports whether new tables are protected from other processes.
 func (c *Conn) Owner() bool { return c.owner }
 
-// Unprotected reports whether other processes can change some of the tables.
+// Unprotected reports whether other processes can change some of the connection's tables.
 func (c *Conn) Unprotected() bool { return c.guarded() }
 
 // Generation returns the number of the last transaction of any process in the network namespace.

@@ -44,7 +44,7 @@ type encoder struct {
 	// check omits the batch's end, so that the kernel validates and drops the batch.
 	check bool
 	seq   uint32
-	// own is Conn.lookup; nil lets all tables be changed.
+	// own is Conn.lookup. If nil, all tables may be changed and all are missing.
 	own func(nft.TableID) (protected, ok bool)
 
 	buf      []byte

@@ -42,10 +42,11 @@ type AddRule struct {
 	Table nft.TableID
 	Chain string
 	Rule  *compile.Rule
+	// Owner is the rule's publisher, stored in userdata.
 	Owner string
 	// After is in the kernel or earlier in the batch.
 	After *Handle
-	// Handle, if not nil, is set.
+	// Handle, if not nil, is set by a commit.
 	Handle *Handle
 }
 

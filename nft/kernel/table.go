@@ -15,8 +15,9 @@ type Table struct {
 	ID      nft.TableID
 	Comment string
 	// Owned means created or adopted by the Conn, even without the kernel's protection.
-	Owned      bool
-	Dormant    bool
+	Owned   bool
+	Dormant bool
+	// Objects and Flowtables are in unspecified order.
 	Objects    []*object.Object
 	Flowtables []*object.Flowtable
 	// Chains are in order of creation.
@@ -35,6 +36,7 @@ type Chain struct {
 type Rule struct {
 	Handle *Handle
 	Info   userdata.RuleInfo
+	// Writes are the elements that the rule adds to maps for matching packets.
 	Writes []compile.Write
 }
 

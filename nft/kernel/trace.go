@@ -44,7 +44,8 @@ type TraceEvent struct {
 	ID    uint32
 	Table nft.TableID
 	Chain string
-	Rule  uint64
+	// Rule is the handle of a TraceRule.
+	Rule uint64
 	// Verdict is for TraceRule and TraceReturn.
 	Verdict set.Verdict
 	// Policy is datatype.VerdictAccept or VerdictDrop, for TracePolicy.

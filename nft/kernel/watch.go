@@ -47,7 +47,8 @@ type Change struct {
 	// Table is zero for Overrun and Failed.
 	Table  nft.TableID
 	Reason Reason
-	// PortID is the process's netlink port. These fields are 0 and empty if not reported.
+	// PortID is the process's netlink port; PID and Process identify the process. They are 0 and
+	// empty if not reported.
 	PortID     uint32
 	PID        uint32
 	Process    string

@@ -41,7 +41,7 @@ const (
 // ErrMalformed means no list of records, or a known record of wrong form.
 var ErrMalformed = errors.New("malformed userdata")
 
-// TableInfo is the userdata of a table.
+// TableInfo is a table's userdata.
 type TableInfo struct {
 	Comment string
 	// Ours means created by weft.
@@ -49,7 +49,7 @@ type TableInfo struct {
 	Version uint8
 }
 
-// RuleInfo is the userdata of a rule.
+// RuleInfo is a rule's userdata.
 type RuleInfo struct {
 	Comment     string
 	Fingerprint Fingerprint
@@ -59,7 +59,7 @@ type RuleInfo struct {
 	Ours bool
 }
 
-// ElementInfo is the userdata of an element.
+// ElementInfo is an element's userdata.
 type ElementInfo struct {
 	Comment string
 	// Open marks an interval up to the greatest key, without an end element.
@@ -72,7 +72,7 @@ func Table(comment string) ([]byte, error) {
 	return append(b, udataWeft, 1, udataVersion), err
 }
 
-// ParseTable parses the userdata of a table.
+// ParseTable parses a table's userdata.
 func ParseTable(b []byte) (info TableInfo, err error) {
 	err = parse("table", b, &info, &info.Comment, func(typ byte, value []byte) bool {
 		if typ == udataWeft && len(value) == 1 {
@@ -99,7 +99,7 @@ func AppendElement(dst []byte, comment string, open bool) ([]byte, error) {
 	return AppendUint32(dst, udataElementFlags, elementIntervalOpen), nil
 }
 
-// ParseElement parses the userdata of an element.
+// ParseElement parses an element's userdata.
 func ParseElement(b []byte) (info ElementInfo, err error) {
 	err = parse("element", b, &info, &info.Comment, func(typ byte, value []byte) bool {
 		if typ != udataElementFlags {
@@ -112,7 +112,7 @@ func ParseElement(b []byte) (info ElementInfo, err error) {
 	return info, err
 }
 
-// ParseRule parses the userdata of a rule.
+// ParseRule parses a rule's userdata.
 func ParseRule(b []byte) (info RuleInfo, err error) {
 	err = parse("rule", b, &info, &info.Comment, func(typ byte, value []byte) bool {
 		switch typ {
