@@ -1,9 +1,9 @@
 // Package attr encodes and decodes netlink attributes (struct nlattr of linux/netlink.h): a 16-bit
-// length that includes the header, a 16-bit type, the payload, and zeros up to the next multiple of
-// four bytes. Read append.go first, then reader.go.
+// length with header, a 16-bit type, the payload, and zeros up to the next multiple of four bytes.
+// Read append.go first, then reader.go.
 //
 // Names end with the byte order of numbers: BE is big-endian, NE is the machine's own (native
-// endian), as in headers.
+// endian).
 //
 // The package does not split long lists: the caller has to check that no attribute exceeds MaxLen.
 // [github.com/mdlayher/netlink.AttributeEncoder] allocates for each attribute, and a batch of

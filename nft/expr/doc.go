@@ -1,7 +1,7 @@
 // Package expr has the expressions of nf_tables, the instructions of a rule in the kernel.
 //
 // [Encode] marshals [Expr] values to NFTA_RULE_EXPRESSIONS, and [Format] prints them as `nft
-// --debug=netlink` does. Read expr.go first, then table.go, encode.go and dup.go.
+// --debug=netlink` does. Read expr.go first, then table.go.
 //
 // [Library] wraps an expression of github.com/google/nftables. This package has own types only for
 // expressions that the library lacks or marshals differently from nft(8), and for NAT, Fib, Log and
@@ -9,7 +9,6 @@
 // marshalling, unmarshalling and listing, also for the library's types, because the library
 // allocates a dozen times for each and panics on some truncated input.
 //
-// stateful.go converts statements with state, for rules, elements of sets and named objects.
 // Canonical text is the result of syntax.PrintStmt for a [StatefulStmt].
 //
 // # Errors

@@ -81,7 +81,7 @@ func (e *encoder) position(op AddRule) (position, error) {
 	if created && op.After == tail {
 		e.tails[id] = op.Handle
 		if op.Handle == nil {
-			e.tails[id] = new(Handle)
+			e.tails[id] = new(Handle) // no rule can be added after this one
 		}
 		return position{append: true}, nil
 	}

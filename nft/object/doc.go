@@ -1,8 +1,8 @@
 // Package object compiles the declarations of named objects, flowtables and chains.
 //
 // [Compile], [CompileFlowtable] and [CompileChain] take a declaration in nft's words, and
-// [Object.Complete] a dump of the kernel. Read kind.go first: one table describes all kinds of
-// named objects. compile.Scope checks references to objects.
+// [Object.Complete] a dump of the kernel. Read kind.go first: one table describes all kinds.
+// compile.Scope checks references to objects.
 //
 // # Errors
 //
