@@ -89,7 +89,7 @@ func newMatcher() *matcher {
 	}
 }
 
-// A destination without a family has one target for each family of the backends, and both without
+// A destination without a family has a target for each family of the backends, and both without
 // backends.
 func (m *matcher) targets(addr netip.Addr, port uint16, backends []netip.AddrPort) []*target {
 	addr = normalize(addr)

@@ -78,7 +78,7 @@ type Chain struct {
 	Type string
 	// prerouting, input, forward, output, postrouting, ingress, egress
 	Hook string
-	// number, or name with an optional offset, as in "dstnat - 10"
+	// number or name, as in "dstnat - 10"
 	Priority string
 	// accept or drop
 	Policy string
@@ -128,7 +128,7 @@ type Set struct {
 // Map is a named map: a Set with a Type or TypeOf that ends in ": DATA".
 type Map Set
 
-// Element is a member of a set, or a key and value of a map.
+// Element is a member of a set or map.
 type Element struct {
 	// "10.0.0.1 . tcp . 80", "10.0.0.0/8", "1024-2048"
 	Key string

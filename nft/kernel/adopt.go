@@ -11,7 +11,7 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// Adopt makes all tables with weft's mark the connection's own, or none, and returns their
+// Adopt makes all tables with weft's mark, or no table, the connection's own, and returns their
 // contents. The kernel then protects them, except tables created without ownership.
 //
 // Possible errors: *OwnedError, ErrHeld, ErrUnknownOutcome, ErrBusy, ErrClosed, and errors of

@@ -64,7 +64,7 @@ type encoder struct {
 type message struct {
 	// op is -1 for begin and end.
 	op int
-	// element is the index of its first element in the op's Elements, or -1.
+	// element is the index of the first element in the op's Elements, or -1.
 	element int
 	offset  int
 }

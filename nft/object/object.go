@@ -23,7 +23,7 @@ func (r Ref) String() string { return string(r.Kind) + " " + r.Name }
 // Type returns the kind's Number.
 func (r Ref) Type() uint32 { return Number(r.Kind) }
 
-// Object is a compiled named object.
+// Object is a compiled object.
 type Object struct {
 	Kind    nft.ObjectKind
 	Name    string
