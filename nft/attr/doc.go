@@ -1,6 +1,6 @@
 // Package attr encodes and decodes netlink attributes (struct nlattr of linux/netlink.h): a 16-bit
 // length with header, a 16-bit type, the payload, and zeros up to the next multiple of four bytes.
-// Read append.go first, then reader.go.
+// Read append.go first.
 //
 // Names end with the byte order of numbers: BE is big-endian, NE is the machine's own (native
 // endian).
