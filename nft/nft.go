@@ -134,7 +134,7 @@ type Element struct {
 	Key string
 	// "10.1.0.1 . 8080", "goto pick-3"
 	Value string
-	// 0 means the timeout of the set, if any
+	// 0 means the timeout of the set
 	Timeout time.Duration
 	// remaining time; 0 means the whole timeout
 	Expires time.Duration
