@@ -13,57 +13,53 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Change is a change of a UDP destination's backends. Its JSON form is stable: the aggregator
-// stores changes.
+// Change is a change of a UDP destination's backends. The aggregator stores its JSON form.
 type Change struct {
 	// Addr and Port are the original destination of the flows. The unspecified address of a family
-	// (0.0.0.0, ::) means all local addresses of the family in the namespace, as for a NodePort;
-	// untranslated flows to the same port of other hosts are not affected. The zero Addr means the
-	// local addresses of the families of Removed, or of both families if Removed is empty.
-	// IPv4-mapped addresses are IPv4 addresses.
+	// (0.0.0.0, ::) means all local addresses of the family in the namespace, as for a NodePort.
+	// The zero Addr means the local addresses of the families of Removed, or of both if Removed is
+	// empty. IPv4-mapped addresses are IPv4 addresses.
 	Addr netip.Addr
 	Port uint16
-	// Removed are the backends removed from the destination. Flows with replies from them are
-	// removed, even if their destination is no longer local.
+	// Removed are the removed backends. Flows with replies from them are removed, even if their
+	// destination is no longer local.
 	Removed []netip.AddrPort `json:"Gone"`
-	// First is true if the destination had no backends before. Untranslated flows are removed.
+	// First means that the destination had no backends before. Untranslated flows are removed.
 	First bool `json:"Unrouted"`
-	// At are further addresses, not local, of a destination without Addr. Only untranslated flows
-	// are removed there.
+	// At are further, not local addresses of a destination without Addr, for untranslated flows
+	// only.
 	At map[netip.Addr]struct{} `json:"-"`
-	// Answered, set in addition to First, selects the flows begun by the destination instead. If an untranslated
-	// flow is removed while an answer is on its way, the answer makes an entry. The client's
-	// packets then belong to that entry and are never translated.
+	// Answered, set in addition to First, selects the flows begun by the destination instead. An
+	// answer on its way makes an entry after an untranslated flow is removed, and the client's
+	// packets belong to that entry and are never translated.
 	Answered bool `json:"-"`
 }
 
-// Destination lists the backends of a UDP destination. A Destination with an address takes
-// precedence over a Destination for all local addresses.
+// Destination lists the backends of a UDP destination. One with an address precedes one for all
+// local addresses.
 type Destination struct {
-	// Addr, Port and At are as in Change, with Backends in place of Removed.
+	// As in Change, with Backends in place of Removed.
 	Addr     netip.Addr
 	Port     uint16
 	Backends []netip.AddrPort
 	At       map[netip.Addr]struct{}
 }
 
-// Conn removes flows in one network namespace.
+// Conn is for one network namespace.
 type Conn struct {
-	// mu is held for a whole pass, because a dump cannot share its socket.
+	// mu is held for a whole pass, because a dump needs the socket alone.
 	mu sync.Mutex
-	// deleting is held while entries are deleted, possibly with mu.
-	deleting     sync.Mutex
-	dump, delete *netlink.Conn
-	// route lists local addresses, arrivals receives new ones.
+	// deleting can be held together with mu.
+	deleting        sync.Mutex
+	dump, delete    *netlink.Conn
 	route, arrivals *netlink.Conn
-	// reply is true if the kernel can filter by the source of replies.
-	reply bool
-	// passes counts requested dumps, read counts received entries.
+	// reply means that the kernel can filter by the source of replies.
+	reply        bool
 	passes, read atomic.Uint64
 }
 
-// Open opens a Conn in the network namespace of the calling thread, and checks that the process may
-// remove flows there. The error wraps [os.ErrPermission] if CAP_NET_ADMIN is missing.
+// Open opens a Conn in the network namespace of the calling thread. The error wraps
+// [os.ErrPermission] if CAP_NET_ADMIN is missing.
 func Open() (*Conn, error) {
 	c := &Conn{}
 	if err := c.open(); err != nil {
@@ -73,7 +69,7 @@ func Open() (*Conn, error) {
 }
 
 func (c *Conn) open() (err error) {
-	// The kernel fills a part of a dump up to the reader's buffer size, at most 32 KiB.
+	// The kernel fills a part of a dump up to the buffer size, at most 32 KiB.
 	if c.dump, err = netlink.Dial(unix.NETLINK_NETFILTER, &netlink.Config{MessageBufferSize: 32 << 10}); err != nil {
 		return err
 	}
@@ -106,9 +102,8 @@ func (c *Conn) Close() error {
 }
 
 // Flush removes the UDP flows that changes made invalid, and returns their number. It reads the
-// table at most once per family and value of Answered, up to five times if the kernel reports
-// changes meanwhile, and never without changes. After an error, removed flows stay removed and are
-// counted; Flush may be called again with the same argument.
+// table at most once per family and value of Answered, up to five times if the table changes
+// meanwhile. After an error, removed flows are counted, and Flush may be called again.
 func (c *Conn) Flush(ctx context.Context, changes []Change) (deleted int, err error) {
 	for _, answered := range []bool{false, true} {
 		m := matchChanges(changes, answered)
@@ -121,17 +116,14 @@ func (c *Conn) Flush(ctx context.Context, changes []Change) (deleted int, err er
 }
 
 // Reconcile removes the UDP flows to a destination with replies from other addresses than its
-// backends, including untranslated flows, and returns their number. A destination without backends
-// loses all its flows. Reconcile is for the start, when earlier changes are not known.
+// backends, and returns their number. A destination without backends loses all its flows.
 func (c *Conn) Reconcile(ctx context.Context, destinations []Destination) (deleted int, err error) {
 	return c.sweep(ctx, "reconcile udp flows", matchDestinations(destinations))
 }
 
-// Passes returns the number of reads of the table, for both families and with repetitions. In each
-// the kernel walks the whole table.
+// Passes returns the number of reads of the table, with repetitions; each walks the whole table.
 func (c *Conn) Passes() uint64 { return c.passes.Load() }
 
-// explain adds advice about a missing capability.
 func explain(err error) error {
 	if errors.Is(err, os.ErrPermission) {
 		return fmt.Errorf("%w: connection tracking needs CAP_NET_ADMIN over the network namespace", err)

@@ -6,13 +6,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Attributes of entries and filters (linux/netfilter/nfnetlink_conntrack.h).
+// linux/netfilter/nfnetlink_conntrack.h
 const (
-	ctaTupleOrig  = 1
-	ctaTupleReply = 2
-	ctaStatus     = 3
-	ctaProtoInfo  = 4
-	// Counters of the original and the reply direction.
+	ctaTupleOrig     = 1
+	ctaTupleReply    = 2
+	ctaStatus        = 3
+	ctaProtoInfo     = 4
 	ctaCountersOrig  = 9
 	ctaCountersReply = 10
 	ctaID            = 12
@@ -47,11 +46,10 @@ const (
 	ctaFilterReplyFlags = 2
 )
 
-// nfgenmsgLen is the length of the header before the attributes.
+// struct nfgenmsg
 const nfgenmsgLen = 4
 
-// nextAttr splits b after the first attribute and its padding. kind has no flags. ok is false if
-// the attribute is malformed.
+// kind has no flags. ok is false if the attribute is malformed.
 func nextAttr(b []byte) (kind uint16, data, rest []byte, ok bool) {
 	if len(b) < unix.SizeofNlAttr {
 		return 0, nil, nil, false

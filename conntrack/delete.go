@@ -12,23 +12,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// msgDelete is IPCTNL_MSG_CT_DELETE.
+// IPCTNL_MSG_CT_DELETE
 const msgDelete = 2
 
-// deleteBatch is the number of entries removed with one write. The receive buffer must hold as many
-// errors of about 1 KiB, in case all entries are gone.
+// deleteBatch entries are removed with one write. The receive buffer must hold as many errors of
+// about 1 KiB.
 const deleteBatch = 64
 
-// answerTimeout limits the wait for an answer, which the kernel can drop if short of memory.
+// The kernel can drop an answer if short of memory.
 const answerTimeout = 10 * time.Second
 
-// ackRequest returns a message for the kernel to acknowledge. The kernel answers in order, so
-// earlier errors precede the acknowledgement.
+// The kernel answers in order, so earlier errors precede this acknowledgement.
 func ackRequest() netlink.Message {
 	return netlink.Message{Header: netlink.Header{Type: netlink.Noop, Flags: netlink.Request | netlink.Acknowledge}}
 }
 
-// remove deletes entries, and returns the number that existed.
+// remove returns the number of entries that existed.
 func (c *Conn) remove(reqs []netlink.Message) (deleted int, err error) {
 	if len(reqs) == 0 {
 		return 0, nil
@@ -40,25 +39,24 @@ func (c *Conn) remove(reqs []netlink.Message) (deleted int, err error) {
 		return 0, fmt.Errorf("delete flows: %w", err)
 	}
 	last := sent[len(sent)-1].Header.Sequence
-	// The kernel has answered when the write returns.
+	// the kernel has answered when the write returns
 	if err := c.delete.SetReadDeadline(time.Now().Add(answerTimeout)); err != nil {
 		return 0, fmt.Errorf("delete flows: %w", err)
 	}
 	failed := 0
 	var errs []error
 	for {
-		// Each error is a separate message.
 		acks, err := c.delete.Receive()
 		if err == nil {
 			if slices.ContainsFunc(acks, func(m netlink.Message) bool { return m.Header.Sequence == last }) {
 				return len(reqs) - failed, errors.Join(errs...)
 			}
-			// This ends the answers to an earlier call that timed out.
+			// the end of the answers to an earlier call that timed out
 			failed, errs = 0, nil
 			continue
 		}
 		if errors.Is(err, os.ErrPermission) || errors.Is(err, os.ErrDeadlineExceeded) {
-			// Without the capability the kernel answers once, without reading the requests.
+			// without the capability the kernel answers once
 			return 0, fmt.Errorf("delete flows: %w", err)
 		}
 		failed++
@@ -66,13 +64,12 @@ func (c *Conn) remove(reqs []netlink.Message) (deleted int, err error) {
 			errs = append(errs, fmt.Errorf("delete flow: %w", err))
 		}
 		if failed > len(reqs)+deleteBatch {
-			// There are more errors than requests of two calls: the socket failed.
+			// more errors than requests of two calls: the socket failed
 			return 0, errors.Join(errs...)
 		}
 	}
 }
 
-// probe deletes an impossible flow, to check the permission.
 func (c *Conn) probe() error {
 	end := netip.AddrPortFrom(netip.IPv4Unspecified(), 0)
 	req, err := (&Entry{Protocol: unix.IPPROTO_UDP, Source: end, Destination: end}).deletion()

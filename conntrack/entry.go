@@ -5,38 +5,36 @@ import (
 	"net/netip"
 )
 
-// Entry is an entry of the table. For ICMP and ICMPv6, the port of a source is the identifier, and
-// the port of a destination is the type times 256 plus the code.
+// Entry is an entry of the table. For ICMP and ICMPv6, the source's port is the identifier, and the
+// destination's port is the type times 256 plus the code.
 type Entry struct {
 	Protocol uint8
-	// Source and Destination are the first packet's, before address translation.
+	// The first packet, before address translation.
 	Source, Destination netip.AddrPort
-	// ReplySource and ReplyDestination are the arriving reply packets'.
+	// The arriving reply packets.
 	ReplySource, ReplyDestination netip.AddrPort
-	// Zone is the zone of the original direction.
+	// Zone is of the original direction.
 	Zone uint16
-	// ID is the kernel's number of the entry, which depends on its memory address.
+	// ID depends on the entry's address in the kernel's memory.
 	ID uint32
-	// SeenReply is true after packets of both directions, Assured if the kernel keeps the entry
-	// when the table is full.
+	// SeenReply means packets of both directions. The kernel keeps Assured entries when the table
+	// is full.
 	SeenReply, Assured bool
-	// TCPState is the kernel's number (enum tcp_conntrack) of the state of a TCP connection, and 0
-	// for other protocols.
+	// TCPState is the kernel's enum tcp_conntrack; 0 for other protocols.
 	TCPState uint8
-	// Accounted is true if the kernel counts the bytes of the entry
-	// (net.netfilter.nf_conntrack_acct) in OriginalBytes and ReplyBytes.
+	// Accounted means that the kernel counts bytes (net.netfilter.nf_conntrack_acct).
 	Accounted                 bool
 	OriginalBytes, ReplyBytes uint64
 }
 
-// Bits of CTA_STATUS (enum ip_conntrack_status in linux/netfilter/nf_conntrack_common.h).
+// CTA_STATUS (enum ip_conntrack_status in linux/netfilter/nf_conntrack_common.h).
 const (
 	statusSeenReply = 1 << 1
 	statusAssured   = 1 << 2
 )
 
-// decode reads the entry in a message. It returns false, and leaves e undefined, for other messages
-// and for entries not selected by s. It does not allocate.
+// decode returns false, and leaves e undefined, for other messages and for entries not selected by
+// s. It does not allocate.
 func (e *Entry) decode(msg []byte, s selector) bool {
 	*e = Entry{}
 	if len(msg) < nfgenmsgLen {
@@ -78,7 +76,7 @@ func (e *Entry) decode(msg []byte, s selector) bool {
 		if !ok {
 			return false
 		}
-		// The kernel sends the tuples first, and most entries are not selected.
+		// the kernel sends the tuples first, and most entries are not selected
 		if !selected && e.Source.IsValid() && e.ReplySource.IsValid() {
 			if selected = s.selects(e); !selected {
 				return false
@@ -88,7 +86,6 @@ func (e *Entry) decode(msg []byte, s selector) bool {
 	return selected
 }
 
-// decodeTuple reads one direction of an entry. It returns false if malformed.
 func (e *Entry) decodeTuple(tuple []byte, source, destination *netip.AddrPort) bool {
 	var src, dst netip.Addr
 	var ports tuplePorts
@@ -142,7 +139,6 @@ func (p *tuplePorts) decode(kind uint16, data []byte) {
 	}
 }
 
-// decodeProtoInfo reads the state of a TCP connection. It returns false if malformed.
 func (e *Entry) decodeProtoInfo(info []byte) bool {
 	for len(info) > 0 {
 		kind, nested, rest, ok := nextAttr(info)
@@ -164,7 +160,6 @@ func (e *Entry) decodeProtoInfo(info []byte) bool {
 	return true
 }
 
-// decodeBytes reads one direction's bytes. It returns false if malformed.
 func decodeBytes(counters []byte) (bytes uint64, ok bool) {
 	for len(counters) > 0 {
 		kind, data, rest, ok := nextAttr(counters)

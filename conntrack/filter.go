@@ -11,18 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// msgGet is IPCTNL_MSG_CT_GET.
+// IPCTNL_MSG_CT_GET
 const msgGet = 1
 
-// filter selects the flows in a family's dump: flows to destination to with replies from from,
-// or, if answered is true, flows begun by to.
+// With answered, filter selects flows begun by to.
 type filter struct {
 	family   family
 	to, from end
 	answered bool
 }
 
-// end selects one end of flows. The zero addr means any address, 0 any port.
+// The zero addr means any address, 0 any port.
 type end struct {
 	addr netip.Addr
 	port uint16
@@ -53,8 +52,8 @@ func (h *hull) add(e end) {
 	h.end = h.widen(e)
 }
 
-// filter returns the narrowest filter for the flows of a family that m may remove, and false
-// without destinations of the family.
+// filter is the narrowest for the flows that m may remove; false without destinations of the
+// family.
 func (m *matcher) filter(f family) (filter, bool) {
 	var to, from hull
 	add := func(dst end, t *target) {
@@ -74,9 +73,8 @@ func (m *matcher) filter(f family) (filter, bool) {
 	return filter{family: f, to: to.end, from: from.end, answered: m.answered}, to.some
 }
 
-// from returns the source of replies of flows to remove: the removed backends, and the destination
-// for untranslated flows. If only the remaining backends are known, replies can come from any other
-// address.
+// from is the source of replies of flows to remove: the removed backends, and the destination for
+// untranslated flows. With keep, replies can come from any other address.
 func (t *target) from(to end) end {
 	if t.keep {
 		return end{}
@@ -91,8 +89,8 @@ func (t *target) from(to end) end {
 	return out.end
 }
 
-// Bits of CTA_FILTER_ORIG_FLAGS and CTA_FILTER_REPLY_FLAGS: the parts of the tuple to compare (enum
-// CTA_FILTER_F in net/netfilter/nf_conntrack_netlink.c).
+// CTA_FILTER_ORIG_FLAGS and CTA_FILTER_REPLY_FLAGS (enum CTA_FILTER_F in
+// net/netfilter/nf_conntrack_netlink.c).
 const (
 	filterIPSrc   = 1 << 0
 	filterIPDst   = 1 << 1
@@ -101,8 +99,8 @@ const (
 	filterDstPort = 1 << 5
 )
 
-// dumpRequest returns a request for the flows of f. Older kernels return more. The filters of
-// github.com/ti-mo/conntrack support neither protocol nor tuple.
+// Older kernels return more flows than f. The filters of github.com/ti-mo/conntrack support neither
+// protocol nor tuple.
 func dumpRequest(f filter) (netlink.Message, error) {
 	orig, origFlags := tupleFilter(ctaTupleOrig, f.to, ctaIPv4Dst, filterIPDst, ctaProtoDstPort, filterDstPort)
 	if f.answered {
@@ -117,8 +115,7 @@ func dumpRequest(f filter) (netlink.Message, error) {
 	return marshalDump(f.family, append(attrs, netfilter.Attribute{Type: ctaFilter, Nested: true, Children: flags}))
 }
 
-// tupleFilter returns a tuple that selects flows by one end, and its bits. It always has the
-// protocol, without which the kernel rejects a port.
+// tupleFilter selects flows by one end. Without the protocol the kernel rejects a port.
 func tupleFilter(tuple uint16, e end, ip uint16, ipBit uint32, port uint16, portBit uint32) (netfilter.Attribute, uint32) {
 	flags := uint32(filterProto)
 	out := netfilter.Attribute{Type: tuple, Nested: true}
@@ -139,8 +136,7 @@ func tupleFilter(tuple uint16, e end, ip uint16, ipBit uint32, port uint16, port
 	return out, flags
 }
 
-// flagsAttr returns an attribute with bits in the machine's byte order, unlike conntrack's other
-// numbers.
+// These bits have the machine's byte order, unlike conntrack's other numbers.
 func flagsAttr(kind uint16, flags uint32) netfilter.Attribute {
 	return netfilter.Attribute{Type: kind, Data: binary.NativeEndian.AppendUint32(nil, flags)}
 }
@@ -154,13 +150,12 @@ func marshalDump(f family, attrs []netfilter.Attribute) (netlink.Message, error)
 	}, attrs)
 }
 
-// filtersReplies probes whether the kernel can filter by the source of replies. From Linux 5.8,
-// which introduced CTA_FILTER, until some version before 6.1, the kernel reads only the parts of
-// the reply's tuple selected by CTA_FILTER_ORIG_FLAGS. The others are zero, so the filter never
-// matches (ctnetlink_alloc_filter).
+// From Linux 5.8 until some version before 6.1, the kernel reads only the parts of the reply's
+// tuple in CTA_FILTER_ORIG_FLAGS. The others are zero, so the filter never matches
+// (ctnetlink_alloc_filter).
 //
 // The probe selects an address in CTA_FILTER_REPLY_FLAGS without sending it. Kernels that read
-// these flags return EINVAL. Others return no flow, or all flows if they do not know CTA_FILTER.
+// these flags return EINVAL.
 func (c *Conn) filtersReplies() (bool, error) {
 	if !loaded() {
 		return false, nil

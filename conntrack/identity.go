@@ -15,10 +15,9 @@ import (
 // ErrEntry means that an Entry does not identify an entry of the table.
 var ErrEntry = errors.New("not an entry of the connection tracking table")
 
-// Delete deletes entries of any protocol and returns their number. It uses only Protocol, Source,
-// Destination, Zone and ID. It skips missing entries, and entries with another ID after reuse of
-// addresses and ports. If an entry cannot be deleted, Delete continues, and returns the errors of
-// the first such entries.
+// Delete deletes entries by Protocol, Source, Destination, Zone and ID, and returns their number.
+// It skips missing entries, and entries with another ID. If an entry cannot be deleted, Delete
+// continues and returns the first such errors.
 //
 // Possible errors: ErrEntry, without any deletion; ctx's; kernel errors such as EBUSY for an entry
 // in a flowtable.
@@ -42,9 +41,6 @@ func (c *Conn) Delete(ctx context.Context, entries []Entry) (deleted int, err er
 	return deleted, err
 }
 
-// deletion returns the request that deletes the entry.
-//
-// Possible errors: ErrEntry.
 func (e *Entry) deletion() (netlink.Message, error) {
 	src, dst := e.Source.Addr(), e.Destination.Addr()
 	if !src.IsValid() || !dst.IsValid() || src.Is4() != dst.Is4() {
@@ -74,7 +70,7 @@ func (e *Entry) deletion() (netlink.Message, error) {
 		}},
 		attr(ctaID, binary.BigEndian.AppendUint32(nil, e.ID)...),
 	}
-	// Kernels without zones reject the attribute.
+	// kernels without zones reject the attribute
 	if e.Zone != 0 {
 		attrs = append(attrs, attr(ctaZone, netfilter.Uint16Bytes(e.Zone)...))
 	}

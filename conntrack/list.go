@@ -10,10 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// familyAny selects both families.
 const familyAny family = unix.AF_UNSPEC
 
-// maxFiltered limits the addresses filtered by the kernel. Each takes two passes, and a pass with
+// maxFiltered limits the addresses filtered by the kernel: each takes two passes, and a pass with
 // all entries takes about ten times as long.
 const maxFiltered = 4
 
@@ -49,14 +48,12 @@ func (s *Selection) selects(e *Entry) bool {
 
 type listPass struct {
 	family family
-	// addr filters the reply's source if reply is true, and else the source. The zero Addr means
-	// that the kernel sends all entries.
+	// addr filters the reply's source if reply is true, and else the source; the zero Addr means
+	// all entries.
 	addr  netip.Addr
 	reply bool
 }
 
-// passes returns the passes that find the selected entries, possibly several times if the kernel
-// filters.
 func (s *Selection) passes(filters bool) []listPass {
 	if s.all {
 		return []listPass{{family: familyAny}}
@@ -83,7 +80,7 @@ func (s *Selection) passes(filters bool) []listPass {
 	}
 }
 
-// finds reports whether this pass, and no other, lists a selected entry.
+// finds is true for exactly one pass of a selected entry.
 func (p listPass) finds(s *Selection, e *Entry) bool {
 	switch {
 	case !p.addr.IsValid():
@@ -110,10 +107,10 @@ func (p listPass) request() (netlink.Message, error) {
 	})
 }
 
-// List calls f with each selected entry. It lists an entry that is in the table during the whole
-// call at least once, and possibly again if the table changes. The Entry is overwritten after f
-// returns. If f returns an error, List stops and returns that error. While f waits, other methods
-// that read the table wait too; deletions do not.
+// List calls f with each selected entry. An entry in the table during the whole call is listed at
+// least once, and possibly again if the table changes. The Entry is overwritten after f returns. If
+// f returns an error, List returns it. While f waits, other reads of the table wait too; deletions
+// do not.
 func (c *Conn) List(ctx context.Context, s *Selection, f func(*Entry) error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// locals are the local destinations of the namespace, as in "fib daddr type local": routes of type
-// local, including the routes of interface addresses.
+// locals are as in "fib daddr type local": routes of type local, including the routes of interface
+// addresses.
 type locals struct {
 	prefixes map[netip.Prefix]struct{}
 	lengths  map[int]struct{}
@@ -36,12 +36,11 @@ func (l *locals) contains(addr netip.Addr) bool {
 	return false
 }
 
-// dialRoute opens two sockets for routes: one to list them, one to receive new routes.
 func (c *Conn) dialRoute() (err error) {
 	if c.route, err = netlink.Dial(unix.NETLINK_ROUTE, nil); err != nil {
 		return fmt.Errorf("open route socket: %w", err)
 	}
-	// Before Linux 4.20 the kernel sends the routes of all tables.
+	// before Linux 4.20 the kernel sends the routes of all tables
 	_ = c.route.SetOption(netlink.GetStrictCheck, true)
 	const groups = 1<<(unix.RTNLGRP_IPV4_ROUTE-1) | 1<<(unix.RTNLGRP_IPV6_ROUTE-1)
 	if c.arrivals, err = netlink.Dial(unix.NETLINK_ROUTE, &netlink.Config{Groups: groups}); err != nil {
@@ -59,14 +58,13 @@ func (c *Conn) listLocals() (all locals, err error) {
 	return all, nil
 }
 
-// listRoutes adds the local destinations of a family. The error wraps EINTR if the routes changed
-// meanwhile.
+// The error wraps EINTR if the routes changed meanwhile.
 func (c *Conn) listRoutes(f family, all *locals) error {
 	header := make([]byte, unix.SizeofRtMsg)
 	header[0], header[4], header[7] = byte(f), unix.RT_TABLE_LOCAL, unix.RTN_LOCAL
 	msgs, err := c.route.Execute(netlink.Message{Header: netlink.Header{Type: unix.RTM_GETROUTE, Flags: netlink.Request | netlink.Dump}, Data: header})
 	if errors.Is(err, unix.ENOENT) {
-		// There is no route yet.
+		// no route yet
 		return nil
 	}
 	for _, m := range msgs {
@@ -102,9 +100,9 @@ func localRoute(m netlink.Message) (p netip.Prefix, ok bool) {
 	return p, err == nil
 }
 
-// Watch calls added with each address or range that becomes local, through an interface or a route
-// of type local, until ctx ends. It may repeat local prefixes. The zero Prefix means that events
-// were lost: any address may be new. Only one goroutine may use Watch.
+// Watch calls added with each prefix that becomes local, until ctx ends. It may repeat local
+// prefixes. The zero Prefix means lost events: any address may be new. Only one goroutine may use
+// Watch.
 func (c *Conn) Watch(ctx context.Context, added func(netip.Prefix)) error {
 	defer context.AfterFunc(ctx, func() { _ = c.arrivals.SetReadDeadline(time.Unix(1, 0)) })()
 	for {

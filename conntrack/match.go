@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// family is the address family of a dump: AF_INET or AF_INET6.
+// family is AF_INET or AF_INET6.
 type family uint8
 
 const (
@@ -17,7 +17,7 @@ const (
 
 var families = [...]family{familyIPv4, familyIPv6}
 
-// familyOf returns the family of a valid, unmapped address.
+// addr is valid and unmapped.
 func familyOf(addr netip.Addr) family {
 	if addr.Is4() {
 		return familyIPv4
@@ -25,44 +25,37 @@ func familyOf(addr netip.Addr) family {
 	return familyIPv6
 }
 
-// flow is the part of an entry that decides about its removal.
 type flow struct {
-	// dst is the original destination.
 	dst netip.AddrPort
-	// reply is the source of replies. It equals dst for an untranslated flow.
+	// reply is the source of replies; it equals dst for an untranslated flow.
 	reply netip.AddrPort
 }
 
-// matcher decides which flows are removed. It is built once per pass.
+// A matcher is built once per pass.
 type matcher struct {
-	// addrs are the destinations with an address, ports the others.
 	addrs map[netip.AddrPort]*target
 	ports map[localPort]*target
-	// local are the addresses of the namespace, set only if there are ports.
+	// local is set only if there are ports.
 	local locals
-	// answered is true to select flows begun by the destinations.
+	// answered selects flows begun by the destinations.
 	answered bool
 }
 
-// localPort is a destination without an address: all local addresses of a family.
 type localPort struct {
 	family family
 	port   uint16
 }
 
-// target selects the flows to one destination to remove.
+// target selects flows by backend.
 type target struct {
 	backends map[netip.AddrPort]struct{}
-	// keep is true to remove all flows except to backends, otherwise flows to backends are removed.
+	// keep removes all flows except to backends; otherwise flows to backends are removed.
 	keep bool
-	// untranslated is true to remove untranslated flows, at local addresses and at the addresses in
-	// at, one map per change.
+	// untranslated removes untranslated flows, at local addresses and at the addresses in at.
 	untranslated bool
 	at           []map[netip.Addr]struct{}
 }
 
-// matchChanges returns a matcher of the flows invalidated by the changes with the given value of
-// Answered.
 func matchChanges(changes []Change, answered bool) *matcher {
 	m := newMatcher()
 	m.answered = answered
@@ -78,7 +71,6 @@ func matchChanges(changes []Change, answered bool) *matcher {
 	return m
 }
 
-// matchDestinations returns a matcher of the flows to destinations without replies from a backend.
 func matchDestinations(destinations []Destination) *matcher {
 	m := newMatcher()
 	for _, d := range destinations {
@@ -97,8 +89,8 @@ func newMatcher() *matcher {
 	}
 }
 
-// targets adds backends to the targets of a destination and returns them. A destination without a
-// family has one target for each family of its backends, and both without backends.
+// A destination without a family has a target for each family of the backends, and both without
+// backends.
 func (m *matcher) targets(addr netip.Addr, port uint16, backends []netip.AddrPort) []*target {
 	addr = normalize(addr)
 	if addr.IsValid() && !addr.IsUnspecified() {
@@ -140,10 +132,9 @@ func ofFamily(backends []netip.AddrPort, f family) []netip.AddrPort {
 	return out
 }
 
-// normalize returns the address in the form of the table's entries.
+// normalize returns the form of the table's entries.
 func normalize(addr netip.Addr) netip.Addr { return addr.Unmap().WithZone("") }
 
-// selects reports whether an entry is a UDP flow to remove.
 func (m *matcher) selects(e *Entry) bool {
 	f := flow{dst: e.Destination, reply: e.ReplySource}
 	if m.answered {
@@ -155,9 +146,8 @@ func (m *matcher) selects(e *Entry) bool {
 	return e.Protocol == unix.IPPROTO_UDP && m.remove(f)
 }
 
-// remove reports whether to remove a flow. An address with known backends decides before a local
-// port, as in the ruleset. A translated flow's address was local when it was translated, so the
-// current local addresses do not matter.
+// An address with known backends decides before a local port, as in the ruleset. A translated
+// flow's address was local at the translation, so current local addresses do not matter.
 func (m *matcher) remove(f flow) bool {
 	if t := m.addrs[f.dst]; t != nil {
 		if t.remove(f) {

@@ -10,11 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxInterrupts limits the attempts of a dump while the table changes. kube-proxy also tries 5
-// times.
 const maxInterrupts = 5
 
-// sweep removes the flows that m selects, in one pass for each family with destinations.
 func (c *Conn) sweep(ctx context.Context, what string, m *matcher) (deleted int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -44,8 +41,8 @@ func (c *Conn) sweep(ctx context.Context, what string, m *matcher) (deleted int,
 	return deleted, nil
 }
 
-// sweepFamily makes one family's pass. The error wraps EINTR if the dump may have missed
-// flows. If an entry cannot be removed, the pass continues.
+// The error wraps EINTR if the dump may have missed flows. If an entry cannot be removed, the pass
+// continues.
 func (c *Conn) sweepFamily(ctx context.Context, m *matcher, f filter) (deleted int, err error) {
 	if !c.reply {
 		f.from = end{}
@@ -77,8 +74,7 @@ func (c *Conn) sweepFamily(ctx context.Context, m *matcher, f filter) (deleted i
 
 type selector interface{ selects(e *Entry) bool }
 
-// pass sends a request for a dump and calls f for each entry that s selects. The error wraps EINTR
-// if the dump may have missed entries because the table changed.
+// The error wraps EINTR if the dump may have missed entries because the table changed.
 func (c *Conn) pass(ctx context.Context, req netlink.Message, s selector, f func(*Entry) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -93,7 +89,7 @@ func (c *Conn) pass(ctx context.Context, req netlink.Message, s selector, f func
 		if err != nil {
 			return fmt.Errorf("dump: %w", err)
 		}
-		// Leaving the loop discards the rest of the dump.
+		// leaving the loop discards the rest of the dump
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -112,22 +108,20 @@ func (c *Conn) pass(ctx context.Context, req netlink.Message, s selector, f func
 	return nil
 }
 
-// repeat calls pass until it is not interrupted. A kernel without connection tracking has no
-// entries.
+// A kernel without connection tracking has no entries.
 func repeat(pass func() error) (err error) {
 	for range maxInterrupts {
 		if err = pass(); !errors.Is(err, unix.EINTR) {
 			break
 		}
 	}
-	// nfnetlink returns EINVAL if a subsystem is not loaded.
+	// nfnetlink returns EINVAL if a subsystem is not loaded
 	if errors.Is(err, unix.EINVAL) && !loaded() {
 		return nil
 	}
 	return err
 }
 
-// loaded reports whether the kernel has loaded nf_conntrack.
 func loaded() bool {
 	_, err := os.Stat("/proc/sys/net/netfilter/nf_conntrack_max")
 	return !errors.Is(err, os.ErrNotExist)

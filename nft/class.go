@@ -2,39 +2,38 @@ package nft
 
 import "fmt"
 
-// Class is a capability of a ruleset. Every statement, kind of named object and type of a map's data
-// belongs to one class; the table is in package compile. A program that runs rules of others allows
-// classes, not statements.
+// Class is a capability of a ruleset. Every statement, kind of object and type of data belongs to
+// one class (package compile).
 type Class uint8
 
-// The classes. The zero value is not a class.
+// The classes; 0 is not a class.
 const (
 	// ClassFilter decides over packets, counts them, and fills sets.
 	ClassFilter Class = iota + 1
-	// ClassPolicyDrop is policy drop of a base chain.
+	// ClassPolicyDrop is policy drop.
 	ClassPolicyDrop
 	// ClassLog logs packets.
 	ClassLog
-	// ClassMarks changes the packet mark.
+	// ClassMarks changes packet marks.
 	ClassMarks
-	// ClassConntrack changes how connections are tracked.
+	// ClassConntrack changes tracking.
 	ClassConntrack
 	// ClassNAT translates addresses, and writes header fields that decide a packet's destination or
 	// connection.
 	ClassNAT
-	// ClassMangle writes other header fields, and the priority of a packet.
+	// ClassMangle writes other header fields, and the priority.
 	ClassMangle
-	// ClassDup sends copies of packets elsewhere.
+	// ClassDup sends copies of packets.
 	ClassDup
 	// ClassFwd sends packets to a device.
 	ClassFwd
-	// ClassQueue passes packets to a program in user space.
+	// ClassQueue passes packets to programs.
 	ClassQueue
 	// ClassRoute is base chains of type route.
 	ClassRoute
-	// ClassFlowtables declares flowtables and adds connections to them.
+	// ClassFlowtables declares and fills flowtables.
 	ClassFlowtables
-	// ClassSynProxy answers the first packets of TCP connections.
+	// ClassSynProxy answers TCP handshakes.
 	ClassSynProxy
 	// ClassSecMark changes security marks.
 	ClassSecMark
@@ -44,7 +43,6 @@ const (
 	numClasses
 )
 
-// classes has the name and, in the words of an error, the action of each class.
 var classes = [numClasses]struct{ name, does string }{
 	ClassFilter:     {"filter", "filter"},
 	ClassPolicyDrop: {"policyDrop", "have base chains with policy drop"},
@@ -63,7 +61,7 @@ var classes = [numClasses]struct{ name, does string }{
 	ClassTrace:      {"trace", "trace packets (meta nftrace set)"},
 }
 
-// Classes returns all classes in ascending order.
+// Classes returns all classes, ascending.
 func Classes() []Class {
 	all := make([]Class, 0, numClasses-1)
 	for c := ClassFilter; c < numClasses; c++ {
@@ -72,7 +70,7 @@ func Classes() []Class {
 	return all
 }
 
-// String returns the name of the class.
+// String returns the name.
 func (c Class) String() string {
 	if c == 0 || c >= numClasses {
 		return fmt.Sprintf("class(%d)", uint8(c))
@@ -80,7 +78,7 @@ func (c Class) String() string {
 	return classes[c].name
 }
 
-// Does returns the class's action, as text after "may not".
+// Does returns text after "may not".
 func (c Class) Does() string {
 	if c == 0 || c >= numClasses {
 		return "use " + c.String()
@@ -97,7 +95,7 @@ func (s ClassSet) Has(c Class) bool { return s>>c&1 != 0 }
 // With adds a class.
 func (s ClassSet) With(c Class) ClassSet { return s | 1<<c }
 
-// All returns the classes in ascending order, with 0 for a class unknown to With.
+// All returns the classes, ascending.
 func (s ClassSet) All() []Class {
 	var all []Class
 	for c := range numClasses {

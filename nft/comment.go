@@ -1,10 +1,9 @@
 package nft
 
-// EmptyComment is a comment without text, which nft writes as comment "". Other comments cannot contain a
-// double quote. The value "" means no comment.
+// EmptyComment is a comment without text; "" means no comment.
 const EmptyComment = `""`
 
-// ParseComment returns the comment with the given text.
+// ParseComment returns a comment with the text.
 func ParseComment(text string) string {
 	if text == "" {
 		return EmptyComment
@@ -12,7 +11,7 @@ func ParseComment(text string) string {
 	return text
 }
 
-// CommentText returns the text of a comment.
+// CommentText is the inverse of ParseComment.
 func CommentText(comment string) string {
 	if comment == EmptyComment {
 		return ""

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Family is an address family with the kernel's NFPROTO_* number (linux/netfilter.h).
+// Family is the kernel's NFPROTO_* number (linux/netfilter.h).
 type Family uint8
 
 // The families in which tables exist.
@@ -25,7 +25,7 @@ var families = [...]struct {
 	{FamilyIP, "ip"}, {FamilyIP6, "ip6"}, {FamilyInet, "inet"}, {FamilyARP, "arp"}, {FamilyBridge, "bridge"}, {FamilyNetdev, "netdev"},
 }
 
-// String returns the family's nft keyword, or family(N) for an unknown family.
+// String returns the keyword, or family(N).
 func (f Family) String() string {
 	for i := range families {
 		if families[i].family == f {
@@ -35,7 +35,7 @@ func (f Family) String() string {
 	return fmt.Sprintf("family(%d)", uint8(f))
 }
 
-// ParseFamily parses an nft keyword. The empty string means ip, as in nft(8).
+// ParseFamily parses an nft keyword; an empty string means ip, as in nft(8).
 func ParseFamily(s string) (Family, error) {
 	for i := range families {
 		if families[i].keyword == s || s == "" {
@@ -45,13 +45,13 @@ func ParseFamily(s string) (Family, error) {
 	return 0, fmt.Errorf("unknown family %q: want ip, ip6, inet, arp, bridge or netdev", s)
 }
 
-// TableID names a table. Names are unique per family in a network namespace.
+// TableID names a table, unique per family in a network namespace.
 type TableID struct {
 	Family Family
 	Name   string
 }
 
-// String returns the table as nft(8) writes it, such as "ip weft".
+// String returns nft(8)'s form, such as "ip weft".
 func (t TableID) String() string { return t.Family.String() + " " + t.Name }
 
 // Table is a table with its contents.
@@ -59,7 +59,7 @@ type Table struct {
 	Family  Family
 	Name    string
 	Comment string
-	// in nft's words, only "dormant"
+	// only "dormant"
 	Flags      []string
 	Objects    []Object
 	Flowtables []Flowtable
@@ -68,21 +68,21 @@ type Table struct {
 	Maps       []Map
 }
 
-// ID returns the table's identity.
+// ID returns family and name.
 func (t *Table) ID() TableID { return TableID{Family: t.Family, Name: t.Name} }
 
-// Chain is a chain and its rules, in order. Only a base chain has Type, Hook and Priority.
+// Chain is a chain and its rules. Only a base chain has Type, Hook and Priority.
 type Chain struct {
 	Name string
 	// filter, nat or route
 	Type string
-	// prerouting, input, forward, output, postrouting, ingress or egress
+	// prerouting, input, forward, output, postrouting, ingress, egress
 	Hook string
-	// number, or name with an optional offset, as in "dstnat - 10"
+	// number or name, as in "dstnat - 10"
 	Priority string
-	// accept (the default) or drop
+	// accept or drop
 	Policy string
-	// Device is for an ingress or egress hook. At most one of Device and Devices is set.
+	// Device is for ingress or egress, as is Devices; at most one is set.
 	Device  string
 	Devices []string
 	// only "offload"
@@ -91,55 +91,54 @@ type Chain struct {
 	Rules   []Rule
 }
 
-// Base reports whether at least one of Type, Hook and Priority is set.
+// Base reports whether this is a base chain.
 func (c *Chain) Base() bool { return c.Type != "" || c.Hook != "" || c.Priority != "" }
 
-// Rule is one rule. Text is as in nft(8), without "add rule TABLE CHAIN" and the comment.
+// Rule is a rule as in nft(8), without "add rule TABLE CHAIN".
 type Rule struct {
 	Text    string
 	Comment string
 }
 
-// Set is a named set. Exactly one of Type and TypeOf is given, in nft's words: Type "ipv4_addr .
-// inet_service", TypeOf "ip saddr . tcp dport".
+// Set is a named set with either Type ("ipv4_addr . inet_service") or TypeOf ("ip saddr . tcp
+// dport").
 type Set struct {
 	Name   string
 	Type   string
 	TypeOf string
-	// any of constant, interval, timeout and dynamic
+	// constant, interval, timeout, dynamic
 	Flags []string
-	// Timeout is the default timeout of elements; 0 means none. GCInterval is the kernel's interval for the
-	// removal of expired elements; 0 means the kernel's default. The smallest values are 1ms.
+	// GCInterval is the interval for the removal of expired elements; 0 means the kernel's default.
+	// The smallest values are 1ms.
 	Timeout    time.Duration
 	GCInterval time.Duration
 	// Size is the greatest number of elements; 0 means no limit, or 65535 if rules add elements
 	// (nft_dynset_init).
 	Size uint32
-	// performance (the default) or memory
+	// performance or memory
 	Policy string
 	// AutoMerge joins intervals that overlap or touch.
 	AutoMerge bool
-	// statements of every new element, in nft's words: "counter", "limit rate 10/second"
+	// of every new element, such as "limit rate 10/second"
 	Stateful []string
 	Comment  string
 	Elements []Element
 }
 
-// Map is a named map: a Set with a Type or TypeOf that ends in ": DATA", as in "ipv4_addr . inet_service :
-// verdict".
+// Map is a named map: a Set with a Type or TypeOf that ends in ": DATA".
 type Map Set
 
-// Element is a member of a set, or a key and value of a map.
+// Element is a member of a set or map.
 type Element struct {
-	// in nft's words, such as "10.0.0.1 . tcp . 80", "10.0.0.0/8" or "1024-2048"
+	// "10.0.0.1 . tcp . 80", "10.0.0.0/8", "1024-2048"
 	Key string
-	// a map's data, such as "10.1.0.1 . 8080" or "goto pick-3"; empty in sets
+	// "10.1.0.1 . 8080", "goto pick-3"
 	Value string
-	// 0 for an element that does not expire or has the timeout of its set
+	// 0 means the timeout of the set
 	Timeout time.Duration
 	// remaining time; 0 means the whole timeout
 	Expires time.Duration
-	// statements with their state: "counter packets 3 bytes 180"
+	// such as "counter packets 3 bytes 180"
 	Stateful []string
 	// at most 128 bytes (NFTNL_UDATA_COMMENT_MAXLEN)
 	Comment string

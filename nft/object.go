@@ -2,10 +2,10 @@ package nft
 
 import "slices"
 
-// ObjectKind is the kind of a named object, in nft's words.
+// ObjectKind is in nft's words.
 type ObjectKind string
 
-// The kinds of nft(8) 1.0.6. A name is unique among the objects of a kind in a table.
+// The kinds of nft(8) 1.0.6. Names are unique in a table among objects of a kind.
 const (
 	ObjectCounter       ObjectKind = "counter"
 	ObjectQuota         ObjectKind = "quota"
@@ -33,34 +33,31 @@ var statements = map[ObjectKind]string{
 	ObjectSynProxy:      "synproxy name",
 }
 
-// Statement returns the words before an object's name in a statement, such as "ct helper set", or "" for an
-// unknown kind.
+// Statement returns the words before a name in a statement, such as "ct helper set".
 func (k ObjectKind) Statement() string { return statements[k] }
 
-// IsValid reports whether the kind is one of ObjectKinds.
+// IsValid means one of ObjectKinds.
 func (k ObjectKind) IsValid() bool { return slices.Contains(ObjectKinds[:], k) }
 
-// Object is a named object for rules and maps.
+// Object is a named object.
 type Object struct {
 	Kind ObjectKind
 	Name string
-	// Text is the text between the braces of the declaration, without the comment. Statements are separated
-	// by "; ". It may be empty for a counter, quota or synproxy. Examples: "packets 0 bytes 0", "over 25
-	// mbytes", "rate 10/second", `type "ftp" protocol tcp; l3proto ip`.
+	// Text is the text between the braces, without the comment; "; " separates statements: "packets
+	// 0 bytes 0", "over 25 mbytes", "rate 10/second", `type "ftp" protocol tcp; l3proto ip`.
 	Text    string
 	Comment string
 }
 
-// Flowtable is a flowtable, to which "flow add @name" adds connections.
+// Flowtable is a flowtable; "flow add @name" adds connections.
 type Flowtable struct {
 	Name string
-	// ingress, or empty if Priority is empty too
+	// ingress, or empty without Priority
 	Hook string
-	// number, or name with an optional offset, as in "filter + 10"
+	// as in Chain
 	Priority string
 	Devices  []string
 	// only "offload"
-	Flags []string
-	// Counter means that flows are counted.
+	Flags   []string
 	Counter bool
 }

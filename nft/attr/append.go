@@ -9,19 +9,16 @@ import (
 )
 
 const (
-	// HeaderLen is the length of an attribute's header.
+	// HeaderLen is a header's size.
 	HeaderLen = unix.NLA_HDRLEN
-	// MaxLen is the greatest length of an attribute, header included.
+	// MaxLen includes the header.
 	MaxLen = math.MaxUint16
 )
 
-// zeros is the longest padding, and a NUL.
 const zeros = "\x00\x00\x00\x00"
 
-// TooLongError is the panic value for an attribute that exceeds MaxLen. With a wrong length, the kernel
-// would read its payload as attributes.
+// TooLongError is the panic value beyond MaxLen: the kernel would read the payload as attributes.
 type TooLongError struct {
-	// length including the header
 	Len int
 }
 
@@ -38,8 +35,7 @@ func appendHeader(b []byte, typ uint16, n int) []byte {
 	return binary.NativeEndian.AppendUint16(b, typ)
 }
 
-// pad appends the padding of n bytes. Most attributes need no padding, and the test costs less than an
-// empty append.
+// cheaper than an empty append
 func pad(b []byte, n int) []byte {
 	if n&3 == 0 {
 		return b
@@ -47,7 +43,7 @@ func pad(b []byte, n int) []byte {
 	return append(b, zeros[:-n&3]...)
 }
 
-// AppendBytes appends an attribute with the payload v.
+// AppendBytes appends v.
 func AppendBytes[T ~string | ~[]byte](b []byte, typ uint16, v T) []byte {
 	return pad(append(appendHeader(b, typ, len(v)), v...), len(v))
 }
@@ -78,22 +74,22 @@ func AppendUint64BE(b []byte, typ uint16, v uint64) []byte {
 	return binary.BigEndian.AppendUint64(appendHeader(b, typ, 8), v)
 }
 
-// AppendUint32NE appends a number in the machine's byte order.
+// AppendUint32NE appends a native-endian number.
 func AppendUint32NE(b []byte, typ uint16, v uint32) []byte {
 	return binary.NativeEndian.AppendUint32(appendHeader(b, typ, 4), v)
 }
 
-// Open begins an attribute of unknown length. It returns the offset for Close.
+// Open begins an attribute at offset at.
 func Open(b []byte, typ uint16) (out []byte, at int) {
 	return appendHeader(b, typ, 0), len(b)
 }
 
-// OpenNested is Open with NLA_F_NESTED, for an attribute of attributes.
+// OpenNested adds NLA_F_NESTED.
 func OpenNested(b []byte, typ uint16) (out []byte, at int) {
 	return Open(b, typ|unix.NLA_F_NESTED)
 }
 
-// Close ends and pads the attribute at offset at. Its payload is everything appended since Open.
+// Close ends and pads the attribute at offset at.
 func Close(b []byte, at int) []byte {
 	n := len(b) - at
 	if n > MaxLen {

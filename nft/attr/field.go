@@ -13,20 +13,18 @@ type Field struct {
 	send bool
 }
 
-// Fields describe a message in the order of sending, for encoding and decoding.
+// Fields describe a message in the order of sending.
 type Fields []Field
 
-// Always returns a field that is always sent. [Append] lists the types of to.
+// Always returns a field that is always sent; see [Append] for to.
 func Always(typ uint16, to any) Field { return Field{typ, to, true} }
 
-// If returns a field that is sent if send is true.
+// If returns a field that may be sent.
 func If(send bool, typ uint16, to any) Field { return Field{typ, to, send} }
 
-// Value is a variable with its own encoding.
+// Value has its own encoding.
 type Value interface {
-	// AppendAttr appends the value.
 	AppendAttr(b []byte, typ uint16) ([]byte, error)
-	// ReadAttr sets the variable from the reader's current attribute.
 	ReadAttr(r *Reader) error
 }
 
@@ -43,7 +41,7 @@ func (f Fields) Append(b []byte) (_ []byte, err error) {
 	return b, nil
 }
 
-// Read sets the variables of the attributes in b. It ignores unknown attributes.
+// Read ignores unknown attributes.
 func (f Fields) Read(b []byte) error {
 	r := NewReader(b)
 	for r.Next() {
@@ -59,8 +57,8 @@ func (f Fields) Read(b []byte) error {
 	return r.Err()
 }
 
-// Append appends the value of a variable: a number in big-endian byte order, a bool as the lowest of 32
-// bits, a string with a NUL, bytes, a time in milliseconds, nested Fields, or a [Value].
+// Append appends a big-endian number, a bool as the lowest of 32 bits, a string with a NUL, bytes,
+// milliseconds, nested Fields, or a [Value].
 func Append(b []byte, typ uint16, v any) (_ []byte, err error) {
 	switch v := v.(type) {
 	case *uint8:
@@ -97,7 +95,7 @@ func Append(b []byte, typ uint16, v any) (_ []byte, err error) {
 	}
 }
 
-// Into sets a variable to the current attribute. It is the inverse of [Append].
+// Into is the inverse of [Append] for the current attribute.
 func (r *Reader) Into(v any) error {
 	switch v := v.(type) {
 	case *uint8:
@@ -143,7 +141,7 @@ func (s *Unterminated) ReadAttr(r *Reader) error {
 	return nil
 }
 
-// Optional holds a pointer, which is nil without the attribute.
+// Optional holds a pointer; nil without the attribute.
 type Optional[T any] struct{ To **T }
 
 // AppendAttr implements Value.
@@ -155,10 +153,10 @@ func (o Optional[T]) ReadAttr(r *Reader) error {
 	return r.Into(*o.To)
 }
 
-// Bits are the bits of a 32-bit number, each in a variable.
+// Bits are the bits of a 32-bit number.
 type Bits []Bit
 
-// Bit is a variable, and the bits set if it is true.
+// Bit is a variable and its bits.
 type Bit struct {
 	To   *bool
 	Mask uint32

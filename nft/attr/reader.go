@@ -6,19 +6,17 @@ import (
 	"errors"
 )
 
-// ErrMalformed means that an attribute exceeds the buffer, or has the wrong size for its type.
+// ErrMalformed means that an attribute exceeds the buffer or has a wrong size.
 var ErrMalformed = errors.New("malformed netlink message")
 
-// typeMask clears NLA_F_NESTED and NLA_F_NET_BYTEORDER.
+// without NLA_F_NESTED and NLA_F_NET_BYTEORDER
 const typeMask = 0x3fff
 
-// Reader iterates over the attributes of a buffer, as a bufio.Scanner does over lines:
+// Reader iterates over attributes:
 //
 //	for r := attr.NewReader(b); r.Next(); {
 //		switch r.Type() { ... }
 //	}
-//
-// The zero value has no attributes.
 type Reader struct {
 	rest      []byte
 	typ       uint16
@@ -26,11 +24,11 @@ type Reader struct {
 	malformed bool
 }
 
-// NewReader returns a Reader of the attributes in b. It refers to b and does not copy it.
+// NewReader returns a Reader of b, which is not copied.
 func NewReader(b []byte) Reader { return Reader{rest: b} }
 
-// Find returns a Reader at the first attribute of type typ in b. If ok is false, Err of the Reader reports
-// whether b is malformed.
+// Find returns a Reader at the first attribute of a type. If ok is false, Err says whether b is
+// malformed.
 func Find(b []byte, typ uint16) (r Reader, ok bool) {
 	for r = NewReader(b); r.Next(); {
 		if r.typ == typ {
@@ -40,8 +38,8 @@ func Find(b []byte, typ uint16) (r Reader, ok bool) {
 	return r, false
 }
 
-// Next advances to the next attribute. It returns false at the end or at a malformed attribute, see Err. A
-// number of the wrong size does not end the iteration.
+// Next returns false at the end or at a malformed attribute. A number of the wrong size does not
+// end the iteration.
 func (r *Reader) Next() bool {
 	if len(r.rest) == 0 {
 		return false
@@ -61,7 +59,7 @@ func (r *Reader) Next() bool {
 	return true
 }
 
-// Err returns ErrMalformed if the iteration ended early or a number had the wrong size.
+// Err returns ErrMalformed for a malformed attribute or number.
 func (r *Reader) Err() error {
 	if r.malformed {
 		return ErrMalformed
@@ -69,20 +67,19 @@ func (r *Reader) Err() error {
 	return nil
 }
 
-// Remaining returns the number of bytes after the current attribute and its padding, which gives the
-// attribute's offset in the buffer.
+// Remaining returns the bytes after the current attribute.
 func (r *Reader) Remaining() int { return len(r.rest) }
 
-// Type returns the type of the current attribute, without NLA_F_NESTED and NLA_F_NET_BYTEORDER.
+// Type returns the type without flags.
 func (r *Reader) Type() uint16 { return r.typ }
 
-// Bytes returns the payload. It is part of the buffer.
+// Bytes returns the payload, a part of the buffer.
 func (r *Reader) Bytes() []byte { return r.value }
 
-// Text returns the payload up to its first NUL.
+// Text ends at the first NUL.
 func (r *Reader) Text() string { return string(r.text()) }
 
-// TextIs reports whether Text would return s. It does not allocate.
+// TextIs is Text() == s without an allocation.
 func (r *Reader) TextIs(s string) bool { return string(r.text()) == s }
 
 func (r *Reader) text() []byte {
@@ -92,10 +89,9 @@ func (r *Reader) text() []byte {
 	return r.value
 }
 
-// Nested returns a Reader of the attributes in the current one. r.Err does not report its errors.
+// Nested returns a Reader of nested attributes. r.Err does not report its errors.
 func (r *Reader) Nested() Reader { return NewReader(r.value) }
 
-// number returns the payload. For another length than n, it returns n zeros and Err an error.
 func (r *Reader) number(n int) []byte {
 	if len(r.value) == n {
 		return r.value
@@ -104,21 +100,17 @@ func (r *Reader) number(n int) []byte {
 	return make([]byte, n)
 }
 
-// Uint8 returns the payload. For another length than 1, it returns 0 and Err returns ErrMalformed.
+// Uint8 returns the payload. A wrong size returns 0, and Err is set, also below.
 func (r *Reader) Uint8() uint8 { return r.number(1)[0] }
 
-// Uint16BE returns a big-endian payload. For another length than 2, it returns 0 and Err returns
-// ErrMalformed.
+// Uint16BE returns a big-endian payload.
 func (r *Reader) Uint16BE() uint16 { return binary.BigEndian.Uint16(r.number(2)) }
 
-// Uint32BE returns a big-endian payload. For another length than 4, it returns 0 and Err returns
-// ErrMalformed.
+// Uint32BE returns a big-endian payload.
 func (r *Reader) Uint32BE() uint32 { return binary.BigEndian.Uint32(r.number(4)) }
 
-// Uint64BE returns a big-endian payload. For another length than 8, it returns 0 and Err returns
-// ErrMalformed.
+// Uint64BE returns a big-endian payload.
 func (r *Reader) Uint64BE() uint64 { return binary.BigEndian.Uint64(r.number(8)) }
 
-// Uint32NE returns a payload in the machine's byte order. For another length than 4, it returns 0 and Err
-// returns ErrMalformed.
+// Uint32NE returns a native-endian payload.
 func (r *Reader) Uint32NE() uint32 { return binary.NativeEndian.Uint32(r.number(4)) }

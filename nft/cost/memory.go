@@ -15,40 +15,37 @@ import (
 
 // Sizes in the kernel in bytes.
 const (
-	// chainSize is struct nft_chain with its name and the ends of the rules' blob
-	// (nf_tables_chain_alloc_rules). baseChainSize adds struct nft_base_chain and its place among the hooks
-	// (include/net/netfilter/nf_tables.h).
+	// struct nft_chain with name and rules' blob (nf_tables_chain_alloc_rules); baseChainSize adds
+	// struct nft_base_chain and its hook (include/net/netfilter/nf_tables.h)
 	chainSize     = 288
 	baseChainSize = 1536
-	// struct nft_set with name, userdata and the backend's private data
+	// struct nft_set with name, userdata and private data
 	setSize = 768
-	// struct nft_object with name and state, and struct nft_flowtable with its hash table
+	// struct nft_object with name and state; struct nft_flowtable with its hash table
 	objectSize    = 384
 	flowtableSize = 4096
-	// ruleSize is struct nft_rule with weft's userdata. The chain's blob also has the rule, as struct
-	// nft_rule_dp of ruleHeader bytes.
+	// ruleSize is struct nft_rule with weft's userdata. The chain's blob also has the rule, as
+	// struct nft_rule_dp.
 	ruleSize   = 24 + 96
 	ruleHeader = 8
-	// average expression: a pointer to its operations and private data, such as struct nft_payload or
-	// struct nft_cmp_fast_expr
+	// pointer to operations, and private data
 	exprSize = 24
-	// struct nft_counter, on every CPU (net/netfilter/nft_counter.c)
+	// struct nft_counter, on every CPU
 	counterSize = 16
-	// other stateful statements: struct nft_limit, struct nf_conncount_data
+	// struct nft_limit, struct nf_conncount_data
 	stateSize = 64
 
-	// struct nft_set_ext without its data (nf_tables.h)
+	// struct nft_set_ext without its data
 	extSize = 12
-	// verdict in the data of a map: struct nft_data
+	// struct nft_data
 	verdictSize = 16
-	// timeout and expiration of an element
 	timeoutSize = 16
 
-	// two bits for each key of two bytes (net/netfilter/nft_set_bitmap.c)
+	// two bits for each key of two bytes
 	bitmapSize = 1 << 16 * 2 / 8
 	// struct hlist_head, or a pointer of a rhashtable
 	bucketSize = 8
-	// default limit of elements added by packets (nft_dynset_init in net/netfilter/nft_dynset.c)
+	// nft_dynset_init
 	dynamicSize = 0xffff
 )
 
@@ -89,20 +86,19 @@ func Rule(r *compile.Rule) int {
 	return n
 }
 
-// Content is the content of a set or map, as far as it affects memory.
+// Content is a set's or map's content.
 type Content struct {
-	// Extra is the bytes of the elements' comments and statements.
+	// Extra is the bytes of comments and statements.
 	Elements, Extra int
-	// rules has the number of prefixes for each field of a concatenation of ranges. overlaps are of added
-	// elements, joined is the matches of joined contents.
+	// rules has the number of prefixes for each field of a concatenation of ranges.
 	rules    []int
 	overlaps overlaps
 	joined   int
-	// most connections seen by an element with "ct count"
+	// most connections of a "ct count"
 	states int
 }
 
-// Plain reports whether all elements of a set without comments and statements take the same memory.
+// Plain reports whether all elements without comments and statements take the same memory.
 func Plain(d *set.Set) bool { return backendOf(d) != pipapo }
 
 // Add adds the element e by times.
@@ -136,7 +132,7 @@ func (c *Content) Options(comment, state string, by int) {
 	}
 }
 
-// Join adds the content of o, which must have the same declaration.
+// Join adds the content of o with the same declaration.
 func (c *Content) Join(o *Content) {
 	c.Elements += o.Elements
 	c.Extra += o.Extra
@@ -153,10 +149,9 @@ func (c *Content) Join(o *Content) {
 	c.joined += o.matches()
 }
 
-// matches returns the most elements matched by the first field of a packet.
 func (c *Content) matches() int { return c.joined + c.overlaps.most() }
 
-// Memory returns the memory of a set or map with the content.
+// Memory returns the memory of a set or map.
 func (c *Content) Memory(d *set.Set) int {
 	n, most := setSize+len(d.Name)+len(d.UserData), c.Elements
 	most = max(most, dynamicElements(d))
@@ -164,16 +159,14 @@ func (c *Content) Memory(d *set.Set) int {
 	switch backendOf(d) {
 	case bitmap:
 		if d.Key.Len == 2 {
-			// The bitmap is in the same allocation as the set.
+			// same allocation as the set
 			n += allocated(setSize+bitmapSize) - setSize
 		}
 	case hash:
-		// The buckets for the declared size are allocated at once: nft_hash_buckets,
-		// rounded_hashtable_size.
+		// nft_hash_buckets, rounded_hashtable_size
 		n += bucketSize * roundUp(max(most, int(d.Size))*4/3)
 	case pipapo:
-		// A transaction's copy (pipapo_clone) is not counted: since Linux 6.10 it is freed with the
-		// transaction.
+		// From Linux 6.10 on, a transaction's copy (pipapo_clone) is freed with the transaction.
 		n += c.tables(d)
 	case rbtree:
 	default:
@@ -202,8 +195,8 @@ const (
 	pipapo
 )
 
-// backendOf returns the backend selected by nft_select_set_ops (net/netfilter/nf_tables_api.c). The two
-// hash tables differ too little to matter.
+// backendOf follows nft_select_set_ops (net/netfilter/nf_tables_api.c). The two hash tables differ
+// too little to matter.
 func backendOf(d *set.Set) backend {
 	switch {
 	case d.Flags&set.FlagInterval != 0 && len(d.Key.Fields) > 1:
@@ -217,7 +210,6 @@ func backendOf(d *set.Set) backend {
 	}
 }
 
-// elementSize returns the memory of an element without its own comment and statements.
 func elementSize(d *set.Set) int {
 	n, copies := extSize+int(d.Key.Len), 1
 	switch {
@@ -235,7 +227,7 @@ func elementSize(d *set.Set) int {
 	case hash, bitmap:
 		n += 16 // hlist_node, list_head
 	case rbtree:
-		// An interval has two elements, its start and end (nft_set_rbtree.c).
+		// start and end of an interval (nft_set_rbtree.c)
 		n += 40
 		copies = 2
 	case pipapo:
@@ -251,7 +243,6 @@ func elementSize(d *set.Set) int {
 	return copies*allocated(n) + state
 }
 
-// prefixes yields the number of rules of an element for each field of a concatenation of ranges.
 func prefixes(d *set.Set, e *set.Element) iter.Seq2[int, int] {
 	return func(yield func(int, int) bool) {
 		end, at := cmp.Or(e.KeyEnd, e.Key), 0
@@ -268,10 +259,9 @@ func prefixes(d *set.Set, e *set.Element) iter.Seq2[int, int] {
 	}
 }
 
-// Prefixes returns the number of prefixes into which the kernel divides a range of big-endian numbers of
-// equal length (pipapo_expand in nft_set_pipapo.c).
+// Prefixes returns the number of prefixes for a range of big-endian numbers of equal length
+// (pipapo_expand in nft_set_pipapo.c).
 func Prefixes(low, high string) int {
-	// number of equal leading bits
 	same := 0
 	for same < 8*len(low) && bitOf(low, same) == bitOf(high, same) {
 		same++
@@ -279,9 +269,9 @@ func Prefixes(low, high string) int {
 	if same == 8*len(low) {
 		return 1
 	}
-	// Below the first different bit, the range has the numbers from low on in one half, and up to high in
-	// the other. Each half has a prefix for each bit that could differ, and one for the bound. Two whole
-	// halves are one prefix.
+	// Below the first different bit, the range has the numbers from low on in one half, and up to
+	// high in the other. Each half has a prefix for each bit that could differ, and one for the
+	// bound.
 	half := func(bound string, whole byte) int {
 		last := 8 * len(bound)
 		for last > same+1 && bitOf(bound, last-1) == whole {
@@ -302,7 +292,6 @@ func Prefixes(low, high string) int {
 	return n
 }
 
-// bitOf returns bit i from the most significant.
 func bitOf(s string, i int) byte { return s[i/8] >> (7 - i%8) & 1 }
 
 func allFrom(s string, i int, value byte) bool {
@@ -316,7 +305,7 @@ func allFrom(s string, i int, value byte) bool {
 
 func perCPU(n int) int { return n * runtime.NumCPU() }
 
-// allocated returns the size of the kmalloc object for n bytes: a power of two, or 96 or 192.
+// allocated is the size of the kmalloc object: a power of two, or 96 or 192.
 func allocated(n int) int {
 	switch {
 	case n > 64 && n <= 96:

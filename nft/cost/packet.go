@@ -12,56 +12,48 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// Times of expressions in nanoseconds, as nft_do_chain runs them: fitted to Linux 6.18.44 on an AMD EPYC
-// with retpolines. "make attack" compares them with new measurements (BenchmarkPacket).
+// Times of expressions in nanoseconds, as nft_do_chain runs them: fitted to Linux 6.18.44 on an AMD
+// EPYC with retpolines. "make attack" compares them with new measurements.
 const (
-	// rule without its expressions
 	ruleTime = 3
-	// compareTime and loadTime are for fast expressions: comparisons for equality, masks of four bytes, and
-	// loads of up to four bytes from the packet. callTime is for others.
+	// Fast expressions: comparisons for equality, masks of four bytes, loads of up to four bytes.
+	// callTime is for others.
 	compareTime = 6
 	loadTime    = 15
 	callTime    = 24
-	// jumpTime includes the way back. stateTime is a counter, a quota or a named object, drawTime a
-	// generated number, or one read with a lock. limitTime includes a lock and the clock.
-	jumpTime  = 45
-	stateTime = 33
-	drawTime  = 70
-	limitTime = 100
-	// change of the packet with its checksums
-	writeTime = 150
-	// lookup of a route or socket
-	routeTime = 250
-	// change of an element by a packet, without the lookup
+	// jumpTime includes the way back. drawTime is a generated number, or one read with a lock.
+	// limitTime includes a lock and the clock.
+	jumpTime    = 45
+	stateTime   = 33
+	drawTime    = 70
+	limitTime   = 100
+	writeTime   = 150
+	routeTime   = 250
 	dynamicTime = 30
-	// natTime is the start of a translation, packetTime a new or copied packet: for a listener of logs, a
-	// program, an answer or a duplicate.
-	natTime    = 1000
-	packetTime = 1000
+	natTime     = 1000
+	packetTime  = 1000
 
-	// time of "ct count" for each seen connection: a lookup in the table of conntrack (nf_conncount_add)
+	// "ct count" for each seen connection: a lookup in conntrack (nf_conncount_add)
 	connectionTime = 200
-	// manyConnections is for a "ct count" that lets connections pass: only the size of the table bounds
-	// them (nf_conntrack_max of a node with 4 GiB).
+	// nf_conntrack_max of a node with 4 GiB
 	manyConnections = 1 << 17
 )
 
-// Times of a lookup in nanoseconds.
+// Nanoseconds.
 const (
 	hashTime, hashStep     = 45, 3
 	bitmapTime             = 15
 	rbtreeTime, rbtreeStep = 30, 35
-	// A lookup in concatenated ranges reads a bucket of each group of each field, with a bit for each rule
-	// (nft_pipapo_avx2_lookup). pipapoKiB is for a KiB of buckets, pipapoMatch for each element with
-	// matching first fields.
+	// pipapoKiB is for a KiB of buckets, pipapoMatch for each element with matching first fields
+	// (nft_pipapo_avx2_lookup).
 	pipapoTime, pipapoField, pipapoKiB, pipapoMatch = 150, 40, 30, 5
 )
 
 // Visit is the time of a packet in a rule in nanoseconds, without lookups in named sets.
 type Visit struct {
-	// Worst is for a packet that meets all conditions, Every for any packet: up to the first condition.
+	// Worst is for a packet that meets all conditions, Every for any packet.
 	Worst, Every int
-	// whether no packet reaches the next rule
+	// no packet reaches the next rule
 	Ends bool
 }
 
@@ -83,8 +75,7 @@ func Packet(r *compile.Rule) Visit {
 	return v
 }
 
-// dropsAll reports whether packets that meet all conditions of a rule are dropped, so that their
-// connections do not stay.
+// Connections of dropped packets do not stay.
 func dropsAll(r *compile.Rule) bool {
 	if len(r.Exprs) == 0 {
 		return false
@@ -160,7 +151,7 @@ func timeOf(r *compile.Rule, e any, drops bool) int {
 	return callTime
 }
 
-// connections returns the most connections seen by "ct count", which forgets dropped ones.
+// "ct count" forgets dropped connections.
 func connections(x *google.Connlimit, drops bool) int {
 	if over := x.Flags&connlimitInverted != 0; !over || !drops {
 		return manyConnections
@@ -168,10 +159,9 @@ func connections(x *google.Connlimit, drops bool) int {
 	return int(min(x.Count, manyConnections))
 }
 
-// connlimitInverted is NFT_CONNLIMIT_F_INV, which "ct count over" sets.
+// NFT_CONNLIMIT_F_INV, set by "ct count over"
 const connlimitInverted = 1
 
-// statesOf returns the time of the statements of an element changed by a packet.
 func statesOf(x *expr.Dynset, drops bool) (n int) {
 	for _, e := range x.Exprs {
 		if count, ok := expr.Unwrap(e).(*google.Connlimit); ok {
@@ -183,7 +173,7 @@ func statesOf(x *expr.Dynset, drops bool) (n int) {
 	return n
 }
 
-// anonymousLookup returns the time of a lookup in an anonymous set, or 0 for a named set.
+// anonymousLookup returns 0 for a named set.
 func anonymousLookup(r *compile.Rule, id uint32) int {
 	if id == 0 || int(id) > len(r.Anonymous) {
 		return 0
@@ -196,7 +186,7 @@ func anonymousLookup(r *compile.Rule, id uint32) int {
 	return c.Lookup(a.Set)
 }
 
-// Lookup returns the time of a lookup in a set or map with the content, in nanoseconds.
+// Lookup returns the time of a lookup in nanoseconds.
 func (c *Content) Lookup(d *set.Set) int {
 	n, most := c.states*connectionTime, bits.Len(uint(max(c.Elements, dynamicElements(d))))
 	for _, s := range d.Stateful {
@@ -218,7 +208,6 @@ func (c *Content) Lookup(d *set.Set) int {
 	}
 }
 
-// connectionsOf returns the most connections seen by an element's "ct count", else 0.
 func connectionsOf(statement string) int {
 	var n int
 	switch _, err := fmt.Sscanf(statement, "ct count over %d", &n); {

@@ -2,15 +2,14 @@ package cost
 
 import "github.com/weft-proxy/weft/nft/set"
 
-// The lookup tables of concatenated ranges (net/netfilter/nft_set_pipapo.c). Each field has a table with a
-// bucket for each value of each group of bits. A bucket has a bit for each rule, a prefix of an element.
-// Groups have eight bits until the table is too large, then four.
+// Lookup tables of concatenated ranges (net/netfilter/nft_set_pipapo.c): a bucket for each value of
+// each group of bits, with a bit for each rule, a prefix of an element. Groups have eight bits
+// until the table is too large, then four.
 const (
-	// size above which groups have four bits (NFT_PIPAPO_LT_SIZE_HIGH in net/netfilter/nft_set_pipapo.h)
-	tableLarge = 1 << 21
-	// rules in a word of a bucket, and bytes of the word
+	// NFT_PIPAPO_LT_SIZE_HIGH
+	tableLarge             = 1 << 21
 	wordRules, bucketBytes = 64, 8
-	// a rule outside the table (union nft_pipapo_map_bucket)
+	// union nft_pipapo_map_bucket
 	mappingSize = 8
 )
 
@@ -45,13 +44,12 @@ func (c *Content) tables(d *set.Set) (n int) {
 	return n
 }
 
-// overlaps counts the elements of concatenated ranges by the longest common prefix of the ends of their
-// first field. A packet or a new element pays for each element with a matching first field (pipapo_refill),
-// and these have prefixes of the packet's value.
+// overlaps counts the elements of concatenated ranges by the longest common prefix of the ends of
+// their first field. A packet or a new element pays for each element with a matching first field
+// (pipapo_refill).
 type overlaps struct {
 	byPrefix map[string]int
-	// number of prefixes for each length and number of elements
-	tally map[tally]int
+	tally    map[tally]int
 }
 
 type tally struct{ length, elements int }

@@ -12,16 +12,14 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// Call is a lookup in a named set or map, or a jump to a chain. The elements of a verdict map lead to
-// further chains.
+// Call is a lookup in a named set, or a jump to a chain.
 type Call struct {
-	// target, empty for a set
+	// empty for a set
 	Chain string
-	// name of the set or map, empty for a chain
-	Set string
-	// whether the packet does not return from the chain
+	// empty for a chain
+	Set  string
 	Goto bool
-	// whether every packet in the rule makes the call
+	// every packet in the rule makes the call
 	Every bool
 }
 
@@ -56,7 +54,6 @@ func Calls(r *compile.Rule) iter.Seq[Call] {
 	}
 }
 
-// byName yields the targets of a rule without expressions.
 func byName(r *compile.Rule, yield func(Call) bool) {
 	for _, name := range r.Chains {
 		if !yield(Call{Chain: name}) {
@@ -70,7 +67,6 @@ func byName(r *compile.Rule, yield func(Call) bool) {
 	}
 }
 
-// lookups yields a named set, or the targets of an anonymous verdict map.
 func lookups(r *compile.Rule, x *google.Lookup, every bool, yield func(Call) bool) bool {
 	if x.SetID == 0 {
 		return yield(Call{Set: x.SetName, Every: every})

@@ -8,38 +8,35 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// Times of a transaction in the kernel: fitted to Linux 6.18.44 on an AMD EPYC (2 CPUs of a VM). "make
-// attack" compares them with new measurements (BenchmarkTransaction).
+// Fitted to Linux 6.18.44 on an AMD EPYC (2 CPUs of a VM).
 const (
-	// elementTime is for an added or removed element: its message, memory and place in the transaction.
-	// statefulTime and intervalTime are extra.
+	// elementTime is for an added or removed element; statefulTime and intervalTime are extra.
 	elementTime  = 2000 * time.Nanosecond
 	statefulTime = 1000 * time.Nanosecond
 	intervalTime = 5000 * time.Nanosecond
-	// each element of an interval set, once per transaction that changes it (nft_rbtree_commit)
+	// per element of a changed interval set (nft_rbtree_commit)
 	scanTime = 200 * time.Nanosecond
-	// each element of a bitmap, for each addition or removal (nft_bitmap_elem_find)
+	// per element of a bitmap (nft_bitmap_elem_find)
 	listTime = 14 * time.Nanosecond
-	// copyTime is for a copied KiB of tables of concatenated ranges: all tables once per transaction, and a
-	// field's table for each word of rules in it (pipapo_clone, pipapo_resize).
+	// copyTime is for a copied KiB of tables of concatenated ranges: all tables once per
+	// transaction, and a field's table for each word of rules (pipapo_clone, pipapo_resize).
 	copyTime = 150 * time.Nanosecond
 	// bitTime is for each bucket where a rule is entered or searched (pipapo_insert,
-	// pipapo_get_boundaries), cutTime for each word of a table from which a rule is cut (pipapo_drop).
+	// pipapo_get_boundaries), cutTime for each word when a rule is cut (pipapo_drop).
 	bitTime = 5 * time.Nanosecond
 	cutTime = 3 * time.Nanosecond
 
-	// newRuleTime and newExprTime are for a rule and an expression, oldRuleTime for each rule of a changed
-	// chain (nf_tables_commit_chain_prepare), and objectTime for a chain, set or object.
+	// oldRuleTime is for each rule of a changed chain (nf_tables_commit_chain_prepare), objectTime
+	// for a chain, set or object.
 	newRuleTime = 4 * time.Microsecond
 	newExprTime = 300 * time.Nanosecond
 	oldRuleTime = 60 * time.Nanosecond
 	objectTime  = 10 * time.Microsecond
 
-	// The sets of a table are a list, walked for each name (nft_set_lookup). nearTime is for each of the
-	// first sets of a walk, which are in the cache, and farTime for the others. declaredWalks are for a set
-	// (nf_tables_newset, nf_tables_set_alloc_name), and anonymousWalks for an anonymous set, with its
-	// elements and the lookup. scanNameTime is for each anonymous set of the table when the kernel names
-	// another one.
+	// The kernel walks a table's list of sets for each name (nft_set_lookup). nearTime is for sets
+	// in the cache. declaredWalks are for a set (nf_tables_newset, nf_tables_set_alloc_name),
+	// anonymousWalks for an anonymous one with its elements and lookup, scanNameTime for each
+	// anonymous set when the kernel names another one.
 	nearTime       = 5 * time.Nanosecond
 	farTime        = 35 * time.Nanosecond
 	nearSets       = 1000
@@ -48,8 +45,7 @@ const (
 	scanNameTime   = 150 * time.Nanosecond
 )
 
-// Change returns the time of a transaction that changes a set or map with the content, without the time of
-// each element.
+// Change returns the time of a transaction that changes a set, without its elements.
 func (c *Content) Change(d *set.Set) time.Duration {
 	switch backendOf(d) {
 	case rbtree:
@@ -63,7 +59,7 @@ func (c *Content) Change(d *set.Set) time.Duration {
 
 func copies(bytes int) time.Duration { return time.Duration(bytes) * copyTime >> 10 }
 
-// baseTime returns the part of an element's time independent of other elements.
+// baseTime is independent of other elements.
 func baseTime(d *set.Set) time.Duration {
 	t := elementTime + time.Duration(len(d.Stateful))*statefulTime
 	if backendOf(d) == rbtree {
@@ -88,7 +84,7 @@ func (c *Content) search(d *set.Set) time.Duration {
 	case bitmap:
 		return time.Duration(c.Elements) * listTime
 	case pipapo:
-		// Both ends.
+		// both ends
 		return 2 * time.Duration(c.matches()*len(d.Key.Fields)) * pipapoMatch
 	default:
 		return 0
@@ -100,7 +96,7 @@ func ruleEntry(length uint32, rules int) time.Duration {
 	return copies(bytes/wordRules) + time.Duration(buckets/2)*bitTime
 }
 
-// Whole returns the time to add all elements to an empty set in one transaction.
+// Whole returns the time to fill an empty set in one transaction.
 func (c *Content) Whole(d *set.Set) time.Duration {
 	t := time.Duration(c.Elements)*(baseTime(d)+c.search(d)/2) + c.Change(d)
 	if backendOf(d) == pipapo {
@@ -129,7 +125,7 @@ func (c *Content) Removal(d *set.Set) time.Duration {
 	t := baseTime(d)
 	switch backendOf(d) {
 	case bitmap:
-		// As measured: the list is searched more than once.
+		// measured
 		t += 4 * c.search(d)
 	case pipapo:
 		// The first element moves all rules after it; the last one is found after all others.
@@ -151,13 +147,13 @@ func (c *Content) cut(d *set.Set) (t time.Duration) {
 func (c *Content) Flush(d *set.Set) time.Duration {
 	t := c.Removal(d)
 	if backendOf(d) == pipapo {
-		// Each removed element is the first.
+		// each removed element is the first
 		t = elementTime + c.cut(d)/2
 	}
 	return time.Duration(c.Elements) * t
 }
 
-// NewRule returns the time to add a rule with its anonymous sets to a table with sets.
+// NewRule returns the time to add a rule with its anonymous sets.
 func NewRule(r *compile.Rule, sets Sets) time.Duration {
 	named, anonymous := time.Duration(len(r.Sets)), time.Duration(len(r.Anonymous))
 	t := newRuleTime + time.Duration(len(r.Exprs))*newExprTime + named*sets.Walk() +
@@ -172,19 +168,19 @@ func NewRule(r *compile.Rule, sets Sets) time.Duration {
 	return t
 }
 
-// OldRules returns the time for the n rules of a changed chain.
+// OldRules returns the time for n rules of a changed chain.
 func OldRules(n int) time.Duration { return time.Duration(n) * oldRuleTime }
 
-// NewObject returns the time to add or remove a chain, set, table or object without its content.
+// NewObject returns the time to add or remove a chain, set, table or object.
 func NewObject() time.Duration { return objectTime }
 
 // Sets is the number of sets and maps of a table.
 type Sets struct{ Named, Anonymous int }
 
-// New returns the time to add a set without its content to the table.
+// New returns the time to add a set without its content.
 func (s Sets) New() time.Duration { return objectTime + declaredWalks*s.Walk() }
 
-// Walk returns the time to find a set of the table by name, for a change of elements or a rule.
+// Walk returns the time to find a set by name.
 func (s Sets) Walk() time.Duration {
 	n := s.Named + s.Anonymous
 	return time.Duration(min(n, nearSets))*nearTime + time.Duration(max(n-nearSets, 0))*farTime

@@ -8,29 +8,25 @@ import (
 	"github.com/weft-proxy/weft/nft/attr"
 )
 
-// Bitwise is Dest = (Source & Mask) ^ Xor, or a shift of 32-bit words. google/nftables has no shifts and
-// leaves out the operation, which libnftnl always sends.
+// Bitwise is Dest = (Source & Mask) ^ Xor, or a shift of 32-bit words. google/nftables has no
+// shifts.
 type Bitwise struct {
-	// register numbers; Len is in bytes
+	// Len is in bytes.
 	Source, Dest, Len uint32
 	Op                BitwiseOp
-	// operands of BitwiseBool
-	Mask, Xor []byte
-	// bits to shift
-	Shift uint32
+	Mask, Xor         []byte
+	Shift             uint32
 }
 
-// BitwiseOp is an enum nft_bitwise_ops.
+// BitwiseOp is enum nft_bitwise_ops.
 type BitwiseOp uint32
 
-// The operations.
 const (
 	BitwiseBool   BitwiseOp = 0
 	BitwiseLshift BitwiseOp = 1
 	BitwiseRshift BitwiseOp = 2
 )
 
-// enum nft_bitwise_attributes.
 const (
 	nftaBitwiseOp   = 6
 	nftaBitwiseData = 7
@@ -53,7 +49,7 @@ func (e *Bitwise) table(t *table) {
 	t.addIf(e.Op != BitwiseBool, nftaBitwiseData, (*nativeData)(&e.Shift), "")
 }
 
-// nativeData is a NFTA_DATA_VALUE of 32 bits in the machine's byte order.
+// nativeData has the machine's byte order.
 type nativeData uint32
 
 func (n *nativeData) AppendAttr(b []byte, typ uint16) ([]byte, error) {

@@ -7,15 +7,14 @@ import (
 	"github.com/weft-proxy/weft/nft/selector"
 )
 
-// CT loads or sets a key of a connection. google/nftables marshals the direction in four bytes although the
-// kernel reads one, and never for the address keys that name their protocol.
+// CT loads or sets a key of a connection. google/nftables marshals the direction in four bytes
+// although the kernel reads one.
 type CT struct {
 	// enum nft_ct_keys
 	Key uint32
-	// register of a load or of a set; the other is 0
+	// registers; one is 0
 	Dest, Source uint32
-	// NoDirection for a key without direction
-	Direction selector.Direction
+	Direction    selector.Direction
 }
 
 func (e *CT) table(t *table) {

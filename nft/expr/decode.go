@@ -12,11 +12,11 @@ import (
 	"github.com/weft-proxy/weft/nft/attr"
 )
 
-// Unknown is an expression with an unknown name or attributes. It cannot be marshalled.
+// Unknown is an unknown expression. It cannot be marshalled.
 type Unknown struct {
-	// kernel's name, such as "match" for a match of iptables
+	// such as "match" of iptables
 	Name string
-	// payload of NFTA_EXPR_DATA
+	// NFTA_EXPR_DATA
 	Data []byte
 }
 
@@ -27,23 +27,21 @@ func (e *Unknown) table(t *table) {
 	}
 }
 
-// Extension returns the name, revision and data of a match or target of iptables, which iptables-nft puts
-// into rules (nft_compat). The data is a structure of include/uapi/linux/netfilter. ok is false for other
-// expressions.
+// Extension returns the name, revision and data (include/uapi/linux/netfilter) of a match or target
+// of iptables (nft_compat).
 func (e *Unknown) Extension() (name string, rev uint32, info []byte, ok bool) {
 	if e.Name != "match" && e.Name != "target" {
 		return "", 0, nil, false
 	}
-	// NFTA_TARGET_* are the same numbers.
+	// same numbers as NFTA_TARGET_*
 	err := attr.Fields{
 		attr.Always(unix.NFTA_MATCH_NAME, &name), attr.Always(unix.NFTA_MATCH_REV, &rev), attr.Always(unix.NFTA_MATCH_INFO, &info),
 	}.Read(e.Data)
 	return name, rev, info, err == nil
 }
 
-// Decode decodes the kernel's NFTA_RULE_EXPRESSIONS of any program's rule. The kernel refers to anonymous
-// sets by name, so every SetID is 0. An unknown expression becomes an *[Unknown]. Errors wrap
-// [attr.ErrMalformed].
+// Decode decodes NFTA_RULE_EXPRESSIONS of any program. The kernel refers to anonymous sets by name,
+// so every SetID is 0. Errors wrap [attr.ErrMalformed].
 func Decode(list []byte) ([]Expr, error) {
 	var out []Expr
 	r := attr.NewReader(list)
@@ -94,7 +92,6 @@ func number(data []byte, typ uint16) uint32 {
 	return binary.BigEndian.Uint32(r.Bytes())
 }
 
-// newExpr returns an expression for Unmarshal, or nil for an unknown name.
 func newExpr(name string, data []byte) Expr {
 	if f := newExprs[name]; f != nil {
 		return f(data)
@@ -142,7 +139,6 @@ var newExprs = map[string]func(data []byte) Expr{
 	"xfrm":     func([]byte) Expr { return &Xfrm{} },
 }
 
-// newExthdr sets the registers, because the table depends on them.
 func newExthdr(data []byte) Expr {
 	return &Exthdr{Dest: number(data, unix.NFTA_EXTHDR_DREG), Source: number(data, unix.NFTA_EXTHDR_SREG)}
 }

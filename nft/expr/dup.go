@@ -2,9 +2,9 @@ package expr
 
 import "golang.org/x/sys/unix"
 
-// Dup duplicates packets. google/nftables always marshals an address, which netdev tables do not have.
+// Dup duplicates packets. google/nftables always marshals an address, which netdev tables do not
+// have.
 type Dup struct {
-	// register numbers or 0
 	Addr, Device uint32
 }
 

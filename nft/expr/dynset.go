@@ -7,22 +7,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Dynset changes an element. google/nftables always sends flags, and does not mark nested attributes.
+// Dynset changes an element. google/nftables always sends flags, and does not mark nested
+// attributes.
 type Dynset struct {
 	// NFT_DYNSET_OP_ADD, UPDATE or DELETE
 	Op uint32
-	// register numbers; Data is 0 in sets
+	// Data is 0 in sets.
 	Key, Data uint32
 	SetName   string
-	// number of an anonymous set in the rule, counted from 1, or 0 for a named set; see Encoded.At
+	// anonymous set of the rule, from 1, or 0 for a named set; see Encoded.At
 	SetID uint32
 	// sent in whole milliseconds
 	Timeout time.Duration
-	// stateful expressions of a new element
-	Exprs []Expr
+	Exprs   []Expr
 }
 
-// Missing in golang.org/x/sys (enum nft_dynset_attributes, nft_dynset_flags and nft_dynset_ops).
 const (
 	DynsetDelete = 2
 )

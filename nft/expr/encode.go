@@ -10,20 +10,18 @@ import (
 	"github.com/weft-proxy/weft/nft/attr"
 )
 
-// maxExprs is NFT_RULE_MAXEXPRS.
+// NFT_RULE_MAXEXPRS
 const maxExprs = 128
 
 // Encoded holds the marshalled expressions of a rule.
 type Encoded struct {
-	// Bytes is the payload of NFTA_RULE_EXPRESSIONS. Anonymous set number i of the rule, counted from 1,
-	// has the transaction number i.
+	// Bytes is NFTA_RULE_EXPRESSIONS. Anonymous set i, counted from 1, has the transaction number
+	// i.
 	Bytes []byte
-	// offsets of these numbers
-	ids []uint32
+	ids   []uint32
 }
 
-// Encode marshals the expressions of a rule. It returns an error for more than 128 expressions, or an
-// expression that exceeds attr.MaxLen.
+// Encode marshals at most 128 expressions of at most attr.MaxLen bytes.
 func Encode(list []Expr) (Encoded, error) {
 	if len(list) > maxExprs {
 		return Encoded{}, fmt.Errorf("rule has %d expressions: the kernel accepts at most %d; split it", len(list), maxExprs)
@@ -44,7 +42,7 @@ func Encode(list []Expr) (Encoded, error) {
 	return Encoded{w.b, w.ids}, nil
 }
 
-// At returns a copy in which anonymous set number i, counted from 1, has the transaction number base+i.
+// At returns a copy in which anonymous set i has the transaction number base+i.
 func (e *Encoded) At(base uint32) []byte {
 	b := append([]byte(nil), e.Bytes...)
 	for _, at := range e.ids {
@@ -54,7 +52,7 @@ func (e *Encoded) At(base uint32) []byte {
 	return b
 }
 
-// Marshal returns NFTA_EXPR_NAME and NFTA_EXPR_DATA of an expression, without NFTA_LIST_ELEM.
+// Marshal returns NFTA_EXPR_NAME and NFTA_EXPR_DATA.
 func Marshal(e Expr) ([]byte, error) {
 	w := newWriter(nil)
 	defer w.release()
@@ -63,15 +61,13 @@ func Marshal(e Expr) ([]byte, error) {
 }
 
 type writer struct {
-	b []byte
-	// offsets of the numbers of anonymous sets
+	b   []byte
 	ids []uint32
-	// reused for each level of nested expressions
+	// by level of nested expressions
 	tables [2]table
 	level  int
 }
 
-// writers caches tables, because rules are many and short.
 var writers = sync.Pool{New: func() any { return new(writer) }}
 
 func newWriter(b []byte) *writer {

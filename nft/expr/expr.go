@@ -2,14 +2,13 @@ package expr
 
 import google "github.com/google/nftables/expr"
 
-// Expr is an expression of a rule: a [Library], or a type of this package.
+// Expr is a [Library] or a type of this package.
 type Expr interface {
-	// table sets the kernel's name and the attributes, in the order of nft(8).
+	// Attributes are in the order of nft(8).
 	table(t *table)
 }
 
-// Library wraps an expression of google/nftables with the same bytes as nft(8). This package marshals some
-// expressions itself.
+// Library wraps an expression of google/nftables with the same bytes as nft(8).
 type Library struct{ google.Any }
 
 // Unwrap returns the expression in a Library, or e.

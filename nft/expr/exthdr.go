@@ -6,9 +6,8 @@ import (
 	"github.com/weft-proxy/weft/nft/selector"
 )
 
-// Exthdr loads (Dest) or writes (Source) a field of a header extension. Without both it removes the
-// extension. google/nftables marshals the attributes of a load in another order, and cannot remove
-// extensions.
+// Exthdr loads (Dest), writes (Source) or removes a header extension. google/nftables marshals a
+// load in another order, and cannot remove extensions.
 type Exthdr struct {
 	Dest, Source uint32
 	Op           selector.ExthdrOp
@@ -16,7 +15,7 @@ type Exthdr struct {
 	Type uint8
 	// in bytes
 	Offset, Len uint32
-	// Present asks whether the extension exists, instead of for its bytes.
+	// Present asks whether the extension exists.
 	Present bool
 }
 

@@ -6,14 +6,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Indexed by enum nft_fib_result, and by the bits of enum nft_fib_flags (linux/netfilter/nf_tables.h).
+// enum nft_fib_result, and bits of enum nft_fib_flags (linux/netfilter/nf_tables.h).
 var (
 	FibResults = []string{1: "oif", 2: "oifname", 3: "type"}
 	FibInputs  = []string{"saddr", "daddr", "mark", "iif", "oif"}
 )
 
-// Fib looks up an address in the routing table. google/nftables has a field for each bit of Flags and for
-// each Result.
+// Fib looks up an address in the routing table. google/nftables has a field for each bit of Flags
+// and for each Result.
 type Fib struct {
 	Register uint32
 	// NFTA_FIB_F_* and NFT_FIB_RESULT_*

@@ -2,7 +2,7 @@ package expr
 
 import google "github.com/google/nftables/expr"
 
-// FlowOffload puts a connection into a flowtable. google/nftables leaves out the NUL that nft(8) sends.
+// FlowOffload puts a connection into a flowtable. google/nftables leaves out the NUL.
 type FlowOffload struct{ Flowtable string }
 
 func (e *FlowOffload) table(t *table) {

@@ -4,13 +4,12 @@ import "golang.org/x/sys/unix"
 
 // Fwd sends packets to a device. google/nftables does not have it.
 type Fwd struct {
-	// register numbers; Addr may be 0
+	// Addr may be 0.
 	Device, Addr uint32
 	// NFPROTO_IPV4 or NFPROTO_IPV6 with an Addr, else 0
 	Family uint32
 }
 
-// Missing in golang.org/x/sys (enum nft_fwd_attributes).
 const (
 	nftaFwdSregAddr = 2
 	nftaFwdNFProto  = 3

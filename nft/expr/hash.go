@@ -6,14 +6,14 @@ import (
 	"github.com/weft-proxy/weft/nft/attr"
 )
 
-// Hash is jhash or symhash. google/nftables sends a source and a length for symhash too, and leaves out a
-// seed of 0.
+// Hash is jhash or symhash. google/nftables sends a source and a length for symhash too, and leaves
+// out a seed of 0.
 type Hash struct {
-	// register and length in bytes of jhash, 0 for symhash
+	// 0 for symhash
 	Source, Len uint32
 	Dest        uint32
 	Mod         uint32
-	// nil if the kernel chooses a seed
+	// nil if the kernel chooses
 	Seed   *uint32
 	Offset uint32
 	// NFT_HASH_JENKINS or NFT_HASH_SYM

@@ -13,7 +13,7 @@ import (
 	"github.com/weft-proxy/weft/nft/selector"
 )
 
-// table produces the bytes of google/nftables without the library's dozen allocations.
+// table saves the library's dozen allocations.
 func (k Library) table(t *table) {
 	switch e := k.Any.(type) {
 	case *google.Immediate:
@@ -80,7 +80,6 @@ func (k Library) table(t *table) {
 	}
 }
 
-// statement describes an expression with an effect, or a rare one.
 func (t *table) statement(e google.Any) {
 	switch e := e.(type) {
 	case *google.Reject:
@@ -150,14 +149,13 @@ func (verdictRegister) AppendAttr(b []byte, typ uint16) ([]byte, error) {
 func (verdictRegister) ReadAttr(*attr.Reader) error { return nil }
 func (verdictRegister) String() string              { return "0" }
 
-// verdict is a nested NFTA_DATA_VERDICT.
 type verdict google.Verdict
 
 func (v *verdict) AppendAttr(b []byte, typ uint16) ([]byte, error) {
 	return AppendVerdict(b, typ, uint32(v.Kind), v.Chain), nil
 }
 
-// AppendVerdict appends an attribute with a NFTA_DATA_VERDICT.
+// AppendVerdict appends a NFTA_DATA_VERDICT.
 func AppendVerdict(b []byte, typ uint16, code uint32, chain string) []byte {
 	b, outer := attr.OpenNested(b, typ)
 	b, inner := attr.OpenNested(b, unix.NFTA_DATA_VERDICT)
@@ -181,12 +179,12 @@ func (v *verdict) String() string {
 	return FormatVerdict(string(binary.BigEndian.AppendUint32(nil, uint32(v.Kind))) + v.Chain)
 }
 
-// FormatVerdict formats a packed verdict, such as a map's data, in libnftnl's notation.
+// FormatVerdict formats a packed verdict in libnftnl's notation.
 func FormatVerdict(packed string) string {
 	return strings.Replace(datatype.Verdict.Format([]byte(packed)), " ", " -> ", 1)
 }
 
-// DumpData formats data as libnftnl does: 32-bit words in the machine's byte order, each after a blank.
+// DumpData formats 32-bit words in the machine's byte order, each after a blank.
 func DumpData(data []byte) string {
 	var b strings.Builder
 	for i := 0; i < len(data); i += 4 {
@@ -206,5 +204,4 @@ func wordAt(i uint32, words ...string) string {
 
 func cmpName(op uint32) string { return wordAt(op, "eq", "neq", "lt", "lte", "gt", "gte") }
 
-// payloadBase returns libnftnl's name of enum nft_payload_bases.
 func payloadBase(base uint32) string { return wordAt(base, "link", "network", "transport", "inner") }

@@ -10,8 +10,8 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// NewLimit returns a limit expression, by default with a burst of 5 packets. It returns a *syntax.Error if
-// a number is 0 or too large, or if the units differ.
+// NewLimit returns a limit expression, by default with a burst of 5 packets. Wrong numbers are a
+// *syntax.Error.
 func NewLimit(s *syntax.Limit) (*google.Limit, error) {
 	if s.Rate == 0 {
 		return nil, syntax.ErrorAt(s.Pos, "limit: the rate is 0: want 1 or more")
@@ -47,7 +47,7 @@ func NewLimit(s *syntax.Limit) (*google.Limit, error) {
 	return l, checkTokens(s, l)
 }
 
-// checkTokens rejects limits that the kernel cannot compute in 64 bits of nanoseconds (nft_limit_init).
+// The kernel computes in 64 bits of nanoseconds (nft_limit_init).
 func checkTokens(s *syntax.Limit, l *google.Limit) error {
 	if l.Type != google.LimitTypePktBytes {
 		if l.Rate+uint64(l.Burst) < l.Rate {
@@ -64,7 +64,6 @@ func checkTokens(s *syntax.Limit, l *google.Limit) error {
 
 const defaultBurst = 5
 
-// limitStmt is the inverse of NewLimit. It leaves out the default burst.
 func limitStmt(l *google.Limit) (*syntax.Limit, error) {
 	s := &syntax.Limit{Over: l.Over, Rate: l.Rate}
 	var ok bool

@@ -9,7 +9,7 @@ import (
 	"github.com/weft-proxy/weft/nft/attr"
 )
 
-// Log logs packets. Missing options are nil. google/nftables has them as bits of another field.
+// Log logs packets; missing options are nil. google/nftables has them as bits of another field.
 type Log struct {
 	Prefix            *string
 	Level             *uint32
@@ -18,10 +18,10 @@ type Log struct {
 	Group, QThreshold *uint16
 }
 
-// LogFlags are the flags of log by their bits.
+// LogFlags are indexed by bit.
 var LogFlags = []string{"tcp sequence", "tcp options", "ip options", "skuid", "", "ether"}
 
-// LogFlagsAll are all flags of log.
+// LogFlagsAll are all LogFlags.
 const LogFlagsAll = uint32(google.LogFlagsMask)
 
 func (e *Log) table(t *table) {

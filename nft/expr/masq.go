@@ -2,9 +2,8 @@ package expr
 
 import "golang.org/x/sys/unix"
 
-// Masq masquerades packets. google/nftables marshals either ports or flags; nft(8) sends both.
+// Masq masquerades packets. google/nftables marshals either ports or flags.
 type Masq struct {
-	// register numbers or 0
 	MinPort, MaxPort uint32
 	// NF_NAT_RANGE_*
 	Flags uint32

@@ -19,12 +19,11 @@ func (e *Objref) table(t *table) {
 	t.add(unix.NFTA_OBJREF_IMM_NAME, (*attr.Unterminated)(&e.Name))
 }
 
-// ObjrefMap uses a named object from an object map. google/nftables has only objects of a fixed name.
+// ObjrefMap uses a named object from an object map; google/nftables does not have it.
 type ObjrefMap struct {
-	// register of the key
 	Register uint32
 	SetName  string
-	// number of an anonymous map in the rule, see Dynset
+	// see Dynset
 	SetID uint32
 }
 

@@ -1,21 +1,20 @@
 package expr
 
-// OSF loads a fingerprint of the operating system. google/nftables does not have it.
+// OSF loads an operating system's fingerprint. google/nftables does not have it.
 type OSF struct {
 	Register uint32
-	// 0 for equality, OSFTTLLess ("loose" in nft) or OSFTTLNoCheck ("skip")
+	// 0 for equality, OSFTTLLess or OSFTTLNoCheck
 	TTL uint8
-	// Version asks for the version after the name.
+	// Version adds the version to the name.
 	Version bool
 }
 
-// Comparisons of the TTL of a fingerprint (linux/netfilter/nfnetlink_osf.h).
+// linux/netfilter/nfnetlink_osf.h
 const (
 	OSFTTLLess    = 1
 	OSFTTLNoCheck = 2
 )
 
-// enum nft_osf_attributes.
 const (
 	nftaOSFDreg  = 1
 	nftaOSFTTL   = 2

@@ -2,16 +2,15 @@ package expr
 
 import "golang.org/x/sys/unix"
 
-// PayloadWrite changes a packet. google/nftables sends the flag of the pseudo header only together with a
+// PayloadWrite changes a packet. google/nftables sends the flag of the pseudo header only with a
 // checksum of the changed header.
 type PayloadWrite struct {
-	// register with the bytes
 	Source uint32
-	// Base is NFT_PAYLOAD_*_HEADER; Offset and Len are in bytes.
+	// In bytes; Base is NFT_PAYLOAD_*_HEADER.
 	Base, Offset, Len uint32
-	// correction of the checksum at CsumOffset of the header (enum nft_payload_csum_types)
+	// enum nft_payload_csum_types; the offset is in the header
 	CsumKind, CsumOffset uint32
-	// whether the transport checksum changes too
+	// also the transport checksum
 	Pseudo bool
 }
 

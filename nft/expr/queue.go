@@ -6,13 +6,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Queue passes packets to a program. google/nftables has no register for the number, and always sends
-// flags.
+// Queue passes packets to a program. google/nftables has no register for the number, and always
+// sends flags.
 type Queue struct {
-	// first queue and number of queues, 0 with a Register
+	// 0 with a Register
 	Num, Total uint16
-	// register of the number, or 0
-	Register uint32
+	Register   uint32
 	// NFT_QUEUE_FLAG_*
 	Flags uint16
 }

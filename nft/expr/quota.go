@@ -7,14 +7,13 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// maxQuota is the greatest quota of the kernel (nft_quota_do_init).
+// maxQuota is the kernel's limit (nft_quota_do_init).
 const maxQuota = 1<<63 - 1
 
-// NewQuota returns a quota expression. It returns a *syntax.Error if an amount is too large.
+// NewQuota returns a quota expression. A too large amount is a *syntax.Error.
 func NewQuota(s *syntax.Quota) (*google.Quota, error) {
 	q := &google.Quota{Over: s.Over}
 	if s.Unit == "" {
-		// A quota object may be declared without an amount.
 		return q, nil
 	}
 	var ok bool

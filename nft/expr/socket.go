@@ -6,8 +6,8 @@ import (
 	"github.com/weft-proxy/weft/nft/selector"
 )
 
-// Socket loads a key of enum nft_socket_keys. Level is the level of a cgroup. google/nftables marshals the
-// attributes in another order than nft(8).
+// Socket loads a key of enum nft_socket_keys; Level is a cgroup's. google/nftables uses another
+// order of attributes.
 type Socket struct{ Key, Register, Level uint32 }
 
 func (e *Socket) table(t *table) {

@@ -9,8 +9,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// NewStateful returns the expression of a stateful statement: counter, limit, quota or ct count. It returns
-// a *syntax.Error for others.
+// NewStateful encodes a counter, limit, quota or ct count. Other statements are a *syntax.Error.
 func NewStateful(s syntax.Stmt) (Library, error) {
 	var e google.Any
 	var err error
@@ -32,8 +31,8 @@ func NewStateful(s syntax.Stmt) (Library, error) {
 	return Library{e}, nil
 }
 
-// StatefulStmt is the inverse of NewStateful, without a default burst and with the greatest units. Errors
-// wrap errors.ErrUnsupported for other expressions.
+// StatefulStmt is the inverse of NewStateful, without a default burst and with the greatest units.
+// Errors can wrap errors.ErrUnsupported.
 func StatefulStmt(e Expr) (syntax.Stmt, error) {
 	k, _ := e.(Library)
 	switch k := k.Any.(type) {
@@ -50,8 +49,7 @@ func StatefulStmt(e Expr) (syntax.Stmt, error) {
 	}
 }
 
-// StatefulWords returns the canonical text of each statement. It returns a *syntax.Error for a stateless
-// statement or invalid numbers.
+// StatefulWords returns canonical texts. Wrong statements are a *syntax.Error.
 func StatefulWords(list []syntax.Stmt) ([]string, error) {
 	out := make([]string, len(list))
 	for i, s := range list {
@@ -67,7 +65,7 @@ func StatefulWords(list []syntax.Stmt) ([]string, error) {
 	return out, nil
 }
 
-// ParseStateful parses stateful statements and returns the canonical text of each.
+// ParseStateful returns the canonical text of each statement.
 func ParseStateful(text string) ([]string, error) {
 	list, err := syntax.ParseStateful(text)
 	if err != nil {
@@ -105,9 +103,8 @@ func FormatStateful(encoded []byte) (string, error) {
 	return syntax.PrintStmt(s), nil
 }
 
-// DecodeStateful returns the statement of a stateful expression or named object. Name is the kernel's name:
-// counter, limit, quota or connlimit; data are the attributes. The error for another name wraps
-// errors.ErrUnsupported.
+// DecodeStateful decodes a stateful expression or named object: counter, limit, quota or connlimit.
+// For others the error wraps errors.ErrUnsupported.
 func DecodeStateful(name string, data []byte) (syntax.Stmt, error) {
 	e := newExpr(name, data)
 	if e == nil {

@@ -11,28 +11,23 @@ import (
 	"github.com/weft-proxy/weft/nft/attr"
 )
 
-// table drives marshalling, unmarshalling and listing of an expression.
 type table struct {
-	// kernel's name
 	name string
-	// format is libnftnl's listing, by default the name. Its verbs refer to attributes by position, such as
+	// format is libnftnl's listing, by default the name. Its verbs refer to attributes by position:
 	// %[1]d.
 	format string
-	// for listings beyond format
-	text func() string
-	// attributes are in the order of nft(8). Without attributes, google/nftables marshals the expression.
+	text   func() string
+	// attributes are in the order of nft(8). Without attributes, google/nftables marshals.
 	attributes []attribute
 }
 
 type attribute struct {
-	// number (NFTA_*)
+	// NFTA_*
 	typ uint16
 	// pointer to the field, see [attr.Append]; also *setID or *[]Expr
-	to   any
-	send bool
-	// format appended to the expression's format unless the field is zero
-	list string
-	// names of a 32-bit number in the listing
+	to    any
+	send  bool
+	list  string
 	words func(uint32) string
 }
 
@@ -48,8 +43,7 @@ func (t *table) addWord(typ uint16, to any, words func(uint32) string) {
 	t.attributes = append(t.attributes, attribute{typ: typ, to: to, send: true, words: words})
 }
 
-// Format returns the expression in libnftnl's notation, as `nft --debug=netlink` prints it, without the
-// brackets.
+// Format returns the expression as `nft --debug=netlink` prints it, without brackets.
 func Format(e Expr) string {
 	var t table
 	e.table(&t)
@@ -106,13 +100,11 @@ func (a *attribute) value() any {
 	}
 }
 
-// setID is the number of an anonymous set within its transaction, or 0.
 type setID uint32
 
-// data is a nested NFTA_DATA_VALUE.
+// data is NFTA_DATA_VALUE.
 type data []byte
 
-// AppendAttr implements attr.Value, as the following methods do.
 func (d *data) AppendAttr(b []byte, typ uint16) ([]byte, error) {
 	return AppendData(b, typ, *d), nil
 }
@@ -122,22 +114,21 @@ func (d *data) ReadAttr(r *attr.Reader) error {
 	return nil
 }
 
-// AppendData appends an attribute with a NFTA_DATA_VALUE.
+// AppendData appends a NFTA_DATA_VALUE.
 func AppendData[T ~string | ~[]byte](b []byte, typ uint16, v T) []byte {
 	b, at := attr.OpenNested(b, typ)
 	return attr.Close(attr.AppendBytes(b, unix.NFTA_DATA_VALUE, v), at)
 }
 
-// String formats the data with [DumpData].
 func (d *data) String() string { return DumpData(*d) }
 
-// Data returns the NFTA_DATA_VALUE in r's current attribute, or nil. It refers to r's buffer.
+// Data returns the NFTA_DATA_VALUE in r's attribute, which refers to the buffer, or nil.
 func Data(r *attr.Reader) []byte {
 	v, _ := attr.Find(r.Bytes(), unix.NFTA_DATA_VALUE)
 	return v.Bytes()
 }
 
-// Unmarshal sets the fields of e from the payload of NFTA_EXPR_DATA.
+// Unmarshal sets the fields of e from NFTA_EXPR_DATA.
 func Unmarshal(data []byte, e Expr) (err error) {
 	var t table
 	e.table(&t)
@@ -172,7 +163,7 @@ func Unmarshal(data []byte, e Expr) (err error) {
 	return nil
 }
 
-// Split returns the name and the attributes of an expression from Marshal or the kernel.
+// Split returns the name and the attributes of an expression.
 func Split(b []byte) (name string, data []byte, err error) {
 	r := attr.NewReader(b)
 	for r.Next() {

@@ -5,12 +5,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TProxy redirects to a local socket. google/nftables always marshals a port, and puts it before the
-// address.
+// TProxy redirects to a local socket. google/nftables always marshals a port, before the address.
 type TProxy struct {
 	// NFPROTO_IPV4 or NFPROTO_IPV6, 0 for both
-	Family uint32
-	// register numbers or 0
+	Family     uint32
 	Addr, Port uint32
 }
 

@@ -29,8 +29,8 @@ func Flags(given, words []string) (flags uint32) {
 // Slots is the number of 32-bit registers.
 const Slots = 16
 
-// Slot returns the first 32-bit register of a register. It returns Slots and false for the verdict's
-// register and any other number (enum nft_registers).
+// Slot returns the first 32-bit register; Slots and false for the verdict's register and unknown
+// numbers (enum nft_registers).
 func Slot(register uint32) (slot uint32, ok bool) {
 	switch {
 	case register >= unix.NFT_REG_1 && register <= unix.NFT_REG_4:

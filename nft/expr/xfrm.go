@@ -7,12 +7,11 @@ type Xfrm struct {
 	Key uint32
 	// 0 for in, 1 for out
 	Dir uint8
-	// number of the packet's state, from 0
+	// packet's state, from 0
 	Spnum    uint32
 	Register uint32
 }
 
-// enum nft_xfrm_attributes.
 const (
 	nftaXfrmDreg  = 1
 	nftaXfrmKey   = 2

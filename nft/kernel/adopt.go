@@ -11,9 +11,8 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// Adopt makes all tables with weft's mark the connection's own and returns them with their
-// contents. Either all are adopted, or none is. The kernel then protects them, except tables
-// created without ownership (older weft or kernel).
+// Adopt makes all tables with weft's mark, or no table, the connection's own, and returns their
+// contents. The kernel then protects them, except tables created without ownership.
 //
 // Possible errors: *OwnedError, ErrHeld, ErrUnknownOutcome, ErrBusy, ErrClosed, and errors of
 // Config.Inherit and Dump.
@@ -58,8 +57,7 @@ func (c *Conn) adopt() error {
 	return nil
 }
 
-// acquire makes the connection the owner of tables and returns the tables it now owns. The kernel
-// refuses for tables created without NFT_TABLE_F_PERSIST.
+// acquire returns the tables now owned. The kernel refuses tables without NFT_TABLE_F_PERSIST.
 func (c *Conn) acquire(tables []TableInfo) (map[nft.TableID]bool, error) {
 	tables = slices.Clone(tables)
 	for len(tables) > 0 {
@@ -92,7 +90,7 @@ func (c *Conn) acquire(tables []TableInfo) (map[nft.TableID]bool, error) {
 	return protected, nil
 }
 
-// acquire encodes the batch. A table deleted since the listing is created again, with weft's mark.
+// A table deleted since the listing is created again, with weft's mark.
 func (e *encoder) acquire(tables []TableInfo) error {
 	e.beginBatch()
 	for i, t := range tables {

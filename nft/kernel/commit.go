@@ -12,12 +12,10 @@ import (
 )
 
 const (
-	// maxAttempts limits the attempts of a batch while other processes change the ruleset.
 	maxAttempts = 16
-	// maxSpare is the size of the largest buffer to keep.
+	// maxSpare limits the buffer to keep, in bytes.
 	maxSpare = 1 << 20
-	// Room in the receive buffer, in bytes: a minimum, per error, and per echo in addition to the
-	// rule. The kernel accounts whole buffers.
+	// Room in the receive buffer, in bytes; the kernel accounts whole buffers.
 	minReceive  = 256 << 10
 	perError    = 1 << 10
 	perEcho     = 4 << 10
@@ -26,7 +24,7 @@ const (
 )
 
 // Commit sends ops as one batch: it takes effect as a whole, or has no effect. It sets the Handles
-// of added rules. Without ops it is a no-op. Errors:
+// of added rules. Errors:
 //
 //   - *BatchError: the kernel rejected the batch, or an op could not be encoded. It names
 //     the op, and wraps the errno, ErrForeignTable, ErrNotAdopted or *OwnedError if
@@ -35,9 +33,8 @@ const (
 //   - ErrUnknownOutcome: the socket failed after the send, or the batch took effect but the
 //     handles of the new rules could not be read.
 //
-// If another process can change the tables, the batch carries the generation known to the Conn. If
-// the kernel rejects it as outdated, Commit checks that its tables still exist and sends the batch
-// with the new generation, up to 16 times. A missing table is ErrDrift.
+// If a batch's generation is outdated, Commit checks that its tables still exist and sends again,
+// up to 16 times.
 func (c *Conn) Commit(ops []Op) (Stats, error) {
 	if len(ops) == 0 {
 		return Stats{}, nil
@@ -51,13 +48,11 @@ func (c *Conn) Commit(ops []Op) (Stats, error) {
 	return stats, withContext("commit batch", err)
 }
 
-// Check lets the kernel validate ops as Commit would send them, without changing the ruleset. The
-// batch has no end, so the kernel validates and then drops it, as for "nft --check". There are no
-// events; the generation, handles, counters and timeouts stay. Check does not set the Handles of
-// added rules.
+// Check lets the kernel validate ops without any change. The batch has no end, so the kernel drops
+// it, as for "nft --check".
 //
-// Steps of the commit itself, such as allocating memory, can still fail. Errors are as for Commit,
-// but a missing answer wraps ErrMalformed instead of ErrUnknownOutcome.
+// The commit itself can still fail, for example for lack of memory. Errors are as for Commit, but a
+// missing answer wraps ErrMalformed instead of ErrUnknownOutcome.
 func (c *Conn) Check(ops []Op) error {
 	if len(ops) == 0 {
 		return nil
@@ -69,13 +64,12 @@ func (c *Conn) Check(ops []Op) error {
 	case errors.Is(err, ErrClosed):
 		err = ErrClosed
 	case errors.Is(err, ErrUnknownOutcome):
-		// The outcome is known: the ruleset is unchanged.
+		// the ruleset is unchanged
 		err = fmt.Errorf("no answer: %w", ErrMalformed)
 	}
 	return withContext("check batch", err)
 }
 
-// withContext adds the failed step to errors except a BatchError.
 func withContext(what string, err error) error {
 	if err == nil {
 		return nil
@@ -86,8 +80,6 @@ func withContext(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// submit sends ops, again if another process changed the ruleset first. The error is a *BatchError
-// if the kernel rejected the batch.
 func (c *Conn) submit(ops []Op, check bool) (*encoder, result, Stats, error) {
 	var stats Stats
 	for attempt := range maxAttempts {
@@ -122,7 +114,7 @@ type result struct {
 	acknowledged bool
 	// failures are ordered by message.
 	failures []failure
-	// handles are the echoed handles by message.
+	// by message
 	handles map[int]uint64
 	took    time.Duration
 }
@@ -132,15 +124,13 @@ type failure struct {
 	kernelError
 }
 
-// outdated reports whether the kernel rejected the batch because of its generation.
 func (r *result) outdated() bool {
 	return len(r.failures) > 0 && r.failures[0].message == 0 && r.failures[0].errno == unix.ERESTART
 }
 
-// send returns the kernel's answer to a batch. The error is about the socket.
 func (c *Conn) send(e *encoder) (result, error) {
 	if !e.changes() {
-		return result{}, nil // before Linux 6.10 there is no message to request an answer
+		return result{}, nil // before Linux 6.10 no message can request an answer
 	}
 	receive := max(minReceive, len(e.messages)*perError)
 	for _, echo := range e.echoes {
@@ -170,11 +160,10 @@ func (c *Conn) send(e *encoder) (result, error) {
 	return r, nil
 }
 
-// errAnswered ends the reading of answers. The acknowledgement comes after errors.
+// errAnswered ends the reading: the acknowledgement comes after errors.
 var errAnswered = errors.New("answered")
 
-// collect reads the answers to a batch. The kernel puts them into the receive buffer before the
-// sending system call returns.
+// The kernel puts all answers into the receive buffer before the sending system call returns.
 func (c *Conn) collect(e *encoder) (result, error) {
 	var r result
 	if len(e.echoes) > 0 {
@@ -210,7 +199,7 @@ func (c *Conn) collect(e *encoder) (result, error) {
 func (r *result) add(e *encoder, h header, payload []byte) error {
 	i := int(h.seq - e.seq)
 	if i < 0 || i >= len(e.messages) {
-		return nil // an answer to an earlier message
+		return nil
 	}
 	switch h.typ {
 	case unix.NLMSG_ERROR:
@@ -263,14 +252,13 @@ func (c *Conn) committed(e *encoder, r result) error {
 	return nil
 }
 
-// advance counts the generation of an accepted batch. A batch without effect, such as adding an
-// existing element, begins no generation (nf_tables_commit). Counting it would hide the next change
-// by another process.
+// A batch without effect begins no generation (nf_tables_commit); counting it would hide the next
+// change by another process.
 func (c *Conn) advance(e *encoder) {
 	if e.guard && !e.certain {
 		gen, err := c.generation()
 		if err != nil || gen == c.gen {
-			// A generation that is too low only causes a recheck.
+			// a too low generation only causes a recheck
 			return
 		}
 	}
@@ -281,8 +269,7 @@ func (c *Conn) advance(e *encoder) {
 	}
 }
 
-// recheck checks that the tables of a batch still belong to the connection after another process
-// changed the ruleset, and records the generation.
+// recheck records the generation.
 func (c *Conn) recheck(ops []Op) error {
 	gen, err := c.generation()
 	if err != nil {
@@ -303,7 +290,7 @@ func (c *Conn) recheck(ops []Op) error {
 		}
 		_, exists := marked[id]
 		if _, isAdd := op.(AddTable); isAdd && !exists {
-			marked[id] = true // this op creates it again
+			marked[id] = true
 			continue
 		}
 		return fmt.Errorf("table %s: %w", id, ErrDrift)

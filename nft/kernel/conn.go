@@ -10,44 +10,39 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// Config configures a Conn. Its zero value is right outside of tests.
+// Config configures a Conn. Its zero value is for production.
 type Config struct {
-	// NetNS is a file descriptor of the network namespace. 0 means the calling thread's namespace,
-	// so descriptor 0 cannot be used.
+	// NetNS is a file descriptor of the network namespace; 0 means the calling thread's.
 	NetNS int
-	// NoOwner disables table ownership on kernels that support it.
+	// NoOwner disables ownership.
 	NoOwner bool
 	// Inherit returns the socket of an earlier connection, which still owns its tables, or nil.
-	// Adopt calls it until it returns a socket, and then uses that socket. ErrHeld means that a
-	// process uses it.
+	// Adopt calls it until it returns a socket. ErrHeld means that a process uses the socket.
 	Inherit func() (*os.File, error)
 }
 
-// Conn is a connection to nf_tables. While open, it owns the tables it created or adopted if the
-// kernel supports ownership.
+// Conn is a connection to nf_tables. While open, it owns its tables, from Linux 6.9 on.
 type Conn struct {
 	netNS int
 	features
 	inherit func() (*os.File, error)
-	// portID is the netlink port of the socket.
-	portID atomic.Uint32
+	portID  atomic.Uint32
 
 	mu   sync.Mutex // guards the fields below, and use of the socket
 	sock *socket
-	// seq is the next sequence number.
-	seq uint32
+	seq  uint32
 	// gen is the ruleset's generation after the last commit or dump.
-	gen uint32
-	// spare is the buffer of the last batch, if not too large.
+	gen   uint32
 	spare []byte
 
-	// tables are the created and adopted tables; true if the kernel protects the table.
+	// tables are the created and adopted tables; true if the kernel protects the table. tablesMu
+	// guards them.
 	tablesMu sync.Mutex
 	tables   map[nft.TableID]bool
 }
 
-// Open opens a connection and probes the kernel's features. It does not change the ruleset.
-// Possible errors: ErrPermission, ErrNoNFTables, ErrTooOld, and errors of the system calls.
+// Open opens a connection and probes the kernel's features, without changing the ruleset. Possible
+// errors: ErrPermission, ErrNoNFTables, ErrTooOld, and errors of the system calls.
 func Open(cfg Config) (*Conn, error) {
 	sock, err := dial(cfg.NetNS)
 	if err != nil {
@@ -64,7 +59,7 @@ func Open(cfg Config) (*Conn, error) {
 	return c, nil
 }
 
-// Close closes the connection. Its tables remain, without an owner. Later calls fail with
+// Close closes the connection; its tables remain, without an owner. Later calls fail with
 // ErrClosed, except Watch, DumpSet and DumpLive.
 func (c *Conn) Close() error {
 	if err := c.sock.close(); err != nil {
@@ -73,16 +68,13 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// Owner reports whether the connection owns the tables it creates, so that other processes cannot
-// change them. This needs Linux 6.9, and a Config without NoOwner.
+// Owner reports whether new tables are protected from other processes.
 func (c *Conn) Owner() bool { return c.owner }
 
-// Unprotected reports whether other processes can change some of the connection's tables: all
-// without Owner, otherwise adopted tables created without an owner.
+// Unprotected reports whether other processes can change some of the connection's tables.
 func (c *Conn) Unprotected() bool { return c.guarded() }
 
-// Generation returns the ruleset's generation: the number of the last transaction of any process in
-// the network namespace.
+// Generation returns the number of the last transaction of any process in the network namespace.
 func (c *Conn) Generation() (uint32, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,8 +85,7 @@ func (c *Conn) Generation() (uint32, error) {
 	return gen, nil
 }
 
-// lookup returns whether the connection created or adopted a table, and whether the kernel protects
-// it.
+// lookup returns ok if the connection created or adopted a table.
 func (c *Conn) lookup(id nft.TableID) (protected, ok bool) {
 	c.tablesMu.Lock()
 	defer c.tablesMu.Unlock()

@@ -6,32 +6,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// callClock measures the processor time of system calls by a thread's clock, because the runtime
-// may continue a goroutine on another thread after the call. Reading the clock takes about a
-// microsecond, up to a tenth of a small commit. So probably short calls are measured by elapsed
-// time.
+// callClock measures the processor time of system calls. Reading a thread's clock takes up to a
+// tenth of a small commit, so probably short calls are measured by elapsed time. The goroutine may
+// continue on another thread.
 type callClock struct {
-	// thread is the clock of the calling thread, 0 if not read.
-	thread int32
-	ts     unix.Timespec
-	began  time.Time
-	before time.Duration
-	// careful counts the next calls to measure by thread, because one was long.
+	// thread's clock; 0 measures elapsed time
+	thread  int32
+	ts      unix.Timespec
+	began   time.Time
+	before  time.Duration
 	careful int
 }
 
 const (
-	// shortCall limits the time counted for a probably short call.
 	shortCall = 5 * time.Millisecond
-	// shortBatch is the size in bytes of a probably short batch, about 100 elements.
-	shortBatch = 4 << 10
-	// carefulCalls are measured by thread after a long call.
+	// shortBatch is the size in bytes of about 100 elements.
+	shortBatch   = 4 << 10
 	carefulCalls = 64
-	// Clock selectors: CPUCLOCK_PERTHREAD_MASK and CPUCLOCK_SCHED in include/linux/posix-timers.h.
+	// CPUCLOCK_PERTHREAD_MASK and CPUCLOCK_SCHED of include/linux/posix-timers.h
 	perThread, scheduled = 4, 2
 )
 
-// start begins the measurement of a call with n bytes on this thread.
+// start must run on the thread of the call, which has n bytes.
 func (c *callClock) start(n int) {
 	c.thread = 0
 	if n > shortBatch || c.careful > 0 {
@@ -53,7 +49,7 @@ func (c *callClock) stop() time.Duration {
 	return min(passed, max(c.read()-c.before, 0))
 }
 
-// read returns the thread's processor time, or 0 if it has ended.
+// read returns 0 if the thread has ended.
 func (c *callClock) read() time.Duration {
 	if unix.ClockGettime(c.thread, &c.ts) != nil {
 		return 0

@@ -12,7 +12,7 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// decodeTable decodes a NEWTABLE. Unparseable userdata means that weft did not create the table.
+// Unparseable userdata means that weft did not create the table.
 func decodeTable(m reply) (TableInfo, error) {
 	t := TableInfo{ID: nft.TableID{Family: m.family}}
 	var flags uint32
@@ -23,13 +23,12 @@ func decodeTable(m reply) (TableInfo, error) {
 		attr.Always(nftaTableOwner, &t.Owner),
 		attr.Always(unix.NFTA_TABLE_FLAGS, &flags),
 	}.Read(m.attrs)
-	info, _ := userdata.ParseTable(userData) // foreign userdata may have another format
+	info, _ := userdata.ParseTable(userData)
 	t.Ours, t.Comment = info.Ours, info.Comment
 	t.Dormant, t.Persist = flags&unix.NFT_TABLE_F_DORMANT != 0, flags&tableFlagPersist != 0
 	return t, err
 }
 
-// ruleInfo is the decoded part of a rule.
 type ruleInfo struct {
 	chain  string
 	handle uint64
@@ -37,8 +36,7 @@ type ruleInfo struct {
 	writes []compile.Write
 }
 
-// readRule reads a NEWRULE. exprs aliases the message. Unparseable userdata belongs to a rule of
-// another program.
+// readRule returns exprs that alias the message. Unparseable userdata is foreign.
 func readRule(m reply) (r ruleInfo, exprs []byte, err error) {
 	a := attr.NewReader(m.attrs)
 	for a.Next() {
@@ -56,11 +54,9 @@ func readRule(m reply) (r ruleInfo, exprs []byte, err error) {
 	return r, exprs, a.Err()
 }
 
-// decodeRule decodes a NEWRULE. It parses only writes into maps, because the fingerprint in the
-// userdata identifies the expressions.
+// decodeRule parses only writes into maps; the fingerprint identifies the other expressions.
 func decodeRule(m reply) (ruleInfo, error) {
 	r, exprs, err := readRule(m)
-	// Few rules write into maps; this test is cheaper than parsing.
 	if err != nil || !bytes.Contains(exprs, []byte("dynset\x00")) {
 		return r, err
 	}
@@ -70,7 +66,6 @@ func decodeRule(m reply) (ruleInfo, error) {
 	return r, nil
 }
 
-// decodeHandle returns the handle of an echoed NEWRULE.
 func decodeHandle(payload []byte) (uint64, error) {
 	m, err := parseReply(payload)
 	if err != nil {

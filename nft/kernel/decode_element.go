@@ -16,20 +16,17 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// elementDecoder collects a set's elements.
 type elementDecoder struct {
-	set *set.Set
-	// ranges is Set.Ranges.
+	set    *set.Set
 	ranges bool
 	// live is true if message fails with errLimit after limit elements.
-	live  bool
-	limit int
-	// counted is true to skip elements with a counter of 0.
+	live     bool
+	limit    int
 	counted  bool
 	elements []set.Element
-	// ends are the first keys after the intervals.
+	// ends are the first keys after intervals.
 	ends []string
-	// verdicts are the packed verdicts by attribute: thousands of elements share a few.
+	// verdicts are packed, by attribute: thousands of elements share a few.
 	verdicts map[string]string
 }
 
@@ -59,7 +56,7 @@ func (d *elementDecoder) message(m reply) error {
 	return errors.Join(elements.Err(), list.Err())
 }
 
-// hasCounted returns false only if the single statement is a counter of 0 packets.
+// hasCounted returns false only for a single counter of 0 packets.
 func hasCounted(b []byte) bool {
 	statement, ok := attr.Find(b, unix.NFTA_SET_ELEM_EXPR)
 	if !ok {
@@ -99,7 +96,6 @@ func (d *elementDecoder) element(b []byte) error {
 		case nftaSetElemExprs:
 			e.State = elementState((*statements).ReadAttr, &a)
 		case unix.NFTA_SET_ELEM_USERDATA:
-			// Foreign userdata may have any form.
 			if info, err := userdata.ParseElement(a.Bytes()); err == nil {
 				e.Comment = info.Comment
 			}
@@ -127,7 +123,7 @@ func (d *elementDecoder) element(b []byte) error {
 	return nil
 }
 
-// elementState decodes the statements of an element; "" for statements unknown to nft 1.0.6.
+// elementState returns "" for statements unknown to nft 1.0.6.
 func elementState[T ~[]string](read func(*T, *attr.Reader) error, a *attr.Reader) string {
 	var words T
 	if err := read(&words, a); err != nil {
@@ -136,7 +132,6 @@ func elementState[T ~[]string](read func(*T, *attr.Reader) error, a *attr.Reader
 	return set.NewState(0, words)
 }
 
-// data decodes a map element's data. Verdicts are packed.
 func (d *elementDecoder) data(a attr.Reader) (string, error) {
 	for a.Next() {
 		switch a.Type() {
@@ -164,7 +159,6 @@ func (d *elementDecoder) verdict(b []byte) (string, error) {
 	return packed, nil
 }
 
-// dedupe removes duplicates and reports whether it found any.
 func (d *elementDecoder) dedupe() bool {
 	type key struct{ first, last string }
 	seen := make(map[key]struct{}, len(d.elements))
@@ -178,7 +172,7 @@ func (d *elementDecoder) dedupe() bool {
 	return len(d.elements) < n
 }
 
-// finish returns the elements. In a set with ranges it joins the begins and ends of intervals.
+// finish joins the begins and ends of intervals if the set has ranges.
 func (d *elementDecoder) finish() []set.Element {
 	if !d.ranges {
 		return slices.Clip(d.elements)
@@ -189,12 +183,12 @@ func (d *elementDecoder) finish() []set.Element {
 	for i := range d.elements {
 		e := &d.elements[i]
 		if e.Key == "" {
-			continue // the catch-all element
+			continue // catch-all
 		}
 		for len(ends) > 0 && ends[0] <= e.Key {
 			ends = ends[1:] // nft(8) adds an end before the first interval
 		}
-		next := "" // the key after the interval, or empty
+		next := ""
 		if len(ends) > 0 {
 			next = ends[0]
 		}

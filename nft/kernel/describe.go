@@ -10,14 +10,11 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// summaryElements is the number of elements shown in errors.
 const summaryElements = 4
 
-// Describe returns an op as a command of nft(8) with all its elements, such as "add element ip weft
-// services { 10.96.0.1 . tcp . 80 : goto pick-3 }".
+// Describe returns an op as a command of nft(8) with all its elements.
 func Describe(op Op) string { return describe(op, -1) }
 
-// summarize is Describe with few elements, or with only the element at a valid index.
 func summarize(op Op, element int) string {
 	only := func(all []set.Element) []set.Element {
 		if element < 0 || element >= len(all) {
@@ -36,7 +33,6 @@ func summarize(op Op, element int) string {
 	return describe(op, summaryElements)
 }
 
-// describe is Describe with at most limit elements, or all if limit is negative.
 func describe(op Op, limit int) string {
 	switch o := op.(type) {
 	case AddTable:
@@ -81,8 +77,8 @@ func describe(op Op, limit int) string {
 	}
 }
 
-// declaration returns the one-line command that adds the only object in t to table id, or the table
-// itself if t is empty. noun and name declare the object. Foreign names may have any characters.
+// declaration returns the one-line command that adds the only object in t, or the table itself if t
+// is empty. Foreign names may have any characters.
 func declaration(id nft.TableID, noun, name string, t nft.Table) string {
 	t.Family, t.Name = id.Family, id.Name
 	_, body, _ := strings.Cut(ruleset.Format([]nft.Table{t}), noun+" "+name+" {\n")
@@ -114,7 +110,6 @@ func describeSet(o AddSet) string {
 	return declaration(o.Table, "set", decl.Name, nft.Table{Sets: []nft.Set{decl}})
 }
 
-// describeRule describes a rule with its place, unless it follows a rule of the same batch.
 func describeRule(o AddRule) string {
 	verb, place := "add", ""
 	switch {
@@ -130,7 +125,6 @@ func describeRule(o AddRule) string {
 	return fmt.Sprintf("%s rule %s %s%s %s", verb, o.Table, o.Chain, place, text)
 }
 
-// describeElements describes elements; deleted elements have only keys.
 func describeElements(verb string, table nft.TableID, set *set.Set, elements []set.Element, limit int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s element %s %s {", verb, table, set.Name)

@@ -12,13 +12,11 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// Dump reads all tables with weft's mark, with all contents, in the kernel's order. From other
-// tables it reads only names and userdata. The connection no longer owns missing tables, so
-// AddTable creates them again.
+// Dump reads all tables with weft's mark, with all contents, in the kernel's order. The connection
+// forgets missing tables, so AddTable creates them again.
 //
-// Tables without kernel ownership can change meanwhile. Dump therefore listens to the kernel's
-// events and starts again after an event about a marked table. Possible errors: ErrBusy,
-// ErrMalformed, ErrClosed, and errors of the system calls.
+// After an event about a marked table Dump starts again. Possible errors: ErrBusy, ErrMalformed,
+// ErrClosed, and errors of the system calls.
 func (c *Conn) Dump() ([]Table, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -29,16 +27,13 @@ func (c *Conn) Dump() ([]Table, error) {
 	return tables, nil
 }
 
-// maxSetReads limits how often DumpSet reads a changing set.
 const maxSetReads = 3
 
-// DumpSet reads the elements of a set or map over its own socket, so that commits do not wait: the
-// kernel needs about 0.2 s for 65,536 elements.
+// DumpSet reads the elements of a set or map over its own socket, so that commits do not wait.
 //
-// If packets let the set grow meanwhile, the kernel may report some elements twice and omit others.
-// DumpSet then reads again, and after three attempts returns the last result. Errors are as for
-// Dump except ErrBusy. They wrap ENOENT if the set is missing or the table does not carry weft's
-// mark.
+// If packets let the set grow meanwhile, the kernel may repeat some elements and omit others. After
+// three attempts DumpSet returns such a result. Errors are as for Dump except ErrBusy; they wrap
+// ENOENT if the set is missing or the table is foreign.
 func (c *Conn) DumpSet(table nft.TableID, set *set.Set) ([]set.Element, error) {
 	d := newElementDecoder(set)
 	if err := c.dumpSet(table, d); err != nil {
@@ -54,8 +49,7 @@ func (c *Conn) dumpSet(table nft.TableID, d *elementDecoder) error {
 	})
 }
 
-// apart reads from one of weft's tables over a new socket, so that commits do not wait. It can
-// return the error of dial.
+// apart reads from one of weft's tables over a new socket, so that commits do not wait.
 func (c *Conn) apart(table nft.TableID, read func(*Conn) error) error {
 	r, err := OpenReader(Config{NetNS: c.netNS})
 	if err != nil {
@@ -68,7 +62,6 @@ func (c *Conn) apart(table nft.TableID, read func(*Conn) error) error {
 	return read(r.c)
 }
 
-// checkOurs returns ENOENT for missing or foreign tables.
 func (c *Conn) checkOurs(id nft.TableID) error {
 	info, err := c.table(id)
 	if err == nil && !info.Ours {
@@ -77,7 +70,7 @@ func (c *Conn) checkOurs(id nft.TableID) error {
 	return err
 }
 
-// dumpStable reads the marked tables until they are stable. The caller holds the lock.
+// The caller holds the lock.
 func (c *Conn) dumpStable() ([]Table, error) {
 	events, err := c.listen(unix.NFNLGRP_NFTABLES)
 	if err != nil {
@@ -116,7 +109,6 @@ func (c *Conn) dumpStable() ([]Table, error) {
 	return nil, ErrBusy
 }
 
-// unprotected reports whether another process can have changed a table.
 func (c *Conn) unprotected(tables []Table) bool {
 	return slices.ContainsFunc(tables, func(t Table) bool {
 		protected, _ := c.lookup(t.ID)
@@ -124,10 +116,8 @@ func (c *Conn) unprotected(tables []Table) bool {
 	})
 }
 
-// changed reports whether there was an event about one of the tables, or too many events.
-//
-// The kernel sends the events of a transaction before the next one begins. So an empty batch
-// ensures that all events of transactions visible to an earlier dump have arrived.
+// The kernel sends the events of a transaction before the next one begins. So after an empty batch,
+// all events of earlier transactions have arrived.
 func (c *Conn) changed(events *socket, tables []Table) (bool, error) {
 	e := encoder{features: c.features, seq: c.seq}
 	if err := e.batch(nil); err != nil {
@@ -196,13 +186,12 @@ func (c *Conn) dumpContents(t *Table) (err error) {
 	if err != nil {
 		return err
 	}
-	// decodeObject returns nil for kinds unknown to nft 1.0.6.
+	// nil for kinds unknown to nft 1.0.6
 	t.Objects = slices.DeleteFunc(t.Objects, func(o *object.Object) bool { return o == nil })
 	t.Flowtables, err = list(c.dump, unix.NFT_MSG_GETFLOWTABLE, t.ID, named(t.ID.Name, 0, ""), decodeFlowtable)
 	return err
 }
 
-// listTables reads the names, owners and userdata of all tables.
 func (c *Conn) listTables() ([]TableInfo, error) {
 	return list(c.dump, unix.NFT_MSG_GETTABLE, nft.TableID{Family: unix.AF_UNSPEC}, nil, decodeTable)
 }
@@ -218,12 +207,11 @@ func (c *Conn) table(id nft.TableID) (t TableInfo, err error) {
 	return t, nil
 }
 
-// listChains reads the chains of a table. The kernel always lists the whole family.
+// The kernel always lists the chains of the whole family.
 func (c *Conn) listChains(id nft.TableID) ([]*object.Chain, error) {
 	return list(c.dump, unix.NFT_MSG_GETCHAIN, id, nil, decodeChain)
 }
 
-// listRules reads the rules of a table, or of the named chain.
 func listRules[T any](c *Conn, id nft.TableID, chain string, decode func(reply) (T, error)) ([]T, error) {
 	return list(c.dumpInTable, unix.NFT_MSG_GETRULE, id, named(id.Name, unix.NFTA_RULE_CHAIN, chain), decode)
 }
@@ -248,7 +236,6 @@ func (c *Conn) dumpChains(id nft.TableID) ([]Chain, error) {
 	return chains, nil
 }
 
-// dumpSets reads the named sets of a table with their elements.
 func (c *Conn) dumpSets(id nft.TableID) ([]Set, error) {
 	decls, err := list(c.dump, unix.NFT_MSG_GETSET, id, named(id.Name, 0, ""), decodeSet)
 	if err != nil {
@@ -268,12 +255,9 @@ func (c *Conn) dumpSets(id nft.TableID) ([]Set, error) {
 	return sets, nil
 }
 
-// dumpElements reads the elements of a set.
-//
 // The kernel resumes a dump by skipping the number of elements already sent. If it resizes a hash
-// table meanwhile, the order changes: the dump repeats some elements and lacks as many, without
-// NLM_F_DUMP_INTR. So a dump with duplicates is repeated, unless elements come and go by
-// themselves.
+// table meanwhile, the dump repeats some elements and lacks as many, without NLM_F_DUMP_INTR. So a
+// dump with duplicates is repeated, unless elements come and go by themselves.
 func (c *Conn) dumpElements(id nft.TableID, set *set.Set) ([]set.Element, error) {
 	const volatile = unix.NFT_SET_TIMEOUT | unix.NFT_SET_EVAL
 	d, tries := newElementDecoder(set), maxInterrupted
@@ -290,8 +274,6 @@ func (c *Conn) dumpElements(id nft.TableID, set *set.Set) ([]set.Element, error)
 	return d.finish(), nil
 }
 
-// readElements reads the elements of a set until there are no duplicates, at most tries times. It
-// reports whether the last read had duplicates.
 func (c *Conn) readElements(d *elementDecoder, id nft.TableID, tries int) (duplicates bool, err error) {
 	names := named(id.Name, unix.NFTA_SET_ELEM_LIST_SET, d.set.Name)
 	for range tries {

@@ -14,16 +14,14 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// elementEncoder appends a set's elements. It does not allocate.
+// elementEncoder does not allocate.
 type elementEncoder struct {
 	set *set.Set
-	// add is false to delete elements by key.
 	add bool
-	// renew is true to restart the time of existing elements.
+	// renew restarts the time of existing elements.
 	renew bool
-	// ranges is true if an interval is two elements: its first key, and the first key after it.
+	// ranges makes an interval two elements: its first key, and the first key after it.
 	ranges bool
-	// keyEnd is true if an element has both ends of an interval.
 	keyEnd bool
 }
 
@@ -32,7 +30,6 @@ func newElementEncoder(set *set.Set, add bool) elementEncoder {
 	return elementEncoder{set: set, add: add, ranges: ranges, keyEnd: set.Flags&unix.NFT_SET_INTERVAL != 0 && !ranges}
 }
 
-// append appends the i-th element as one list entry, or as two if the set has ranges.
 func (ee *elementEncoder) append(b []byte, elements []set.Element, i int) ([]byte, error) {
 	e := &elements[i]
 	if err := ee.check(e); err != nil {
@@ -54,7 +51,7 @@ func (ee *elementEncoder) append(b []byte, elements []set.Element, i int) ([]byt
 	return appendEnd(b, rangeEnd(e)), nil
 }
 
-// check checks an element; the kernel would answer only EINVAL.
+// For these mistakes the kernel answers only EINVAL.
 func (ee *elementEncoder) check(e *set.Element) error {
 	want := int(ee.set.Key.Len)
 	if len(e.Key) != want && e.Key != "" {
@@ -87,8 +84,8 @@ func (ee *elementEncoder) check(e *set.Element) error {
 	return nil
 }
 
-// appendFirst appends an element or the begin of an interval. Without a key it is the catch-all
-// element "*". open means that the interval extends to the greatest key and has no end.
+// Without a key it is the catch-all element. open means that the interval extends to the greatest
+// key and has no end.
 func (ee *elementEncoder) appendFirst(b []byte, e *set.Element, open bool) ([]byte, error) {
 	if e.Key == "" {
 		b = attr.AppendUint32BE(b, unix.NFTA_SET_ELEM_FLAGS, setElemCatchall)
@@ -143,7 +140,6 @@ func appendState(b []byte, e *set.Element) ([]byte, error) {
 	}.Append(b)
 }
 
-// appendEnd appends the end of an interval: the first key after last.
 func appendEnd(b []byte, last string) []byte {
 	b, at := attr.OpenNested(b, unix.NFTA_LIST_ELEM)
 	b, key := attr.OpenNested(b, unix.NFTA_SET_ELEM_KEY)
@@ -176,8 +172,7 @@ func allOnes(key string) bool {
 	return true
 }
 
-// elementAt returns the list index of the element at offset off of a message, or -1. An interval
-// counts as one element.
+// elementAt returns the list index of the element at an offset, or -1; an interval counts once.
 func elementAt(message []byte, off int) int {
 	if off < headerLen+genLen || off >= len(message) {
 		return -1

@@ -12,7 +12,7 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// addRule appends a rule after its anonymous sets, which it references by number.
+// A rule references its anonymous sets by number; they precede it.
 func (e *encoder) addRule(op AddRule) error {
 	base := e.ids
 	e.ids += uint32(len(op.Rule.Anonymous))
@@ -65,17 +65,16 @@ func (e *encoder) addRule(op AddRule) error {
 	return nil
 }
 
-// position is the place of a new rule. With append, it is after the rule with the handle or id, or
-// the end of the chain if both are 0; otherwise the head of the chain.
+// With append, the place is after the rule with the handle or id, or the chain's end if both are 0.
+// Otherwise it is the head of the chain.
 type position struct {
 	append bool
 	handle uint64
 	id     uint32
 }
 
-// position returns the place of a rule. Successive rules of a chain created in the batch need no
-// id: the kernel finds an id by walking the whole batch, so loading a long chain would be
-// quadratic.
+// Successive rules of a chain created in the batch need no id: the kernel walks the whole batch for
+// an id, so loading a long chain would be quadratic.
 func (e *encoder) position(op AddRule) (position, error) {
 	id := chainID{op.Table, op.Chain}
 	tail, created := e.tails[id]

@@ -12,8 +12,8 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// addSet appends the declaration of a set or map. The kernel requires an id unique in the batch,
-// also for named sets. elements is the number of elements of an anonymous set, otherwise 0.
+// The kernel requires an id unique in the batch, also for named sets. elements is 0 except for an
+// anonymous set.
 func (e *encoder) addSet(table nft.TableID, set *set.Set, id uint32, elements int) error {
 	size := cmp.Or(set.Size, uint32(elements))
 	e.open(unix.NFT_MSG_NEWSET, unix.NLM_F_CREATE, table)
@@ -25,16 +25,15 @@ type elementsOp struct {
 	set      *set.Set
 	elements []set.Element
 	add      bool
-	// renew states the time of each element, even if it is the whole timeout.
+	// renew sends the time of each element, even if it is the whole timeout.
 	renew bool
-	// first is true if the set is empty before.
+	// first means that the set is empty before.
 	first bool
-	// setID is the batch's number of an anonymous set, otherwise 0.
+	// number in the batch, or 0
 	setID uint32
 }
 
-// changeElements appends elements in as many messages as the maximum attribute length requires. On
-// errors it returns the index of the element.
+// changeElements splits at the maximum attribute length. On errors it returns the element's index.
 func (e *encoder) changeElements(op elementsOp) (int, error) {
 	if op.setID == 0 {
 		e.elements += len(op.elements)
@@ -66,8 +65,8 @@ func (e *encoder) changeElements(op elementsOp) (int, error) {
 	return -1, nil
 }
 
-// deleteElements appends the deletion of elements. With flag timeout they can have expired, so a
-// kernel that cannot destroy them gets them added first.
+// Elements with a timeout can have expired, so a kernel that cannot destroy them gets them added
+// first.
 func (e *encoder) deleteElements(table nft.TableID, s *set.Set, elements []set.Element) (int, error) {
 	op := elementsOp{table: table, set: s, elements: elements}
 	if !e.destroy && s.Flags&unix.NFT_SET_TIMEOUT != 0 {
@@ -80,14 +79,12 @@ func (e *encoder) deleteElements(table nft.TableID, s *set.Set, elements []set.E
 	return e.changeElements(op)
 }
 
-// beginElements opens a message and its list, for the elements from index first on.
 func (e *encoder) beginElements(op elementsOp, first int) (list int) {
 	typ, flags := unix.NFT_MSG_DELSETELEM, uint16(0)
 	switch {
 	case op.add:
 		typ, flags = unix.NFT_MSG_NEWSETELEM, unix.NLM_F_CREATE
 	case e.destroy && op.set.Flags&unix.NFT_SET_TIMEOUT != 0:
-		// The element may have expired.
 		typ = nftMsgDestroySetElem
 	}
 	e.open(typ, flags, op.table)

@@ -7,7 +7,6 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// addTable appends a new table, or a change.
 func (e *encoder) addTable(op AddTable) error {
 	userData, err := userdata.Table(op.Comment)
 	if err != nil {
@@ -51,12 +50,11 @@ func (e *encoder) deleteTable(id nft.TableID) {
 	}
 }
 
-// addChain appends a new chain, or a change of a base chain.
 func (e *encoder) addChain(op AddChain) error {
 	base := op.Chain.Base
 	flags := uint16(unix.NLM_F_CREATE)
 	if base == nil {
-		// A regular chain cannot be changed.
+		// a regular chain cannot be changed
 		flags |= unix.NLM_F_EXCL
 	}
 	e.open(unix.NFT_MSG_NEWCHAIN, flags, op.Table)

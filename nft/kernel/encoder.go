@@ -13,9 +13,8 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// Encode returns the bytes that Commit of a new connection sends on a kernel with all features,
-// with sequence numbers from 1. It is for tests and benchmarks of other packages. Possible errors:
-// *BatchError.
+// Encode is for tests: it returns the bytes that Commit of a new connection sends on a kernel with
+// all features. Possible errors: *BatchError.
 func Encode(ops []Op) ([]byte, error) {
 	e := encoder{features: features{owner: true, ackEnd: true, destroy: true, renew: true}, seq: 1}
 	if err := e.batch(ops); err != nil {
@@ -24,66 +23,54 @@ func Encode(ops []Op) ([]byte, error) {
 	return e.buf, nil
 }
 
-// features are the kernel features that affect a batch.
 type features struct {
-	// owner is true if new tables get NFT_TABLE_F_OWNER and NFT_TABLE_F_PERSIST (Linux 6.9).
+	// owner means NFT_TABLE_F_OWNER and NFT_TABLE_F_PERSIST (Linux 6.9).
 	owner bool
-	// ackEnd is true if the kernel acknowledges the end of a batch (Linux 6.10). Otherwise the last
+	// ackEnd means that the kernel acknowledges the end of a batch (Linux 6.10). Otherwise the last
 	// message before it requests the acknowledgement.
 	ackEnd bool
-	// destroy is true if the kernel has NFT_MSG_DESTROYSETELEM (Linux 6.3).
+	// destroy means NFT_MSG_DESTROYSETELEM (Linux 6.3).
 	destroy bool
-	// renew is true if adding an existing element sets its time to the message's (Linux 6.12).
+	// renew means that adding an existing element sets its time to the message's (Linux 6.12).
 	renew bool
 }
 
-// encoder encodes ops as one netlink batch. It is used once.
+// An encoder is used once.
 type encoder struct {
 	features
-	// guard is true if the batch carries the generation gen. The kernel rejects it at another
-	// generation.
+	// guard sends the generation gen; the kernel rejects the batch at another one.
 	guard bool
 	gen   uint32
-	// check omits the end of the batch, so that the kernel validates and drops it.
+	// check omits the batch's end, so that the kernel validates and drops the batch.
 	check bool
-	// seq is the first message's sequence number.
-	seq uint32
+	seq   uint32
 	// own is Conn.lookup. If nil, all tables may be changed and all are missing.
 	own func(nft.TableID) (protected, ok bool)
 
 	buf      []byte
 	messages []message
 	elements int
-	// certain is true if a message always changes the ruleset. Others may add existing objects or
-	// delete missing ones.
+	// certain means that a message always changes the ruleset.
 	certain bool
 	op      int
-	// ids is the last number given to a set or rule.
-	ids uint32
-	// tables are the tables created or deleted by the batch.
-	tables map[nft.TableID]tableChange
-	// rules are the numbers of added rules.
-	rules map[*Handle]uint32
+	ids     uint32
+	tables  map[nft.TableID]tableChange
+	rules   map[*Handle]uint32
 	// tails are the last rules of created chains; nil if empty.
-	tails map[chainID]*Handle
-	// echoes are the rules with handles to return to the caller.
+	tails  map[chainID]*Handle
 	echoes []echo
 }
 
-// message describes a message of the batch, for the kernel's errors.
 type message struct {
-	// op is the index of the op; -1 for begin and end.
+	// op is -1 for begin and end.
 	op int
-	// element is the index of the first element in the op's Elements; -1 without such elements.
+	// element is the index of the first element in the op's Elements, or -1.
 	element int
-	// offset is the start in the batch.
-	offset int
+	offset  int
 }
 
 type tableChange struct {
-	// exists is false after a deletion.
-	exists bool
-	// created is true if the batch creates the table.
+	exists  bool
 	created bool
 }
 
@@ -92,7 +79,6 @@ type chainID struct {
 	name  string
 }
 
-// echo is a rule with a handle sent back by the kernel.
 type echo struct {
 	message int
 	rule    AddRule
@@ -119,8 +105,7 @@ func (e *encoder) batch(ops []Op) error {
 	return nil
 }
 
-// estimate returns a generous length for a batch. Growing a large buffer step by step costs more
-// than encoding.
+// estimate is generous: growing a large buffer step by step costs more than encoding.
 func estimate(ops []Op) int {
 	const perOp, perElement, perVerdict = 256, 64, 40
 	n := 2*perOp + len(ops)*perOp
@@ -148,8 +133,8 @@ func estimate(ops []Op) int {
 	return n
 }
 
-// begin closes the last message and opens another one. The begin and end of a batch have AF_UNSPEC
-// and name the subsystem.
+// begin closes the last message. The begin and end of a batch have AF_UNSPEC and name the
+// subsystem.
 func (e *encoder) begin(typ, flags uint16, family nft.Family) {
 	e.closeLast()
 	m := message{op: e.op, element: -1, offset: len(e.buf)}
@@ -163,8 +148,8 @@ func (e *encoder) begin(typ, flags uint16, family nft.Family) {
 	e.buf = appendHeader(e.buf, typ, unix.NLM_F_REQUEST|flags, seq, uint8(family), resID)
 }
 
-// changesAlways reports whether accepting a message always changes the ruleset. Adding an existing
-// table or element, destroying a missing element, and flushing an empty set or chain do not.
+// Adding an existing table or element, destroying a missing element, and flushing an empty set or
+// chain do not change the ruleset.
 func changesAlways(typ uint16) bool {
 	switch typ {
 	case msgType(unix.NFT_MSG_NEWTABLE), msgType(unix.NFT_MSG_NEWSETELEM), msgType(unix.NFT_MSG_DELSETELEM), msgType(nftMsgDestroySetElem), msgType(unix.NFT_MSG_DELRULE):
@@ -180,13 +165,11 @@ func (e *encoder) closeLast() {
 	}
 }
 
-// open begins a message about a table or an object in it.
 func (e *encoder) open(msg int, flags uint16, table nft.TableID) {
 	e.begin(msgType(msg), flags, table.Family)
 	e.string(nftaTable, table.Name)
 }
 
-// remove begins a message that names an object.
 func (e *encoder) remove(msg int, table nft.TableID, nameAttr uint16, name string) {
 	e.open(msg, 0, table)
 	e.string(nameAttr, name)
@@ -194,8 +177,8 @@ func (e *encoder) remove(msg int, table nft.TableID, nameAttr uint16, name strin
 
 func (e *encoder) beginBatch() { e.begin(unix.NFNL_MSG_BATCH_BEGIN, 0, unix.AF_UNSPEC) }
 
-// endBatch appends the end of the batch, unless it is only checked. The end requests an
-// acknowledgement, or the last message before it if the kernel does not acknowledge the end.
+// If the kernel does not acknowledge the end, the last message before it requests the
+// acknowledgement.
 func (e *encoder) endBatch() {
 	flags := uint16(0)
 	if e.ackEnd && !e.check {
@@ -210,7 +193,6 @@ func (e *encoder) endBatch() {
 	e.closeLast()
 }
 
-// changes reports whether the batch has any op.
 func (e *encoder) changes() bool {
 	return slices.ContainsFunc(e.messages, func(m message) bool { return m.op >= 0 })
 }
@@ -222,7 +204,6 @@ func (e *encoder) end(message int) int {
 	return len(e.buf)
 }
 
-// string appends an attribute to the open message, as do the following methods.
 func (e *encoder) string(typ uint16, v string) { e.buf = attr.AppendString(e.buf, typ, v) }
 
 func (e *encoder) bytes(typ uint16, v []byte) { e.buf = attr.AppendBytes(e.buf, typ, v) }
@@ -236,7 +217,6 @@ func (e *encoder) fields(f attr.Fields) (err error) {
 	return err
 }
 
-// encodeOrFail is encode with an error instead of a panic for a too long attribute.
 func (e *encoder) encodeOrFail(op Op) (element int, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -250,7 +230,7 @@ func (e *encoder) encodeOrFail(op Op) (element int, err error) {
 	return e.encode(op)
 }
 
-// encode appends an op's messages. On errors it returns the index of the element, or -1.
+// On errors encode returns the index of the element, or -1.
 func (e *encoder) encode(op Op) (element int, err error) {
 	if err := e.checkTable(op); err != nil {
 		return -1, err
@@ -266,7 +246,7 @@ func (e *encoder) encode(op Op) (element int, err error) {
 		e.remove(unix.NFT_MSG_DELCHAIN, op.Table, unix.NFTA_CHAIN_NAME, op.Name)
 		delete(e.tails, chainID{op.Table, op.Name})
 	case flushChain:
-		// Without a handle the kernel removes all rules of the chain.
+		// without a handle the kernel removes all rules of the chain
 		e.remove(unix.NFT_MSG_DELRULE, op.Table, unix.NFTA_RULE_CHAIN, op.Name)
 	case AddRule:
 		return -1, e.addRule(op)
@@ -305,7 +285,6 @@ func (e *encoder) encode(op Op) (element int, err error) {
 	return -1, nil
 }
 
-// checkTable rejects ops on tables of others.
 func (e *encoder) checkTable(op Op) error {
 	if _, isAdd := op.(AddTable); isAdd || e.own == nil {
 		return nil
@@ -316,7 +295,6 @@ func (e *encoder) checkTable(op Op) error {
 	return nil
 }
 
-// exists reports whether the connection owns the table at this point of the batch.
 func (e *encoder) exists(id nft.TableID) bool {
 	if t, ok := e.tables[id]; ok {
 		return t.exists

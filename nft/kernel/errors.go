@@ -13,60 +13,59 @@ import (
 
 // Errors of Open.
 var (
-	// ErrPermission says that the process is not permitted to change the ruleset.
+	// ErrPermission means a missing CAP_NET_ADMIN.
 	ErrPermission = errors.New("missing CAP_NET_ADMIN in the user namespace that owns the network namespace: run as root, or give the process that capability")
-	// ErrNoNFTables says that the kernel lacks nf_tables.
+	// ErrNoNFTables means a kernel without nf_tables.
 	ErrNoNFTables = errors.New("kernel has no nf_tables: load the module nf_tables, or build it in")
-	// ErrTooOld says that the kernel does not store the mark of weft's tables (Linux 5.10).
+	// ErrTooOld means a kernel that does not store the mark of weft's tables (Linux 5.10).
 	ErrTooOld = errors.New("kernel is too old: it does not store userdata of tables; weft needs Linux 5.13")
 )
 
 // Errors of the methods of Conn.
 var (
-	// ErrUnknownOutcome says that the socket failed after a batch was sent. The batch took effect
+	// ErrUnknownOutcome means that the socket failed after a batch was sent. The batch took effect
 	// completely or not at all; call Dump to find out.
 	ErrUnknownOutcome = errors.New("outcome of the batch is unknown: reread the ruleset")
-	// ErrForeignTable says that the table exists without weft's mark.
+	// ErrForeignTable means a table without weft's mark.
 	ErrForeignTable = errors.New("table exists and was not created by weft: rename one of the two, or delete the table if nothing needs it")
-	// ErrOurs is RemoveForeign's error for a table created by weft.
+	// ErrOurs is RemoveForeign's error for weft's tables.
 	ErrOurs = errors.New("table was created by weft: withdraw its fragments, or run weft cleanup")
-	// ErrNotAdopted says that this Conn neither created nor adopted the table.
+	// ErrNotAdopted means a table neither created nor adopted by this Conn.
 	ErrNotAdopted = errors.New("table was neither created nor adopted by this connection: adopt it first")
-	// ErrTooLarge says that a batch does not fit into the socket's send buffer, which is limited
-	// only without CAP_NET_ADMIN in the initial user namespace.
+	// ErrTooLarge means that a batch exceeds the socket's send buffer, which is limited only
+	// without CAP_NET_ADMIN in the initial user namespace.
 	ErrTooLarge = errors.New("batch exceeds the socket's send buffer: raise net.core.wmem_max, or give the process CAP_NET_ADMIN in the initial user namespace")
-	// ErrBusy says that other processes changed the ruleset during each attempt of a commit or
-	// dump, which had no effect.
+	// ErrBusy means that other processes changed the ruleset during each attempt; the call had no
+	// effect.
 	ErrBusy = errors.New("other processes keep changing the ruleset: try again")
-	// ErrDrift says that another process deleted or replaced one of the connection's tables, which
-	// is possible only without ownership. The batch had no effect; call Dump and compare.
+	// ErrDrift means that another process deleted or replaced a table without ownership. The batch
+	// had no effect; call Dump and compare.
 	ErrDrift = errors.New("another process deleted or replaced the table: reread the ruleset")
-	// ErrMalformed says that a message from the kernel could not be decoded.
+	// ErrMalformed is a malformed message.
 	ErrMalformed = attr.ErrMalformed
-	// ErrClosed says that the Conn was closed.
+	// ErrClosed means that the Conn was closed.
 	ErrClosed = errors.New("connection is closed")
 )
 
-// BatchError says why a batch was rejected. The batch had no effect.
+// BatchError is a rejected batch, which had no effect.
 type BatchError struct {
-	// Index is the index of the failing op; -1 for the whole batch.
+	// Index is the failing op; -1 for the whole batch.
 	Index int
 	// Element is the index in the op's Elements; -1 if not known.
 	Element int
-	// Op is the failing op; nil if Index is -1.
+	// Op is nil if Index is -1.
 	Op Op
-	// Errno is the kernel's answer; 0 if the op could not be encoded because of Err.
+	// Errno is 0 if the op could not be encoded because of Err.
 	Errno syscall.Errno
 	// ExtAck is the kernel's explanation, often empty.
 	ExtAck string
-	// Err explains Errno, for example ErrForeignTable or an *OwnedError.
+	// Err explains Errno, for example as an *OwnedError.
 	Err error
-	// Errors are the kernel's further errors about the batch, with their own Index and Element.
-	// Most are consequences of the first.
+	// Errors are further errors, mostly consequences of the first.
 	Errors []*BatchError
 }
 
-// Error returns the op as a command of nft(8), abbreviated if long, and the cause.
+// Error returns the op as a command of nft(8) and the cause.
 func (e *BatchError) Error() string {
 	var b strings.Builder
 	b.WriteString("commit ")
@@ -83,7 +82,7 @@ func (e *BatchError) Error() string {
 	return b.String()
 }
 
-// Format prints all errors of the batch for %+v, and Error otherwise.
+// Format prints all Errors for %+v.
 func (e *BatchError) Format(s fmt.State, verb rune) {
 	_, _ = io.WriteString(s, e.Error())
 	if verb != 'v' || !s.Flag('+') {
@@ -123,10 +122,9 @@ func (e *BatchError) cause() string {
 // OwnedError says that another process owns a table.
 type OwnedError struct {
 	Table nft.TableID
-	// PortID is the netlink port of the owner; 0 if not known.
+	// PortID is the owner's netlink port, or 0.
 	PortID uint32
-	// PID and Process identify the owner. They are 0 and empty if not found, for example in another
-	// PID namespace.
+	// 0 and empty if not found, for example in another PID namespace
 	PID     int
 	Process string
 }

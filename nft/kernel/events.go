@@ -7,19 +7,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stream reads the events of a socket until ctx is done or the socket fails.
 type stream[T any] struct {
 	sock *socket
 	out  chan T
-	// decode returns the events of a datagram, without references to its buffer.
+	// decode must copy from the datagram.
 	decode func(datagram []byte) []T
-	// overrun returns the event for dropped events; failed returns the last event, for a failed
-	// socket.
+	// overrun returns the event for dropped events, failed the last event.
 	overrun func() T
 	failed  func(error) T
 }
 
-// run is the stream's loop. At its end it closes the socket and the channel.
+// run closes the socket and the channel at its end.
 func (s *stream[T]) run(ctx context.Context) {
 	defer close(s.out)
 	stop := context.AfterFunc(ctx, func() { _ = s.sock.close() })
@@ -50,7 +48,6 @@ func (s *stream[T]) run(ctx context.Context) {
 	}
 }
 
-// emit returns false if ctx is done before the event is received.
 func (s *stream[T]) emit(ctx context.Context, event T) bool {
 	select {
 	case s.out <- event:

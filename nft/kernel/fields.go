@@ -15,13 +15,11 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// Messages about chains, sets, objects and flowtables, each described once for both directions, in
-// nft(8)'s order of attributes.
+// Each message is described once for both directions, in nft(8)'s order of attributes.
 
 type chainMessage struct {
 	object.Chain
-	base object.Base
-	// hooked is true to encode a base chain.
+	base          object.Base
 	hooked        bool
 	flags, policy uint32
 	devices       deviceList
@@ -43,7 +41,7 @@ func (c *chainMessage) fields() attr.Fields {
 	}
 }
 
-// The policies of base chains: NF_DROP and NF_ACCEPT.
+// NF_DROP and NF_ACCEPT.
 const (
 	policyDrop   = 0
 	policyAccept = 1
@@ -84,8 +82,7 @@ func decodeChain(m reply) (*object.Chain, error) {
 	return &c.Chain, nil
 }
 
-// setFields describes a NEWSET. id is the set's number in its batch, size its maximum number of
-// elements.
+// id is the set's number in its batch, size its maximum number of elements.
 func setFields(s *set.Set, id, size *uint32) attr.Fields {
 	concat := s.Flags&setConcat != 0
 	dataType := &s.Data.ID
@@ -135,7 +132,7 @@ func objectFields(o *object.Object) attr.Fields {
 	}
 }
 
-// decodeObject decodes a NEWOBJ; nil for kinds unknown to nft(8) 1.0.6.
+// decodeObject returns nil for kinds unknown to nft(8) 1.0.6.
 func decodeObject(m reply) (*object.Object, error) {
 	o := &object.Object{}
 	if err := objectFields(o).Read(m.attrs); err != nil {
@@ -180,10 +177,8 @@ func severalStateful(typ uint16, words *[]string) attr.Field {
 	return attr.If(len(*words) > 1, typ, (*statements)(words))
 }
 
-// comment is a comment in userdata.
 type comment string
 
-// AppendAttr implements attr.Value, as do the following methods.
 func (c *comment) AppendAttr(b []byte, typ uint16) ([]byte, error) {
 	userData, err := userdata.AppendComment(nil, string(*c))
 	return attr.AppendBytes(b, typ, userData), err
@@ -239,7 +234,7 @@ func (f *fieldLengths) ReadAttr(r *attr.Reader) error {
 	return list.Err()
 }
 
-// gcInterval is encoded as 32-bit milliseconds.
+// gcInterval is 32-bit milliseconds.
 type gcInterval time.Duration
 
 func (g *gcInterval) AppendAttr(b []byte, typ uint16) ([]byte, error) {
@@ -251,7 +246,6 @@ func (g *gcInterval) ReadAttr(r *attr.Reader) error {
 	return nil
 }
 
-// objectKind is encoded as a number.
 type objectKind nft.ObjectKind
 
 func (k *objectKind) AppendAttr(b []byte, typ uint16) ([]byte, error) {
@@ -263,7 +257,6 @@ func (k *objectKind) ReadAttr(r *attr.Reader) error {
 	return nil
 }
 
-// statement is a stateful statement, statements a list.
 type (
 	statement  []string
 	statements []string

@@ -12,17 +12,16 @@ import (
 	"github.com/weft-proxy/weft/nft/object"
 )
 
-// TableInfo describes any table, without its contents.
+// TableInfo describes a table of any program.
 type TableInfo struct {
 	ID nft.TableID
-	// Ours is true for tables with weft's mark.
+	// Ours means weft's mark.
 	Ours    bool
 	Comment string
-	// Owner is the netlink port of the owning socket, or 0. Persist is true if the table stays
-	// after the socket is closed.
+	// Owner is the netlink port of the owning socket, or 0. With Persist the table outlives the
+	// socket.
 	Owner   uint32
 	Persist bool
-	// Dormant is true if the base chains are detached from their hooks.
 	Dormant bool
 }
 
@@ -44,41 +43,39 @@ type Survey struct {
 	Chains []SurveyChain
 }
 
-// SurveyChain is a chain of a Survey. Base is nil for a regular chain.
+// SurveyChain is a chain; Base is nil for a regular one.
 type SurveyChain struct {
 	Name  string
 	Base  *object.Base
 	Rules []SurveyRule
 }
 
-// SurveyRule is a rule of a Survey.
+// SurveyRule is a rule.
 type SurveyRule struct {
 	Handle uint64
-	// Target is the chain of the first jump or goto, or empty. Chains in verdict maps are not
-	// included.
+	// Target is the chain of the first jump or goto outside of verdict maps, or empty.
 	Target string
 }
 
-// Removal lists parts of a foreign table to remove.
+// Removal lists parts of a foreign table.
 type Removal struct {
 	Table nft.TableID
-	// Whole removes the table with its contents and ignores the other fields.
+	// Whole ignores the other fields.
 	Whole bool
-	// Rules are removed first, then all rules of the Flush chains, then Chains, which must be empty
-	// by then.
+	// Rules are removed first, then all rules of the Flush chains, then the empty Chains.
 	Rules  []RemovalRule
 	Flush  []string
 	Chains []string
 }
 
-// RemovalRule is one rule to remove.
+// RemovalRule is a rule.
 type RemovalRule struct {
 	Chain  string
 	Handle uint64
 }
 
-// Survey reads a table of any program; nil if missing. If the table changes meanwhile, the result
-// may mix old and new contents. Errors are ErrMalformed, ErrClosed, and errors of the system calls.
+// Survey reads a table; nil if missing. Simultaneous changes can mix contents. Errors are
+// ErrMalformed, ErrClosed, and errors of the system calls.
 func (c *Conn) Survey(id nft.TableID) (*Survey, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -128,10 +125,9 @@ func decodeJump(m reply) (j jump, err error) {
 	return j, err
 }
 
-// RemoveForeign removes rules, chains and tables that weft did not create, in one transaction. It
-// is for an operator who replaces another program by weft, not for the daemon. If weft created one
-// of the tables (ErrOurs), or if one does not exist (ENOENT), it has no effect. It does not detect
-// simultaneous changes by other processes.
+// RemoveForeign removes parts of foreign tables in one transaction, for an operator who replaces
+// another program by weft. A table of weft (ErrOurs) or a missing table (ENOENT) stops it before
+// any effect. It does not detect simultaneous changes.
 func (c *Conn) RemoveForeign(removals ...Removal) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -174,7 +170,6 @@ func (r *Removal) ops() []Op {
 	return ops
 }
 
-// flushChain removes all rules of a chain.
 type flushChain struct {
 	Table nft.TableID
 	Name  string

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// findHandles reads the handles of added rules with lost echoes: the kernel drops the echo of a
-// rule larger than a page. Handles increase in the order of the batch, so among rules with equal
-// content and owner the new ones have the greatest.
+// findHandles reads the handles of rules with lost echoes: the kernel drops the echo of a rule
+// larger than a page. Handles increase in the batch's order, so among equal rules of an owner the
+// new ones have the greatest.
 func (c *Conn) findHandles(missing []AddRule) error {
 	byChain := map[chainID][]AddRule{}
 	var order []chainID

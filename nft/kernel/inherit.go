@@ -13,7 +13,7 @@ var ErrHeld = errors.New("another process uses the netlink socket that owns the 
 
 var errOtherNetwork = errors.New("it is of another network namespace: give this weft a socket in a directory of its own (--socket)")
 
-// File returns a copy of the socket. The connection owns its tables until all copies are closed.
+// File returns a copy of the socket; the tables stay owned until all copies are closed.
 //
 // Possible errors: ErrClosed, errors of the system calls.
 func (c *Conn) File() (*os.File, error) {
@@ -28,8 +28,7 @@ func (c *Conn) File() (*os.File, error) {
 	return os.NewFile(uintptr(fd), "nftables"), nil
 }
 
-// inheritSocket replaces the socket by an earlier connection's, if there is one. Only the owning
-// socket can change a table, so ownership continues without a gap.
+// Only the owning socket can change a table, so the connection continues with that socket.
 func (c *Conn) inheritSocket() error {
 	if c.inherit == nil || !c.owner {
 		return nil
@@ -47,7 +46,7 @@ func (c *Conn) inheritSocket() error {
 	if err != nil {
 		return err
 	}
-	// The earlier process may have ended before reading all answers.
+	// the earlier process may have left answers
 	sock.pending = true
 	own, err := networkOf(c.sock.conn)
 	of, failed := networkOf(conn)
@@ -63,7 +62,7 @@ func (c *Conn) inheritSocket() error {
 	return err
 }
 
-// networkOf returns the cookie of a socket's network namespace (Linux 5.14).
+// networkOf returns the network namespace's cookie (Linux 5.14).
 func networkOf(conn *raw.Conn) (cookie uint64, err error) {
 	c, err := conn.SyscallConn()
 	if err != nil {

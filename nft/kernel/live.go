@@ -15,34 +15,31 @@ import (
 
 // Live is the state of one of weft's tables that only the kernel knows.
 type Live struct {
-	// Chains, Sets and Flowtables are handles by name. Maps are in Sets.
+	// Handles by name. Maps are in Sets.
 	Chains, Sets, Flowtables map[string]uint64
 	Objects                  map[object.Ref]LiveObject
-	// Rules are the counters and quotas by handle, in the rule's order and nft's form: "counter
-	// packets 3 bytes 180".
-	Rules map[uint64][]string
-	// Elements are the elements of the requested sets, by name.
+	// Rules are counters and quotas by handle, in the rule's order: "counter packets 3 bytes 180".
+	Rules    map[uint64][]string
 	Elements map[string]LiveElements
 }
 
-// LiveObject is a named object. Text includes its counts.
+// LiveObject has counts in Text.
 type LiveObject struct {
 	Handle uint64
 	Text   string
 }
 
-// LiveElements are a set's elements. State has the remaining timeout and the counts.
+// LiveElements are a set's elements; State has the remaining timeout and the counts.
 type LiveElements struct {
 	Elements []set.Element
-	// More is true if elements beyond the limit exist.
+	// More elements exist beyond the limit.
 	More bool
 }
 
 // DumpLive reads a table and at most limit elements of the given sets over its own sockets, so that
 // commits do not wait.
 //
-// A simultaneous commit can make it omit added or deleted objects and their neighbours. Errors are
-// as for DumpSet.
+// A simultaneous commit can make it omit objects. Errors are as for DumpSet.
 func (c *Conn) DumpLive(table nft.TableID, sets []*set.Set, limit int) (*Live, error) {
 	live := &Live{Rules: map[uint64][]string{}}
 	if err := c.dumpLive(table, live, (*Conn).readChains, (*Conn).readObjects, (*Conn).readRules); err != nil {
@@ -51,8 +48,8 @@ func (c *Conn) DumpLive(table nft.TableID, sets []*set.Set, limit int) (*Live, e
 	return live, c.readLiveElements(table, live, sets, limit, false)
 }
 
-// DumpElements is DumpLive for elements, named objects and flowtables alone. If counted is true, it
-// omits elements with a counter of 0 packets, which then cost little outside the kernel.
+// DumpElements is DumpLive for elements, named objects and flowtables. If counted is true, it omits
+// elements with a counter of 0 packets.
 func (c *Conn) DumpElements(table nft.TableID, sets []*set.Set, limit int, counted bool) (*Live, error) {
 	live, err := c.DumpObjects(table)
 	if err != nil {
@@ -61,7 +58,6 @@ func (c *Conn) DumpElements(table nft.TableID, sets []*set.Set, limit int, count
 	return live, c.readLiveElements(table, live, sets, limit, counted)
 }
 
-// readLiveElements reads sets, over a socket for each.
 func (c *Conn) readLiveElements(table nft.TableID, live *Live, sets []*set.Set, limit int, counted bool) error {
 	live.Elements = make(map[string]LiveElements, len(sets))
 	for _, s := range sets {
@@ -81,7 +77,7 @@ func (c *Conn) readLiveElements(table nft.TableID, live *Live, sets []*set.Set, 
 	return nil
 }
 
-// DumpObjects is DumpLive for named objects and flowtables alone.
+// DumpObjects is DumpLive for named objects and flowtables.
 func (c *Conn) DumpObjects(table nft.TableID) (*Live, error) {
 	live := &Live{}
 	return live, c.dumpLive(table, live, (*Conn).readObjects)
@@ -102,7 +98,6 @@ func (c *Conn) dumpLive(id nft.TableID, live *Live, parts ...func(*Conn, nft.Tab
 	return nil
 }
 
-// handles reads the handles of a kind of object by name.
 func (c *Conn) handles(typ int, id nft.TableID, request []byte, nameAttr, handleAttr uint16) (map[string]uint64, error) {
 	out := map[string]uint64{}
 	_, err := list(c.dumpInTable, typ, id, request, func(m reply) (struct{}, error) {

@@ -9,16 +9,15 @@ import (
 	"github.com/weft-proxy/weft/nft/attr"
 )
 
-// Lengths of headers.
 const (
 	headerLen = unix.NLMSG_HDRLEN
-	// genLen is the length of struct nfgenmsg.
+	// struct nfgenmsg
 	genLen = 4
 )
 
 // Constants of linux/netfilter/nf_tables.h that golang.org/x/sys/unix lacks.
 const (
-	// nftMsgDestroySetElem ignores missing elements (Linux 6.3).
+	// Linux 6.3
 	nftMsgDestroySetElem = 0x1e
 
 	nftaTableUserData = 0x6
@@ -60,14 +59,13 @@ const (
 	tableFlagsWhenOwned = tableFlagOwner | tableFlagPersist
 )
 
-// nftaTable is the attribute with the table's name. It has the same number in all messages:
-// NFTA_TABLE_NAME, NFTA_CHAIN_TABLE, NFTA_RULE_TABLE, NFTA_SET_TABLE, NFTA_SET_ELEM_LIST_TABLE,
-// NFTA_OBJ_TABLE and NFTA_FLOWTABLE_TABLE.
+// nftaTable is the same number in all messages: NFTA_TABLE_NAME, NFTA_CHAIN_TABLE, NFTA_RULE_TABLE,
+// NFTA_SET_TABLE and so on.
 const nftaTable = 0x1
 
 func msgType(m int) uint16 { return unix.NFNL_SUBSYS_NFTABLES<<8 | uint16(m) }
 
-// appendHeader appends a netlink header with length 0 and a struct nfgenmsg.
+// The length is 0 until closeMessage.
 func appendHeader(b []byte, typ, flags uint16, seq uint32, family uint8, resID uint16) []byte {
 	b = append(b, 0, 0, 0, 0)
 	b = binary.NativeEndian.AppendUint16(b, typ)
@@ -77,7 +75,6 @@ func appendHeader(b []byte, typ, flags uint16, seq uint32, family uint8, resID u
 	return binary.BigEndian.AppendUint16(b, resID)
 }
 
-// closeMessage sets the length of the message from offset at to the end of b.
 func closeMessage(b []byte, at int) {
 	binary.NativeEndian.PutUint32(b[at:], uint32(len(b)-at))
 }
@@ -90,8 +87,6 @@ type header struct {
 	portID uint32
 }
 
-// nextMessage splits b after the first message. ok is false if b is empty or the header is
-// malformed.
 func nextMessage(b []byte) (h header, payload, rest []byte, ok bool) {
 	if len(b) < headerLen {
 		return header{}, nil, nil, false
@@ -110,7 +105,6 @@ func nextMessage(b []byte) (h header, payload, rest []byte, ok bool) {
 	return h, b[headerLen:h.length], b[next:], true
 }
 
-// reply is a message about an object: an answer or an event.
 type reply struct {
 	family nft.Family
 	attrs  []byte

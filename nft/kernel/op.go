@@ -7,34 +7,31 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// Op is one change of the ruleset. A batch is a list of ops, executed in order. Objects must be
-// added after the objects they refer to, and deleted before them. Ops are values: Commit rejects a
-// pointer such as *AddTable. Chain, Rule, Set, Object, Flowtable, and the Handle of a DeleteRule
-// must not be nil. An errno is wrapped in a *BatchError.
+// Op is one change of the ruleset; a batch executes ops in order. Objects are added after the
+// objects they refer to, and deleted before them. Ops are values, not pointers. Their Chain, Rule,
+// Set, Object, Flowtable, and the Handle of a DeleteRule must not be nil.
 type Op interface {
 	table() nft.TableID
 }
 
-// AddTable creates a table with weft's mark. For a table of the connection it sets only Dormant and
-// ignores Comment.
+// AddTable creates a table with weft's mark. For a table of the connection it sets only Dormant.
 type AddTable struct {
 	Table   nft.TableID
 	Comment string
-	// Dormant detaches the base chains from their hooks (NFT_TABLE_F_DORMANT).
+	// Dormant is NFT_TABLE_F_DORMANT.
 	Dormant bool
 }
 
 // DeleteTable removes a table with its contents.
 type DeleteTable struct{ Table nft.TableID }
 
-// AddChain creates a chain, or changes the policy of a base chain. It fails with EEXIST if a
-// regular chain of that name exists.
+// AddChain creates a chain, or changes a base chain's policy. An existing regular chain is EEXIST.
 type AddChain struct {
 	Table nft.TableID
 	Chain *object.Chain
 }
 
-// DeleteChain removes an empty chain without references.
+// DeleteChain removes an empty, unused chain.
 type DeleteChain struct {
 	Table nft.TableID
 	Name  string
@@ -45,9 +42,9 @@ type AddRule struct {
 	Table nft.TableID
 	Chain string
 	Rule  *compile.Rule
-	// Owner is the caller's name for the rule's publisher, stored in userdata with the fingerprint.
+	// Owner is the rule's publisher, stored in userdata.
 	Owner string
-	// After is the handle of the preceding rule, in the kernel or earlier in the batch.
+	// After is in the kernel or earlier in the batch.
 	After *Handle
 	// Handle, if not nil, is set by a commit.
 	Handle *Handle
@@ -60,19 +57,19 @@ type DeleteRule struct {
 	Handle *Handle
 }
 
-// Handle holds the handle of a rule, zero until the rule is committed.
+// Handle is the handle of a rule.
 type Handle struct {
-	// N is the kernel's handle (NFTA_RULE_HANDLE).
+	// N is NFTA_RULE_HANDLE; 0 until committed.
 	N uint64
 }
 
-// AddSet creates a set or map. It has no effect if an equal one exists.
+// AddSet creates a set or map. An equal one may exist.
 type AddSet struct {
 	Table nft.TableID
 	Set   *set.Set
 }
 
-// DeleteSet removes a set or map without references, and its elements.
+// DeleteSet removes an unused set or map.
 type DeleteSet struct {
 	Table nft.TableID
 	Name  string
@@ -84,47 +81,46 @@ type FlushSet struct {
 	Name  string
 }
 
-// AddElements adds elements. It ignores existing elements with the same data, and fails if the data
-// differ.
+// AddElements adds elements; existing ones must have the same data.
 type AddElements struct {
 	Table    nft.TableID
 	Set      *set.Set
 	Elements []set.Element
-	// Renew restarts the time of existing elements: the remaining time in State, or the whole
-	// timeout. Before Linux 6.12 this deletes and adds the element, and its counters begin again.
+	// Renew restarts existing elements with the remaining time in State, or the whole timeout.
+	// Before Linux 6.12 this deletes and adds the element, so its counters begin again.
 	Renew bool
-	// First says that the set is empty before. If it has ranges, the first of Elements has the
+	// First says that the set is empty before. With ranges, the first element must have the
 	// smallest key; nft's end at key 0 is added unless that key is 0.
 	First bool
 }
 
 // DeleteElements removes elements by Key and KeyEnd. A missing element is ENOENT, except in a set
-// with flag timeout, because it can have expired.
+// with flag timeout.
 type DeleteElements struct {
 	Table    nft.TableID
 	Set      *set.Set
 	Elements []set.Element
 }
 
-// AddObject creates a named object. It fails with EEXIST if it exists.
+// AddObject creates a named object; an existing one is EEXIST.
 type AddObject struct {
 	Table  nft.TableID
 	Object *object.Object
 }
 
-// DeleteObject removes an object without references.
+// DeleteObject removes an unused object.
 type DeleteObject struct {
 	Table nft.TableID
 	Ref   object.Ref
 }
 
-// AddFlowtable creates a flowtable. It fails with EEXIST if it exists.
+// AddFlowtable creates a flowtable; an existing one is EEXIST.
 type AddFlowtable struct {
 	Table     nft.TableID
 	Flowtable *object.Flowtable
 }
 
-// DeleteFlowtable removes a flowtable without references.
+// DeleteFlowtable removes an unused flowtable.
 type DeleteFlowtable struct {
 	Table nft.TableID
 	Name  string
@@ -146,5 +142,5 @@ func (o DeleteObject) table() nft.TableID    { return o.Table }
 func (o AddFlowtable) table() nft.TableID    { return o.Table }
 func (o DeleteFlowtable) table() nft.TableID { return o.Table }
 
-// TableOf returns the table that an op changes.
+// TableOf returns an op's table.
 func TableOf(op Op) nft.TableID { return op.table() }

@@ -10,12 +10,10 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// probe checks whether the process may change the ruleset, and detects the kernel's features.
-//
-// The first batch creates a table with an owner, destroys an element, and creates a table with more
-// userdata than a kernel stores. It has no end, so the kernel validates and drops it. Destroying an
-// element of a missing set is ENOENT, or EINVAL on kernels without the message. The userdata is
-// ERANGE, or ignored on kernels without the attribute. The second batch is empty.
+// The first batch has no end, so the kernel validates and drops it. It creates a table with an
+// owner, destroys an element, and creates a table with too much userdata. Destroying in a missing
+// set is ENOENT, or EINVAL on kernels without the message. The userdata is ERANGE, or ignored on
+// kernels without the attribute.
 func (c *Conn) probe(noOwner bool) error {
 	table := nft.TableID{Family: nft.FamilyIP, Name: fmt.Sprintf("weft-probe-%d", c.portID.Load())}
 	e := encoder{seq: c.seq}
@@ -74,7 +72,7 @@ func (c *Conn) probe(noOwner bool) error {
 	return err
 }
 
-// atLeast compares the kernel's version, for features visible only in a commit.
+// atLeast is for features visible only in a commit.
 func atLeast(major, minor int) (bool, error) {
 	var u unix.Utsname
 	var is [2]int
@@ -87,14 +85,13 @@ func atLeast(major, minor int) (bool, error) {
 	return is[0] > major || is[0] == major && is[1] >= minor, nil
 }
 
-// probeUserData appends a message that fails only if the kernel knows userdata of tables.
+// probeUserData fails only if the kernel knows userdata of tables.
 func (e *encoder) probeUserData(typ uint16, table nft.TableID) {
 	table.Name += "-userdata"
 	e.open(unix.NFT_MSG_NEWTABLE, unix.NLM_F_CREATE|unix.NLM_F_EXCL|unix.NLM_F_ACK, table)
 	e.bytes(typ, make([]byte, userdata.Max+1))
 }
 
-// exchange sends a batch and calls f for each error or acknowledgement.
 func (c *Conn) exchange(e *encoder, f func(header, kernelError) error) error {
 	if err := c.sock.drain(); err != nil {
 		return err

@@ -13,9 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processOf finds the process with the NETLINK_NETFILTER socket of the port in /proc/net/netlink
-// and the file descriptors of all processes. It returns 0 if not found, for example in another PID
-// namespace.
+// processOf searches /proc/net/netlink and the file descriptors of all processes. It returns 0 if
+// not found, for example in another PID namespace.
 func processOf(netNS int, portID uint32) (pid int, name string) {
 	table, err := netlinkTable(netNS)
 	if err != nil {
@@ -47,8 +46,7 @@ func processOf(netNS int, portID uint32) (pid int, name string) {
 	return 0, ""
 }
 
-// netlinkTable reads /proc/net/netlink of a network namespace, or the calling thread's if netNS is
-// 0.
+// If netNS is 0, the calling thread's network namespace is meant.
 func netlinkTable(netNS int) (table []byte, err error) {
 	const path = "/proc/thread-self/net/netlink"
 	if netNS == 0 {
@@ -57,7 +55,7 @@ func netlinkTable(netNS int) (table []byte, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		// The thread is never unlocked, so the runtime ends it with the goroutine.
+		// never unlocked: the runtime ends the thread with the goroutine
 		runtime.LockOSThread()
 		if err = unix.Setns(netNS, unix.CLONE_NEWNET); err == nil {
 			table, err = os.ReadFile(path)
@@ -67,8 +65,7 @@ func netlinkTable(netNS int) (table []byte, err error) {
 	return table, err
 }
 
-// socketInode returns the inode of a port's socket. The columns are: sk Eth Pid Groups Rmem Wmem
-// Dump Locks Drops Inode.
+// The columns are: sk Eth Pid Groups Rmem Wmem Dump Locks Drops Inode.
 func socketInode(table io.Reader, portID uint32) string {
 	protocol, port := strconv.Itoa(unix.NETLINK_NETFILTER), strconv.FormatUint(uint64(portID), 10)
 	lines := bufio.NewScanner(table)

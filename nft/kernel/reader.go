@@ -14,8 +14,7 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// Reader reads the tables of all programs over its own socket, so commits do not wait. It belongs
-// to one goroutine.
+// Reader reads the tables of all programs over its own socket. It belongs to one goroutine.
 type Reader struct{ c *Conn }
 
 // OpenReader opens a Reader. Errors are as for Open.
@@ -38,27 +37,26 @@ func (r *Reader) Close() error {
 // Program is a table of any program, without rules and elements.
 type Program struct {
 	TableInfo
-	// Chains are in the order of their creation.
 	Chains []*object.Chain
-	// Sets are the named sets and maps, and anonymous sets of rules, with names such as __set0.
+	// Sets include anonymous sets, with names such as __set0.
 	Sets []ProgramSet
 }
 
-// ProgramRule is a rule of a Program. Info.Ours is false for foreign rules.
+// ProgramRule is a rule; Info.Ours is false for foreign ones.
 type ProgramRule struct {
 	Handle uint64
 	Info   userdata.RuleInfo
 	Exprs  []expr.Expr
 }
 
-// ProgramSet is a set of a Program. If it cannot be read, Err says why and Decl has only the name.
+// ProgramSet is a set. If Err is set, Decl has only the name.
 type ProgramSet struct {
 	Decl *set.Set
 	Err  error
 }
 
-// Programs reads all tables, in the order of their creation. If they change meanwhile, the result
-// may mix old and new contents. Errors are as for Conn.Survey.
+// Programs reads all tables, in order of creation. Simultaneous changes can mix contents. Errors
+// are as for Conn.Survey.
 func (r *Reader) Programs() ([]Program, error) {
 	infos, err := r.c.listTables()
 	if err != nil {
@@ -70,7 +68,7 @@ func (r *Reader) Programs() ([]Program, error) {
 		err := r.read(&p)
 		switch {
 		case errors.Is(err, unix.ENOENT):
-			continue // deleted by another process
+			continue
 		case err != nil:
 			return nil, fmt.Errorf("read table %s: %w", info.ID, err)
 		}
@@ -87,8 +85,8 @@ func (r *Reader) read(p *Program) (err error) {
 	return err
 }
 
-// Rules reads the rules of a chain, in the kernel's order; without error for a missing chain.
-// Errors are as for Conn.Survey.
+// Rules reads the rules of a chain, in order; a missing chain is not an error. Errors are as for
+// Conn.Survey.
 func (r *Reader) Rules(table nft.TableID, chain string) ([]ProgramRule, error) {
 	rules, err := listRules(r.c, table, chain, decodeProgramRule)
 	if err != nil && !errors.Is(err, unix.ENOENT) {
@@ -109,7 +107,6 @@ func decodeProgramRule(m reply) (ProgramRule, error) {
 	return out, nil
 }
 
-// decodeProgramSet decodes a NEWSET, possibly with unknown statements.
 func decodeProgramSet(m reply) (ProgramSet, error) {
 	decl, err := decodeSet(m)
 	if err == nil {
@@ -131,9 +128,8 @@ func (r *Reader) Elements(table nft.TableID, s *set.Set) ([]set.Element, error) 
 	return d.finish(), nil
 }
 
-// Element asks the kernel for the element with a packed key, or else for the catch-all element. ok
-// is false if both are missing. KeyEnd is empty if another interval follows without a gap, because
-// the end is then not known.
+// Element returns the element of a packed key, or the catch-all element. KeyEnd is empty if the
+// next interval follows without a gap.
 func (r *Reader) Element(table nft.TableID, s *set.Set, key string) (e set.Element, ok bool, err error) {
 	d := newElementDecoder(s)
 	for _, flags := range []uint32{0, setElemCatchall} {

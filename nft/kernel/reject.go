@@ -8,7 +8,6 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// rejection returns the error of a rejected batch, otherwise nil.
 func (c *Conn) rejection(e *encoder, r result, ops []Op) error {
 	if len(r.failures) == 0 {
 		return nil
@@ -36,7 +35,6 @@ func (e *encoder) batchError(f failure, ops []Op) *BatchError {
 	return be
 }
 
-// explain sets Err if the cause is known.
 func (c *Conn) explain(be *BatchError) {
 	switch {
 	case be.Index < 0 && be.Errno == unix.EPERM:
@@ -63,7 +61,6 @@ func (c *Conn) existsError(id nft.TableID) error {
 	}
 }
 
-// ownedError names the owner of a table, if found.
 func (c *Conn) ownedError(id nft.TableID) error {
 	owned := &OwnedError{Table: id}
 	if t, err := c.table(id); err == nil {

@@ -11,13 +11,12 @@ import (
 	"github.com/weft-proxy/weft/nft/attr"
 )
 
-// maxInterrupted limits the repetitions of an interrupted dump.
 const maxInterrupted = 32
 
-// errInterrupted says that a dump is inconsistent (NLM_F_DUMP_INTR).
+// NLM_F_DUMP_INTR
 var errInterrupted = errors.New("dump interrupted")
 
-// request sends one message and calls f for each object of the answer.
+// request calls f for each object of the answer.
 func (c *Conn) request(typ, flags uint16, family nft.Family, attributes []byte, f func(reply) error) error {
 	if err := c.sock.drain(); err != nil {
 		return err
@@ -70,7 +69,6 @@ func (c *Conn) request(typ, flags uint16, family nft.Family, attributes []byte, 
 	return nil
 }
 
-// doneError returns the error that ended a dump.
 func doneError(payload []byte) error {
 	if len(payload) < 4 {
 		return nil
@@ -81,7 +79,6 @@ func doneError(payload []byte) error {
 	return nil
 }
 
-// replies calls f for each message in the receive buffer.
 func (c *Conn) replies(f func(h header, payload []byte) error) error {
 	for {
 		b, err := c.sock.recv(false)
@@ -113,8 +110,7 @@ func (c *Conn) generation() (gen uint32, err error) {
 	return gen, err
 }
 
-// dump requests all objects of a kind and calls f for each. If the ruleset changes meanwhile, it
-// calls reset and starts again.
+// dump calls reset and starts again if the ruleset changes meanwhile.
 func (c *Conn) dump(typ int, family nft.Family, request []byte, reset func(), f func(reply) error) error {
 	for range maxInterrupted {
 		reset()
@@ -126,9 +122,8 @@ func (c *Conn) dump(typ int, family nft.Family, request []byte, reset func(), f 
 	return ErrBusy
 }
 
-// dumpInTable is dump for objects that the kernel finds through their table. It ignores
-// interruptions, because other tables do not affect it. Callers detect changes of the table itself
-// by other means.
+// dumpInTable is for objects that the kernel finds through their table. It ignores interruptions:
+// other tables do not matter, and callers detect changes of this table by other means.
 func (c *Conn) dumpInTable(typ int, family nft.Family, request []byte, reset func(), f func(reply) error) error {
 	reset()
 	err := c.request(msgType(typ), unix.NLM_F_DUMP, family, request, f)
@@ -138,9 +133,8 @@ func (c *Conn) dumpInTable(typ int, family nft.Family, request []byte, reset fun
 	return err
 }
 
-// list returns the objects of a kind in a table, or in all tables if the name is empty, in the
-// kernel's order. dump is Conn.dump or Conn.dumpInTable. names are attributes that let the kernel
-// select objects.
+// list returns the objects of a table, or of all tables if its name is empty, in the kernel's
+// order. names let the kernel select.
 func list[T any](
 	dump func(int, nft.Family, []byte, func(), func(reply) error) error,
 	typ int, table nft.TableID, names []byte, decode func(reply) (T, error),
@@ -148,7 +142,7 @@ func list[T any](
 	var all []T
 	err := dump(typ, table.Family, names, func() { all = all[:0] }, func(m reply) error {
 		if id, _ := m.table(); table.Name != "" && id.Name != table.Name {
-			return nil // other tables are not decoded
+			return nil
 		}
 		v, err := decode(m)
 		all = append(all, v)
@@ -160,13 +154,11 @@ func list[T any](
 	return all, nil
 }
 
-// requestNouns name the listed objects in errors.
 var requestNouns = map[int]string{
 	unix.NFT_MSG_GETTABLE: "tables", unix.NFT_MSG_GETCHAIN: "chains", unix.NFT_MSG_GETRULE: "rules",
 	unix.NFT_MSG_GETSET: "sets", unix.NFT_MSG_GETOBJ: "objects", unix.NFT_MSG_GETFLOWTABLE: "flowtables",
 }
 
-// named returns the attributes for a table and, if name is not empty, an object.
 func named(table string, nameAttr uint16, name string) []byte {
 	b := attr.AppendString(nil, nftaTable, table)
 	if name != "" {

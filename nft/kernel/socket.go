@@ -15,24 +15,20 @@ import (
 	"github.com/weft-proxy/weft/nft/attr"
 )
 
-// recvBuffer is the size for one datagram. The kernel sends dumps in datagrams of at most 32 KiB,
-// and smaller echoes and errors.
+// recvBuffer fits one datagram: dumps come in at most 32 KiB.
 const recvBuffer = 64 << 10
 
-// socket is a NETLINK_NETFILTER socket. The kernel puts the answers into the receive buffer before
-// send returns.
 type socket struct {
 	conn   *raw.Conn
 	raw    syscall.RawConn
 	portID uint32
 	buf    []byte
-	// sendSize and recvSize are the requested buffer sizes.
+	// requested sizes
 	sendSize, recvSize int
 	closed             atomic.Bool
-	// pending is true if the receive buffer may hold answers.
+	// pending means possible answers in the receive buffer.
 	pending bool
-	// reading and writing hold the system calls with arguments and results. The closures are made
-	// once because each commit needs several calls.
+	// The closures of system calls are made once: each commit needs several calls.
 	reading reading
 	writing writing
 }
@@ -50,12 +46,11 @@ type writing struct {
 	b     []byte
 	to    unix.SockaddrNetlink
 	errno error
-	// took is the processor time of the last call.
+	// took is processor time.
 	took  time.Duration
 	clock callClock
 }
 
-// dial opens a socket in the network namespace netNS, or the calling thread's if netNS is 0.
 func dial(netNS int) (*socket, error) {
 	conn, err := raw.Socket(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_NETFILTER, "netlink", &raw.Config{NetNS: netNS})
 	if err != nil {
@@ -67,7 +62,6 @@ func dial(netNS int) (*socket, error) {
 	return newSocket(conn)
 }
 
-// newSocket wraps a bound socket.
 func newSocket(conn *raw.Conn) (*socket, error) {
 	fail := func(err error) (*socket, error) {
 		return nil, errors.Join(fmt.Errorf("set up nftables netlink socket: %w", err), conn.Close())
@@ -83,8 +77,7 @@ func newSocket(conn *raw.Conn) (*socket, error) {
 	if s.raw, err = conn.SyscallConn(); err != nil {
 		return fail(err)
 	}
-	// Since Linux 4.12 and 4.2. The first adds explanations to errors, the second omits the
-	// request.
+	// From Linux 4.12 and 4.2. The first explains errors, the second omits the request.
 	for _, o := range []int{unix.NETLINK_EXT_ACK, unix.NETLINK_CAP_ACK} {
 		if err := conn.SetsockoptInt(unix.SOL_NETLINK, o, 1); err != nil {
 			return fail(err)
@@ -106,14 +99,14 @@ func newSocket(conn *raw.Conn) (*socket, error) {
 	return s, nil
 }
 
-// close closes the socket. The kernel then ends the ownership of its tables.
+// close ends the ownership of the socket's tables.
 func (s *socket) close() error {
 	s.closed.Store(true)
 	return s.conn.Close()
 }
 
-// reserve enlarges the buffers to at least send and recv bytes. Without CAP_NET_ADMIN in the
-// initial user namespace the kernel grants less; send then fails with EMSGSIZE.
+// Without CAP_NET_ADMIN in the initial user namespace the kernel grants less; send then fails with
+// EMSGSIZE.
 func (s *socket) reserve(send, recv int) error {
 	if send > s.sendSize {
 		if err := s.conn.SetWriteBuffer(send); err != nil {
@@ -130,19 +123,16 @@ func (s *socket) reserve(send, recv int) error {
 	return nil
 }
 
-// send sends one datagram in one system call.
 func (s *socket) send(b []byte) error {
 	s.pending = true
 	s.writing.b = b
 	err := s.raw.Write(s.writing.call)
-	// The caller's batch may be large.
 	s.writing.b = nil
 	return s.failure("sendmsg", err, s.writing.errno)
 }
 
-// recv reads one datagram into the socket's buffer, which the next call reuses. Without a datagram
-// it blocks if wait is true, and otherwise returns EAGAIN. It skips datagrams of other senders than
-// the kernel.
+// recv returns a buffer that the next call reuses, or EAGAIN if wait is false. It skips datagrams
+// from other senders than the kernel.
 func (s *socket) recv(wait bool) ([]byte, error) {
 	for {
 		s.reading.wait = wait
@@ -167,7 +157,6 @@ func (s *socket) recv(wait bool) ([]byte, error) {
 	}
 }
 
-// drain discards the answers to earlier requests.
 func (s *socket) drain() error {
 	for s.pending {
 		_, err := s.recv(false)
@@ -181,8 +170,7 @@ func (s *socket) drain() error {
 	return nil
 }
 
-// failure returns the error of the runtime's poller or of the system call. For a closed socket it
-// returns ErrClosed, because the poller's error has no type to match.
+// The poller's error for a closed socket has no type to match, so failure returns ErrClosed.
 func (s *socket) failure(call string, err, errno error) error {
 	switch {
 	case err == nil && errno == nil:
@@ -196,11 +184,11 @@ func (s *socket) failure(call string, err, errno error) error {
 	}
 }
 
-// kernelError is an NLMSG_ERROR. It is an acknowledgement if errno is 0.
+// kernelError is an acknowledgement if errno is 0.
 type kernelError struct {
 	errno   syscall.Errno
 	message string
-	// offset is the start of the wrong attribute in the request; 0 if not reported.
+	// offset is of the wrong attribute in the request; 0 if not reported.
 	offset int
 }
 
@@ -214,7 +202,6 @@ func parseError(flags uint16, payload []byte) (kernelError, error) {
 	}
 	skip := headerLen
 	if flags&unix.NLM_F_CAPPED == 0 {
-		// The whole request follows.
 		skip = int((uint64(binary.NativeEndian.Uint32(payload[4:])) + 3) &^ 3)
 	}
 	if skip < headerLen || skip > len(payload)-4 {

@@ -10,21 +10,19 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// Table is one of weft's tables with its contents in the kernel.
+// Table is one of weft's tables in the kernel.
 type Table struct {
 	ID      nft.TableID
 	Comment string
-	// Owned is true if the Conn created or adopted the table and may change it, even without the
-	// kernel's protection.
-	Owned bool
-	// Dormant is true if the base chains are detached from their hooks.
+	// Owned means created or adopted by the Conn, even without the kernel's protection.
+	Owned   bool
 	Dormant bool
 	// Objects and Flowtables are in unspecified order.
 	Objects    []*object.Object
 	Flowtables []*object.Flowtable
-	// Chains are in the order of their creation.
+	// Chains are in order of creation.
 	Chains []Chain
-	// Sets are the named sets and maps. Anonymous sets belong to their rules.
+	// Anonymous sets are not included.
 	Sets []Set
 }
 
@@ -34,7 +32,7 @@ type Chain struct {
 	Rules []Rule
 }
 
-// Rule is a rule in the kernel. Info.Ours is false for foreign rules.
+// Rule is a rule in the kernel; Info.Ours is false for foreign rules.
 type Rule struct {
 	Handle *Handle
 	Info   userdata.RuleInfo
@@ -44,24 +42,22 @@ type Rule struct {
 
 // Set is a named set or map and its elements.
 type Set struct {
-	// Decl is reconstructed by [set.Set.Complete].
+	// Decl comes from [set.Set.Complete].
 	Decl *set.Set
-	// Elements of interval sets are ordered by key, except for concatenations; others are
-	// unordered. Timeout is the whole timeout, not the remaining time.
+	// Elements are ordered by key in interval sets without concatenations. Timeout is the whole
+	// timeout.
 	Elements []set.Element
 }
 
 // Stats counts the work of a commit.
 type Stats struct {
-	// Messages and Bytes are the size of the batch, with begin and end.
+	// The size of the batch, with begin and end.
 	Messages int
 	Bytes    int
-	// Elements is the number of added and deleted elements.
 	Elements int
-	// Retries is the number of repeated sends because another process was first.
+	// Retries counts repeated sends because another process was first.
 	Retries int
-	// Kernel is the kernel's processor time, retries included. All other writers of nftables wait
-	// in this time.
+	// Kernel is processor time, retries included. Other writers of nftables wait in this time.
 	Kernel time.Duration
 }
 

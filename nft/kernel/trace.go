@@ -12,7 +12,6 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// traceQueue is the number of events queued for a slow receiver.
 const traceQueue = 256
 
 // TraceType is the kind of a TraceEvent.
@@ -22,54 +21,51 @@ type TraceType uint32
 const (
 	// TracePolicy is the end of a base chain: its policy decides.
 	TracePolicy TraceType = unix.NFT_TRACETYPE_POLICY
-	// TraceReturn is the end of the rules of a chain. For a base chain it precedes TracePolicy.
+	// TraceReturn is the end of a chain's rules; in a base chain it precedes TracePolicy.
 	TraceReturn TraceType = unix.NFT_TRACETYPE_RETURN
 	// TraceRule is a rule that ended with a verdict, even continue.
 	TraceRule TraceType = unix.NFT_TRACETYPE_RULE
-	// TraceOverrun means that events were dropped by the kernel or could not be decoded.
+	// TraceOverrun means dropped or undecodable events.
 	TraceOverrun TraceType = 1 << 16
-	// TraceFailed means that the socket failed, for the reason in Err. The trace ends.
+	// TraceFailed ends the trace for the reason in Err.
 	TraceFailed TraceType = 1<<16 + 1
 )
 
-// String returns the type as a lower-case word.
+// String returns a lower-case word.
 func (t TraceType) String() string {
 	names := map[TraceType]string{TracePolicy: "policy", TraceReturn: "return", TraceRule: "rule", TraceOverrun: "overrun", TraceFailed: "failed"}
 	return cmp.Or(names[t], fmt.Sprintf("type(%d)", uint32(t)))
 }
 
-// TraceEvent is one step of a packet with "meta nftrace" 1.
+// TraceEvent is a step of a packet with "meta nftrace" 1.
 type TraceEvent struct {
 	Type TraceType
-	// ID identifies the packet. It can repeat after many packets.
-	ID uint32
-	// Table and Chain are the packet's place. Rule is the handle of a TraceRule.
+	// ID can repeat after many packets.
+	ID    uint32
 	Table nft.TableID
 	Chain string
-	Rule  uint64
-	// Verdict is the rule's verdict, with the chain of a jump or goto, for TraceRule and
-	// TraceReturn.
+	// Rule is the handle of a TraceRule.
+	Rule uint64
+	// Verdict is for TraceRule and TraceReturn.
 	Verdict set.Verdict
 	// Policy is datatype.VerdictAccept or VerdictDrop, for TracePolicy.
 	Policy int32
-	// Protocol is the packet's family (NFPROTO_*), which differs from the table's for inet.
+	// Protocol is the packet's NFPROTO_*, which differs from an inet table's.
 	Protocol nft.Family
-	// In and Out are the indexes of the interfaces, or 0.
+	// In and Out are interface indexes, or 0.
 	In, Out uint32
 	Mark    uint32
-	// Link, Network and Transport are the beginnings of the headers, sent with a packet's first
-	// event at a base chain. Transport has at most 20 bytes, payload included.
+	// Link, Network and Transport are the beginnings of the headers, only in a packet's first event
+	// at a base chain. Transport has at most 20 bytes, payload included.
 	Link, Network, Transport []byte
-	// Err is the cause of TraceFailed.
-	Err error
+	Err                      error
 }
 
 // Trace reports the steps of all packets with "meta nftrace" 1 in the network namespace, in all
-// tables, after the call. It closes the channel when ctx is done and after a TraceFailed. A rule
-// has to set nftrace.
+// tables. It closes the channel when ctx is done and after a TraceFailed.
 //
-// If the receiver is slow, events wait in a queue of 256 and in the socket's buffer. When both are
-// full, the kernel drops events, reported as TraceOverrun.
+// 256 events wait for a slow receiver, further ones in the socket's buffer; then the kernel drops
+// events (TraceOverrun).
 func (c *Conn) Trace(ctx context.Context) (<-chan TraceEvent, error) {
 	sock, err := c.listen(unix.NFNLGRP_NFTRACE)
 	if err != nil {
@@ -86,7 +82,6 @@ func (c *Conn) Trace(ctx context.Context) (<-chan TraceEvent, error) {
 	return events.out, nil
 }
 
-// decodeTraces returns the events of a datagram, and a TraceOverrun at the first undecodable event.
 func decodeTraces(b []byte) []TraceEvent {
 	var events []TraceEvent
 	for len(b) > 0 {
@@ -132,7 +127,7 @@ func decodeTrace(m reply) (TraceEvent, error) {
 	}.Read(m.attrs)
 	e.Protocol = nft.Family(protocol)
 	if e.Type == TraceRule && e.Rule == 0 {
-		// The kernel reports the end of a chain as a rule without a handle.
+		// the kernel reports the end of a chain as a rule without a handle
 		e.Type = TraceReturn
 	}
 	return e, err

@@ -13,29 +13,27 @@ import (
 	"github.com/weft-proxy/weft/nft/attr"
 )
 
-// watchBuffer is the size of the monitor socket's receive buffer. An overflow is reported as
-// Overrun.
+// watchBuffer is the receive buffer's size; an overflow is reported as Overrun.
 const watchBuffer = 4 << 20
 
-// watchQueue is the number of changes queued for a slow receiver.
 const watchQueue = 64
 
 // Reason is the kind of a Change.
 type Reason int
 
-// The reasons of changes.
+// Reasons.
 const (
-	// Changed means that another process changed the contents of a table.
+	// Changed means changed contents of a table.
 	Changed Reason = iota
-	// Deleted means that another process deleted a table.
+	// Deleted means a deleted table.
 	Deleted
-	// Overrun means that events were lost or could not be decoded. Any table may have changed.
+	// Overrun means lost or undecodable events; any table may have changed.
 	Overrun
-	// Failed means that the monitor socket failed, for the reason in Err. The watch ends.
+	// Failed ends the watch for the reason in Err.
 	Failed
 )
 
-// String returns the reason as a lower-case word.
+// String returns a lower-case word.
 func (r Reason) String() string {
 	names := [...]string{Changed: "changed", Deleted: "deleted", Overrun: "overrun", Failed: "failed"}
 	if r < 0 || int(r) >= len(names) {
@@ -46,27 +44,24 @@ func (r Reason) String() string {
 
 // Change is a change by another process to one of the connection's tables.
 type Change struct {
-	// Table is the zero TableID for Overrun and Failed.
+	// Table is zero for Overrun and Failed.
 	Table  nft.TableID
 	Reason Reason
-	// PortID is the process's netlink port; PID and Process identify it. They are 0 and empty if
-	// not reported.
-	PortID  uint32
-	PID     uint32
-	Process string
-	// Generation is the ruleset's generation after the change.
+	// PortID is the process's netlink port; PID and Process identify the process. They are 0 and
+	// empty if not reported.
+	PortID     uint32
+	PID        uint32
+	Process    string
 	Generation uint32
-	// Err is the cause of Failed.
-	Err error
+	Err        error
 }
 
 // Watch reports later changes by other processes to the connection's tables, one Change per table
-// and transaction. It closes the channel when ctx is done and after a Change with Reason Failed.
-// With ownership, only Overrun and Failed can occur. Elements that packets add or that expire are
-// not reported.
+// and transaction. It closes the channel when ctx is done and after Failed. With ownership, only
+// Overrun and Failed can occur. Elements that packets add or that expire are not reported.
 //
-// If the receiver is slow, events wait in a queue of 64 Changes and in the socket's buffer. When
-// both are full, the kernel drops events, reported as Overrun.
+// 64 Changes wait for a slow receiver, further ones in the socket's buffer; then the kernel drops
+// events (Overrun).
 func (c *Conn) Watch(ctx context.Context) (<-chan Change, error) {
 	sock, err := c.listen(unix.NFNLGRP_NFTABLES)
 	if err != nil {
@@ -82,7 +77,6 @@ func (c *Conn) Watch(ctx context.Context) (<-chan Change, error) {
 	return events.out, nil
 }
 
-// listen opens a socket for events of changes by other processes.
 func (c *Conn) listen(group uint32) (*socket, error) {
 	sock, err := dial(c.netNS)
 	if err != nil {
@@ -110,11 +104,10 @@ func (c *Conn) listen(group uint32) (*socket, error) {
 	return sock, nil
 }
 
-// exceptPort returns a socket filter that drops a port's events. Otherwise a large commit would
-// overflow the monitor socket. All messages of a datagram belong to one transaction, so the first
-// header is enough.
+// Without this filter a large commit would overflow the monitor socket. All messages of a datagram
+// belong to one transaction, so the first header is enough.
 func exceptPort(portID uint32) ([]bpf.RawInstruction, error) {
-	// Loads of BPF are big-endian, headers of netlink are not.
+	// loads of BPF are big-endian, headers of netlink are not
 	var b [4]byte
 	binary.NativeEndian.PutUint32(b[:], portID)
 	const portOffset = 12 // nlmsg_pid
@@ -133,8 +126,7 @@ func exceptPort(portID uint32) ([]bpf.RawInstruction, error) {
 type watcher struct {
 	portID uint32
 	owns   func(nft.TableID) bool
-	// pending are the changes of the current transaction; the message at its end has their
-	// generation.
+	// pending belongs to the current transaction.
 	pending []Change
 }
 
@@ -143,8 +135,7 @@ func (w *watcher) overrun() Change {
 	return Change{Reason: Overrun}
 }
 
-// datagram returns the changes of the transactions that end in b, and Overrun for undecodable
-// events.
+// datagram returns the changes of the transactions that end in b.
 func (w *watcher) datagram(b []byte) []Change {
 	var changes []Change
 	for len(b) > 0 {
@@ -158,7 +149,7 @@ func (w *watcher) datagram(b []byte) []Change {
 			continue
 		}
 		if h.portID == 0 && h.typ == msgType(unix.NFT_MSG_NEWOBJ) {
-			// The kernel itself reports a used-up quota (nft_quota.c), outside of transactions.
+			// the kernel itself reports a used-up quota (nft_quota.c), outside of transactions
 			continue
 		}
 		if h.typ == msgType(unix.NFT_MSG_NEWGEN) {
@@ -172,7 +163,6 @@ func (w *watcher) datagram(b []byte) []Change {
 	return changes
 }
 
-// record adds a change to the current transaction, once per table.
 func (w *watcher) record(change Change) {
 	for i := range w.pending {
 		if w.pending[i].Table == change.Table {
@@ -183,7 +173,6 @@ func (w *watcher) record(change Change) {
 	w.pending = append(w.pending, change)
 }
 
-// transactionEnd returns the changes of the transaction, with generation and process from m.
 func (w *watcher) transactionEnd(m reply) []Change {
 	changes := w.pending
 	w.pending = nil
@@ -191,7 +180,7 @@ func (w *watcher) transactionEnd(m reply) []Change {
 		return nil
 	}
 	var end Change
-	_ = attr.Fields{ // attributes that cannot be read stay empty
+	_ = attr.Fields{
 		attr.Always(unix.NFTA_GEN_ID, &end.Generation),
 		attr.Always(unix.NFTA_GEN_PROC_PID, &end.PID),
 		attr.Always(unix.NFTA_GEN_PROC_NAME, &end.Process),

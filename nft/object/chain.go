@@ -14,21 +14,18 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// Hooks without names in golang.org/x/sys (linux/netfilter.h, linux/netfilter_arp.h).
+// linux/netfilter.h, linux/netfilter_arp.h
 const (
 	hookInetIngress = 5
 	hookARPInput    = 0
 	hookARPOutput   = 1
 )
 
-// hook is an attachment point of base chains.
 type hook struct {
-	name string
-	num  uint32
-	// whether the chain belongs to a device
+	name   string
+	num    uint32
 	device bool
-	// chain types of the hook
-	types []string
+	types  []string
 }
 
 // hooksOf returns nil for a family without tables.
@@ -65,15 +62,15 @@ func hooksOf(family nft.Family) []hook {
 	}
 }
 
-// priority is a named priority; nil hooks mean all hooks of the family.
+// nil hooks mean all hooks of the family.
 type priority struct {
 	name  string
 	value int32
 	hooks []string
 }
 
-// prioritiesOf returns enum nf_ip_hook_priorities, or nf_br_hook_priorities in the bridge family. nft 1.0.6
-// has dstnat only at prerouting and srcnat only at postrouting; 1.0.9 and later also at output and input.
+// enum nf_ip_hook_priorities or nf_br_hook_priorities. nft 1.0.6 has dstnat only at prerouting and
+// srcnat only at postrouting; 1.0.9 also at output and input.
 func prioritiesOf(family nft.Family) []priority {
 	pre, post := []string{"prerouting"}, []string{"postrouting"}
 	switch family {
@@ -91,12 +88,10 @@ func prioritiesOf(family nft.Family) []priority {
 	}
 }
 
-// minNATPriority is the kernel's lowest priority of a nat chain: below it connection tracking has not run
-// (NF_IP_PRI_CONNTRACK).
+// Below minNATPriority connection tracking has not run (NF_IP_PRI_CONNTRACK).
 const minNATPriority = -200
 
-// CompileChain compiles a chain's declaration. It ignores c.Rules, see compile.CompileRule. Its error is
-// not a *syntax.Error.
+// CompileChain compiles a chain without its rules. Its error is not a *syntax.Error.
 func CompileChain(family nft.Family, c *nft.Chain) (*Chain, error) {
 	if err := datatype.CheckName(c.Name); err != nil {
 		return nil, fmt.Errorf("compile chain: %w", err)
@@ -187,8 +182,6 @@ func joinHooks(hooks []hook) string {
 	return strings.Join(names, ", ")
 }
 
-// parsePriority reads a number or a name with an optional offset, such as "-100", "dstnat" or "dstnat -
-// 10".
 func parsePriority(family nft.Family, hook, text string) (int32, error) {
 	if v, err := strconv.ParseInt(text, 10, 32); err == nil {
 		return int32(v), nil
@@ -226,8 +219,7 @@ func parsePriority(family nft.Family, hook, text string) (int32, error) {
 	return 0, fmt.Errorf("unknown priority %q at hook %s of family %s: want a number, or %s with an optional + or - and a number", text, hook, family, strings.Join(names, ", "))
 }
 
-// Declaration returns the declaration as CompileChain accepts it, without rules. A base chain always has a
-// policy, and its priority is a number.
+// Declaration is for CompileChain. A base chain always has a policy, and its priority is a number.
 func (c *Chain) Declaration(family nft.Family) nft.Chain {
 	d := nft.Chain{Name: c.Name, Comment: c.Comment}
 	if c.Base == nil {
@@ -262,14 +254,12 @@ type Chain struct {
 type Base struct {
 	// filter, nat or route
 	Type string
-	// kernel's hook number in the family of the table
+	// in the table's family
 	Hook     uint32
 	Priority int32
-	// policy drop
-	Drop   bool
-	Device string
-	// Devices is set instead of Device if there are several.
+	Drop     bool
+	Device   string
+	// Devices replaces Device if there are several.
 	Devices Devices
-	// flag offload
 	Offload bool
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// start is the position of errors about missing parts.
 var start = syntax.Pos{Line: 1, Column: 1}
 
 func check(family nft.Family, body syntax.ObjectBody) error {
@@ -60,7 +59,7 @@ func checkExpectation(family nft.Family, o *syntax.ExpectationBody) error {
 	return nil
 }
 
-// align removes possible differences between objects with the same declaration.
+// align removes allowed differences.
 func align(a, b syntax.ObjectBody) {
 	switch x := a.(type) {
 	case *syntax.Counter:
@@ -68,7 +67,7 @@ func align(a, b syntax.ObjectBody) {
 	case *syntax.Quota:
 		x.UsedUnit, b.(*syntax.Quota).UsedUnit = "", ""
 	case *syntax.HelperBody:
-		// The kernel reports a helper for inet with the family in which it found it.
+		// The kernel reports a helper for inet with the family in which it found the helper.
 		if y := b.(*syntax.HelperBody); x.L3Proto == "inet" || y.L3Proto == "inet" {
 			x.L3Proto, y.L3Proto = "", ""
 		}

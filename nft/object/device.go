@@ -10,20 +10,20 @@ import (
 	"github.com/weft-proxy/weft/nft/datatype"
 )
 
-// MaxDevices is the limit of a chain or flowtable (NFT_NETDEVICE_MAX).
+// MaxDevices is NFT_NETDEVICE_MAX, for a chain or flowtable.
 const MaxDevices = 256
 
 const flagOffload = "offload"
 
-// Devices is a comparable list of devices: sorted, and separated by slashes, which names cannot contain.
+// Devices is comparable: sorted, and separated by slashes, which names cannot contain.
 type Devices string
 
-// NewDevices sorts and joins the names of devices. It does not check them.
+// NewDevices does not check names.
 func NewDevices(names []string) Devices {
 	return Devices(strings.Join(slices.Sorted(slices.Values(names)), "/"))
 }
 
-// List returns the names in order, or nil.
+// List returns the sorted names, or nil.
 func (d Devices) List() []string {
 	if d == "" {
 		return nil

@@ -1,10 +1,7 @@
 // Package object compiles the declarations of named objects, flowtables and chains.
 //
-// [Compile], [CompileFlowtable] and [CompileChain] take a declaration in nft's words, and [Object.Complete]
-// a dump of the kernel. They return the kernel's numbers and attributes, and the canonical declaration.
-// Read kind.go first: one table describes all kinds of named objects. fields.go has their attributes,
-// check.go their requirements, and chain.go hooks and priorities, also for flowtables.
-//
+// [Compile], [CompileFlowtable] and [CompileChain] take a declaration in nft's words, and
+// [Object.Complete] a dump of the kernel. Read kind.go first: one table describes all kinds.
 // compile.Scope checks references to objects.
 //
 // # Errors

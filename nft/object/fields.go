@@ -12,8 +12,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// fields describes NFTA_OBJ_DATA, with the attributes in nft's order. It returns nil for kinds that use the
-// attributes of the expression with the same name.
+// fields describes NFTA_OBJ_DATA in nft's order; nil for kinds with an expression's attributes.
 func fields(body syntax.ObjectBody) attr.Fields {
 	switch o := body.(type) {
 	case *syntax.HelperBody:
@@ -52,10 +51,8 @@ func fields(body syntax.ObjectBody) attr.Fields {
 	}
 }
 
-// l3proto is a family name.
 type l3proto string
 
-// AppendAttr implements attr.Value, as the following methods do.
 func (p *l3proto) AppendAttr(b []byte, typ uint16) ([]byte, error) {
 	family, err := nft.ParseFamily(string(*p))
 	if err != nil {
@@ -69,7 +66,6 @@ func (p *l3proto) ReadAttr(r *attr.Reader) error {
 	return nil
 }
 
-// l4proto is tcp or udp.
 type l4proto string
 
 func (p *l4proto) AppendAttr(b []byte, typ uint16) ([]byte, error) {
@@ -87,7 +83,7 @@ func (p *l4proto) ReadAttr(r *attr.Reader) error {
 	return nil
 }
 
-// nativeTime is in milliseconds in the machine's byte order. nf_tables has no other such number.
+// nativeTime is in milliseconds in the machine's byte order, unlike other numbers of nf_tables.
 type nativeTime time.Duration
 
 func (t *nativeTime) AppendAttr(b []byte, typ uint16) ([]byte, error) {

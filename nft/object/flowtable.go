@@ -11,7 +11,7 @@ import (
 	"github.com/weft-proxy/weft/nft/datatype"
 )
 
-// enum nft_flowtable_flags of linux/netfilter/nf_tables.h.
+// enum nft_flowtable_flags.
 const (
 	FlowtableOffload = 0x1
 	FlowtableCounter = 0x2
@@ -20,7 +20,7 @@ const (
 // Flowtable is a compiled flowtable.
 type Flowtable struct {
 	Name string
-	// hook number in the netdev family: always 0, ingress
+	// of the netdev family: always 0, ingress
 	Hook     uint32
 	Priority int32
 	// sorted
@@ -29,8 +29,8 @@ type Flowtable struct {
 	Flags uint32
 }
 
-// CompileFlowtable compiles a flowtable's declaration. The default is ingress with priority 0, as in
-// nft(8); a priority without a hook is an error.
+// CompileFlowtable compiles a flowtable, by default with ingress and priority 0. A priority without
+// a hook is an error.
 func CompileFlowtable(f *nft.Flowtable) (*Flowtable, error) {
 	out, err := compileFlowtable(f)
 	if err != nil {
@@ -70,7 +70,7 @@ func compileFlowtable(f *nft.Flowtable) (*Flowtable, error) {
 	return out, nil
 }
 
-// Declaration returns the flowtable as CompileFlowtable accepts it.
+// Declaration is for CompileFlowtable.
 func (f *Flowtable) Declaration() nft.Flowtable {
 	d := nft.Flowtable{
 		Name: f.Name, Hook: "ingress", Priority: strconv.Itoa(int(f.Priority)), Devices: slices.Clone(f.Devices),

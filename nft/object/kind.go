@@ -12,10 +12,9 @@ import (
 )
 
 type kind struct {
-	name nft.ObjectKind
-	// kernel's number of the kind
+	name   nft.ObjectKind
 	number uint32
-	// whether l3proto defaults to the family of the table
+	// l3proto defaults to the family of the table
 	family bool
 }
 
@@ -38,7 +37,7 @@ func kindOf(name nft.ObjectKind) *kind {
 	return nil
 }
 
-// Number returns the kernel's number of a kind (NFT_OBJECT_*), or 0 for an unknown kind.
+// Number returns NFT_OBJECT_*, or 0 for an unknown kind.
 func Number(name nft.ObjectKind) uint32 {
 	if k := kindOf(name); k != nil {
 		return k.number
@@ -46,7 +45,7 @@ func Number(name nft.ObjectKind) uint32 {
 	return 0
 }
 
-// KindOf returns the kind with a number, or an empty kind if nft(8) 1.0.6 does not have it.
+// KindOf is the inverse of Number; empty if nft(8) 1.0.6 does not have the kind.
 func KindOf(number uint32) nft.ObjectKind {
 	for i := range kinds {
 		if kinds[i].number == number {
@@ -96,7 +95,7 @@ func (k *kind) text(family nft.Family, data []byte) (string, error) {
 		return "", fmt.Errorf("decode %s: %w", k.name, err)
 	}
 	if o, ok := body.(*syntax.HelperBody); ok && (o.L3Proto == "bridge" || o.L3Proto == "netdev") {
-		// To the kernel, a helper for these families is for both versions of IP.
+		// for these families the kernel means both versions of IP
 		o.L3Proto = "inet"
 	}
 	return syntax.PrintObject(body), nil

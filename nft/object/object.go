@@ -17,28 +17,25 @@ type Ref struct {
 	Name string
 }
 
-// String returns the object in nft's words, such as "counter web".
+// String returns nft's words, such as "counter web".
 func (r Ref) String() string { return string(r.Kind) + " " + r.Name }
 
-// Type returns the Number of the object's kind.
+// Type returns the kind's Number.
 func (r Ref) Type() uint32 { return Number(r.Kind) }
 
-// Object is a compiled named object.
+// Object is a compiled object.
 type Object struct {
 	Kind    nft.ObjectKind
 	Name    string
 	Comment string
-	// Text is the canonical body of the declaration, as in [nft.Object]. It includes a default l3proto, and
-	// uses the greatest unit with a whole number.
+	// Text is as in [nft.Object], with a default l3proto and the greatest unit for a whole number.
 	Text string
-	// kernel's number of the kind (NFT_OBJECT_COUNTER, ...)
+	// NFT_OBJECT_*
 	Type uint32
-	// NFTA_OBJ_DATA as the kernel accepts it
 	Data []byte
 }
 
-// Compile compiles a complete declaration. An error in the text wraps a *syntax.Error with a position in
-// o.Text.
+// Compile compiles an object. An error in the text wraps a *syntax.Error with a position in o.Text.
 func Compile(family nft.Family, o *nft.Object) (*Object, error) {
 	out, err := compileObject(family, o)
 	if err != nil {
@@ -83,8 +80,7 @@ func kindNames() string {
 	return strings.Join(names, ", ")
 }
 
-// Complete sets Kind and Text from the kernel's Type and Data. It returns false for a kind unknown to
-// nft(8) 1.0.6.
+// Complete sets Kind and Text. It returns false for a kind unknown to nft(8) 1.0.6.
 func (o *Object) Complete(family nft.Family) (known bool, err error) {
 	k := kindOf(KindOf(o.Type))
 	if k == nil {
@@ -100,13 +96,13 @@ func (o *Object) Complete(family nft.Family) (known bool, err error) {
 // Ref returns the object's kind and name.
 func (o *Object) Ref() Ref { return Ref{Kind: o.Kind, Name: o.Name} }
 
-// Declaration returns the object as Compile accepts it, with the state from a dump.
+// Declaration is for Compile, with the state from a dump.
 func (o *Object) Declaration() nft.Object {
 	return nft.Object{Kind: o.Kind, Name: o.Name, Text: o.Text, Comment: o.Comment}
 }
 
-// Same compares the kinds, names, comments and declarations. It ignores counts of counters and used quotas.
-// For a helper declared for inet, it accepts ip or ip6, as reported by the kernel.
+// Same ignores counts and used quotas. For a helper declared for inet, it accepts ip or ip6, as
+// reported by the kernel.
 func (o *Object) Same(other *Object) bool {
 	if o.Kind != other.Kind || o.Name != other.Name || o.Comment != other.Comment {
 		return false

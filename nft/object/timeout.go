@@ -2,7 +2,7 @@ package object
 
 import "strings"
 
-// stateTimeout is a state of conntrack with nft's timeout in seconds. The attribute is the index plus one
+// stateTimeout has nft's timeout in seconds. The attribute is the index plus one
 // (CTA_TIMEOUT_TCP_SYN_SENT, CTA_TIMEOUT_UDP_UNREPLIED).
 type stateTimeout struct {
 	state   string

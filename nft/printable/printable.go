@@ -9,9 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Index returns the offset of the first hidden character of s, or -1. Hidden are control characters (C0,
-// DEL and C1), the separators of lines and paragraphs (U+2028, U+2029), controls of text direction
-// (Unicode's Bidi_Control), and bytes outside UTF-8.
+// Index returns the offset of the first hidden character, or -1. Hidden are control characters (C0,
+// DEL and C1), U+2028, U+2029, Unicode's Bidi_Control, and bytes outside UTF-8.
 func Index(s string) int {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] >= 0x7f {
@@ -21,7 +20,6 @@ func Index(s string) int {
 	return -1
 }
 
-// indexFrom is Index for a string of printable ASCII before i.
 func indexFrom(s string, i int) int {
 	for i < len(s) {
 		r, size := utf8.DecodeRuneInString(s[i:])
@@ -44,7 +42,7 @@ func hidden(r rune, size int) bool {
 	}
 }
 
-// Check returns an error with the first hidden character, or nil.
+// Check returns an error with the first hidden character.
 func Check(s string) error {
 	i := Index(s)
 	if i < 0 {
@@ -57,11 +55,11 @@ func Check(s string) error {
 	return fmt.Errorf("control character %U at offset %d is not allowed: remove it", r, i)
 }
 
-// Escape replaces every hidden character of s by \u and four hexadecimal digits, and every byte outside
-// UTF-8 by \x and two, as JSON and Go do. It escapes line ends and tabs too.
+// Escape replaces hidden characters by \u and four hexadecimal digits, and bytes outside UTF-8 by
+// \x and two. It escapes line ends and tabs too.
 func Escape(s string) string { return escape(s, "") }
 
-// Lines is Escape for text of several lines: it keeps line ends and tabs.
+// Lines is Escape, but keeps line ends and tabs.
 func Lines(s string) string { return escape(s, "\n\t") }
 
 func escape(s, keep string) string {
@@ -95,13 +93,13 @@ type Writer struct {
 	tail []byte
 }
 
-// NewWriter returns a Writer that keeps line ends and tabs.
+// NewWriter keeps line ends and tabs.
 func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
 
 // Unwrap returns the underlying Writer.
 func (w *Writer) Unwrap() io.Writer { return w.w }
 
-// Write implements io.Writer. It holds an incomplete character until the rest is written.
+// Write holds an incomplete character until the rest is written.
 func (w *Writer) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -117,7 +115,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Flush writes an incomplete character.
+// Flush writes incomplete characters.
 func (w *Writer) Flush() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -127,7 +125,6 @@ func (w *Writer) Flush() error {
 	return err
 }
 
-// unfinished returns the length of an incomplete character at the end of text.
 func unfinished(text []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
 		if last := text[len(text)-n:]; utf8.RuneStart(last[0]) {

@@ -5,16 +5,15 @@ import (
 	"slices"
 )
 
-// boxes are elements of a concatenation with intervals, as boxes with one dimension for each field.
-// Overlaps are found by the method of Zomorodian and Edelsbrunner ("Fast software for box
-// intersections", 2000), in O(n log^d n) time for any n boxes with d fields.
+// Overlapping boxes are found by the method of Zomorodian and Edelsbrunner ("Fast software for box
+// intersections", 2000), in O(n log^d n) time.
 type boxes struct {
 	elements []*Element
-	// first and last are the bounds of each box by dimension, as ranks in the dimension.
+	// first and last are bounds by dimension, as ranks in the dimension.
 	first, last [][]int32
 }
 
-// newBoxes returns the boxes of elements. Fields in which all elements overlap are left out.
+// newBoxes leaves out fields in which all elements overlap.
 func (s *Set) newBoxes(elements []*Element) *boxes {
 	b := &boxes{elements: elements}
 	bounds := make([]string, 0, 2*len(elements))
@@ -46,7 +45,6 @@ func rank(bounds []string, bound string) int32 {
 	return int32(i) //nolint:gosec // a set has less than 2^31 elements
 }
 
-// overlap returns two overlapping boxes, or nil.
 func (b *boxes) overlap() (*Element, *Element) {
 	all := make([]int32, len(b.elements))
 	for i := range all {
@@ -59,8 +57,8 @@ func (b *boxes) overlap() (*Element, *Element) {
 }
 
 // between returns two different boxes, one of each list, that overlap in the first d dimensions. In
-// the last of these, the first box contains the start of the second. All boxes of the lists overlap
-// in the dimensions from d.
+// the last of these, the first box contains the start of the second. All boxes overlap in the
+// dimensions from d.
 func (b *boxes) between(intervals, starts []int32, d int) (i, j int32, ok bool) {
 	switch {
 	case len(intervals) == 0 || len(starts) == 0:
@@ -83,8 +81,8 @@ func (b *boxes) between(intervals, starts []int32, d int) (i, j int32, ok bool) 
 	return b.descend(intervals, starts, d)
 }
 
-// descend is between for ordered starts. Intervals with all starts go to the next dimension, and
-// the starts are divided for the others. An interval is passed on at most twice for each halving.
+// descend is between for ordered starts. Intervals with all starts go to the next dimension; the
+// starts are divided for the others.
 func (b *boxes) descend(intervals, starts []int32, d int) (i, j int32, ok bool) {
 	if len(intervals) <= fewElements || len(starts) <= fewElements {
 		return b.inPairs(intervals, starts, d)
@@ -123,7 +121,6 @@ func (b *boxes) descend(intervals, starts []int32, d int) (i, j int32, ok bool) 
 	return b.descend(above, starts[half:], d)
 }
 
-// inPairs compares all pairs of two lists, of which one is short.
 func (b *boxes) inPairs(some, others []int32, d int) (i, j int32, ok bool) {
 	for _, i := range some {
 		for _, j := range others {

@@ -25,17 +25,16 @@ const (
 	FlagExpr      = 0x100
 )
 
-// flagWords are flags by bit.
 var flagWords = []string{1: "constant", 2: "interval", 4: "timeout", 5: "dynamic"}
 
 // VerdictType is the data type of verdict maps (NFT_DATA_VERDICT).
 const VerdictType = 0xffffff00
 
-// jiffy is the longest tick of Linux (HZ=100), to which the kernel rounds timeouts.
+// jiffy is the longest tick of Linux (HZ=100); the kernel rounds timeouts to ticks.
 const jiffy = 10 * time.Millisecond
 
-// Compile compiles a set's declaration. It ignores the family, and s.Elements (see Pack). Errors in
-// the typeof declaration wrap a *syntax.Error with a position in s.TypeOf.
+// Compile compiles a set's declaration without its elements. Errors in the typeof declaration wrap
+// a *syntax.Error with a position in s.TypeOf.
 func Compile(_ nft.Family, s *nft.Set) (*Set, error) {
 	out, err := compileSet(s, false)
 	if err != nil {
@@ -115,7 +114,6 @@ func compileSet(s *nft.Set, isMap bool) (*Set, error) {
 	return out, nil
 }
 
-// setOptions fills in and checks the flags.
 func (s *Set) setOptions(decl *nft.Set) error {
 	switch {
 	case s.Object != "":
@@ -167,8 +165,8 @@ func (s *Set) setOptions(decl *nft.Set) error {
 	return nil
 }
 
-// Equal reports whether s and o are equal for the kernel, so that a set declared as o can stay if s
-// is wanted. Timeouts may differ by less than a kernel tick.
+// Equal reports whether a set declared as o can stay if s is wanted. Timeouts may differ by less
+// than a kernel tick.
 func (s *Set) Equal(o *Set) bool {
 	return s.Name == o.Name && s.Map == o.Map && s.Verdict == o.Verdict && s.Object == o.Object &&
 		s.Key.ID == o.Key.ID && s.Key.Len == o.Key.Len &&
@@ -182,7 +180,7 @@ func (s *Set) Equal(o *Set) bool {
 // (nft_dynset_init).
 const dynamicSize = 0xffff
 
-// sameSize compares sizes. For sets that rules can fill, no size equals dynamicSize.
+// For sets that rules can fill, no size equals dynamicSize.
 func sameSize(s, o *Set) bool {
 	if s.Size == o.Size {
 		return true
@@ -192,14 +190,14 @@ func sameSize(s, o *Set) bool {
 
 func near(a, b time.Duration) bool { return max(a-b, b-a) < jiffy && (a == 0) == (b == 0) }
 
-// Part is a part of a key or of data: a value of a basic datatype.
+// Part is a part of a key or of data.
 type Part struct {
 	Type *datatype.Type
-	// Size is the unpadded width in bytes, Bits its numbers' width in bits.
+	// Size is the unpadded width in bytes, Bits the numbers' in bits.
 	Size, Bits int
 	// Order is the byte order of numbers: the expression's for types without an order.
 	Order datatype.Order
-	// Raw is true for data written to raw payload.
+	// Raw means data written to raw payload.
 	Raw bool
 }
 
@@ -213,7 +211,7 @@ func partOf(t *datatype.Type) Part {
 	return Part{Type: t, Size: t.Len(), Bits: int(t.Bits), Order: t.Order}
 }
 
-// maxParts six-bit type numbers fit into NFTA_SET_KEY_TYPE. nft(8) misreads longer concatenations.
+// maxParts six-bit numbers fit into NFTA_SET_KEY_TYPE. nft(8) misreads longer concatenations.
 const maxParts = 5
 
 // NewType makes the Type of a part or concatenation.

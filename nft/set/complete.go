@@ -9,9 +9,8 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// Complete fills in Map, Verdict, DataInterval, AutoMerge, Comment, and the names and widths of Key
-// and Data from the dumped Flags, Key, Data, Object and UserData. Undetermined fields stay empty.
-// Afterwards elements are packed and formatted as by a Set of Compile.
+// Complete fills in a dumped Set from Flags, Key, Data, Object and UserData. Undetermined fields
+// stay empty.
 func (s *Set) Complete() {
 	s.Map = s.Flags&(FlagMap|FlagObject) != 0
 	s.Verdict = s.Map && s.Data.ID == VerdictType
@@ -26,7 +25,6 @@ func (s *Set) Complete() {
 	s.Key.order(findUint32(s.UserData, udataSetKeyOrder))
 	switch {
 	case s.Verdict:
-		// The kernel reports its structure's size.
 		s.Data = Type{ID: VerdictType, Names: []string{datatype.Verdict.Name}}
 	case s.Object != "":
 		s.Data = Type{}
@@ -37,7 +35,7 @@ func (s *Set) Complete() {
 	}
 }
 
-// order sets the stored byte order of a single number if its type has no order.
+// Only a single number of a type without an order has a stored byte order.
 func (t *Type) order(stored uint32) {
 	if len(t.parts) == 1 && t.parts[0].Type == datatype.Integer && stored != 0 {
 		t.parts[0].Order = datatype.Order(stored)
@@ -56,7 +54,7 @@ func (t *Type) complete(parts []Part, err error) {
 	}
 }
 
-// typeNames returns the datatypes in a type number with six bits per part; nil if one is not known.
+// typeNames reads six bits per part; nil if a datatype is not known.
 func typeNames(id uint32) []string {
 	var names []string
 	for ; id != 0; id >>= 6 {
@@ -69,7 +67,6 @@ func typeNames(id uint32) []string {
 	return names
 }
 
-// keyParts returns the parts of the key, also for a dumped Set, from numbers, names and userdata.
 func (s *Set) keyParts() ([]Part, error) {
 	if s.Key.parts != nil {
 		return s.Key.parts, nil
@@ -88,8 +85,7 @@ func (s *Set) dataParts() ([]Part, error) {
 	return s.Data.partsOf(n, typeOfParts(s.UserData, udataSetDataTypeOf))
 }
 
-// Resolve returns the parts of the type without typeof expressions. It returns an error if the
-// width of a part is not known.
+// Resolve returns the parts; a part of unknown width is an error.
 func (t *Type) Resolve() ([]Part, error) {
 	if t.parts != nil {
 		return t.parts, nil
@@ -97,8 +93,7 @@ func (t *Type) Resolve() ([]Part, error) {
 	return t.partsOf(int(t.Len), nil)
 }
 
-// partsOf makes the parts of a type of n bytes from its names, with widths from its fields or else
-// its typeof expressions.
+// Widths come from the fields or else the typeof expressions.
 func (t *Type) partsOf(n int, exprs []Part) ([]Part, error) {
 	if len(t.Names) == 0 {
 		return nil, errors.New("no datatype given")
@@ -130,8 +125,7 @@ func (t *Type) partsOf(n int, exprs []Part) ([]Part, error) {
 	return parts, nil
 }
 
-// partType finds a part by number, or else by name: some names belong to two types or to a type
-// that cannot be declared.
+// partType prefers the number: some names belong to two types or to a type that cannot be declared.
 func (t *Type) partType(i int) (*datatype.Type, bool) {
 	if t.ID != 0 {
 		if typ, ok := datatype.ByID(t.ID >> (6 * (len(t.Names) - 1 - i)) & 0x3f); ok {

@@ -8,8 +8,7 @@ import (
 	"github.com/weft-proxy/weft/nft/expr"
 )
 
-// Declaration returns the declaration in nft's words, without elements. It names types even if the
-// set was declared with typeof.
+// Declaration returns the declaration in nft's words, without elements and typeof.
 func (s *Set) Declaration() nft.Set {
 	d := nft.Set{
 		Name: s.Name, Type: strings.Join(s.Key.Names, " . "), Timeout: s.Timeout, GCInterval: s.GCInterval,

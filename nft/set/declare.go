@@ -11,8 +11,7 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// Records of a set's userdata (enum nftnl_udata_set_types) and typeof expressions (enum
-// nftnl_udata_set_typeof_types).
+// enum nftnl_udata_set_types and nftnl_udata_set_typeof_types
 const (
 	udataSetKeyOrder     = 0
 	udataSetDataOrder    = 1
@@ -26,9 +25,7 @@ const (
 	udataTypeOfData = 1
 )
 
-// declaration is the content of a "type" or "typeof" line.
 type declaration struct {
-	// word is "type" or "typeof", text the rest of the line.
 	word, text          string
 	key, data           []Part
 	isMap               bool
@@ -59,7 +56,6 @@ func declaredTypes(s *nft.Set) (*declaration, error) {
 	}
 }
 
-// parseTypes reads "ipv4_addr . inet_service : verdict".
 func parseTypes(text string) (*declaration, error) {
 	d := &declaration{word: "type", text: text}
 	key, data, isMap := strings.Cut(text, ":")
@@ -77,7 +73,7 @@ func parseTypes(text string) (*declaration, error) {
 		return d, nil
 	}
 	if kind := nft.ObjectKind(data); slices.Contains(nft.ObjectKinds[:], kind) {
-		// nft 1.0.6 has only anonymous maps of ct objects.
+		// nft 1.0.6 has only anonymous maps of ct objects
 		if strings.HasPrefix(data, "ct ") {
 			return nil, fmt.Errorf("maps of %s are possible in rules only: write %s set KEY map { ... }", data, data)
 		}
@@ -112,20 +108,19 @@ func (d *declaration) userData(s *Set) {
 	s.SetUserData(TypeOf{OrderOf(d.key), d.keyExprs, len(d.key)}, data)
 }
 
-// TypeOf is nft's record of the type of a key or of a map's data.
+// TypeOf is nft's record of a key's or data's type.
 type TypeOf struct {
 	Order datatype.Order
 	// Exprs are the expressions of a typeof declaration, as many as nft can store.
 	Exprs []TypeOfExpr
-	// Parts is the number of parts of the type; 0 if nft stores only Order.
+	// Parts is 0 if nft stores only Order.
 	Parts int
 }
 
-// VerdictTypeOf is the data of a verdict map in a typeof declaration.
+// VerdictTypeOf is a verdict map's data.
 var VerdictTypeOf = TypeOf{Exprs: []TypeOfExpr{{expr: exprVerdict}}, Parts: 1}
 
-// SetUserData sets UserData so that nft prints the declaration as written, in the order of nft
-// 1.0.6 (mnl_nft_set_add). The other fields of s must be complete.
+// SetUserData sets UserData as nft 1.0.6 does (mnl_nft_set_add). The other fields must be complete.
 func (s *Set) SetUserData(key, data TypeOf) {
 	b := userdata.AppendUint32(nil, udataSetKeyOrder, uint32(key.Order))
 	if s.Map && s.Object == "" {
@@ -157,8 +152,6 @@ func OrderOf(parts []Part) datatype.Order {
 	return parts[0].Order
 }
 
-// append appends the expressions as a record. For a "type" declaration nft stores only whether it
-// is a concatenation.
 func (t *TypeOf) append(b []byte, record byte) []byte {
 	switch {
 	case t.Parts == 1 && len(t.Exprs) == 1:
@@ -178,8 +171,7 @@ func (t *TypeOf) append(b []byte, record byte) []byte {
 	}
 }
 
-// appendNested appends a record with the records of f inside. If it is too long for its length
-// byte, the whole userdata is too long, and compileSet rejects it.
+// A record too long for its length byte makes the userdata too long, and compileSet rejects it.
 func appendNested(b []byte, record byte, f func([]byte) []byte) []byte {
 	at := len(b)
 	b = f(append(b, record, 0))
@@ -187,8 +179,7 @@ func appendNested(b []byte, record byte, f func([]byte) []byte) []byte {
 	return b
 }
 
-// TypeOfExpr is an expression as nft stores it: its number (enum expr_types) and its numeric
-// attributes.
+// TypeOfExpr is an expression as nft stores it (enum expr_types).
 type TypeOfExpr struct {
 	expr  uint32
 	attrs []typeOfAttr

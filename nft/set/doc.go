@@ -2,19 +2,16 @@
 //
 // In: declarations and elements in nft's words ([Compile], [CompileMap], [Set.Pack]), or a set
 // dumped by the kernel ([Set.Complete]). Out: a [Set] with the kernel's numbers and userdata, and
-// an [Element] with key and data packed into the kernel's bytes. Read set.go first, then compile.go
-// and pack.go; interval.go normalizes intervals, and typeof*.go store typeof expressions as nft(8)
-// 1.0.6 does.
+// an [Element] with packed key and data. Read set.go first, then compile.go and pack.go.
 //
-// The package rejects declarations on which nft(8) 1.0.6 aborts when listing, even if the kernel
-// accepts them. It does not read rules: package compile turns the braces in a rule into a set.
+// The package rejects declarations on which nft(8) 1.0.6 aborts when listing. It does not read
+// rules.
 //
 // # Errors
 //
-// An error in a typeof declaration wraps a *syntax.Error with a position in the declaration. Other
-// errors name the set or the element.
+// An error in a typeof declaration wraps a *syntax.Error with a position in the declaration.
 //
 // # Concurrency
 //
-// A compiled Set is not modified and can be shared. A [Packer] belongs to one goroutine.
+// A compiled Set is not modified and can be shared.
 package set

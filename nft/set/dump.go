@@ -9,7 +9,7 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// DumpDeclaration returns the declaration as `nft --debug=netlink` prints it.
+// DumpDeclaration prints the declaration as `nft --debug=netlink`.
 func (s *Set) DumpDeclaration(table string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s %x", s.Name, table, s.Flags)
@@ -30,8 +30,7 @@ func (s *Set) DumpDeclaration(table string) string {
 	return b.String()
 }
 
-// DumpElements returns elements as `nft --debug=netlink` prints them. It sorts the elements of
-// named interval sets by key.
+// DumpElements prints elements as `nft --debug=netlink`.
 func (s *Set) DumpElements(table string, elems []Element) string {
 	if len(elems) == 0 {
 		return ""
@@ -44,7 +43,6 @@ func (s *Set) DumpElements(table string, elems []Element) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s 0\n", s.Name, table)
 	for _, e := range KernelElements(Anonymous{Set: s, Elements: elems}) {
-		// libnftnl prints a blank after every word of a key, and another before the rest.
 		key, rest, _ := strings.Cut(e, ": ")
 		key = strings.Replace(key, " - ", "  - ", 1)
 		rest = strings.Replace(rest, "[end] userdata", "[end]  userdata", 1)
@@ -54,8 +52,7 @@ func (s *Set) DumpElements(table string, elems []Element) string {
 	return b.String()
 }
 
-// KernelElements returns the elements of a set as `nft --debug=netlink` prints them, one for each
-// element in the kernel: an interval has one for its start and one for its end.
+// KernelElements returns the kernel's elements as in `nft --debug=netlink`.
 func KernelElements(a Anonymous) []string {
 	var out []string
 	plain := a.Set.Ranges()
@@ -85,17 +82,16 @@ func KernelElements(a Anonymous) []string {
 	return out
 }
 
-// Ranges reports whether the kernel keeps an interval as two elements: its first key, and the first
+// Ranges reports whether an interval is two elements in the kernel: its first key, and the first
 // key after it.
 func (s *Set) Ranges() bool { return s.Flags&FlagInterval != 0 && s.Flags&FlagConcat == 0 }
 
-// NullEnd reports whether nft sends an end with the key 0 before the first elements, for the gap
-// before the first interval. The elements are ordered by Compare.
+// NullEnd reports whether nft sends an end with the key 0, for the gap before the first interval.
 func (s *Set) NullEnd(elems []Element) bool {
 	return s.Ranges() && len(elems) > 0 && strings.Trim(elems[0].Key, "\x00") != ""
 }
 
-// Compare is nft's order of elements in sets with ranges: by key, the catch-all element last.
+// Compare is nft's order in sets with ranges: by key, the catch-all element last.
 func Compare(a, b Element) int {
 	if (a.Key == "") != (b.Key == "") {
 		return cmp.Compare(b.Key, a.Key)
@@ -103,14 +99,13 @@ func Compare(a, b Element) int {
 	return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.KeyEnd, b.KeyEnd))
 }
 
-// EndsAtNext reports whether nft omits the end of the i-th element, because the next element of an
-// anonymous set begins there.
+// EndsAtNext reports whether nft omits the i-th element's end, because the next element begins
+// there.
 func (s *Set) EndsAtNext(elems []Element, i int) bool {
 	return s.Flags&FlagAnonymous != 0 && i+1 < len(elems) && touches(elems[i].KeyEnd, elems[i+1].Key)
 }
 
-// DumpComment returns an element's comment and open interval as userdata in `nft --debug=netlink`,
-// after a blank, or "" without either.
+// DumpComment returns an element's userdata as in `nft --debug=netlink`.
 func DumpComment(e Element, open bool) string {
 	b, _ := userdata.AppendElement(nil, e.Comment, open)
 	if len(b) == 0 {
@@ -127,7 +122,6 @@ func DumpComment(e Element, open bool) string {
 	return " userdata = { " + s + " }"
 }
 
-// dumpWords prints data in words without 0x.
 func dumpWords(s string) string {
 	return strings.ReplaceAll(strings.TrimSpace(expr.DumpData([]byte(s))), "0x", "")
 }

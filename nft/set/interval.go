@@ -13,8 +13,7 @@ import (
 	"github.com/weft-proxy/weft/nft/datatype"
 )
 
-// appendInterval packs the start and the inclusive end of "10.0.0.0/8", "1024-2048", a single
-// value, or a concatenation. big selects big-endian numbers, for keys of interval sets.
+// The end is inclusive. big selects big-endian numbers, for keys of interval sets.
 func appendInterval(b []byte, parts []Part, text string, big bool) ([]byte, error) {
 	var room [MaxKey]byte
 	end := room[:0]
@@ -44,7 +43,6 @@ func appendInterval(b []byte, parts []Part, text string, big bool) ([]byte, erro
 	return append(b, end...), nil
 }
 
-// appendRange appends a part's start to lo and its inclusive end to hi.
 func (p *Part) appendRange(lo, hi []byte, text string, big bool) ([]byte, []byte, error) {
 	at, atHi := len(lo), len(hi)
 	if p.Type == datatype.IfName {
@@ -88,7 +86,6 @@ func (p *Part) compare(a, b []byte, big bool) int {
 	return bytes.Compare(a, b)
 }
 
-// appendWildcard packs the names that begin with prefix.
 func (p *Part) appendWildcard(lo, hi []byte, prefix string) ([]byte, []byte, error) {
 	begin, err := p.Type.Parse(prefix)
 	if err != nil {
@@ -102,7 +99,7 @@ func (p *Part) appendWildcard(lo, hi []byte, prefix string) ([]byte, []byte, err
 	return lo, hi, nil
 }
 
-// appendPrefix packs VALUE/LENGTH without the bits after the prefix, as nft does.
+// As in nft, the bits after the prefix are dropped.
 func (p *Part) appendPrefix(lo, hi []byte, value, length string, big bool) ([]byte, []byte, error) {
 	n, err := strconv.ParseUint(length, 10, 8)
 	if err != nil || int(n) > p.Bits {
@@ -129,8 +126,8 @@ func (p *Part) appendPrefix(lo, hi []byte, value, length string, big bool) ([]by
 	return lo, hi, nil
 }
 
-// cutRange splits FROM-TO. Names can contain dashes (echo-request, ftp-data). So a whole constant
-// is not a range; otherwise the first dash with constants on both sides counts.
+// Names can contain dashes (echo-request, ftp-data). So a whole constant is not a range; otherwise
+// the first dash with constants on both sides counts.
 func (p *Part) cutRange(text string) (from, to string, ok bool) {
 	if strings.IndexByte(text, '-') < 0 || p.Text() {
 		return "", "", false
@@ -139,7 +136,7 @@ func (p *Part) cutRange(text string) (from, to string, ok bool) {
 		return cutQuoted(text)
 	}
 	if c := text[0]; c >= '0' && c <= '9' && p.Type != datatype.Date {
-		// Names with dashes never begin with a digit.
+		// names with dashes never begin with a digit
 		from, to, _ = strings.Cut(text, "-")
 		return trim(from), trim(to), true
 	}
@@ -159,11 +156,10 @@ func (p *Part) cutRange(text string) (from, to string, ok bool) {
 			return a, b, true
 		}
 	}
-	// Probably a misspelled name.
 	return "", "", false
 }
 
-// cutQuoted splits FROM-TO with a quoted FROM, such as "08:00"-"17:00".
+// cutQuoted splits "08:00"-"17:00".
 func cutQuoted(text string) (from, to string, ok bool) {
 	end := strings.IndexByte(text[1:], '"')
 	if end < 0 {
@@ -174,7 +170,6 @@ func cutQuoted(text string) (from, to string, ok bool) {
 	return from, trim(to), ok
 }
 
-// hasInterval reports whether a part of text looks like a prefix or range.
 func hasInterval(parts []Part, text string) bool {
 	for i := range parts {
 		field, rest, _ := cutField(text)
@@ -190,13 +185,11 @@ func hasInterval(parts []Part, text string) bool {
 	return false
 }
 
-// Normalize returns the elements ordered by key, the catch-all element last, without duplicates. It
-// does not modify elems. It rejects overlapping intervals, and a repeated key with different data,
-// timeout, comment or statements.
+// Normalize returns the elements ordered by Compare, without duplicates, in a new slice. It rejects
+// overlapping intervals, and a repeated key with different data, timeout, comment or statements.
 //
-// In sets with auto-merge, intervals without a timeout that overlap or touch become one. As in nft,
-// it has the comment and statements of the first interval, or, among intervals with the same key,
-// of the one that ends last.
+// Auto-merge joins intervals without a timeout that overlap or touch. As in nft, comment and
+// statements are the first interval's, or, for equal keys, of the one that ends last.
 func (s *Set) Normalize(elems []Element) ([]Element, error) {
 	out := slices.Clone(elems)
 	slices.SortStableFunc(out, func(a, b Element) int {
@@ -219,7 +212,7 @@ func (s *Set) Normalize(elems []Element) ([]Element, error) {
 	return append(rest, out[0]), nil
 }
 
-// normalizeKeys is Normalize for sorted elements with keys.
+// out is sorted and has no catch-all element.
 func (s *Set) normalizeKeys(out []Element) ([]Element, error) {
 	// Concatenations have no order: elements that are not neighbours may overlap.
 	concat := len(s.Key.Fields) > 0 && s.Flags&FlagInterval != 0
@@ -259,8 +252,6 @@ func (s *Set) normalizeKeys(out []Element) ([]Element, error) {
 	return out, nil
 }
 
-// repeated returns an error unless two elements with the same key are equal or joined by
-// auto-merge.
 func (s *Set) repeated(a, b Element) error {
 	switch {
 	case a.Data != b.Data:
@@ -291,8 +282,7 @@ func (s *Set) Overlap(a, b Element) bool {
 	return true
 }
 
-// Conflict returns an error about elements that exclude each other. The last argument is the verb,
-// such as "overlaps".
+// Conflict returns an error about elements that exclude each other.
 func (s *Set) Conflict(a, b Element, what string) error {
 	if a.Key == b.Key && a.KeyEnd == b.KeyEnd {
 		return s.elementError("add", s.FormatKey(a), fmt.Errorf("the key %s: %s and %s", what, s.FormatData(a), s.FormatData(b)))
@@ -329,16 +319,16 @@ func Before(key string) string {
 
 func touches(a, b string) bool { return b != "" && Next(a) == b }
 
-// Merges reports whether auto-merge joins elements: the set has ranges, and is not a map.
+// Merges reports whether auto-merge joins elements.
 func (s *Set) Merges() bool { return s.AutoMerge && !s.Map && s.Ranges() }
 
-// Merged reports whether auto-merge joins an element with others. Elements with a timeout stay,
-// because nft would give the range its first element's timeout.
+// Merged reports whether auto-merge joins an element. nft would give the range its first element's
+// timeout, so elements with a timeout stay.
 func (s *Set) Merged(e *Element) bool {
 	return s.Merges() && e.Key != "" && e.Timeout == 0 && s.Timeout == 0
 }
 
-// increment adds 1 to a big-endian number. It returns false on overflow.
+// increment returns false on overflow.
 func increment(b []byte) bool {
 	for i := len(b) - 1; i >= 0; i-- {
 		if b[i]++; b[i] != 0 {
@@ -364,8 +354,7 @@ func (s *Set) FormatKey(e Element) string {
 	return formatParts(parts, e.Key, end, s.Flags&FlagInterval != 0)
 }
 
-// FormatData returns the data in nft's words, or in hexadecimal if its length is wrong; "" for
-// sets.
+// FormatData is FormatKey for data; "" for sets.
 func (s *Set) FormatData(e Element) string {
 	if !s.Map {
 		return ""
@@ -404,7 +393,6 @@ func formatParts(parts []Part, lo, hi string, big bool) string {
 	return out.String()
 }
 
-// format returns a value, a prefix if nft prints one, or a range.
 func (p *Part) format(lo, hi string, big bool) string {
 	hi = p.closedEnd(hi, big)
 	if lo == hi {
@@ -423,16 +411,14 @@ func (p *Part) format(lo, hi string, big bool) string {
 	return p.Type.FormatNumber(p.native(lo, big)) + "-" + p.Type.FormatNumber(p.native(hi, big))
 }
 
-// OpenEnd sets all bits of end, a big-endian number, if it is the greatest of the given bits and
-// these are not a multiple of eight. nft then sends no end, and the kernel's interval is open. The
-// end 0x3f of 6 bits becomes 0xff.
+// OpenEnd sets all bits of end if it is the greatest of the given bits and these are not a multiple
+// of eight: 0x3f of 6 bits becomes 0xff. nft then sends no end, and the kernel's interval is open.
 func OpenEnd(end []byte, bits int) {
 	if len(end) > 0 && bits%8 != 0 && end[0] == 0xff>>(8-bits%8) && bytes.Count(end[1:], []byte{0xff}) == len(end)-1 {
 		end[0] = 0xff
 	}
 }
 
-// closedEnd is the inverse of OpenEnd.
 func (p *Part) closedEnd(end string, big bool) string {
 	if !big || p.Bits%8 == 0 || end == "" || strings.Count(end, "\xff") != len(end) {
 		return end
@@ -440,20 +426,20 @@ func (p *Part) closedEnd(end string, big bool) string {
 	return string([]byte{0xff >> (8 - p.Bits%8)}) + end[1:]
 }
 
-// native returns a packed value in its type's byte order.
+// native returns the type's byte order.
 func (p *Part) native(v string, big bool) []byte {
 	b := []byte(v)
 	if p.Order != datatype.HostEndian || !LittleHost || p.Text() {
 		return b
 	}
 	if big != (p.Type.Len() == 0) {
-		// Types without a width format big-endian numbers.
+		// types without a width format big-endian numbers
 		slices.Reverse(b)
 	}
 	return b
 }
 
-// prefixLen returns the length of the prefix that covers exactly lo to hi, big-endian.
+// lo and hi are big-endian.
 func prefixLen(lo, hi string) (int, bool) {
 	n := 0
 	for n < 8*len(lo) && lo[n/8] == hi[n/8] {

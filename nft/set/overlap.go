@@ -6,18 +6,17 @@ import (
 )
 
 const (
-	// fewElements is the maximum number of elements compared in pairs.
+	// fewElements are compared in pairs.
 	fewElements = 16
-	// maxDivisions limits the divisions of a group. Elements that differ in one field are divided
+	// maxDivisions limits the divisions of a group: elements that differ in one field are divided
 	// once for each field.
 	maxDivisions = 16
 )
 
-// findOverlap returns two overlapping elements of a concatenation with intervals, or nil, and
-// changes their order. It divides the elements at gaps between a field's intervals, because
-// elements of different groups cannot overlap, then each group by the next field. Groups that
-// cannot be divided, because their elements interlock like bricks, are searched as boxes. undivided
-// counts the fields that did not divide the group, and depth the calls.
+// findOverlap returns two overlapping elements of a concatenation with intervals, and changes their
+// order. It divides the elements at gaps between a field's intervals, then each group by the next
+// field. Groups that interlock like bricks are searched as boxes. undivided counts the fields that
+// did not divide the group, and depth the calls.
 func (s *Set) findOverlap(elements []*Element, field, undivided, depth int) (a, b *Element) {
 	at := 0
 	for _, n := range s.Key.Fields[:field] {

@@ -14,23 +14,20 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// maxPacked is room for a key, its end, both ends of data and a verdict's chain.
 const maxPacked = 4*MaxKey + 4 + datatype.MaxName
 
-// Pack converts an element from nft's words to the kernel's form. Keys and data of intervals can be
-// prefixes and ranges. Data is empty in sets, and a VerdictData in verdict maps.
+// Pack packs an element. Data is empty in sets, and a VerdictData in verdict maps.
 func (s *Set) Pack(e nft.Element) (Element, error) {
 	var buf [maxPacked]byte
 	b, keys, err := s.pack(buf[:0], e)
 	if err != nil {
 		return Element{}, err
 	}
-	// One string needs one allocation.
+	// one string needs one allocation
 	return s.element(string(b), keys, e)
 }
 
-// pack appends an element's key, in interval sets with its end, and its data. It returns the key's
-// length.
+// pack appends the key, in interval sets with its end, and the data. It returns the key's length.
 func (s *Set) pack(b []byte, e nft.Element) (_ []byte, keys int, err error) {
 	b, err = s.appendKey(b, e.Key)
 	keys = len(b)
@@ -50,10 +47,8 @@ func (s *Set) pack(b []byte, e nft.Element) (_ []byte, keys int, err error) {
 	return b, keys, nil
 }
 
-// catchAll is the key of the catch-all element.
 const catchAll = "*"
 
-// element splits the result of pack.
 func (s *Set) element(packed string, keys int, e nft.Element) (Element, error) {
 	out := Element{Key: packed[:keys], Data: packed[keys:], Timeout: e.Timeout, Comment: e.Comment}
 	if e.Expires != 0 || len(e.Stateful) > 0 {
@@ -68,7 +63,6 @@ func (s *Set) element(packed string, keys int, e nft.Element) (Element, error) {
 	return out, nil
 }
 
-// elementState packs the rare parts of an element.
 func (s *Set) elementState(e nft.Element) (string, error) {
 	words, err := declaredStateful(e.Stateful)
 	if err != nil {
@@ -84,9 +78,8 @@ func (s *Set) elementState(e nft.Element) (string, error) {
 	return NewState(e.Expires, words), err
 }
 
-// CheckStatements returns an error if an element cannot have the canonical statements. If the set
-// declares statements, kinds and order must be the same. With the flag timeout, ct count is not
-// possible.
+// CheckStatements checks canonical statements of an element. If the set declares statements, kinds
+// and order must be the same. With the flag timeout, ct count is not possible.
 func (s *Set) CheckStatements(words []string) error {
 	if len(s.Stateful) > 0 && len(s.Stateful) != len(words) {
 		return fmt.Errorf("the element has %d statements, the %s %d: want the same", len(words), s.noun(), len(s.Stateful))
@@ -108,7 +101,7 @@ func sameStatement(a, b string) bool {
 	return x == y
 }
 
-// PackKey packs a key as Pack does, for removals and lookups. It sets only Key and KeyEnd.
+// PackKey is Pack for Key and KeyEnd alone.
 func (s *Set) PackKey(key string) (Element, error) {
 	var buf [2 * MaxKey]byte
 	b, err := s.appendKey(buf[:0], key)
@@ -150,7 +143,6 @@ func (s *Set) elementError(verb, key string, err error) error {
 	return fmt.Errorf("%s element %q of %s %s: %w", verb, key, s.noun(), s.Name, err)
 }
 
-// appendKey packs a key, in interval sets with its end; empty for the catch-all element.
 func (s *Set) appendKey(b []byte, text string) ([]byte, error) {
 	if text == catchAll {
 		return b, nil
@@ -193,8 +185,6 @@ func (s *Set) appendData(b []byte, text string) ([]byte, error) {
 	return b, nil
 }
 
-// appendConstants packs "10.0.0.1 . tcp . 80". Each of several parts is padded to a multiple of
-// four bytes.
 func appendConstants(b []byte, parts []Part, text string) ([]byte, error) {
 	if len(parts) == 1 {
 		return parts[0].appendParse(b, trim(text), false)
@@ -236,7 +226,7 @@ func countError(parts []Part, text string) error {
 	return fmt.Errorf("%d parts: want %d, %s, joined by \" . \"", n, len(parts), strings.Join(names, " . "))
 }
 
-// cutField cuts text at the first dot between blanks and outside of quotes, and removes the blanks.
+// cutField cuts at the first dot between blanks and outside of quotes, and removes the blanks.
 func cutField(text string) (field, rest string, found bool) {
 	quoted := false
 	for i := range len(text) {
@@ -264,8 +254,8 @@ func trim(s string) string {
 	return s
 }
 
-// appendParse packs one constant, unpadded. Interval sets compare bytes in order, so their numbers
-// must be big-endian.
+// appendParse does not pad. Interval sets compare bytes in order, so their numbers must be
+// big-endian.
 func (p *Part) appendParse(b []byte, text string, big bool) ([]byte, error) {
 	if p.Type.Len() == 0 && !p.Text() {
 		return p.appendNumber(b, text, big)
@@ -293,7 +283,6 @@ func (p *Part) appendParse(b []byte, text string, big bool) ([]byte, error) {
 	return b, nil
 }
 
-// appendNumber packs a number of a type with the expression's width.
 func (p *Part) appendNumber(b []byte, text string, big bool) ([]byte, error) {
 	v, err := p.Type.ParseUint(text)
 	if err != nil {
@@ -310,7 +299,6 @@ func (p *Part) appendNumber(b []byte, text string, big bool) ([]byte, error) {
 	return b, nil
 }
 
-// appendObjectName appends the name of an object, quoted as nft lists it or not.
 func appendObjectName(b []byte, text string) ([]byte, error) {
 	name := strings.TrimSpace(text)
 	if len(name) > 1 && name[0] == '"' && name[len(name)-1] == '"' {

@@ -6,14 +6,13 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// Packer packs a batch's elements. Many elements share one string to save allocations;
-// keeping one element keeps the string. A Packer belongs to one goroutine.
+// Packer packs a batch's elements. Elements share strings to save allocations, so one kept element
+// keeps many. A Packer belongs to one goroutine.
 type Packer struct {
 	set  *Set
 	text strings.Builder
 }
 
-// packerText is the size of the shared strings.
 const packerText = 16 << 10
 
 // Packer returns a packer for about as many elements.
@@ -30,7 +29,7 @@ func (p *Packer) Pack(e nft.Element) (Element, error) {
 	if err != nil {
 		return Element{}, err
 	}
-	// A full Builder would copy its contents.
+	// a full Builder would copy its contents
 	if p.text.Cap()-p.text.Len() < len(b) {
 		p.text = strings.Builder{}
 		p.text.Grow(max(packerText, len(b)))

@@ -12,74 +12,66 @@ type Anonymous struct {
 	Elements []Element
 }
 
-// Set is a compiled declaration of a set or map, named or anonymous.
+// Set is a compiled set or map, named or anonymous.
 type Set struct {
 	Name string
-	// Key is the type of the key, Data the type of a map's data (zero in sets).
 	Key  Type
 	Data Type
-	// Map is true for all maps, including verdict and object maps. Verdict is true for verdict
-	// maps.
+	// Map includes verdict and object maps.
 	Map     bool
 	Verdict bool
-	// Object is the kind of objects in a map of objects. Such a Map has no Data type; its elements'
-	// Data are names.
+	// Object is the kind of a map of objects. Such a Map has no Data type; its elements' Data are
+	// names.
 	Object nft.ObjectKind
-	// DataInterval is true if a map's data are ranges ("interval" before the data type). Data.Len
-	// counts both ends.
+	// DataInterval means that a map's data are ranges. Data.Len counts both ends.
 	DataInterval bool
 	// Flags are the kernel's NFT_SET_* bits, including NFT_SET_MAP or NFT_SET_OBJECT.
 	// NFT_SET_ANONYMOUS and NFT_SET_CONSTANT occur only in anonymous sets.
 	Flags uint32
-	// Timeout, GCInterval and Size are as in nft.Set.
+	// As in nft.Set.
 	Timeout    time.Duration
 	GCInterval time.Duration
 	Size       uint32
-	// Memory is true for policy memory.
-	Memory    bool
-	AutoMerge bool
-	Comment   string
-	// Stateful are the statements of every new element, in nft's words.
+	Memory     bool
+	AutoMerge  bool
+	Comment    string
+	// Stateful are the statements of every new element.
 	Stateful []string
-	// UserData makes nft print the declaration as it was written (byte orders, typeof expressions,
-	// comment), encoded as by nft 1.0.6.
+	// UserData is encoded as by nft 1.0.6.
 	UserData []byte
 }
 
 // MaxKey is the maximum size in bytes of a packed key or of data (NFT_DATA_VALUE_MAXLEN).
 const MaxKey = 64
 
-// Type is the type of a key or of data: one basic datatype or a concatenation.
+// Type is one basic datatype or a concatenation.
 type Type struct {
-	// ID is nft's number of the datatype, or six bits for each part (NFTA_SET_KEY_TYPE,
-	// NFTA_SET_DATA_TYPE).
+	// ID is nft's number of the datatype, or six bits for each part (NFTA_SET_KEY_TYPE).
 	ID uint32
 	// Len is the packed length in bytes. Parts of a concatenation take multiples of four.
 	Len uint32
-	// Fields are the unpadded lengths in bytes of the parts of a concatenation; nil for a basic
-	// type (NFTA_SET_DESC_CONCAT).
+	// Fields are the unpadded lengths in bytes of a concatenation's parts (NFTA_SET_DESC_CONCAT);
+	// otherwise nil.
 	Fields []uint32
-	// Names are nft's names of the parts' datatypes.
-	Names []string
+	Names  []string
 
-	// parts are the parts for Pack; nil in a Type made from the fields above.
+	// parts is nil in a Type made from the fields above.
 	parts []Part
 }
 
 // Element is one packed element. Its strings serve as map keys and never change.
 type Element struct {
-	// Key is the packed key, empty for the catch-all element "*". Its numbers are big-endian in
-	// sets with the interval flag, otherwise in the order of their type. Parts of a concatenation
-	// are padded to four bytes.
+	// Key is empty for the catch-all element "*". Numbers are big-endian in sets with the interval
+	// flag, otherwise in the order of their type. Parts of a concatenation are padded to four
+	// bytes.
 	Key string
-	// KeyEnd is the inclusive packed end of an interval. For a single value it equals Key in
-	// interval sets, otherwise it is empty.
+	// KeyEnd is the inclusive end of an interval. For a single value it equals Key in interval
+	// sets, otherwise it is empty.
 	KeyEnd string
-	// Data is a map's packed data: a VerdictData in verdict maps, a name in maps of objects.
+	// Data is a VerdictData in verdict maps, a name in maps of objects.
 	Data    string
 	Timeout time.Duration
 	Comment string
-	// State is the remaining time and the statements in canonical text, usually empty. NewState
-	// makes it; Expires and Stateful return its parts.
+	// State is made by NewState.
 	State string
 }

@@ -7,12 +7,11 @@ import (
 	"github.com/weft-proxy/weft/nft/datatype"
 )
 
-// expiresWord begins the remaining time in Element.State.
 const expiresWord = "expires "
 
 const statefulSeparator = "; "
 
-// NewState returns Element.State for the remaining time and canonical statements.
+// NewState returns Element.State.
 func NewState(expires time.Duration, stateful []string) string {
 	if expires == 0 {
 		return strings.Join(stateful, statefulSeparator)
@@ -38,7 +37,7 @@ func (e *Element) Expires() time.Duration {
 	return d
 }
 
-// Stateful returns the statements in nft's words, with their state.
+// Stateful returns the statements with their state.
 func (e *Element) Stateful() []string {
 	s := e.State
 	if strings.HasPrefix(s, expiresWord) {

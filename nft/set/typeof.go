@@ -13,7 +13,7 @@ import (
 // IsFlags reports whether values are sets of flags. For nft the type bitmask itself is a number.
 func IsFlags(t *datatype.Type) bool { return t.Bitmask && t != datatype.Bitmask }
 
-// nft 1.0.6's numbers for expressions of typeof declarations (enum expr_types of its expression.h).
+// nft 1.0.6's numbers: enum expr_types of expression.h.
 const (
 	exprVerdict = 1
 	exprPayload = 7
@@ -29,7 +29,7 @@ const (
 	exprFIB     = 26
 )
 
-// parseTypeOf parses "ip daddr . th dport : verdict". Errors are a *syntax.Error.
+// Errors are a *syntax.Error.
 func parseTypeOf(text string) (*declaration, error) {
 	t, err := syntax.ParseTypeOf(text)
 	if err != nil {
@@ -57,8 +57,8 @@ func typeOfList(text string, list []syntax.Expr) ([]Part, []TypeOfExpr, error) {
 	return parts, exprs, nil
 }
 
-// TypeOfSelector returns the type of a selector and nft's stored form. The error has a concrete
-// type: compare it with nil before converting it to error.
+// TypeOfSelector returns the type of a selector and nft's stored form. Compare the error with nil
+// before converting it to error.
 func TypeOfSelector(x syntax.Expr) (Part, TypeOfExpr, *syntax.Error) {
 	switch x := x.(type) {
 	case *syntax.Payload:
@@ -105,13 +105,12 @@ func typeOfPayload(x *syntax.Payload) (Part, TypeOfExpr, *syntax.Error) {
 	i := slices.IndexFunc(h.Fields, func(f selector.Field) bool { return f.Name == x.Field })
 	e := TypeOfExpr{exprPayload, []typeOfAttr{{0, h.Desc}, {1, uint32(i + 1)}}}
 	if f.Type == datatype.Integer {
-		// The type of an integer does not contain its width.
+		// the type of an integer does not contain its width
 		e.attrs = append(e.attrs, typeOfAttr{4, f.Bits})
 	}
 	return selectorPart(f.Type, f.Bits, datatype.BigEndian), e, nil
 }
 
-// typeOfRawPayload returns nft's record of raw payload: its place, or its port.
 func typeOfRawPayload(x *syntax.RawPayload) (Part, TypeOfExpr, *syntax.Error) {
 	h, f, l, err := selector.RawField(x)
 	if err != nil {
@@ -161,7 +160,7 @@ func typeOfFIB(x *syntax.FIB) (Part, TypeOfExpr, *syntax.Error) {
 	return p, TypeOfExpr{exprFIB, []typeOfAttr{{0, uint32(result)}, {1, expr.Flags(x.Inputs, expr.FibInputs)}}}, nil
 }
 
-// MaxGenre is the length of an operating system's name with its NUL (NFT_OSF_MAXGENRELEN).
+// MaxGenre is the size of an operating system's name with its NUL (NFT_OSF_MAXGENRELEN).
 const MaxGenre = 16
 
 // OsfPart is the type of both keys of osf.
@@ -170,7 +169,7 @@ var OsfPart = selectorPart(datatype.String, 8*MaxGenre, datatype.HostEndian)
 // NumgenPart is a number generator's type.
 var NumgenPart = selectorPart(datatype.Integer, 32, datatype.HostEndian)
 
-// FIBPart returns the type of a fib result, an index of selector.FIBResults, and whether it exists.
+// FIBPart returns the type of a fib result, an index of selector.FIBResults.
 func FIBPart(result uint32) (Part, bool) {
 	if result == 0 || result >= uint32(len(fibParts)) {
 		return Part{}, false

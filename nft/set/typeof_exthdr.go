@@ -6,8 +6,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// typeOfExthdr returns the type of an expression on an extension and nft's stored form. nft can
-// read a raw option of a known kind back only if it equals a field, and aborts otherwise.
+// nft can read a raw option of a known kind back only if it equals a field, and aborts otherwise.
 func typeOfExthdr(x *syntax.Exthdr) (Part, TypeOfExpr, *syntax.Error) {
 	r, err := selector.ResolveExthdr(x)
 	switch {
@@ -34,7 +33,6 @@ const (
 	udataExthdrOp    = 2
 )
 
-// parseTypeOfExthdr is the inverse of typeOfExthdr.
 func parseTypeOfExthdr(attr func(byte) uint32) (Part, bool) {
 	op := selector.ExthdrOp(attr(udataExthdrOp))
 	kinds := [...]syntax.ExthdrKind{syntax.ExthdrIPv6, syntax.ExthdrTCP, syntax.ExthdrIPv4, syntax.ExthdrSCTP}

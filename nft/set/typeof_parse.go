@@ -6,8 +6,7 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// typeOfParts returns the types of the typeof expressions in a set's userdata; nil without
-// expressions or if one is not known.
+// typeOfParts returns nil without typeof expressions or if one is not known.
 func typeOfParts(userData []byte, record byte) []Part {
 	nested, ok := userdata.FindRecord(userData, record)
 	if !ok {
@@ -54,20 +53,18 @@ func parseTypeOfExpr(b []byte) (expr uint32, data []byte, ok bool) {
 	return expr, data, ok
 }
 
-// findUint32 returns the number in a record, 0 if missing.
 func findUint32(b []byte, record byte) uint32 {
 	value, _ := userdata.FindRecord(b, record)
 	n, _ := userdata.ParseUint32(value)
 	return n
 }
 
-// parseTypeOfPart is the inverse of TypeOfSelector.
 func parseTypeOfPart(expr uint32, data []byte) (Part, bool) {
 	attr := func(typ byte) uint32 { return findUint32(data, typ) }
 	switch expr {
 	case exprPayload:
 		if attr(0) == 0 {
-			// Raw payload; the fourth attribute is its width.
+			// raw payload; the fourth attribute is its width
 			return selectorPart(datatype.Integer, attr(4), datatype.BigEndian), attr(4) > 0
 		}
 		for _, h := range selector.Headers {

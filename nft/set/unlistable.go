@@ -11,7 +11,7 @@ import (
 	"github.com/weft-proxy/weft/nft/datatype"
 )
 
-// unlistable says why nft 1.0.6 cannot list a declared set or map and its users.
+// unlistable says why nft 1.0.6 cannot list a set or map and its users.
 func (d *declaration) unlistable() error {
 	for i, p := range slices.Concat(d.key, d.data) {
 		switch {
@@ -29,8 +29,8 @@ func (e TypeOfExpr) jenkins() bool {
 	return e.expr == exprHash && len(e.attrs) > 0 && e.attrs[0].value == unix.NFT_HASH_JENKINS
 }
 
-// AdjacentWildcards reports whether the keys of two elements are adjacent. nft merges such
-// wildcards into a range, which it cannot list.
+// AdjacentWildcards reports adjacent keys. nft merges such wildcards into a range, which it cannot
+// list.
 func AdjacentWildcards(elems []Element) bool {
 	sorted := slices.SortedFunc(slices.Values(elems), func(a, b Element) int { return strings.Compare(a.Key, b.Key) })
 	for i := 1; i < len(sorted); i++ {

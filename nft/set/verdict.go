@@ -7,27 +7,25 @@ import (
 	"github.com/weft-proxy/weft/nft/datatype"
 )
 
-// Verdict is the decision of a rule or verdict map.
+// Verdict is a rule's or verdict map's decision.
 type Verdict struct {
 	// Code is a NFT_* or NF_* verdict, such as datatype.VerdictGoto.
-	Code int32
-	// Chain is the target of a jump or goto, otherwise empty.
+	Code  int32
 	Chain string
 }
 
-// String returns the verdict in nft's words, such as "goto pick-3".
+// String returns nft's words, such as "goto pick-3".
 func (v Verdict) String() string { return datatype.Verdict.Format([]byte(VerdictData(v))) }
 
-// VerdictData packs a verdict for Element.Data: the code in four big-endian bytes, then the chain's
-// name.
+// VerdictData packs a verdict for Element.Data: four big-endian bytes, then the chain's name.
 func VerdictData(v Verdict) string {
 	b := make([]byte, 0, 4+len(v.Chain))
 	b = binary.BigEndian.AppendUint32(b, uint32(v.Code))
 	return string(append(b, v.Chain...))
 }
 
-// ParseVerdictData is the inverse of VerdictData. It rejects less than four bytes, a chain without
-// jump or goto, and a jump or goto without chain.
+// ParseVerdictData is the inverse of VerdictData. It rejects a jump or goto without chain, and a
+// chain without them.
 func ParseVerdictData(s string) (Verdict, error) {
 	if len(s) < 4 {
 		return Verdict{}, errors.New("parse verdict data: want four bytes at least")

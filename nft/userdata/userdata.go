@@ -13,69 +13,66 @@ import (
 // Fingerprint is the first half of a SHA-256 over a compiled rule.
 type Fingerprint [16]byte
 
-// Limits of nft and the kernel, in bytes.
+// Bytes.
 const (
 	// MaxComment is NFTNL_UDATA_COMMENT_MAXLEN.
 	MaxComment = 128
 	// Max is NFT_USERDATA_MAXLEN.
 	Max = 256
-	// MaxOwner is the longest owner in a rule's userdata with the longest comment and the fingerprint.
+	// MaxOwner leaves room for comment and fingerprint.
 	MaxOwner = Max - (2 + MaxComment + 1) - (2 + len(Fingerprint{})) - 2
 )
 
-// Types of records. nft uses the types from 0 up, separately for each kind of object (libnftnl udata.h),
-// and skips unknown types.
+// nft uses the types from 0 up for each kind of object (libnftnl udata.h), and skips unknown types.
 const (
 	udataComment      = 0 // tables, chains, rules, objects and elements
 	udataElementFlags = 1 // elements
 
-	// Weft's own types are far above nft's.
 	udataWeft        = 0xe0 // tables: the version of this format
 	UdataFingerprint = 0xe1 // rules: a Fingerprint
 	UdataOwner       = 0xe2 // rules: the publisher, as the caller names it
 
-	// version of weft's own records
 	udataVersion = 1
 
-	// elementIntervalOpen is SET_ELEM_F_INTERVAL_OPEN of nft's rule.h.
+	// SET_ELEM_F_INTERVAL_OPEN of nft's rule.h
 	elementIntervalOpen = 1
 )
 
-// ErrMalformed means that userdata is not a list of records, or a known record has the wrong form.
+// ErrMalformed means no list of records, or a known record of wrong form.
 var ErrMalformed = errors.New("malformed userdata")
 
-// TableInfo is the userdata of a table.
+// TableInfo is a table's userdata.
 type TableInfo struct {
 	Comment string
-	// Ours is true for tables created by weft, Version the version of weft's mark.
+	// Ours means created by weft.
 	Ours    bool
 	Version uint8
 }
 
-// RuleInfo is the userdata of a rule.
+// RuleInfo is a rule's userdata.
 type RuleInfo struct {
 	Comment     string
 	Fingerprint Fingerprint
-	// publisher of the rule, as the caller names it
+	// the publisher
 	Owner string
-	// Ours means that the rule has a fingerprint: weft wrote it.
+	// Ours means that weft wrote the rule.
 	Ours bool
 }
 
-// ElementInfo is the userdata of an element.
+// ElementInfo is an element's userdata.
 type ElementInfo struct {
 	Comment string
-	// Open marks the start of an interval without an end element, up to the greatest key.
+	// Open marks an interval up to the greatest key, without an end element.
 	Open bool
 }
 
-// Table returns userdata with weft's mark and a comment. It is never empty. The error is from CheckComment.
+// Table returns weft's mark and a comment. The error is from CheckComment.
 func Table(comment string) ([]byte, error) {
 	b, err := AppendComment(nil, comment)
 	return append(b, udataWeft, 1, udataVersion), err
 }
 
-// ParseTable parses the userdata of a table.
+// ParseTable parses a table's userdata.
 func ParseTable(b []byte) (info TableInfo, err error) {
 	err = parse("table", b, &info, &info.Comment, func(typ byte, value []byte) bool {
 		if typ == udataWeft && len(value) == 1 {
@@ -92,9 +89,8 @@ func ParseComment(b []byte) (comment string, err error) {
 	return comment, err
 }
 
-// AppendElement appends the userdata of an element, if it has a comment or is open. Open is true for the
-// start of an interval without an end element, up to the greatest key; nft needs the mark to print such an
-// interval.
+// AppendElement appends an element's userdata, if any. nft needs the mark of open intervals to
+// print them.
 func AppendElement(dst []byte, comment string, open bool) ([]byte, error) {
 	dst, err := AppendComment(dst, comment)
 	if err != nil || !open {
@@ -103,7 +99,7 @@ func AppendElement(dst []byte, comment string, open bool) ([]byte, error) {
 	return AppendUint32(dst, udataElementFlags, elementIntervalOpen), nil
 }
 
-// ParseElement parses the userdata of an element.
+// ParseElement parses an element's userdata.
 func ParseElement(b []byte) (info ElementInfo, err error) {
 	err = parse("element", b, &info, &info.Comment, func(typ byte, value []byte) bool {
 		if typ != udataElementFlags {
@@ -116,7 +112,7 @@ func ParseElement(b []byte) (info ElementInfo, err error) {
 	return info, err
 }
 
-// ParseRule parses the userdata of a rule.
+// ParseRule parses a rule's userdata.
 func ParseRule(b []byte) (info RuleInfo, err error) {
 	err = parse("rule", b, &info, &info.Comment, func(typ byte, value []byte) bool {
 		switch typ {
@@ -133,8 +129,7 @@ func ParseRule(b []byte) (info RuleInfo, err error) {
 	return info, err
 }
 
-// parse sets the comment, and calls f for the other records until f returns false for a malformed record.
-// On errors it sets info to its zero value.
+// f returns false for a malformed record. On errors info is its zero value.
 func parse[T any](what string, b []byte, info *T, comment *string, f func(typ byte, value []byte) bool) error {
 	err := EachRecord(b, func(typ byte, value []byte) error {
 		var ok bool
@@ -156,8 +151,8 @@ func parse[T any](what string, b []byte, info *T, comment *string, f func(typ by
 	return nil
 }
 
-// CheckComment rejects a comment that exceeds MaxComment bytes or contains a double quote or a control
-// character: nft could not print it and read it back.
+// CheckComment rejects more than MaxComment bytes, double quotes and control characters: nft could
+// not read them back.
 func CheckComment(comment string) error {
 	if comment == nft.EmptyComment {
 		return nil
@@ -171,8 +166,7 @@ func CheckComment(comment string) error {
 	return nil
 }
 
-// AppendComment appends the record of a comment, unless it is empty. On errors of CheckComment, it returns
-// dst unchanged.
+// AppendComment appends a comment, unless empty. On errors it returns dst unchanged.
 func AppendComment(dst []byte, comment string) ([]byte, error) {
 	if comment == "" {
 		return dst, nil
@@ -183,8 +177,7 @@ func AppendComment(dst []byte, comment string) ([]byte, error) {
 	return AppendString(dst, udataComment, nft.CommentText(comment)), nil
 }
 
-// AppendString appends a record of s and a NUL. It panics if s exceeds 254 bytes, because the length of the
-// record would be wrong.
+// AppendString appends s and a NUL. It panics if s exceeds 254 bytes.
 func AppendString(dst []byte, typ byte, s string) []byte {
 	if len(s) >= math.MaxUint8 {
 		panic(fmt.Sprintf("userdata: record of a string of %d bytes", len(s)))
@@ -194,7 +187,7 @@ func AppendString(dst []byte, typ byte, s string) []byte {
 	return append(dst, 0)
 }
 
-// ParseString returns the string in a record without its NUL, or false without a NUL.
+// ParseString is the inverse of AppendString; false without a NUL.
 func ParseString(value []byte) (string, bool) {
 	if len(value) == 0 || value[len(value)-1] != 0 {
 		return "", false
@@ -202,12 +195,12 @@ func ParseString(value []byte) (string, bool) {
 	return string(value[:len(value)-1]), true
 }
 
-// AppendUint32 appends a number in the machine's byte order.
+// AppendUint32 appends a native-endian number.
 func AppendUint32(dst []byte, typ byte, v uint32) []byte {
 	return binary.NativeEndian.AppendUint32(append(dst, typ, 4), v)
 }
 
-// ParseUint32 returns the number in a record, or false unless it has four bytes.
+// ParseUint32 is the inverse of AppendUint32; false unless four bytes.
 func ParseUint32(value []byte) (uint32, bool) {
 	if len(value) != 4 {
 		return 0, false
@@ -215,7 +208,7 @@ func ParseUint32(value []byte) (uint32, bool) {
 	return binary.NativeEndian.Uint32(value), true
 }
 
-// FindRecord returns the first record of a type. ok is false without such a record, or if b is malformed.
+// FindRecord returns the first record of a type; false if missing or malformed.
 func FindRecord(b []byte, typ byte) (value []byte, ok bool) {
 	err := EachRecord(b, func(t byte, v []byte) error {
 		if t == typ && !ok {
@@ -226,8 +219,7 @@ func FindRecord(b []byte, typ byte) (value []byte, ok bool) {
 	return value, ok && err == nil
 }
 
-// EachRecord calls f for each record of b. It returns the first error of f, or ErrMalformed if b ends
-// within a record.
+// EachRecord returns the first error of f, or ErrMalformed if b ends within a record.
 func EachRecord(b []byte, f func(typ byte, value []byte) error) error {
 	for len(b) > 0 {
 		if len(b) < 2 || len(b)-2 < int(b[1]) {
