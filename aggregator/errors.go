@@ -16,8 +16,8 @@ var (
 	ErrHidden = errors.New("object of other publishers")
 	// ErrInvalidName means that a name, a family or an element's key is malformed.
 	ErrInvalidName = admission.ErrInvalidName
-	// ErrProtocol means that a request has no update, too many fragments or no object, or comes between the
-	// parts of a snapshot.
+	// ErrProtocol means that a request has no update, too many fragments or no object, or divides a
+	// snapshot.
 	ErrProtocol = errors.New("protocol error")
 	// ErrStarting means that the kernel's tables are not adopted yet.
 	ErrStarting = errors.New("starting: the kernel's tables are not adopted yet")
@@ -32,10 +32,10 @@ var (
 	ErrGone = errors.New("caller is gone")
 	// ErrSlowWatcher means that a slow watcher was dropped.
 	ErrSlowWatcher = events.ErrSlowWatcher
-	// ErrKernel means that Plan could not reconcile the kernel, GetTable could not read live values, or
-	// conntrack entries could not be listed or deleted. Updates wait for the kernel instead.
+	// ErrKernel means that the kernel failed during a Plan, a read of live values, or a call for conntrack
+	// entries. Updates wait for the kernel instead.
 	ErrKernel = errors.New("kernel unavailable")
 )
 
-// RejectedError is the refusal of an update. The fragment keeps the last committed content.
+// RejectedError is the refusal of an update: the fragment keeps the last committed content.
 type RejectedError = admission.RejectedError

@@ -21,20 +21,17 @@ type Health struct {
 	statuses *status.Fragments
 	roster   *status.Publishers
 	dir      *statedir.Dir
-	// settled is true after Converged has returned nil.
-	settled atomic.Bool
+	settled  atomic.Bool
 	// returned is true after all fragments from before the start were back.
 	returned atomic.Bool
-	// foreign has changes by other processes, or nil. unsaved is why the record was not stored, or nil. The
-	// writer stores both.
+	// The writer stores both: foreign has changes by other processes, unsaved is why the record was not
+	// stored.
 	foreign atomic.Pointer[foreignChanges]
 	unsaved atomic.Pointer[error]
 }
 
-// maxMissing limits the publishers in a message.
 const maxMissing = 10
 
-// firstOf lists the first names and counts the others.
 func firstOf(names []string) string {
 	more := ""
 	if n := len(names) - maxMissing; n > 0 {
@@ -45,9 +42,9 @@ func firstOf(names []string) string {
 
 const notBack = "publishers of before the restart have not come back yet (fragments: %d"
 
-// Converged returns an error that names publishers missing since a restart. It returns nil once updates are
-// committed and all earlier fragments are back, except fragments of sessions. It waits for fragments at
-// most for Config.ReadyGrace after the start. Possible errors: ErrStarting, ErrStandby, ErrStopped.
+// Converged returns an error until updates are committed and all fragments from before the start are back,
+// except fragments of sessions. It waits for fragments at most for Config.ReadyGrace after the start.
+// Possible errors: ErrStarting, ErrStandby, ErrStopped.
 func (h *Health) Converged() error {
 	if s := h.life.phase.Load(); !s.running {
 		return cmp.Or(s.err, ErrStarting)
@@ -64,9 +61,9 @@ func (h *Health) Converged() error {
 	return nil
 }
 
-// Missing returns an error that names publishers without a session although their fragments are in force:
-// publishers that have not come back since a restart (even after Config.ReadyGrace) or have ended their
-// session. It returns nil before the first commit.
+// Missing names publishers without a session although their fragments are in force: not back since a
+// restart (even after Config.ReadyGrace), or their session has ended. It returns nil before the first
+// commit.
 func (h *Health) Missing() error {
 	if !h.life.phase.Load().running {
 		return nil
@@ -80,7 +77,6 @@ func (h *Health) Missing() error {
 	var gone []string
 	var since time.Duration
 	for name, away := range h.roster.Gone() {
-		// A publisher without remaining fragments is not missing.
 		if h.statuses.Holds(name).Fragments > 0 {
 			gone, since = append(gone, name), max(since, away)
 		}
@@ -93,14 +89,12 @@ func (h *Health) Missing() error {
 }
 
 type foreignChanges struct {
-	// repaired and reason describe the last repair.
 	repaired time.Time
 	reason   string
 	// unrepaired names the tables that the kernel refuses to repair, or "".
 	unrepaired string
 }
 
-// driftRecent is the time for which Drift reports a repair.
 const driftRecent = time.Minute
 
 // Drift returns an error if the kernel refuses to repair changes by another process, or if such a change
@@ -118,7 +112,7 @@ func (h *Health) Drift() error {
 	return nil
 }
 
-// Stored returns why the state directory lacks committed content. It returns nil without a state directory.
+// Stored returns why the state directory lacks committed content.
 func (h *Health) Stored() error {
 	if err := h.unsaved.Load(); err != nil {
 		return *err
@@ -126,8 +120,8 @@ func (h *Health) Stored() error {
 	return h.dir.Failing()
 }
 
-// Refused returns an error that names the first fragments that are not in force as published: their last
-// update was rejected, or the configuration does not allow the stored fragment. Otherwise it returns nil.
+// Refused names the first fragments that are not in force as published: their last update was rejected, or
+// the configuration does not allow the stored fragment.
 func (h *Health) Refused() error {
 	first, n := h.statuses.Refused()
 	if n == 0 {
@@ -148,11 +142,10 @@ type Life struct {
 	ready, stopped chan struct{}
 }
 
-// phase is one phase. During the start, err is nil and running is false.
+// During the start, a phase has no err and is not running.
 type phase struct {
 	running bool
-	// err is why updates cannot be committed, or nil.
-	err error
+	err     error
 	// over is closed when the next phase begins.
 	over chan struct{}
 }

@@ -22,8 +22,8 @@ import (
 )
 
 // Plan returns the changes that a commit of a publisher's fragments would make, and the rejections by
-// admission, the merge and the kernel. It changes nothing, sends no event, and delays updates by at most
-// one commit of the same size. Plan waits while the aggregator starts.
+// admission, the merge and the kernel. It delays updates by at most one commit of the same size. It waits
+// while the aggregator starts.
 //
 // Possible errors: ErrInvalidName (the publisher), ErrProtocol (too many fragments), ErrKernel, ErrStandby,
 // ErrStopped, ErrGone (ctx ended during the start), ctx's.
@@ -55,15 +55,14 @@ func (a *Aggregator) Plan(ctx context.Context, publisher string, req *weftv1.Pla
 	return p.outcome().Parts(message.PartBytes), nil
 }
 
-// planning is a plan on its way to the writer and back.
 type planning struct {
 	// steps are the admitted updates, withdrawals first.
 	steps []*submission
-	// place is the position of fragments in the request, for the order of rejections.
+	// place has the positions of fragments in the request, to order rejections.
 	place    map[desired.Key]int
 	rejected []*RejectedError
 
-	// preview has the changes of the accepted steps; nil without any.
+	// preview is nil without accepted steps.
 	preview  *desired.Preview
 	accepted []*submission
 	revision uint64
@@ -73,7 +72,6 @@ type planning struct {
 	findings []*weftv1.Finding
 }
 
-// newPlanning admits the updates of a plan.
 func (a *Aggregator) newPlanning(publisher string, req *weftv1.PlanRequest) *planning {
 	p := &planning{place: make(map[desired.Key]int), wanted: req.GetFindings()}
 	for _, n := range req.GetWithdraw() {
@@ -124,7 +122,7 @@ func (p *planning) add(key desired.Key, s *submission, err error) {
 	p.steps = append(p.steps, s)
 }
 
-// refuse records a rejection; it returns false for other errors.
+// refuse returns false if err is not a rejection.
 func (p *planning) refuse(err error) bool {
 	var r *RejectedError
 	if !errors.As(err, &r) {
@@ -134,7 +132,7 @@ func (p *planning) refuse(err error) bool {
 	return true
 }
 
-// plan evaluates a plan and leaves the state unchanged.
+// plan leaves the state unchanged.
 func (w *writer) plan(p *planning) error {
 	steps := p.steps
 	for repaired := false; ; {
@@ -177,7 +175,7 @@ func (w *writer) plan(p *planning) error {
 	}
 }
 
-// planApply applies steps to the state, records refusals and returns the accepted steps.
+// planApply records refusals and returns the accepted steps.
 func (w *writer) planApply(p *planning, steps []*submission) []*submission {
 	accepted := make([]*submission, 0, len(steps))
 	for _, s := range steps {
@@ -201,7 +199,7 @@ func (w *writer) planApply(p *planning, steps []*submission) []*submission {
 	return accepted
 }
 
-// preview returns the changes of the applied steps and the kernel's objection, and rolls back.
+// preview also returns the kernel's objection, and rolls back.
 func (w *writer) preview(p *planning, steps []*submission) (*desired.Preview, error) {
 	keys := make([]desired.Key, 0, len(steps))
 	for _, s := range steps {
@@ -236,7 +234,7 @@ func (w *writer) planCulprit(steps []*submission) int {
 	}))
 }
 
-// plannedFindings returns the findings of the planned fragments, as visible to their publisher.
+// plannedFindings are as visible to the publisher.
 func (a *Aggregator) plannedFindings(ctx context.Context, publisher string, p *planning) ([]*weftv1.Finding, error) {
 	// One at a time, to bound the cost.
 	select {
