@@ -44,13 +44,12 @@ type Kernel interface {
 	// Adopt claims and returns the tables of an ended process, or returns a *kernel.OwnedError while it
 	// owns them.
 	Adopt() ([]kernel.Table, error)
-	// Watch reports changes by other processes.
 	Watch(ctx context.Context) (<-chan kernel.Change, error)
 	// Owner reports whether the kernel protects the tables from other processes. They are not watched: the
-	// watch would slow each commit, because the kernel reports every element.
+	// kernel would report every element and slow each commit.
 	Owner() bool
-	// Unprotected reports whether, although Owner is true, other processes can change some tables: left by
-	// a weft or kernel without ownership. It is known after the adoption.
+	// Unprotected reports whether other processes can change some tables although Owner is true: left by a
+	// weft or kernel without ownership. It is known after the adoption.
 	Unprotected() bool
 	// DumpLive, DumpObjects and DumpElements read values changed by packets.
 	DumpLive(table nft.TableID, sets []*set.Set, limit int) (*kernel.Live, error)
@@ -77,9 +76,9 @@ type Config struct {
 	// Kernel is required.
 	Kernel Kernel
 	// ReadAll reads the tables of all programs, valid until closeRules, concurrently with calls of the
-	// Kernel. If it is nil, only findings between fragments are found.
+	// Kernel. If nil, only findings between fragments are found.
 	ReadAll func() (rules *eval.Ruleset, closeRules func(), err error)
-	// Flows removes stale UDP flows; nil leaves them.
+	// Flows may be nil: stale flows stay.
 	Flows Flows
 	// StateDir holds the record and the durable fragments. If empty, adopted elements have no owner.
 	StateDir string
@@ -89,27 +88,24 @@ type Config struct {
 	// HistoryEntries and HistoryBytes bound the history in StateDir; 0 disables it.
 	HistoryEntries int
 	HistoryBytes   int64
-	// Access holds the rights and limits of publishers; nil allows everything, unlike the nil Access of
-	// aggregator/server.
+	// Access may be nil: everything is allowed, unlike in aggregator/server.
 	Access *access.Control
 	// Rate is the commits per second under load, Burst the commits without a wait after an idle time. For
 	// these and the durations below, 0 means the default.
 	Rate  rate.Limit
 	Burst int
-	// Retry is the time between attempts to repair.
 	Retry time.Duration
-	// SessionGrace is the time for which fragments of sessions wait for their publishers after a restart.
+	// SessionGrace is how long fragments of sessions wait for their publishers after a restart.
 	SessionGrace time.Duration
-	// ReadyGrace is the time for which Converged waits for earlier publishers after a start.
+	// ReadyGrace is how long Converged waits for earlier publishers after a start.
 	ReadyGrace time.Duration
-	// Findings enables the search for findings, with up to 2 % of a CPU.
+	// Findings uses up to 2 % of a CPU.
 	Findings bool
 	// Needs returns the traffic whose drop is a finding. May be nil.
 	Needs func() []lint.Need
 	// Drain bounds the commits of pending updates at a graceful stop.
 	Drain time.Duration
-	// Standby makes Run wait while another process holds the tables, instead of returning the
-	// *kernel.OwnedError.
+	// Standby makes Run wait while another process holds the tables.
 	Standby bool
 	Version string
 	// Logger gets one line per commit; nil discards.
@@ -177,8 +173,7 @@ type Aggregator struct {
 
 	admission admission.Config
 	tell      *observers
-	// scope has the declarations known to admission.
-	scope atomic.Pointer[merge.Scope]
+	scope     atomic.Pointer[merge.Scope]
 }
 
 // New returns an Aggregator, idle until Run.
@@ -230,7 +225,7 @@ func (a *Aggregator) Pending() int { return a.queue.Len() }
 // Config.Standby is false), store.ErrInUse, the errors of Kernel.Watch, and the kernel's at start.
 func (a *Aggregator) Run(ctx context.Context) error {
 	defer a.stop()
-	// Goroutines that serve the writer end after the writer.
+	// These goroutines end after the writer.
 	behind, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
 	wg.Go(func() { a.flows.Run(behind) })
@@ -282,7 +277,7 @@ func (a *Aggregator) stop() {
 	close(a.stopped)
 }
 
-// Version returns the configured version of the daemon.
+// Version returns Config.Version.
 func (a *Aggregator) Version() string { return a.cfg.Version }
 
 // Features returns the names of the optional features of this daemon (PROTOCOL.md).
@@ -304,5 +299,5 @@ func (a *Aggregator) Features() []string {
 	return append(out, "live", "sets")
 }
 
-// OwnsTables reports whether the kernel protects the tables from all other processes.
+// OwnsTables reports whether the kernel protects the tables from other processes.
 func (a *Aggregator) OwnsTables() bool { return a.cfg.Kernel.Owner() }

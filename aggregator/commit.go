@@ -36,7 +36,7 @@ func (w *writer) commit(batch []*submission) (again [][]*submission, err error) 
 	return again, err
 }
 
-// commitApplied commits the updates applied since began. It returns the same as commit.
+// commitApplied commits the updates applied since began.
 func (w *writer) commitApplied(accepted []*submission, began time.Time) (again [][]*submission, err error) {
 	if len(accepted) == 0 {
 		w.state.Rollback()
@@ -136,7 +136,7 @@ func (w *writer) refuse(s *submission, err error) {
 	}
 }
 
-// refused decides how to continue after a failed commit. The state has been rolled back.
+// The state has been rolled back before refused.
 func (w *writer) refused(batch []*submission, plan *desired.Plan, err error) (again [][]*submission, _ error) {
 	var be *kernel.BatchError
 	var long *longError
@@ -173,8 +173,8 @@ func (w *writer) refused(batch []*submission, plan *desired.Plan, err error) (ag
 	return [][]*submission{batch[:half:half], batch[half:]}, nil
 }
 
-// suspicious reports whether a refusal suggests that the kernel differs from the state: an object to delete
-// is missing (timed out or deleted by another process), or an object to add exists.
+// suspicious reports whether the kernel may differ from the state: an object to delete is missing (timed
+// out or deleted by another process), or an object to add exists.
 func suspicious(be *kernel.BatchError) bool {
 	return errors.Is(be.Errno, syscall.ENOENT) || errors.Is(be.Errno, syscall.EEXIST) || errors.Is(be.Errno, syscall.ENOTEMPTY)
 }
@@ -208,7 +208,7 @@ func (w *writer) conclude(accepted []*submission, r Result) {
 	}
 }
 
-// stored answers a committed update after the attempt to store it. Any goroutine may call it.
+// Any goroutine may call stored.
 func (o *observers) stored(s *submission, r Result, err error) {
 	if err != nil {
 		rejected := admission.Reject(s.key(), weftv1.Violation_REASON_LIMIT, nil,

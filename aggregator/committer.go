@@ -18,8 +18,7 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// committer owns the merged state and the kernel. It does not know updates or publishers. Only the writer's
-// goroutine uses it.
+// committer owns the merged state and the kernel. Only the writer's goroutine uses it.
 type committer struct {
 	cfg      *Config
 	log      *slog.Logger
@@ -37,7 +36,6 @@ type committer struct {
 type record struct {
 	dir     *statedir.Dir
 	metrics *metrics
-	// unsaved is why the record was not stored, or nil.
 	unsaved *atomic.Pointer[error]
 	resave  *time.Timer
 	// saved is the version of the last written record, at first math.MaxUint64.
@@ -49,7 +47,6 @@ type record struct {
 // elapsed uses a clock that does not jump.
 func (c *committer) elapsed() time.Duration { return c.cfg.Now().Sub(c.began) }
 
-// carryOut commits a plan and accepts the state, or rolls it back.
 func (c *committer) carryOut(plan *desired.Plan) (stats kernel.Stats, err error) {
 	if len(plan.Ops) > 0 {
 		c.flows.Before(plan.Deserted)

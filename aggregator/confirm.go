@@ -83,7 +83,6 @@ func (a *Aggregator) notChangeable(key desired.Key, err error) error {
 	return err
 }
 
-// mayKeep rejects an update if keeping the earlier content would exceed the limits of its publisher.
 func (a *Aggregator) mayKeep(key desired.Key, kept, more int) error {
 	p := a.cfg.Access.Publisher(key.Publisher)
 	if p == nil {
@@ -96,8 +95,8 @@ func (a *Aggregator) mayKeep(key desired.Key, kept, more int) error {
 	return nil
 }
 
-// takeBack restores the earlier content of a fragment, or withdraws the fragment if it had none or it has
-// expired. The publisher's rights apply; the size was within the limits.
+// takeBack withdraws a fragment without earlier content, or with expired content. The publisher's rights
+// apply; the size was within the limits.
 func (a *Aggregator) takeBack(ctx context.Context, key desired.Key, before *weftv1.Fragment) error {
 	if at := before.GetExpireTime(); before == nil || at != nil && !at.AsTime().After(a.cfg.Now()) {
 		_, err := a.submit(ctx, &submission{update: &desired.Update{Fragment: key, Snapshot: true}, reserved: true})
@@ -114,7 +113,7 @@ func (a *Aggregator) takeBack(ctx context.Context, key desired.Key, before *weft
 	return err
 }
 
-// earlier returns the present content of a fragment, or nil.
+// earlier may return nil.
 func (a *Aggregator) earlier(ctx context.Context, key desired.Key) (*weftv1.Fragment, error) {
 	var status *weftv1.FragmentStatus
 	var tables []desired.TableUpdate

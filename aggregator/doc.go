@@ -1,6 +1,5 @@
 // Package aggregator merges the fragments of all publishers into one ruleset and is the only writer to the
-// kernel. Publishers send requests; the package sends transactions to nft/kernel, and answers and events to
-// its callers.
+// kernel. Requests come in; transactions, answers and events go out.
 //
 // # A commit
 //
@@ -29,20 +28,19 @@
 // # The writer
 //
 // While the limiter has tokens, an update is committed at once. Under load the updates of one interval
-// share a commit. Large updates are committed alone and take turns with the others (package queue). If the
-// kernel refuses an update, its fragment keeps the last committed content, and the rest of the batch is
-// committed at once. The writer also answers Plan and reads between two commits.
+// share a commit, except large ones (package queue). If the kernel refuses an update, its fragment keeps the
+// last committed content, and the rest of the batch is committed at once. The writer also answers plans and
+// reads between two commits.
 //
 // Revisions count commits and grow across restarts. A start continues with the stored revision or the Unix
 // time in milliseconds, whichever is greater, so losing the state directory does not set them back.
 //
 // # New chains
 //
-// The kernel switches rules atomically between packets. But a packet already in the rules keeps its
-// generation of rules and still finds new map elements. A new element could then lead it to an invisible
-// chain. So if an update adds an element for a new chain to a map in force, the new chains are committed
-// first (desired.Plan.Ahead). If the second transaction is refused, a third removes the first part. After a
-// crash in between, the next start removes it.
+// A packet already in the rules keeps its generation of rules but finds new map elements, and with one a
+// chain invisible to it. So if an update adds an element for a new chain to a map in force, the new chains
+// are committed first (desired.Plan.Ahead). If the second transaction is refused, a third removes the first
+// part. After a crash in between, the next start removes it.
 //
 // # Large updates
 //
@@ -50,48 +48,39 @@
 // sets and maps of a large update are staged (staging.go), in transactions of at most 16,384 elements and
 // about 40 ms as predicted (package nft/cost). They stay unreferenced until the last transaction, so a
 // packet sees either all of the update or the old content. After a crash the next start removes the sets
-// missing from the record. Without a record a staged set stays until its publisher sends the fragment
-// again, or until weft cleanup: the kernel has no removable mark for sets. Staged sets in Config.OwnTables
-// are removed when the publisher of the table is back.
+// missing from the record. Without a record they stay until their publisher sends the fragment again, or
+// until weft cleanup: the kernel has no removable mark for sets.
 //
 // Sets in force cannot be staged: a set cannot be replaced by another of the same name while rules refer to
-// it. The same applies to rules with anonymous sets and to maps to chains or objects. The updates of a
-// transaction of more than 100 ms are committed one by one. An update over this limit, alone or in its later
-// withdrawal, is refused if its publisher has limits (merger.go).
+// it. The same applies to rules with anonymous sets and maps to chains or objects. The updates of a transaction of more
+// than 100 ms are committed one by one. An update over this limit, alone or in its later withdrawal, is
+// refused if its publisher has limits.
 //
 // # Flows
 //
-// Package flows removes stale UDP conntrack entries and entries of affinity maps (MAP_ROLE_AFFINITY) after
-// the commit; it never delays the next one. Flows to a backend stay while a watched map of any table still
-// leads their destination to it. All flows are compared with their backends once after a start, when the
-// publishers of watched maps are back, and after each repair.
+// Package flows removes stale UDP conntrack entries and entries of affinity maps after the commit, without
+// delaying the next one. Flows to a backend stay while a watched map of any table leads their destination
+// to it. All flows are compared with their backends once the publishers of watched maps are back after a
+// start, and after each repair.
 //
 // # Cost
 //
-// The cost of an update depends on its changes, not on the rest of the ruleset. The work is counted
-// (weft_aggregator_work_total); a test compares it at 100 and at 10,000 services. A commit does not read
-// from the kernel. Only changes of declarations or references cost time for all chains and sets, and a
-// synced write of the record.
+// The cost of an update depends on its changes, not on the rest of the ruleset. A test compares the work
+// (weft_aggregator_work_total) at 100 and at 10,000 services. A commit does not read from the kernel. Only
+// changes of declarations or references cost time for all chains and sets, and a synced write.
 //
 // # Faults
 //
-// If the outcome of a batch is unknown or another process changed the kernel, the kernel is read again,
-// compared with the committed state and repaired; watchers are notified. A table that the kernel refuses to
-// repair is left out and retried every Config.Retry.
+// If the outcome of a batch is unknown or another process changed the kernel, the kernel is read again and
+// repaired. A table that the kernel refuses to repair is retried every Config.Retry.
 //
-// Damage of the state directory is reported but never fatal: without the record, content known only from it
-// stays until its publisher returns. After a record could not be stored, the next start does not trust it.
+// Damage of the state directory is never fatal: without the record, content known only from it stays until
+// its publisher returns. After a record could not be stored, the next start does not trust it.
 //
 // # Upgrade
 //
-// Either the old process stops first and commits pending updates, or the new one waits with --standby for
-// the socket and then for the tables. In both cases tables stay in force while unowned or held by
-// server.Hold, and acknowledged updates are kept.
-//
-// # Health
-//
-// Use Healthy to decide whether to restart the process, and Converged to decide whether to send traffic to
-// the node. Missing, Drift and Stored report problems that exist although rules are in force.
+// The new process waits with --standby for the socket, or starts after the old one. Meanwhile tables stay
+// in force, unowned or held by server.Hold.
 //
 // # Metrics
 //

@@ -27,13 +27,12 @@ var (
 	ErrStopped = errors.New("aggregator stopped")
 	// ErrCleanedUp is the error of Run after Cleanup.
 	ErrCleanedUp = errors.New("all tables are removed")
-	// ErrGone means that the sender of an update was gone before the update was applied or the aggregator
-	// had started.
+	// ErrGone means that the sender was gone before its update was applied or the aggregator had started.
 	ErrGone = errors.New("caller is gone")
 	// ErrSlowWatcher means that a slow watcher was dropped.
 	ErrSlowWatcher = events.ErrSlowWatcher
 	// ErrKernel means that the kernel failed during a Plan, a read of live values, or a call for conntrack
-	// entries. Updates wait for the kernel instead.
+	// entries.
 	ErrKernel = errors.New("kernel unavailable")
 )
 

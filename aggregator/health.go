@@ -14,7 +14,8 @@ import (
 	"github.com/weft-proxy/weft/aggregator/status"
 )
 
-// Health reports how the node's ruleset differs from the publishers' wishes. It is safe for concurrent use.
+// Health reports how the node's ruleset differs from the published fragments. It is safe for concurrent
+// use.
 type Health struct {
 	life     *Life
 	cfg      *Config
@@ -24,8 +25,7 @@ type Health struct {
 	settled  atomic.Bool
 	// returned is true after all fragments from before the start were back.
 	returned atomic.Bool
-	// The writer stores both: foreign has changes by other processes, unsaved is why the record was not
-	// stored.
+	// The writer stores both; unsaved is why the record was not stored.
 	foreign atomic.Pointer[foreignChanges]
 	unsaved atomic.Pointer[error]
 }
@@ -42,9 +42,9 @@ func firstOf(names []string) string {
 
 const notBack = "publishers of before the restart have not come back yet (fragments: %d"
 
-// Converged returns an error until updates are committed and all fragments from before the start are back,
-// except fragments of sessions. It waits for fragments at most for Config.ReadyGrace after the start.
-// Possible errors: ErrStarting, ErrStandby, ErrStopped.
+// Converged returns nil once updates are committed and all fragments from before the start are back, except
+// fragments of sessions. After Config.ReadyGrace it does not wait for fragments. Possible errors:
+// ErrStarting, ErrStandby, ErrStopped.
 func (h *Health) Converged() error {
 	if s := h.life.phase.Load(); !s.running {
 		return cmp.Or(s.err, ErrStarting)
@@ -56,14 +56,13 @@ func (h *Health) Converged() error {
 	if grace := h.cfg.ReadyGrace - h.cfg.Now().Sub(*h.life.began.Load()); fragments > 0 && grace > 0 {
 		return fmt.Errorf(notBack+", grace left: %v): %s", fragments, grace.Round(time.Second), firstOf(publishers))
 	}
-	// Fragments are adopted only at the start: no more checks are needed.
+	// Fragments are adopted only at the start.
 	h.settled.Store(true)
 	return nil
 }
 
-// Missing names publishers without a session although their fragments are in force: not back since a
-// restart (even after Config.ReadyGrace), or their session has ended. It returns nil before the first
-// commit.
+// Missing names publishers of fragments in force that are not back since a restart (even after
+// Config.ReadyGrace), or have ended their session. It returns nil before the first commit.
 func (h *Health) Missing() error {
 	if !h.life.phase.Load().running {
 		return nil
@@ -97,8 +96,8 @@ type foreignChanges struct {
 
 const driftRecent = time.Minute
 
-// Drift returns an error if the kernel refuses to repair changes by another process, or if such a change
-// was repaired less than a minute ago.
+// Drift returns an error while the kernel refuses to repair changes by another process, and for a minute
+// after a repair.
 func (h *Health) Drift() error {
 	d := h.foreign.Load()
 	switch {
@@ -120,8 +119,7 @@ func (h *Health) Stored() error {
 	return h.dir.Failing()
 }
 
-// Refused names the first fragments that are not in force as published: their last update was rejected, or
-// the configuration does not allow the stored fragment.
+// Refused names the first fragments that are not in force as published.
 func (h *Health) Refused() error {
 	first, n := h.statuses.Refused()
 	if n == 0 {
@@ -146,7 +144,7 @@ type Life struct {
 type phase struct {
 	running bool
 	err     error
-	// over is closed when the next phase begins.
+	// over is closed at the end of the phase.
 	over chan struct{}
 }
 
@@ -169,7 +167,7 @@ func (l *Life) run(now time.Time) {
 	close(l.ready)
 }
 
-// Ready is closed once the kernel's tables are adopted and updates are being committed.
+// Ready is closed once the kernel's tables are adopted.
 func (l *Life) Ready() <-chan struct{} { return l.ready }
 
 // Stopped is closed when Run has returned.
@@ -179,8 +177,8 @@ func (l *Life) Stopped() <-chan struct{} { return l.stopped }
 // ErrStandby, ErrStopped.
 func (l *Life) Healthy() error { return l.phase.Load().err }
 
-// admitting waits for the adoption of the tables, because updates are compiled against their declarations,
-// or until done is closed. Possible errors: ErrStandby, ErrStopped, ErrGone.
+// admitting waits for the adoption of the tables, because updates are compiled against their declarations.
+// Possible errors: ErrStandby, ErrStopped, ErrGone (done is closed).
 func (l *Life) admitting(done <-chan struct{}) error {
 	for {
 		p := l.phase.Load()

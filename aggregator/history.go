@@ -51,7 +51,6 @@ func (o *observers) record(c *outcome) {
 	o.history.Record(entry)
 }
 
-// started tells the history the fragments after a start.
 func (o *observers) started(state *merge.State, revision uint64) {
 	present := make(map[desired.Key]bool)
 	for _, f := range views.Fragments(state) {
@@ -84,7 +83,6 @@ func historyChange(s *submission) history.Change {
 	return c
 }
 
-// weigh returns an approximate size in bytes.
 func weigh(s *submission) int {
 	const each = 64
 	n := each * s.admitted.Cost()

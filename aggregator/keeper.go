@@ -34,10 +34,9 @@ type keeper struct {
 }
 
 // claimInterval is the time between attempts to claim the tables on standby. The kernel does not report the
-// end of their owner, and tables are neither repaired nor updated until claimed.
+// end of their owner.
 const claimInterval = 100 * time.Millisecond
 
-// takeOver claims the tables and reads them. With Config.Standby it waits while another process owns them.
 func (k *keeper) takeOver(ctx context.Context, life *Life) ([]kernel.Table, error) {
 	for standing := false; ; {
 		dump, err := k.cfg.Kernel.Adopt()
@@ -93,9 +92,8 @@ func (k *keeper) watch(ctx context.Context) (<-chan kernel.Change, error) {
 // maxRepairs is the number of repairs without a delay while other processes change the kernel.
 const maxRepairs = 3
 
-// repair restores the committed state if the kernel may differ. A table that the kernel refuses to repair
-// (for example because another program uses its name) is retried after Config.Retry, without delaying other
-// tables.
+// repair leaves out a table that the kernel refuses to repair (for example because another program uses its
+// name), and retries it after Config.Retry.
 func (k *keeper) repair() error {
 	for attempt := 1; k.drift != ""; attempt++ {
 		err := k.tryRepair(attempt == maxRepairs)
@@ -195,7 +193,7 @@ func tablesOf(ops []kernel.Op) []nft.TableID {
 	return ids
 }
 
-// postponeRepair schedules another repair of the refused tables, and reports the newly refused ones.
+// postponeRepair schedules another repair, and reports the newly refused tables.
 func (k *keeper) postponeRepair(refused map[nft.TableID]error) {
 	fresh := false
 	for id, err := range refused {
@@ -247,8 +245,8 @@ func (k *keeper) unrepairedReason() string {
 	return "not repaired yet: " + strings.Join(parts, "; ")
 }
 
-// rewatch subscribes after the watch ended. If that fails, it returns a channel that is closed after
-// Config.Retry, so that rewatch is called again.
+// rewatch may fail: then it returns a channel that is closed after Config.Retry, so that rewatch is called
+// again.
 func (k *keeper) rewatch(ctx context.Context) <-chan kernel.Change {
 	if ctx.Err() != nil {
 		return nil
@@ -296,7 +294,7 @@ func (k *keeper) removeAll() ([]nft.TableID, error) {
 	return tables, nil
 }
 
-// lapseInterval is the time between checks for expired elements while idle.
+// lapseInterval is the least time between checks for expired elements while idle.
 const lapseInterval = 250 * time.Millisecond
 
 // lapsing returns a channel that receives when an element may have expired, or nil.
@@ -309,8 +307,7 @@ func (k *keeper) lapsing() <-chan time.Time {
 	return k.lapseTimer.C
 }
 
-// lapse forgets the expired elements. If another fragment states an element with time left, lapse adds it
-// to the kernel again.
+// lapse adds an expired element to the kernel again if another fragment states it with time left.
 func (k *keeper) lapse() {
 	if !k.forget() {
 		return

@@ -11,8 +11,8 @@ import (
 	"github.com/weft-proxy/weft/aggregator/desired/views"
 )
 
-// lifetimes withdraws fragments at the end of their session, at their expiration, or if their publisher has
-// not come back after a restart. Only the writer's goroutine uses it.
+// lifetimes withdraws fragments at the end of their session, at their expiration, or if their publisher is
+// not back after a restart. Only the writer's goroutine uses it.
 type lifetimes struct {
 	state *merge.State
 	now   func() time.Time
@@ -39,8 +39,7 @@ func (l *lifetimes) withdrawals(keys []desired.Key, s *Session) []*submission {
 	return out
 }
 
-// end returns the withdrawals of the session's fragments, without effect on fragments with another
-// lifetime.
+// end does not affect fragments with another lifetime.
 func (l *lifetimes) end(s *Session) []*submission {
 	s.ended = true
 	delete(l.sessions, s.id)
@@ -61,7 +60,6 @@ func (l *lifetimes) abandonAdopted() {
 	l.retry = len(l.abandoned) > 0
 }
 
-// stillAbandoned drops the withdrawn or republished fragments before.
 func (l *lifetimes) stillAbandoned() []desired.Key {
 	if len(l.abandoned) == 0 {
 		return nil
@@ -98,7 +96,7 @@ func (e *expirations) set(key desired.Key, before, at time.Time) {
 	}
 }
 
-// clockCheck bounds the time until a step of the machine's clock is noticed.
+// clockCheck bounds the time until a step of the clock is noticed.
 const clockCheck = time.Minute
 
 // due returns a channel that receives when the next fragment may have expired, or nil.

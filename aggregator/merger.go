@@ -17,8 +17,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/unconfirmed"
 )
 
-// merger checks updates against the owner of the fragment, pending confirmations and limits, and applies
-// them. Only the writer's goroutine uses it.
+// merger belongs to the writer's goroutine.
 type merger struct {
 	access      *access.Control
 	state       *merge.State
@@ -158,8 +157,8 @@ func rejection(r *desired.Rejection) *RejectedError {
 	return out
 }
 
-// storable rejects a patch of a durable fragment while committed content is not stored. Snapshots are
-// admitted only if there is room for them.
+// storable rejects a patch of a durable fragment while committed content is not stored. Admission checks
+// the room for snapshots.
 func (m *merger) storable(s *submission, f desired.Status) error {
 	if s.update.Snapshot || f.Lifetime != desired.LifetimeDurable {
 		return nil
@@ -200,8 +199,7 @@ func (e *longError) rejection(key desired.Key) *RejectedError {
 	return admission.Reject(key, weftv1.Violation_REASON_LIMIT, admission.PlaceName(e.most), "%v: %s", e, advice)
 }
 
-// bound returns a *longError if a plan would take the kernel too long and its updates can be divided or
-// refused.
+// bound returns a *longError if a plan would take too long and its updates can be divided or refused.
 func (m *merger) bound(batch []*submission, plan *desired.Plan) error {
 	if len(batch) > 1 || slices.ContainsFunc(batch, m.refusable) {
 		if took, _, most := planner.KernelTime(m.state, plan.Ops); took > maxTransaction {
@@ -219,7 +217,7 @@ func (m *merger) bound(batch []*submission, plan *desired.Plan) error {
 	return nil
 }
 
-// boundPlan is bound for an uncommitted plan, whose new sets would be staged.
+// boundPlan is bound for a plan with new sets to stage.
 func (m *merger) boundPlan(steps []*submission, plan *desired.Plan) error {
 	took, fresh, most := planner.KernelTime(m.state, plan.Ops)
 	if took -= fresh; took > maxTransaction && slices.ContainsFunc(steps, m.refusable) {

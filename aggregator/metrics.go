@@ -54,8 +54,7 @@ type metrics struct {
 	work   *prometheus.CounterVec
 	looked [3]prometheus.Counter
 
-	mu sync.Mutex
-	// publishers have their own label.
+	mu         sync.Mutex
 	publishers map[string]struct{}
 }
 
@@ -165,7 +164,6 @@ func (m *metrics) changed(c *weftv1.Counts) {
 	m.rules[1].Add(float64(c.GetRulesDeleted()))
 }
 
-// rejected returns the labels.
 func (m *metrics) rejected(r *RejectedError) (publisher, reason string) {
 	first := weftv1.Violation_REASON_UNSPECIFIED
 	if len(r.Violations) > 0 {
@@ -188,7 +186,7 @@ func (m *metrics) publisherLabel(publisher string) string {
 	return publisher
 }
 
-// reasonLabel is a reason as a label value, such as "snapshot_needed".
+// A label is, for example, "snapshot_needed".
 func reasonLabel(r weftv1.Violation_Reason) string {
 	name, ok := weftv1.Violation_Reason_name[int32(r)]
 	if !ok {

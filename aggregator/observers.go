@@ -26,8 +26,7 @@ import (
 	"github.com/weft-proxy/weft/nft/lint"
 )
 
-// observers shows each commit to readers and never changes the state. Only the writer's goroutine uses it,
-// but any goroutine may call report.
+// observers belongs to the writer's goroutine, but any goroutine may call report.
 type observers struct {
 	log       *slog.Logger
 	now       func() time.Time
@@ -86,7 +85,7 @@ func measure(accepted []*submission, began, built, now time.Time) timing {
 	return t
 }
 
-// committed comes before the answers, so that a reader who asks after the answer finds the commit.
+// committed comes before the answers, so that a reader after the answer finds the commit.
 func (o *observers) committed(c *outcome) {
 	if c.counts != nil {
 		o.metrics.committed(c.counts, c.revision, c.timing)
@@ -117,7 +116,7 @@ func (o *observers) count(state *merge.State) {
 	o.counted = now
 }
 
-// report counts, logs and publishes a rejection. It logs one line a minute per publisher and reason.
+// report logs one line a minute per publisher and reason.
 func (o *observers) report(r *RejectedError) {
 	o.statuses.Rejected(r)
 	o.roster.Rejected(r)

@@ -21,12 +21,11 @@ import (
 	"github.com/weft-proxy/weft/nft/lint"
 )
 
-// Plan returns the changes that a commit of a publisher's fragments would make, and the rejections by
-// admission, the merge and the kernel. It delays updates by at most one commit of the same size. It waits
-// while the aggregator starts.
+// Plan returns the changes that a commit of a publisher's fragments would make, and the rejections. It
+// delays updates by at most one commit of the same size. It waits while the aggregator starts.
 //
 // Possible errors: ErrInvalidName (the publisher), ErrProtocol (too many fragments), ErrKernel, ErrStandby,
-// ErrStopped, ErrGone (ctx ended during the start), ctx's.
+// ErrStopped, ErrGone, ctx's.
 func (a *Aggregator) Plan(ctx context.Context, publisher string, req *weftv1.PlanRequest) (iter.Seq[*weftv1.PlanResponse], error) {
 	if err := admission.CheckIdentity("publisher", publisher); err != nil {
 		return nil, err
@@ -66,7 +65,6 @@ type planning struct {
 	preview  *desired.Preview
 	accepted []*submission
 	revision uint64
-	// merged are all planned tables, if findings are wanted.
 	wanted   bool
 	merged   []*desired.Merged
 	findings []*weftv1.Finding
@@ -106,7 +104,7 @@ func (p *planning) outcome() *message.Plan {
 	return out
 }
 
-// add appends a step, or its refusal if err is not nil.
+// err is a refusal.
 func (p *planning) add(key desired.Key, s *submission, err error) {
 	if errors.Is(err, ErrInvalidName) {
 		err = invalidName(key, err)
@@ -199,7 +197,7 @@ func (w *writer) planApply(p *planning, steps []*submission) []*submission {
 	return accepted
 }
 
-// preview also returns the kernel's objection, and rolls back.
+// preview also rolls back.
 func (w *writer) preview(p *planning, steps []*submission) (*desired.Preview, error) {
 	keys := make([]desired.Key, 0, len(steps))
 	for _, s := range steps {
@@ -234,7 +232,6 @@ func (w *writer) planCulprit(steps []*submission) int {
 	}))
 }
 
-// plannedFindings are as visible to the publisher.
 func (a *Aggregator) plannedFindings(ctx context.Context, publisher string, p *planning) ([]*weftv1.Finding, error) {
 	// One at a time, to bound the cost.
 	select {

@@ -36,7 +36,7 @@ import (
 // Reader selects the publishers whose content a reader sees.
 type Reader = desired.Reader
 
-// Reads answers readers from the statuses, the history, and the writer. It is safe for concurrent use.
+// Reads answers readers. It is safe for concurrent use.
 type Reads struct {
 	life        *Life
 	cfg         *Config
@@ -49,7 +49,6 @@ type Reads struct {
 	scope       *atomic.Pointer[merge.Scope]
 	// requests are called by the writer between two commits.
 	requests chan func(*writer)
-	// liveDump is held by the call that reads live values.
 	liveDump chan struct{}
 }
 
@@ -82,7 +81,7 @@ func (rs *Reads) ask(ctx context.Context, f func(*writer)) error {
 }
 
 // List returns the status of all fragments, by publisher and name, and the last revision, also during the
-// start and on standby. The messages are shared and read-only.
+// start and on standby. The messages are read-only.
 func (rs *Reads) List() (fragments []*weftv1.FragmentStatus, revision uint64) {
 	fragments, revision = rs.statuses.List()
 	for i, f := range fragments {
@@ -91,9 +90,8 @@ func (rs *Reads) List() (fragments []*weftv1.FragmentStatus, revision uint64) {
 	return fragments, revision
 }
 
-// Get returns one fragment's status and its committed content in canonical form, in lazily made parts. It
-// waits while the aggregator starts. An adopted fragment has only the kernel's content: names, and the
-// elements of sets.
+// Get returns one fragment's status and its committed content in lazily made parts. It waits while the
+// aggregator starts. An adopted fragment has only names and the elements of sets.
 //
 // Possible errors: ErrInvalidName, ErrNotFound, ErrStandby, ErrStopped, ctx's.
 func (rs *Reads) Get(ctx context.Context, publisher, name string) (*weftv1.FragmentStatus, iter.Seq[*weftv1.Fragment], error) {
@@ -103,7 +101,7 @@ func (rs *Reads) Get(ctx context.Context, publisher, name string) (*weftv1.Fragm
 	}
 	var status *weftv1.FragmentStatus
 	var tables []desired.TableUpdate
-	// The values are immutable, so this goroutine can sort and convert them.
+	// The values are immutable: convert them on this goroutine.
 	if err := rs.ask(ctx, func(w *writer) { status = w.tell.statuses.Get(key); tables, _ = views.Content(w.state, key) }); err != nil {
 		return nil, nil, err
 	}
@@ -225,7 +223,6 @@ func (rs *Reads) Watch(ctx context.Context, started func() error, f func(*weftv1
 	return rs.hub.Watch(ctx, started, f)
 }
 
-// present adds the findings of the fragment, and the time of its revert if it waits for a confirmation.
 func (rs *Reads) present(st *weftv1.FragmentStatus) *weftv1.FragmentStatus {
 	key := message.Key(st.GetFragment())
 	at, waits := rs.unconfirmed.Waits(key)
@@ -282,12 +279,11 @@ func (rs *Reads) dumpLive(ctx context.Context, id nft.TableID, req *weftv1.GetTa
 }
 
 // Owner returns the fragments of a kernel object that are visible to a reader, in merge order. An adopted
-// object of an unknown fragment has an owner without a name; a table lists only fragments. An empty family
-// is ip. Owner waits while the aggregator starts.
+// object of an unknown fragment has an owner without a name. An empty family is ip. Owner waits while the
+// aggregator starts.
 //
-// Possible errors: ErrInvalidName (the family, or an element's key), ErrProtocol (a request that does not
-// name one object), ErrNoObject, ErrHidden, ErrStandby, ErrStopped, ErrGone (ctx ended during the start),
-// ctx's.
+// Possible errors: ErrInvalidName (the family, or an element's key), ErrProtocol (not one object),
+// ErrNoObject, ErrHidden, ErrStandby, ErrStopped, ErrGone, ctx's.
 func (rs *Reads) Owner(ctx context.Context, req *weftv1.OwnerRequest, r Reader) (*weftv1.OwnerResponse, error) {
 	id, err := tableID(req.GetObject().GetFamily(), req.GetObject().GetTable())
 	if err != nil {
@@ -378,7 +374,6 @@ func (q *ownerQuery) answer(r Reader) (*weftv1.OwnerResponse, error) {
 	return resp, nil
 }
 
-// text is the object in nft syntax.
 func (q *ownerQuery) text(o *desired.Owned) string {
 	switch {
 	case o.Rule != nil:

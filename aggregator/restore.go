@@ -63,7 +63,7 @@ func (w *writer) start(ctx context.Context) error {
 }
 
 // restore commits the unexpired durable fragments in one commit. It retries a refused fragment after
-// others, which may declare objects it needs. Fragments not allowed by the configuration become orphans.
+// others, which may declare objects it needs.
 func (w *writer) restore(stored []statedir.Fragment) error {
 	began := w.cfg.Now()
 	// The state directory may need the list again, to create its database.
@@ -134,11 +134,10 @@ func (w *writer) applyStored(f statedir.Fragment, scope admission.Scope, now tim
 	return s, nil
 }
 
-// An orphan is a stored durable fragment that the configuration does not allow at the start. It is listed
-// but not in force until the configuration allows it at a later start, or it is sent again or deleted.
+// An orphan is a durable fragment that the configuration does not allow at the start. It is listed but not
+// in force until a later start allows it, or it is sent again or deleted.
 
-// withoutPublisher returns orphans of publishers removed from the configuration. Administrators under other
-// names are never in the configuration.
+// Administrators under other names are never in the configuration.
 func (w *writer) withoutPublisher(stored []statedir.Fragment) map[desired.Key]*weftv1.FragmentStatus {
 	orphans := make(map[desired.Key]*weftv1.FragmentStatus)
 	if w.cfg.Access == nil {
@@ -166,8 +165,8 @@ func orphan(f statedir.Fragment, violations []*weftv1.Violation) *weftv1.Fragmen
 	}
 }
 
-// withdrawOrphans applies withdrawals of orphans still in the kernel, as after a restart without a reboot.
-// They stay stored.
+// withdrawOrphans withdraws orphans still in the kernel, as after a restart without a reboot. They stay
+// stored.
 func (w *writer) withdrawOrphans(orphans map[desired.Key]*weftv1.FragmentStatus) []*submission {
 	var withdrawals []*submission
 	for _, key := range slices.SortedFunc(maps.Keys(orphans), desired.Key.Compare) {
@@ -181,9 +180,8 @@ func (w *writer) withdrawOrphans(orphans map[desired.Key]*weftv1.FragmentStatus)
 // uses it.
 type adoption struct {
 	*committer
-	tell      *observers
-	returning bool
-	// reconciled is true after all flows were compared with their backends.
+	tell       *observers
+	returning  bool
 	reconciled bool
 	// sweep is true if content without a fragment is to be removed, unswept if that failed.
 	sweep, unswept bool
@@ -206,7 +204,6 @@ func (a *adoption) returned() {
 	}
 }
 
-// settled reports whether content without a fragment is to be removed from a table.
 func (a *adoption) settled(t nft.TableID) bool {
 	if a.unswept {
 		return false

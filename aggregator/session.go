@@ -30,19 +30,16 @@ type Session struct {
 	// declared assumes that all updates until now are committed; the writer checks the declarations used by
 	// patches. Only the pushing goroutine uses it.
 	declared declarations
-	// left has the fragments found gone by the writer since the last push. The value is true if they have
-	// expired.
+	// left has the fragments found gone by the writer since the last push; true means expired.
 	leftMu sync.Mutex
 	left   map[string]bool
-	// serial counts queued updates.
 	serial uint64
 
 	// broken has the serial of the last refused update that changed a fragment's declarations: later
-	// patches were compiled against them. ended is true once the writer has seen the end of the session.
-	// Both belong to the writer.
+	// patches were compiled against them. The writer owns broken, ended and expired.
 	broken map[string]uint64
 	ended  bool
-	// expired has the fragments expired since their last snapshot. It belongs to the writer.
+	// expired has the fragments expired since their last snapshot.
 	expired map[string]bool
 	// tooLarge is why the pushed message has lost its content.
 	tooLarge   error
@@ -52,8 +49,8 @@ type Session struct {
 	closed sync.Once
 }
 
-// Session begins a session of an authenticated publisher, also while the aggregator starts. pid and uid are
-// only reported.
+// Session begins a session of an authenticated publisher, also during the start. pid and uid are only
+// reported.
 //
 // Possible errors: ErrInvalidName, ErrStandby, ErrStopped.
 func (a *Aggregator) Session(publisher string, pid int32, uid uint32) (*Session, error) {
@@ -94,9 +91,8 @@ func (s *Session) Close() {
 	})
 }
 
-// Push accepts one message of the stream. The channel gets one Result, in the order of the updates; its Err
-// is a *RejectedError if the update is rejected. The channel is nil if more parts of a snapshot are to
-// come. An error ends the stream.
+// Push accepts one message of the stream. The channel gets one Result, in the order of the updates; it is
+// nil if more parts of a snapshot are to come. An error ends the stream.
 //
 // Possible errors: ErrProtocol, ErrStandby, ErrStopped, ErrGone (the stream ended during the start).
 func (s *Session) Push(req *weftv1.PublishRequest) (<-chan Result, error) {
@@ -121,8 +117,8 @@ func (s *Session) Push(req *weftv1.PublishRequest) (<-chan Result, error) {
 	}
 }
 
-// PushTooLarge rejects an update with a message whose content was not decoded because of err, an error of
-// admission.Size. If err is nil, it is Push.
+// PushTooLarge rejects an update with a message not decoded because of err, an error of admission.Size. If
+// err is nil, it is Push.
 func (s *Session) PushTooLarge(req *weftv1.PublishRequest, err error) (<-chan Result, error) {
 	s.tooLarge = err
 	defer func() { s.tooLarge = nil }()
@@ -235,7 +231,7 @@ func (s *Session) enqueue(sub *submission) (<-chan Result, error) {
 	return sub.result, nil
 }
 
-// gone records that a fragment of the session is gone. Any goroutine may call it.
+// Any goroutine may call gone.
 func (s *Session) gone(name string, expired bool) {
 	s.leftMu.Lock()
 	defer s.leftMu.Unlock()
@@ -266,14 +262,11 @@ func (s *Session) forget() {
 	}
 }
 
-// declarations is by name of the fragment.
 type declarations map[string]*declaration
 
 type declaration struct {
 	admission.Declared
-	// pending counts unanswered updates of the fragment.
 	pending atomic.Int32
-	// expired is true if the fragment has expired since its last snapshot.
 	expired bool
 }
 
@@ -287,7 +280,6 @@ func (l declarations) Set(table nft.TableID, name string) (*set.Set, bool) {
 	return nil, false
 }
 
-// scopes prefers the first scope.
 type scopes [2]admission.Scope
 
 func (l *scopes) Set(table nft.TableID, name string) (*set.Set, bool) {
@@ -309,10 +301,9 @@ func (a *Aggregator) Holds(publisher string) (rules, elements int) {
 	return rules, elements
 }
 
-// Apply replaces a fragment. It rejects a fragment with the lifetime of a session.
+// Apply replaces a fragment. It rejects the lifetime of a session.
 //
-// Possible errors: *RejectedError, ErrInvalidName (the publisher), ErrStandby, ErrStopped, ErrGone (ctx
-// ended during the start), ctx's.
+// Possible errors: *RejectedError, ErrInvalidName (the publisher), ErrStandby, ErrStopped, ErrGone, ctx's.
 func (a *Aggregator) Apply(ctx context.Context, publisher string, f *weftv1.Fragment) (Result, error) {
 	s, err := a.admitSnapshot(ctx, a.admission, publisher, f)
 	if err != nil {
@@ -343,8 +334,7 @@ func (a *Aggregator) admitSnapshot(ctx context.Context, cfg admission.Config, pu
 
 // Delete withdraws a fragment.
 //
-// Possible errors: *RejectedError, ErrNotFound, ErrInvalidName (the publisher or the
-// fragment), ErrStandby, ErrStopped, ErrGone (ctx ended during the start), ctx's.
+// Possible errors: *RejectedError, ErrNotFound, ErrInvalidName, ErrStandby, ErrStopped, ErrGone, ctx's.
 func (a *Aggregator) Delete(ctx context.Context, publisher, name string) (Result, error) {
 	if err := a.admitting(ctx.Done()); err != nil {
 		return Result{}, err
@@ -369,7 +359,7 @@ func (a *Aggregator) submit(ctx context.Context, s *submission) (Result, error) 
 	}
 }
 
-// rejected counts and announces a rejection. It returns err.
+// rejected returns err.
 func (a *Aggregator) rejected(err error) error {
 	if r := (*RejectedError)(nil); errors.As(err, &r) {
 		a.tell.report(r)

@@ -14,19 +14,18 @@ import (
 )
 
 const (
-	// mostStep bounds the elements of one transaction of a staging.
+	// mostStep bounds the elements of a transaction.
 	mostStep  = 4 * queue.Quantum
 	firstStep = queue.Quantum
 	minStep   = 16
-	// stepTime is the target for the kernel's time of a staging transaction: less than half of
-	// maxTransaction, because it is predicted. New sets are staged if together they take longer.
+	// stepTime is the target for the kernel's time of a transaction: less than half of maxTransaction,
+	// because it is predicted. New sets are staged if together they take longer.
 	stepTime = 40 * time.Millisecond
 	// maxStagings bounds the restarts of a staging after commits with an unknown outcome.
 	maxStagings = 3
 )
 
-// staging adds the new sets of a large update in several transactions before its commit. Until then the
-// sets are unreferenced, so packets see all of the update or none.
+// staging adds the new sets of a large update in several transactions before its commit.
 type staging struct {
 	update *submission
 	sets   []*merge.Staged
@@ -34,17 +33,15 @@ type staging struct {
 	step int
 	// postponed is true if the next step has waited for the commit before it.
 	postponed bool
-	// suspected is true after a refusal of the kernel was treated as drift.
 	suspected bool
 	// times counts the beginnings. over is true once the update is ready for its commit.
-	times int
-	over  bool
-	// These are for the log.
+	times                  int
+	over                   bool
 	elements, transactions int
 	kernel, longest        time.Duration
 }
 
-// stagings makes one step at a time. Only the writer's goroutine uses it.
+// stagings belongs to the writer's goroutine.
 type stagings struct {
 	*committer
 	keeper *keeper
@@ -83,8 +80,8 @@ func (sg *stagings) next(after time.Duration) {
 	}
 }
 
-// step makes a step of the first staging and moves it to the end. If the kernel refuses the step, it
-// returns the staging as failed. If rejected is not nil, it ends the staging; err is the error of a repair.
+// step makes a step of the first staging and moves it to the end. If the kernel refuses the step, step
+// returns the staging as failed. A rejected error ends the staging; err is the error of a repair.
 func (sg *stagings) step() (failed *staging, rejected, err error) {
 	sg.due = nil
 	if len(sg.all) == 0 {
@@ -171,7 +168,6 @@ func (sg *stagings) fail(st *staging, err error) (rejected error) {
 	return nil
 }
 
-// end removes the staged sets of an update that will not be committed.
 func (sg *stagings) end(st *staging) {
 	sg.forget(st)
 	ops := planner.Unstage(sg.state, st.sets)

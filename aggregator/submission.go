@@ -11,7 +11,7 @@ import (
 
 // Result is the outcome of an update.
 type Result struct {
-	// Revision is the number of the update's commit, or of the last commit if the update changed nothing.
+	// Revision is the number of the update's commit, or of the last commit if there was no change.
 	Revision uint64
 	// Changes counts the changes of all updates in the commit; nil without a commit.
 	Changes *weftv1.Counts
@@ -27,12 +27,12 @@ type submission struct {
 	session *Session
 	// alive may be nil: always.
 	alive Alive
-	// declaration is the fragment's declaration after the update; nil for withdrawals and unary calls.
+	// declaration is as after the update; nil for withdrawals and unary calls.
 	declaration *declaration
 	// declares is true if the update changes declarations used by later patches of the session.
 	declares bool
-	// durable is set by the writer if the fragment is durable before or after the update. stored is true
-	// for an update from the state directory.
+	// The writer sets durable if the fragment is durable before or after the update. stored updates come
+	// from the state directory.
 	durable, stored bool
 	// mustExist makes the withdrawal of an unknown fragment an error.
 	mustExist bool
@@ -55,8 +55,7 @@ type submission struct {
 	weight int
 	// leaveTime is State.LeaveTime before the update.
 	leaveTime time.Duration
-	// queued is when the update began to wait.
-	queued time.Time
+	queued    time.Time
 	// result gets exactly one answer, without blocking.
 	result chan Result
 }
@@ -73,7 +72,6 @@ func (s *submission) answer(r Result) {
 
 func (s *submission) key() desired.Key { return s.update.Fragment }
 
-// These methods are for the queue.
 func (s *submission) Publisher() string   { return s.update.Fragment.Publisher }
 func (s *submission) Queued(at time.Time) { s.queued = at }
 func (s *submission) Size() int {
@@ -88,14 +86,14 @@ func (s *submission) withdraws() bool { return s.update.Snapshot && len(s.update
 // Alive reports whether the sender of updates still waits for answers. Once false it stays false. The
 // writer calls it before it applies each update, so it must not block.
 //
-// Alive prevents a killed publisher from overruling its successor: its last messages may still be in the
-// socket after the successor's first update is acknowledged.
+// Alive prevents a killed publisher from overruling its successor with messages still in the socket. It
+// suffices because one goroutine applies all updates.
 type Alive func() bool
 
 type aliveKey struct{}
 
-// WithAlive returns a copy of ctx with alive. The writer drops an update of Apply, Delete or a Session (see
-// [Session.DropAfter]) with ErrGone if ctx has ended or alive is false.
+// WithAlive returns a copy of ctx with alive. If ctx has ended or alive is false, the writer drops an
+// update with ErrGone.
 func WithAlive(ctx context.Context, alive Alive) context.Context {
 	return context.WithValue(ctx, aliveKey{}, alive)
 }
@@ -111,7 +109,7 @@ func (s *Session) DropAfter(ctx context.Context) { s.alive, s.done = aliveIn(ctx
 
 func (s *submission) gone() bool { return s.alive != nil && !s.alive() }
 
-// dropGone does not count a rejection, because the update is valid.
+// A dropped update is not a rejection: it is valid.
 func (w *writer) dropGone(s *submission) {
 	w.metrics.dropped.Inc()
 	w.log.Debug("dropped an update whose sender is gone", "fragment", s.key().String(), "snapshot", s.update.Snapshot,

@@ -155,8 +155,7 @@ func (w *writer) work() bool {
 	return w.drift != "" || w.adoption.sweep || w.lifetimes.retry || len(w.held) > 0 || w.queue.Ready()
 }
 
-// step repairs drift and then commits the next updates. After an error updates are kept: call step again
-// later.
+// step repairs drift and then commits the next updates. After an error call it again: updates are kept.
 func (w *writer) step() error {
 	defer w.tell.count(w.state)
 	if err := w.keeper.repair(); err != nil {
@@ -174,7 +173,6 @@ func (w *writer) step() error {
 	return err
 }
 
-// commitGroups returns the remaining groups after an error.
 func (w *writer) commitGroups(groups [][]*submission) (left [][]*submission, err error) {
 	for err == nil && len(groups) > 0 {
 		var more [][]*submission
@@ -184,7 +182,7 @@ func (w *writer) commitGroups(groups [][]*submission) (left [][]*submission, err
 	return groups, err
 }
 
-// cost returns the elements and rules added or replaced by an update, in units of elements of a set without
+// cost counts the elements and rules added or replaced by an update, in units of elements of a set without
 // ranges by kernel time.
 func (w *writer) cost(s *submission) int {
 	n := 1
@@ -212,7 +210,6 @@ func (w *writer) cost(s *submission) int {
 	return n
 }
 
-// batch returns the updates of the next commit.
 func (w *writer) batch() []*submission {
 	batch := w.held
 	w.held = nil
@@ -231,8 +228,7 @@ func (w *writer) batch() []*submission {
 	return append(batch, w.lifetimes.withdrawals(w.lifetimes.stillAbandoned(), nil)...)
 }
 
-// stage starts to stage an update from the queue, and reports whether it did. If so, the update is back in
-// the queue.
+// stage reports whether it stages an update. If so, the update is back in the queue.
 func (w *writer) stage(s *submission) bool {
 	if s.ends || s.admitted == nil || s.gone() || s.staging != nil && (s.staging.over || s.staging.times >= maxStagings) {
 		return false
@@ -273,7 +269,6 @@ func (w *writer) repairFor(updates []*submission, caused bool) error {
 	return w.keeper.repair()
 }
 
-// finish commits pending updates within the drain time.
 func (w *writer) finish() {
 	deadline := w.cfg.Now().Add(w.cfg.Drain)
 	w.queue.EndPauses()
@@ -302,8 +297,7 @@ func stoppedTimer() *time.Timer {
 }
 
 // Cleanup removes all of weft's tables in one transaction and returns them. Then Run ends with
-// ErrCleanedUp, and pending updates get ErrStopped. Durable fragments stay stored. On an error the tables
-// stay, and Run goes on.
+// ErrCleanedUp. Durable fragments stay stored. On an error the tables stay, and Run goes on.
 //
 // Possible errors: ErrStandby, ErrStopped, the kernel's, ctx's.
 func (a *Aggregator) Cleanup(ctx context.Context) (tables []nft.TableID, err error) {
