@@ -28,9 +28,9 @@
 // # The writer
 //
 // While the limiter has tokens, an update is committed at once. Under load the updates of one interval
-// share a commit, except large ones (package queue). If the kernel refuses an update, its fragment keeps the
-// last committed content, and the rest of the batch is committed at once. The writer also answers plans and
-// reads between two commits.
+// share a commit, except large ones (package queue). If the kernel refuses an update, its fragment keeps
+// the last committed content, and the rest of the batch is committed at once. The writer also answers plans
+// and reads between two commits.
 //
 // Revisions count commits and grow across restarts. A start continues with the stored revision or the Unix
 // time in milliseconds, whichever is greater, so losing the state directory does not set them back.
@@ -52,9 +52,9 @@
 // until weft cleanup: the kernel has no removable mark for sets.
 //
 // Sets in force cannot be staged: a set cannot be replaced by another of the same name while rules refer to
-// it. The same applies to rules with anonymous sets and maps to chains or objects. The updates of a transaction of more
-// than 100 ms are committed one by one. An update over this limit, alone or in its later withdrawal, is
-// refused if its publisher has limits.
+// it. The same applies to rules with anonymous sets and maps to chains or objects. The updates of a
+// transaction of more than 100 ms are committed one by one. An update over this limit, alone or in its
+// later withdrawal, is refused if its publisher has limits.
 //
 // # Flows
 //
@@ -65,9 +65,9 @@
 //
 // # Cost
 //
-// The cost of an update depends on its changes, not on the rest of the ruleset. A test compares the work
-// (weft_aggregator_work_total) at 100 and at 10,000 services. A commit does not read from the kernel. Only
-// changes of declarations or references cost time for all chains and sets, and a synced write.
+// The cost of an update depends on its changes, not on the rest of the ruleset. A commit does not read from
+// the kernel. Only changes of declarations or references cost time for all chains and sets, and a synced
+// write.
 //
 // # Faults
 //
@@ -76,11 +76,6 @@
 //
 // Damage of the state directory is never fatal: without the record, content known only from it stays until
 // its publisher returns. After a record could not be stored, the next start does not trust it.
-//
-// # Upgrade
-//
-// The new process waits with --standby for the socket, or starts after the old one. Meanwhile tables stay
-// in force, unowned or held by server.Hold.
 //
 // # Metrics
 //

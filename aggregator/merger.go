@@ -27,7 +27,7 @@ type merger struct {
 	lifetimes   *lifetimes
 }
 
-// check checks whether an update may change its fragment, which is f if ok is true. done means no change.
+// check gets the fragment as f if ok is true. done means no change.
 func (m *merger) check(s *submission, f desired.Status, ok bool) (done bool, err error) {
 	if c := s.session; c != nil && !s.leaving {
 		if !c.ended {

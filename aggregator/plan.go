@@ -173,7 +173,6 @@ func (w *writer) plan(p *planning) error {
 	}
 }
 
-// planApply records refusals and returns the accepted steps.
 func (w *writer) planApply(p *planning, steps []*submission) []*submission {
 	accepted := make([]*submission, 0, len(steps))
 	for _, s := range steps {

@@ -47,9 +47,8 @@ type Reads struct {
 	history     *history.Recorder
 	hub         *events.Hub
 	scope       *atomic.Pointer[merge.Scope]
-	// requests are called by the writer between two commits.
-	requests chan func(*writer)
-	liveDump chan struct{}
+	requests    chan func(*writer)
+	liveDump    chan struct{}
 }
 
 func newReads(a *Aggregator) *Reads {
@@ -238,7 +237,7 @@ func (rs *Reads) present(st *weftv1.FragmentStatus) *weftv1.FragmentStatus {
 	return st
 }
 
-// maxLiveElements limits the elements read from the kernel by one GetTable.
+// maxLiveElements limits the elements read by one GetTable.
 const maxLiveElements = 1 << 18
 
 // dumpLive runs once at a time, to bound the kernel's memory and time.
