@@ -27,13 +27,13 @@
 //
 // # The writer
 //
-// While the limiter has tokens, an update is committed at once. Under load the updates of one interval
-// share a commit, except large ones (package queue). If the kernel refuses an update, its fragment keeps
-// the last committed content, and the rest of the batch is committed at once. The writer also answers plans
-// and reads between two commits.
+// While the limiter has tokens, an update is committed at once. Under load the updates of an interval share
+// a commit, except large ones (package queue). If the kernel refuses an update, its fragment keeps the last
+// committed content, and the rest of the batch is committed at once. The writer also answers plans and
+// reads between two commits.
 //
 // Revisions count commits and grow across restarts. A start continues with the stored revision or the Unix
-// time in milliseconds, whichever is greater, so losing the state directory does not set them back.
+// time in milliseconds, whichever is greater: losing the state directory does not set them back.
 //
 // # New chains
 //
@@ -45,11 +45,11 @@
 // # Large updates
 //
 // The kernel does not interrupt a transaction, and all other writers of nftables wait for it. So the new
-// sets and maps of a large update are staged (staging.go), in transactions of at most 16,384 elements and
-// about 40 ms as predicted (package nft/cost). They stay unreferenced until the last transaction, so a
-// packet sees either all of the update or the old content. After a crash the next start removes the sets
-// missing from the record. Without a record they stay until their publisher sends the fragment again, or
-// until weft cleanup: the kernel has no removable mark for sets.
+// sets and maps of a large update are staged (staging.go). Each transaction has at most 16,384 elements and
+// takes about 40 ms as predicted (package nft/cost). The sets stay unreferenced until the last transaction,
+// so a packet sees either all of the update or the old content. After a crash the next start removes the
+// sets missing from the record. Without a record they stay until their publisher sends the fragment again,
+// or until weft cleanup: the kernel has no removable mark for sets.
 //
 // Sets in force cannot be staged: a set cannot be replaced by another of the same name while rules refer to
 // it. The same applies to rules with anonymous sets and maps to chains or objects. The updates of a
@@ -105,7 +105,7 @@
 //
 // # Concurrency
 //
-// Aggregator and Session are safe for concurrent use, but the updates of one Session must come from one
+// Aggregator and Session are safe for concurrent use. But the updates of a Session must come from one
 // goroutine at a time, because their order matters. Run may be called once.
 //
 // # Errors

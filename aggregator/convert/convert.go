@@ -44,7 +44,7 @@ func each[T, M any](list []T, f func(T) M) []M {
 
 // TableOf is the inverse of Table.
 //
-// Possible errors: that of nft.ParseFamily.
+// Possible errors: nft.ParseFamily's.
 func TableOf(m *weftv1.Table) (nft.Table, error) {
 	family, err := nft.ParseFamily(m.GetFamily())
 	return nft.Table{

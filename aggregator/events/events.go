@@ -72,7 +72,7 @@ func (h *Hub) Close(err error) {
 	}
 }
 
-// Watch subscribes to events, calls started, which must not be nil, and then calls f with every event until
+// Watch subscribes to events, calls started (never nil), and then calls f with every event until
 // ctx ends or a call fails. f must not change the event.
 //
 // Possible errors: ErrSlowWatcher, Close's, started's, f's, ctx's.

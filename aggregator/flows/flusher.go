@@ -90,7 +90,7 @@ func NewFlusher(cfg Config) *Flusher {
 func (f *Flusher) Overdue() <-chan struct{} { return f.overdue }
 
 // Local delivers each new local address or range, or the zero Prefix if any may be new. The receiver must
-// call Add with the flows that are stale now.
+// call Add with the flows stale now.
 func (f *Flusher) Local() <-chan netip.Prefix { return f.local }
 
 // Follow feeds Local until ctx ends, if Config.Conntrack is a Watcher.

@@ -42,7 +42,7 @@ type Kernel interface {
 // unknown.
 //
 // Until an entry is removed, new connections of the client follow it. So all flows are compared again if
-// entries were removed after a commit that made flows stale.
+// entries were removed after a commit with stale flows.
 type Purger struct {
 	cfg PurgerConfig
 
