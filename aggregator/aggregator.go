@@ -39,94 +39,80 @@ type Kernel interface {
 	flows.Kernel
 	// Check returns the error that Commit would return and changes nothing.
 	Check(ops []kernel.Op) error
-	// Dump returns the tables marked as weft's, with their content.
+	// Dump returns the tables with weft's mark.
 	Dump() ([]kernel.Table, error)
-	// Adopt claims the tables of an ended process and returns their content. It returns a
-	// *kernel.OwnedError if the process still owns them.
+	// Adopt claims and returns the tables of an ended process, or returns a *kernel.OwnedError while it
+	// owns them.
 	Adopt() ([]kernel.Table, error)
-	// Watch reports changes by other processes.
 	Watch(ctx context.Context) (<-chan kernel.Change, error)
-	// Owner reports whether the kernel protects the tables from other processes. Such tables are not
-	// watched: the watch would be silent and slow each commit, because the kernel reports every element.
+	// Owner reports whether the kernel protects the tables from other processes. They are not watched: the
+	// kernel would report every element and slow each commit.
 	Owner() bool
-	// Unprotected reports whether, although Owner is true, other processes can change some tables: tables
-	// left by a weft or kernel without ownership. It is known after the adoption.
+	// Unprotected reports whether other processes can change some tables although Owner is true: left by a
+	// weft or kernel without ownership. It is known after the adoption.
 	Unprotected() bool
-	// DumpLive and the methods below read values changed by packets.
+	// DumpLive, DumpObjects and DumpElements read values changed by packets.
 	DumpLive(table nft.TableID, sets []*set.Set, limit int) (*kernel.Live, error)
 	DumpObjects(table nft.TableID) (*kernel.Live, error)
 	DumpElements(table nft.TableID, sets []*set.Set, limit int, counted bool) (*kernel.Live, error)
 }
 
-// Flows deletes conntrack entries; see flows.Conntrack.
+// Flows deletes conntrack entries.
 type Flows = flows.Conntrack
 
-// Defaults of Config.
+// Defaults of the Config fields with these names.
 const (
-	// DefaultRate is the number of commits a second under load.
-	DefaultRate = rate.Limit(20)
-	// DefaultBurst is the number of commits without a wait after an idle time.
-	DefaultBurst = 10
-	// DefaultRetry is the time between attempts to reconcile a kernel after an error.
-	DefaultRetry = time.Second
-	// DefaultSessionGrace is the time for which fragments of sessions wait for their publishers after a
-	// restart.
+	// DefaultRate is in commits a second.
+	DefaultRate         = rate.Limit(20)
+	DefaultBurst        = 10
+	DefaultRetry        = time.Second
 	DefaultSessionGrace = 30 * time.Second
-	// DefaultReadyGrace is the time for which Converged waits for earlier publishers after a restart.
-	DefaultReadyGrace = 30 * time.Second
-	// DefaultDrain bounds the commits of pending updates at a graceful stop.
-	DefaultDrain = 5 * time.Second
+	DefaultReadyGrace   = 30 * time.Second
+	DefaultDrain        = 5 * time.Second
 )
 
 // Config describes an Aggregator. New rejects negative values.
 type Config struct {
 	// Kernel is required.
 	Kernel Kernel
-	// ReadAll reads the tables of all programs, concurrently with calls of the Kernel. They are valid until
-	// closeRules. If ReadAll is nil, only findings between fragments are found.
+	// ReadAll reads the tables of all programs, valid until closeRules, concurrently with calls of the
+	// Kernel. If nil, only findings between fragments are found.
 	ReadAll func() (rules *eval.Ruleset, closeRules func(), err error)
-	// Flows removes stale UDP flows; nil leaves them.
+	// Flows may be nil: stale flows stay.
 	Flows Flows
-	// StateDir holds the record and the durable fragments. If empty, no state is kept, and adopted elements
-	// have no owner.
+	// StateDir holds the record and the durable fragments. If empty, adopted elements have no owner.
 	StateDir string
-	// OwnTables maps tables used by one frontend alone to their publishers. Unclaimed content in these
-	// tables is removed when the publisher is back, even without a record.
+	// OwnTables maps tables used by one frontend alone to their publishers. Unclaimed content there is
+	// removed when the publisher is back, even without a record.
 	OwnTables map[string]string
-	// HistoryEntries and HistoryBytes bound the history of commits in StateDir; 0 disables it.
+	// HistoryEntries and HistoryBytes bound the history in StateDir; 0 disables it.
 	HistoryEntries int
 	HistoryBytes   int64
-	// Access holds the rights and limits of publishers; nil allows everything, unlike the nil Access of
-	// aggregator/server.
+	// Access may be nil: everything is allowed, unlike in aggregator/server.
 	Access *access.Control
-	// Rate is the commits per second under load, Burst the commits without a wait after an idle time; 0
-	// means DefaultRate and DefaultBurst.
+	// Rate is the commits per second under load, Burst the commits without a wait after an idle time. For
+	// these and the durations below, 0 means the default.
 	Rate  rate.Limit
 	Burst int
-	// Retry is the time between attempts to repair; 0 means DefaultRetry.
 	Retry time.Duration
-	// SessionGrace is the time for which fragments of sessions wait for their publishers after a restart; 0
-	// means DefaultSessionGrace.
+	// SessionGrace is how long fragments of sessions wait for their publishers after a restart.
 	SessionGrace time.Duration
-	// ReadyGrace is the time for which Converged waits for earlier publishers after a start; 0 means
-	// DefaultReadyGrace.
+	// ReadyGrace is how long Converged waits for earlier publishers after a start.
 	ReadyGrace time.Duration
-	// Findings enables the search for findings after commits. It uses up to 2 % of a CPU.
+	// Findings uses up to 2 % of a CPU.
 	Findings bool
-	// Needs returns the traffic that the node needs; dropping it is a finding. May be nil.
+	// Needs returns the traffic whose drop is a finding. May be nil.
 	Needs func() []lint.Need
-	// Drain bounds a graceful stop; 0 means DefaultDrain.
+	// Drain bounds the commits of pending updates at a graceful stop.
 	Drain time.Duration
-	// Standby makes Run wait while another process holds the tables. Otherwise Run returns the
-	// *kernel.OwnedError.
+	// Standby makes Run wait while another process holds the tables.
 	Standby bool
-	// Version is the daemon's version for messages; may be empty.
 	Version string
 	// Logger gets one line per commit; nil discards.
 	Logger *slog.Logger
-	// Registerer registers the metrics; may be nil.
+	// Registerer may be nil.
 	Registerer prometheus.Registerer
-	// Now is the clock; nil means time.Now.
+	// Now may be nil: time.Now.
 	Now func() time.Time
 }
 
@@ -165,36 +151,32 @@ type Aggregator struct {
 	*Health
 	*Reads
 
-	cfg     Config
-	log     *slog.Logger
-	metrics *metrics
-	queue   *queue.Queue[*submission]
-	hub     *events.Hub
-	flows   *flows.Flusher
-	dir     *statedir.Dir
-	history *history.Recorder
-	// unconfirmed holds the fragments waiting for a confirmation.
+	cfg         Config
+	log         *slog.Logger
+	metrics     *metrics
+	queue       *queue.Queue[*submission]
+	hub         *events.Hub
+	flows       *flows.Flusher
+	dir         *statedir.Dir
+	history     *history.Recorder
 	unconfirmed *unconfirmed.Keeper
 	roster      *status.Publishers
 	statuses    *status.Fragments
 	// sessions is the last session ID.
 	sessions atomic.Uint64
-	// requests are functions that the writer calls between two commits.
+	// requests are called by the writer between two commits.
 	requests chan func(*writer)
 	writer   *writer
-	// inspector looks for findings. inspecting is held by the call that inspects a plan.
+	// inspecting is held by the call that inspects a plan.
 	inspector  *findings.Inspector
 	inspecting chan struct{}
 
-	// admission is the configuration of checks on updates.
 	admission admission.Config
 	tell      *observers
-	// scope has the declarations known to admission.
-	scope atomic.Pointer[merge.Scope]
+	scope     atomic.Pointer[merge.Scope]
 }
 
-// New returns an Aggregator, idle until Run. It fails if the Config is invalid or a metric cannot be
-// registered.
+// New returns an Aggregator, idle until Run.
 func New(cfg Config) (*Aggregator, error) {
 	cfg.setDefaults()
 	if err := cfg.validate(); err != nil {
@@ -236,16 +218,14 @@ func New(cfg Config) (*Aggregator, error) {
 // Pending returns the number of updates waiting for a commit.
 func (a *Aggregator) Pending() int { return a.queue.Len() }
 
-// Run adopts the tables in the kernel and commits updates until ctx ends. Then it commits pending updates
-// and returns nil. Only Run's goroutine calls Commit, Dump and Adopt of the Kernel; the reading methods and
-// Owner are called concurrently with them. After an error the process cannot go on.
+// Run adopts the tables in the kernel, commits updates until ctx ends, and then the pending ones. Only its
+// goroutine calls Commit, Dump and Adopt of the Kernel. After an error the process cannot go on.
 //
 // Possible errors: ErrCleanedUp (not a failure), *kernel.OwnedError (another process owns the tables, and
-// Config.Standby is false), store.ErrInUse, the errors of Kernel.Watch, and the kernel's
-// at start.
+// Config.Standby is false), store.ErrInUse, the errors of Kernel.Watch, and the kernel's at start.
 func (a *Aggregator) Run(ctx context.Context) error {
 	defer a.stop()
-	// Goroutines that serve the writer end after the writer.
+	// These goroutines end after the writer.
 	behind, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
 	wg.Go(func() { a.flows.Run(behind) })
@@ -287,7 +267,6 @@ func (a *Aggregator) Run(ctx context.Context) error {
 	return a.writer.loop(ctx, changes)
 }
 
-// stop answers all queued updates.
 func (a *Aggregator) stop() {
 	a.enter(false, ErrStopped)
 	for _, s := range a.queue.Close() {
@@ -298,10 +277,10 @@ func (a *Aggregator) stop() {
 	close(a.stopped)
 }
 
-// Version returns the configured version of the daemon.
+// Version returns Config.Version.
 func (a *Aggregator) Version() string { return a.cfg.Version }
 
-// Features returns the names of the optional features of this daemon. PROTOCOL.md explains each.
+// Features returns the names of the optional features of this daemon (PROTOCOL.md).
 func (a *Aggregator) Features() []string {
 	var out []string
 	if a.unconfirmed.Enabled() {
@@ -320,5 +299,5 @@ func (a *Aggregator) Features() []string {
 	return append(out, "live", "sets")
 }
 
-// OwnsTables reports whether the kernel protects the tables from all other processes.
+// OwnsTables reports whether the kernel protects the tables from other processes.
 func (a *Aggregator) OwnsTables() bool { return a.cfg.Kernel.Owner() }

@@ -16,13 +16,12 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// maxFailures is the number of failures with an unknown outcome before the updates of a batch are tried one
-// by one.
+// maxFailures is the number of failures with an unknown outcome before a batch is tried one by one.
 const maxFailures = 3
 
-// commit applies a batch and commits it. If the kernel refuses it, commit returns groups of updates to
-// retry, without the updates at fault, which are answered. On an error the kernel may differ from the
-// state, and the groups hold all unanswered updates.
+// commit applies a batch and commits it. If the kernel refuses it, commit answers the updates at fault and
+// returns the others in groups to retry. On an error the kernel may differ from the state, and the groups
+// hold all unanswered updates.
 func (w *writer) commit(batch []*submission) (again [][]*submission, err error) {
 	if err := w.repairFor(batch, w.suspected); err != nil {
 		return [][]*submission{batch}, err
@@ -37,7 +36,7 @@ func (w *writer) commit(batch []*submission) (again [][]*submission, err error) 
 	return again, err
 }
 
-// commitApplied commits the updates applied since began. It returns the same as commit.
+// commitApplied commits the updates applied since began.
 func (w *writer) commitApplied(accepted []*submission, began time.Time) (again [][]*submission, err error) {
 	if len(accepted) == 0 {
 		w.state.Rollback()
@@ -72,8 +71,7 @@ func (w *writer) commitApplied(accepted []*submission, began time.Time) (again [
 	return nil, nil
 }
 
-// apply applies updates to the state and answers the rejected ones. It returns the rest in the order of
-// desired.Plan.Origin.
+// apply answers the rejected updates and returns the others in the order of desired.Plan.Origin.
 func (w *writer) apply(batch []*submission) []*submission {
 	accepted := make([]*submission, 0, len(batch))
 	for i := 0; i < len(batch); i++ {
@@ -112,7 +110,6 @@ func (w *writer) apply(batch []*submission) []*submission {
 	return accepted
 }
 
-// refuse answers an update that cannot be committed.
 func (w *writer) refuse(s *submission, err error) {
 	_, exists := views.Fragment(w.state, s.key())
 	switch c := s.session; {
@@ -139,7 +136,7 @@ func (w *writer) refuse(s *submission, err error) {
 	}
 }
 
-// refused decides how to continue after a failed commit. The state has been rolled back.
+// The state has been rolled back before refused.
 func (w *writer) refused(batch []*submission, plan *desired.Plan, err error) (again [][]*submission, _ error) {
 	var be *kernel.BatchError
 	var long *longError
@@ -176,13 +173,13 @@ func (w *writer) refused(batch []*submission, plan *desired.Plan, err error) (ag
 	return [][]*submission{batch[:half:half], batch[half:]}, nil
 }
 
-// suspicious reports whether a refusal suggests that the kernel differs from the state: an object to delete
-// is missing (timed out or deleted by another process), or an object to add exists.
+// suspicious reports whether the kernel may differ from the state: an object to delete is missing (timed
+// out or deleted by another process), or an object to add exists.
 func suspicious(be *kernel.BatchError) bool {
 	return errors.Is(be.Errno, syscall.ENOENT) || errors.Is(be.Errno, syscall.EEXIST) || errors.Is(be.Errno, syscall.ENOTEMPTY)
 }
 
-// culprit returns the update that caused an op, or -1.
+// culprit may return -1.
 func culprit(plan *desired.Plan, op, updates int) int {
 	if op >= 0 && op < len(plan.Origin) && plan.Origin[op] < updates {
 		return plan.Origin[op]
@@ -198,8 +195,7 @@ func (w *writer) answer(accepted []*submission, r Result) {
 	w.adoption.returned()
 }
 
-// conclude answers committed updates: at once, or after the change is stored if the fragment is or was
-// durable.
+// conclude answers updates of durable fragments only after they are stored.
 func (w *writer) conclude(accepted []*submission, r Result) {
 	for _, s := range accepted {
 		if !s.durable || s.stored {
@@ -212,8 +208,7 @@ func (w *writer) conclude(accepted []*submission, r Result) {
 	}
 }
 
-// stored answers a committed update of a durable fragment. If err is not nil, storing failed. Any goroutine
-// may call it.
+// Any goroutine may call stored.
 func (o *observers) stored(s *submission, r Result, err error) {
 	if err != nil {
 		rejected := admission.Reject(s.key(), weftv1.Violation_REASON_LIMIT, nil,
@@ -224,8 +219,7 @@ func (o *observers) stored(s *submission, r Result, err error) {
 	s.answer(r)
 }
 
-// changeOf returns the change of the state directory for a committed update. Updates are immutable, so
-// messages are made when stored.
+// changeOf makes the messages when they are stored: updates are immutable.
 func changeOf(s *submission, configured bool, now time.Time) statedir.Change {
 	c, u := statedir.Change{Fragment: s.key(), Configured: configured}, s.update
 	switch {

@@ -18,41 +18,35 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// committer owns the merged state and the kernel. It carries out plans without knowing updates or
-// publishers. Only the writer's goroutine uses it.
+// committer owns the merged state and the kernel. Only the writer's goroutine uses it.
 type committer struct {
-	cfg   *Config
-	log   *slog.Logger
-	state *merge.State
-	// revision is the number of the last commit.
+	cfg      *Config
+	log      *slog.Logger
+	state    *merge.State
 	revision uint64
 	// drift is why the kernel must be compared with the state before the next commit, or "".
-	drift string
-	// began is the time of New.
+	drift  string
 	began  time.Time
 	flows  *flows.Flusher
 	purger *flows.Purger
 	record
 }
 
-// record is the stored description of the state, for the next start.
+// record describes the state for the next start.
 type record struct {
 	dir     *statedir.Dir
 	metrics *metrics
-	// unsaved is why the record was not stored, or nil.
 	unsaved *atomic.Pointer[error]
-	// resave fires when storing the record is to be retried.
-	resave *time.Timer
-	// saved is the version of the last written record, or math.MaxUint64.
+	resave  *time.Timer
+	// saved is the version of the last written record, at first math.MaxUint64.
 	saved uint64
 	// intact is true if the record of the last run was complete.
 	intact bool
 }
 
-// elapsed is the time since the writer began, by a clock that does not jump.
+// elapsed uses a clock that does not jump.
 func (c *committer) elapsed() time.Duration { return c.cfg.Now().Sub(c.began) }
 
-// carryOut commits a plan and accepts the state, or rolls it back.
 func (c *committer) carryOut(plan *desired.Plan) (stats kernel.Stats, err error) {
 	if len(plan.Ops) > 0 {
 		c.flows.Before(plan.Deserted)
@@ -68,8 +62,8 @@ func (c *committer) carryOut(plan *desired.Plan) (stats kernel.Stats, err error)
 	return stats, nil
 }
 
-// transact commits the ops of a plan, in two transactions if some ops come ahead. If the second one fails,
-// a third removes the additions of the first.
+// transact uses two transactions if some ops come ahead. If the second one fails, a third removes the
+// additions of the first.
 func (c *committer) transact(plan *desired.Plan) (stats kernel.Stats, err error) {
 	if plan.Ahead == 0 {
 		return c.cfg.Kernel.Commit(plan.Ops)
@@ -99,7 +93,7 @@ func (c *committer) transact(plan *desired.Plan) (stats kernel.Stats, err error)
 	return stats, err
 }
 
-// inverse returns the ops that remove the additions of ops; all of the added objects must be new.
+// inverse requires that all added objects are new.
 func inverse(ops []kernel.Op) (undo []kernel.Op, err error) {
 	for _, op := range slices.Backward(ops) {
 		switch op := op.(type) {
@@ -122,13 +116,11 @@ func inverse(ops []kernel.Op) (undo []kernel.Op, err error) {
 	return undo, nil
 }
 
-// resaveAfter is the number of Config.Retry intervals after which storing the record is retried without a
-// commit.
+// resaveAfter times Config.Retry is the wait before storing the record is retried without a commit.
 const resaveAfter = 10
 
-// save stores the record before the commit that it describes if it may have changed (see desired.Record). A
-// failure does not stop the commit: the next commit retries, or the loop after resaveAfter times
-// Config.Retry. Each reason is logged once.
+// save stores a changed record before the commit that it describes (see desired.Record). A failure does not
+// stop the commit: the next commit or the loop retries. Each reason is logged once.
 func (c *committer) save() {
 	version, next := c.state.RecordVersion(), c.revision+1
 	var err error

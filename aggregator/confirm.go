@@ -16,8 +16,8 @@ import (
 	"github.com/weft-proxy/weft/aggregator/unconfirmed"
 )
 
-// ApplyUnconfirmed replaces a fragment like Apply and reverts it after a time unless Confirm comes before.
-// It returns the time of the revert.
+// ApplyUnconfirmed replaces a fragment like Apply and reverts it at the returned time unless Confirm comes
+// before.
 //
 // Possible errors: those of Apply (after ErrStopped the next process reverts the update),
 // unconfirmed.ErrDisabled, unconfirmed.ErrNotStored, ErrProtocol (the time).
@@ -76,7 +76,6 @@ func (a *Aggregator) Confirm(ctx context.Context, publisher, name string, revert
 	return a.statuses.Revision.Load(), a.notChangeable(key, err)
 }
 
-// notChangeable converts errors about the confirmation state of a fragment to rejections.
 func (a *Aggregator) notChangeable(key desired.Key, err error) error {
 	if errors.Is(err, unconfirmed.ErrWaits) || errors.Is(err, unconfirmed.ErrReverting) {
 		return a.rejected(admission.Reject(key, weftv1.Violation_REASON_UNCONFIRMED, nil, "%v", err))
@@ -84,7 +83,6 @@ func (a *Aggregator) notChangeable(key desired.Key, err error) error {
 	return err
 }
 
-// mayKeep rejects an update if keeping the earlier content would exceed the limits of its publisher.
 func (a *Aggregator) mayKeep(key desired.Key, kept, more int) error {
 	p := a.cfg.Access.Publisher(key.Publisher)
 	if p == nil {
@@ -97,8 +95,8 @@ func (a *Aggregator) mayKeep(key desired.Key, kept, more int) error {
 	return nil
 }
 
-// takeBack restores the earlier content of a fragment, or withdraws the fragment if it had none or it has
-// expired. The publisher's rights apply; the size was within the limits.
+// takeBack withdraws a fragment without earlier content, or with expired content. The publisher's rights
+// apply; the size was within the limits.
 func (a *Aggregator) takeBack(ctx context.Context, key desired.Key, before *weftv1.Fragment) error {
 	if at := before.GetExpireTime(); before == nil || at != nil && !at.AsTime().After(a.cfg.Now()) {
 		_, err := a.submit(ctx, &submission{update: &desired.Update{Fragment: key, Snapshot: true}, reserved: true})
@@ -115,7 +113,7 @@ func (a *Aggregator) takeBack(ctx context.Context, key desired.Key, before *weft
 	return err
 }
 
-// earlier returns the present content of a fragment, or nil.
+// earlier may return nil.
 func (a *Aggregator) earlier(ctx context.Context, key desired.Key) (*weftv1.Fragment, error) {
 	var status *weftv1.FragmentStatus
 	var tables []desired.TableUpdate
@@ -133,8 +131,8 @@ func (a *Aggregator) earlier(ctx context.Context, key desired.Key) (*weftv1.Frag
 	case status.GetState() == weftv1.FragmentStatus_STATE_COMMITTED:
 		return message.Fragment(message.Head(key.Name, status.GetPriority(), status.GetLifetime(), status.GetExpireTime()), tables, time.Time{}), nil
 	case status.GetState() == weftv1.FragmentStatus_STATE_ADOPTED:
-		// The text of the rules is unknown, but may be in the history, whose last entries can be lost: use
-		// it only if it equals the kernel's content.
+		// The history may have the unknown text of rules. Its last entries can be lost: use it only if it
+		// equals the kernel's content.
 		c, err := a.history.Content(ctx, key)
 		if err != nil && !errors.Is(err, history.ErrDisabled) && !errors.Is(err, history.ErrUnavailable) {
 			return nil, err
@@ -146,7 +144,6 @@ func (a *Aggregator) earlier(ctx context.Context, key desired.Key) (*weftv1.Frag
 	return nil, refuse("what it has now is from before a restart of weft, and its text is not known: apply it once without a confirmation")
 }
 
-// isInForce reports whether applying a fragment would change nothing.
 func (a *Aggregator) isInForce(ctx context.Context, key desired.Key, f *weftv1.Fragment) bool {
 	p := a.newPlanning(key.Publisher, &weftv1.PlanRequest{Fragments: []*weftv1.Fragment{f}})
 	for _, s := range p.steps {

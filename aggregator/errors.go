@@ -16,8 +16,8 @@ var (
 	ErrHidden = errors.New("object of other publishers")
 	// ErrInvalidName means that a name, a family or an element's key is malformed.
 	ErrInvalidName = admission.ErrInvalidName
-	// ErrProtocol means that a request has no update, too many fragments or no object, or comes between the
-	// parts of a snapshot.
+	// ErrProtocol means that a request has no update, too many fragments or no object, or divides a
+	// snapshot.
 	ErrProtocol = errors.New("protocol error")
 	// ErrStarting means that the kernel's tables are not adopted yet.
 	ErrStarting = errors.New("starting: the kernel's tables are not adopted yet")
@@ -27,15 +27,14 @@ var (
 	ErrStopped = errors.New("aggregator stopped")
 	// ErrCleanedUp is the error of Run after Cleanup.
 	ErrCleanedUp = errors.New("all tables are removed")
-	// ErrGone means that the sender of an update was gone before the update was applied or the aggregator
-	// had started.
+	// ErrGone means that the sender was gone before its update was applied or the aggregator had started.
 	ErrGone = errors.New("caller is gone")
 	// ErrSlowWatcher means that a slow watcher was dropped.
 	ErrSlowWatcher = events.ErrSlowWatcher
-	// ErrKernel means that Plan could not reconcile the kernel, GetTable could not read live values, or
-	// conntrack entries could not be listed or deleted. Updates wait for the kernel instead.
+	// ErrKernel means that the kernel failed during a Plan, a read of live values, or a call for conntrack
+	// entries.
 	ErrKernel = errors.New("kernel unavailable")
 )
 
-// RejectedError is the refusal of an update. The fragment keeps the last committed content.
+// RejectedError is the refusal of an update: the fragment keeps the last committed content.
 type RejectedError = admission.RejectedError

@@ -14,27 +14,24 @@ import (
 	"github.com/weft-proxy/weft/aggregator/status"
 )
 
-// Health reports how the node's ruleset differs from the publishers' wishes. It is safe for concurrent use.
+// Health reports how the node's ruleset differs from the published fragments. It is safe for concurrent
+// use.
 type Health struct {
 	life     *Life
 	cfg      *Config
 	statuses *status.Fragments
 	roster   *status.Publishers
 	dir      *statedir.Dir
-	// settled is true after Converged has returned nil.
-	settled atomic.Bool
+	settled  atomic.Bool
 	// returned is true after all fragments from before the start were back.
 	returned atomic.Bool
-	// foreign has changes by other processes, or nil. unsaved is why the record was not stored, or nil. The
-	// writer stores both.
+	// The writer stores both; unsaved is why the record was not stored.
 	foreign atomic.Pointer[foreignChanges]
 	unsaved atomic.Pointer[error]
 }
 
-// maxMissing limits the publishers in a message.
 const maxMissing = 10
 
-// firstOf lists the first names and counts the others.
 func firstOf(names []string) string {
 	more := ""
 	if n := len(names) - maxMissing; n > 0 {
@@ -45,9 +42,9 @@ func firstOf(names []string) string {
 
 const notBack = "publishers of before the restart have not come back yet (fragments: %d"
 
-// Converged returns an error that names publishers missing since a restart. It returns nil once updates are
-// committed and all earlier fragments are back, except fragments of sessions. It waits for fragments at
-// most for Config.ReadyGrace after the start. Possible errors: ErrStarting, ErrStandby, ErrStopped.
+// Converged returns nil once updates are committed and all fragments from before the start are back, except
+// fragments of sessions. After Config.ReadyGrace it does not wait for fragments. Possible errors:
+// ErrStarting, ErrStandby, ErrStopped.
 func (h *Health) Converged() error {
 	if s := h.life.phase.Load(); !s.running {
 		return cmp.Or(s.err, ErrStarting)
@@ -59,14 +56,13 @@ func (h *Health) Converged() error {
 	if grace := h.cfg.ReadyGrace - h.cfg.Now().Sub(*h.life.began.Load()); fragments > 0 && grace > 0 {
 		return fmt.Errorf(notBack+", grace left: %v): %s", fragments, grace.Round(time.Second), firstOf(publishers))
 	}
-	// Fragments are adopted only at the start: no more checks are needed.
+	// Fragments are adopted only at the start.
 	h.settled.Store(true)
 	return nil
 }
 
-// Missing returns an error that names publishers without a session although their fragments are in force:
-// publishers that have not come back since a restart (even after Config.ReadyGrace) or have ended their
-// session. It returns nil before the first commit.
+// Missing names publishers of fragments in force that are not back since a restart (even after
+// Config.ReadyGrace), or have ended their session. It returns nil before the first commit.
 func (h *Health) Missing() error {
 	if !h.life.phase.Load().running {
 		return nil
@@ -80,7 +76,6 @@ func (h *Health) Missing() error {
 	var gone []string
 	var since time.Duration
 	for name, away := range h.roster.Gone() {
-		// A publisher without remaining fragments is not missing.
 		if h.statuses.Holds(name).Fragments > 0 {
 			gone, since = append(gone, name), max(since, away)
 		}
@@ -93,18 +88,16 @@ func (h *Health) Missing() error {
 }
 
 type foreignChanges struct {
-	// repaired and reason describe the last repair.
 	repaired time.Time
 	reason   string
 	// unrepaired names the tables that the kernel refuses to repair, or "".
 	unrepaired string
 }
 
-// driftRecent is the time for which Drift reports a repair.
 const driftRecent = time.Minute
 
-// Drift returns an error if the kernel refuses to repair changes by another process, or if such a change
-// was repaired less than a minute ago.
+// Drift returns an error while the kernel refuses to repair changes by another process, and for a minute
+// after a repair.
 func (h *Health) Drift() error {
 	d := h.foreign.Load()
 	switch {
@@ -118,7 +111,7 @@ func (h *Health) Drift() error {
 	return nil
 }
 
-// Stored returns why the state directory lacks committed content. It returns nil without a state directory.
+// Stored returns why the state directory lacks committed content.
 func (h *Health) Stored() error {
 	if err := h.unsaved.Load(); err != nil {
 		return *err
@@ -126,8 +119,7 @@ func (h *Health) Stored() error {
 	return h.dir.Failing()
 }
 
-// Refused returns an error that names the first fragments that are not in force as published: their last
-// update was rejected, or the configuration does not allow the stored fragment. Otherwise it returns nil.
+// Refused names the first fragments that are not in force as published.
 func (h *Health) Refused() error {
 	first, n := h.statuses.Refused()
 	if n == 0 {
@@ -148,12 +140,11 @@ type Life struct {
 	ready, stopped chan struct{}
 }
 
-// phase is one phase. During the start, err is nil and running is false.
+// During the start, a phase has no err and is not running.
 type phase struct {
 	running bool
-	// err is why updates cannot be committed, or nil.
-	err error
-	// over is closed when the next phase begins.
+	err     error
+	// over is closed at the end of the phase.
 	over chan struct{}
 }
 
@@ -176,7 +167,7 @@ func (l *Life) run(now time.Time) {
 	close(l.ready)
 }
 
-// Ready is closed once the kernel's tables are adopted and updates are being committed.
+// Ready is closed once the kernel's tables are adopted.
 func (l *Life) Ready() <-chan struct{} { return l.ready }
 
 // Stopped is closed when Run has returned.
@@ -186,8 +177,8 @@ func (l *Life) Stopped() <-chan struct{} { return l.stopped }
 // ErrStandby, ErrStopped.
 func (l *Life) Healthy() error { return l.phase.Load().err }
 
-// admitting waits for the adoption of the tables, because updates are compiled against their declarations,
-// or until done is closed. Possible errors: ErrStandby, ErrStopped, ErrGone.
+// admitting waits for the adoption of the tables, because updates are compiled against their declarations.
+// Possible errors: ErrStandby, ErrStopped, ErrGone (done is closed).
 func (l *Life) admitting(done <-chan struct{}) error {
 	for {
 		p := l.phase.Load()

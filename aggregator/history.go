@@ -19,7 +19,6 @@ import (
 	"github.com/weft-proxy/weft/aggregator/message"
 )
 
-// record hands a commit to the history.
 func (o *observers) record(c *outcome) {
 	if !o.history.Enabled() {
 		return
@@ -30,7 +29,7 @@ func (o *observers) record(c *outcome) {
 	r.Wait, r.Build, r.Kernel = durationpb.New(c.timing.wait), durationpb.New(c.timing.build), durationpb.New(c.timing.kernel)
 	place := make(map[desired.Key]*weftv1.FragmentChange, len(c.accepted))
 	for _, s := range c.accepted {
-		// After a crash a session sends its fragments again, which restores their content in the history.
+		// After a crash a session sends its fragments again, with their content.
 		entry.Patient = entry.Patient && !s.update.Snapshot && !s.durable
 		entry.Changes = append(entry.Changes, historyChange(s))
 		key := s.key()
@@ -52,7 +51,6 @@ func (o *observers) record(c *outcome) {
 	o.history.Record(entry)
 }
 
-// started tells the history the fragments after a start.
 func (o *observers) started(state *merge.State, revision uint64) {
 	present := make(map[desired.Key]bool)
 	for _, f := range views.Fragments(state) {
@@ -65,7 +63,7 @@ func (o *observers) entry(revision uint64, counts *weftv1.Counts) *weftv1.Revisi
 	return &weftv1.Revision{Revision: revision, Time: timestamppb.New(o.now()), Changes: counts}
 }
 
-// historyChange returns the change of an update. Updates are immutable, so messages are made when written.
+// historyChange makes the messages when they are written: updates are immutable.
 func historyChange(s *submission) history.Change {
 	c, u := history.Change{Fragment: s.key(), Existed: s.existed, Withdrawn: s.withdraws()}, s.update
 	if c.Withdrawn {
@@ -85,7 +83,6 @@ func historyChange(s *submission) history.Change {
 	return c
 }
 
-// weigh returns the approximate size of an update in bytes.
 func weigh(s *submission) int {
 	const each = 64
 	n := each * s.admitted.Cost()
@@ -136,7 +133,7 @@ func (rs *Reads) CompareRevisions(ctx context.Context, from, to uint64, r Reader
 	}, nil
 }
 
-// compare returns the fragments changed after revision from, up to revision to; 0 means the last one.
+// compare covers the revisions after from, up to to; 0 means the last one.
 func (rs *Reads) compare(ctx context.Context, from, to uint64, r Reader) ([]history.Difference, error) {
 	if err := rs.life.admitting(ctx.Done()); err != nil {
 		return nil, err

@@ -20,27 +20,23 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// keeper keeps the kernel equal to the state: it adopts the tables at the start, detects changes by other
-// processes, and repairs them. Only the writer's goroutine uses it.
+// keeper keeps the kernel equal to the state. Only the writer's goroutine uses it.
 type keeper struct {
 	*committer
 	tell *observers
-	// unrepaired has the kernel's errors for tables left out of the last repair. again fires when to retry
-	// them.
+	// unrepaired has the kernel's errors for tables left out of the last repair.
 	unrepaired map[nft.TableID]error
 	again      chan struct{}
 	// suspectedAt is the time of the last refusal treated as drift.
 	suspectedAt time.Time
 	foreign     *atomic.Pointer[foreignChanges]
-	// lapseTimer fires when an element may have expired.
-	lapseTimer *time.Timer
+	lapseTimer  *time.Timer
 }
 
 // claimInterval is the time between attempts to claim the tables on standby. The kernel does not report the
-// end of their owner, and tables are neither repaired nor updated until claimed.
+// end of their owner.
 const claimInterval = 100 * time.Millisecond
 
-// takeOver claims the tables and reads them. With Config.Standby it waits while another process owns them.
 func (k *keeper) takeOver(ctx context.Context, life *Life) ([]kernel.Table, error) {
 	for standing := false; ; {
 		dump, err := k.cfg.Kernel.Adopt()
@@ -68,7 +64,6 @@ func (k *keeper) takeOver(ctx context.Context, life *Life) ([]kernel.Table, erro
 	}
 }
 
-// drifted records a change by another process.
 func (k *keeper) drifted(c kernel.Change) {
 	switch c.Reason {
 	case kernel.Changed, kernel.Deleted:
@@ -83,7 +78,6 @@ func (k *keeper) drifted(c kernel.Change) {
 	k.log.Warn("the kernel may differ from what was committed", "reason", k.drift)
 }
 
-// watch subscribes to changes by other processes, if the tables are unprotected.
 func (k *keeper) watch(ctx context.Context) (<-chan kernel.Change, error) {
 	if k.cfg.Kernel.Owner() && !k.cfg.Kernel.Unprotected() {
 		return nil, nil
@@ -98,9 +92,8 @@ func (k *keeper) watch(ctx context.Context) (<-chan kernel.Change, error) {
 // maxRepairs is the number of repairs without a delay while other processes change the kernel.
 const maxRepairs = 3
 
-// repair restores the committed state if the kernel may differ. A table that the kernel refuses to repair
-// (for example because another program uses its name) is left out and retried after Config.Retry. Other
-// tables and their updates do not wait.
+// repair leaves out a table that the kernel refuses to repair (for example because another program uses its
+// name), and retries it after Config.Retry.
 func (k *keeper) repair() error {
 	for attempt := 1; k.drift != ""; attempt++ {
 		err := k.tryRepair(attempt == maxRepairs)
@@ -112,7 +105,6 @@ func (k *keeper) repair() error {
 	return nil
 }
 
-// tryRepair makes one attempt; last marks the last one.
 func (k *keeper) tryRepair(last bool) error {
 	reason := k.drift
 	k.metrics.work.WithLabelValues(workDumps).Inc()
@@ -152,9 +144,9 @@ func (k *keeper) tryRepair(last bool) error {
 	return nil
 }
 
-// commitTables commits the ops of a repair, in one batch if possible. If the kernel refuses, tables at
-// fault are left out and returned with the reasons. After any other error some tables may be repaired, and
-// the kernel must be read again. last forbids another read.
+// commitTables commits the ops of a repair, if possible in one batch. It returns refused tables with the
+// reasons. After any other error some tables may be repaired, and the kernel must be read again. last
+// forbids another read.
 func (k *keeper) commitTables(ops []kernel.Op, last bool) (refused map[nft.TableID]error, _ error) {
 	refused = map[nft.TableID]error{}
 	for len(ops) > 0 {
@@ -191,7 +183,6 @@ func (k *keeper) commitTables(ops []kernel.Op, last bool) (refused map[nft.Table
 	return refused, nil
 }
 
-// tablesOf returns the tables of ops, in their order.
 func tablesOf(ops []kernel.Op) []nft.TableID {
 	var ids []nft.TableID
 	for _, op := range ops {
@@ -202,7 +193,7 @@ func tablesOf(ops []kernel.Op) []nft.TableID {
 	return ids
 }
 
-// postponeRepair schedules another repair of the refused tables, and reports the newly refused ones.
+// postponeRepair schedules another repair, and reports the newly refused tables.
 func (k *keeper) postponeRepair(refused map[nft.TableID]error) {
 	fresh := false
 	for id, err := range refused {
@@ -234,7 +225,6 @@ func (k *keeper) tryAgain() {
 	}
 }
 
-// noteUnrepaired tells Drift the unrepaired tables.
 func (k *keeper) noteUnrepaired() {
 	next := foreignChanges{unrepaired: k.unrepairedReason()}
 	if last := k.foreign.Load(); last != nil {
@@ -243,7 +233,6 @@ func (k *keeper) noteUnrepaired() {
 	k.foreign.Store(&next)
 }
 
-// unrepairedReason names the unrepaired tables, or returns "".
 func (k *keeper) unrepairedReason() string {
 	if len(k.unrepaired) == 0 {
 		return ""
@@ -256,8 +245,8 @@ func (k *keeper) unrepairedReason() string {
 	return "not repaired yet: " + strings.Join(parts, "; ")
 }
 
-// rewatch subscribes to changes after the watch ended. If that fails, it returns a channel that is closed
-// after Config.Retry, so that rewatch is called again.
+// rewatch may fail: then it returns a channel that is closed after Config.Retry, so that rewatch is called
+// again.
 func (k *keeper) rewatch(ctx context.Context) <-chan kernel.Change {
 	if ctx.Err() != nil {
 		return nil
@@ -269,14 +258,13 @@ func (k *keeper) rewatch(ctx context.Context) <-chan kernel.Change {
 		time.AfterFunc(k.cfg.Retry, func() { close(closed) })
 		return closed
 	}
-	// Changes in between were missed.
 	k.drift = "kernel notifications were lost"
 	return changes
 }
 
-// suspects reports whether to compare the kernel with the state after a refusal before blaming an update.
-// It rarely does if the kernel owns its tables, so that a publisher cannot cause a comparison with each
-// wrong update.
+// suspects reports whether to compare the kernel with the state before blaming an update. If the kernel
+// owns its tables, it does so at most once per Config.Retry: a publisher must not cause a comparison with
+// each wrong update.
 func (k *keeper) suspects(be *kernel.BatchError) bool {
 	if !suspicious(be) || errors.Is(be, kernel.ErrForeignTable) {
 		return false
@@ -289,7 +277,6 @@ func (k *keeper) suspects(be *kernel.BatchError) bool {
 	return true
 }
 
-// removeAll deletes every table with weft's mark.
 func (k *keeper) removeAll() ([]nft.TableID, error) {
 	dump, err := k.cfg.Kernel.Dump()
 	if err != nil || len(dump) == 0 {
@@ -307,7 +294,7 @@ func (k *keeper) removeAll() ([]nft.TableID, error) {
 	return tables, nil
 }
 
-// lapseInterval is the time between checks for expired elements while idle.
+// lapseInterval is the least time between checks for expired elements while idle.
 const lapseInterval = 250 * time.Millisecond
 
 // lapsing returns a channel that receives when an element may have expired, or nil.
@@ -320,8 +307,7 @@ func (k *keeper) lapsing() <-chan time.Time {
 	return k.lapseTimer.C
 }
 
-// lapse forgets the expired elements. If another fragment states an element with time left, lapse adds it
-// to the kernel again.
+// lapse adds an expired element to the kernel again if another fragment states it with time left.
 func (k *keeper) lapse() {
 	if !k.forget() {
 		return
@@ -337,7 +323,7 @@ func (k *keeper) lapse() {
 	k.tell.statuses.Revision.Store(k.revision)
 }
 
-// forget forgets the expired elements. It reports whether a commit is needed.
+// forget reports whether a commit is needed.
 func (k *keeper) forget() (successor bool) {
 	expired, successor := k.state.Expire(k.elapsed())
 	for _, u := range expired {

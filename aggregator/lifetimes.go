@@ -11,17 +11,16 @@ import (
 	"github.com/weft-proxy/weft/aggregator/desired/views"
 )
 
-// lifetimes decides which fragments end: with their session, at their expiration, or because their
-// publisher has not come back after a restart. It withdraws them with updates, like publishers. Only the
-// writer's goroutine uses it.
+// lifetimes withdraws fragments at the end of their session, at their expiration, or if their publisher is
+// not back after a restart. Only the writer's goroutine uses it.
 type lifetimes struct {
 	state *merge.State
 	now   func() time.Time
 	// sessions holds the open sessions that have sent updates.
 	sessions map[uint64]*Session
-	// abandoned holds fragments whose withdrawal failed so far. The value is true if no report is needed.
+	// abandoned holds fragments to withdraw. The value is true if no report is needed.
 	abandoned map[desired.Key]bool
-	// retry is true if they are to be retried without waiting for another update.
+	// retry is true if the abandoned are to be retried without another update.
 	retry bool
 	expirations
 }
@@ -30,7 +29,6 @@ func newLifetimes(state *merge.State, now func() time.Time) *lifetimes {
 	return &lifetimes{state: state, now: now, sessions: make(map[uint64]*Session), abandoned: make(map[desired.Key]bool)}
 }
 
-// withdrawals returns updates that withdraw the fragments of an ended session, or expired fragments.
 func (l *lifetimes) withdrawals(keys []desired.Key, s *Session) []*submission {
 	out := make([]*submission, 0, len(keys))
 	for _, key := range keys {
@@ -41,15 +39,13 @@ func (l *lifetimes) withdrawals(keys []desired.Key, s *Session) []*submission {
 	return out
 }
 
-// end records the end of a session and returns the withdrawals of its fragments. The withdrawals do not
-// affect fragments with another lifetime.
+// end does not affect fragments with another lifetime.
 func (l *lifetimes) end(s *Session) []*submission {
 	s.ended = true
 	delete(l.sessions, s.id)
 	return l.withdrawals(views.SessionFragments(l.state, s.id), s)
 }
 
-// isAbandoned reports whether a fragment should go because its session has ended or it has expired.
 func (l *lifetimes) isAbandoned(f desired.Status) bool {
 	return l.expired(f) || f.Lifetime == desired.LifetimeSession && l.sessions[f.Session] == nil
 }
@@ -64,7 +60,6 @@ func (l *lifetimes) abandonAdopted() {
 	l.retry = len(l.abandoned) > 0
 }
 
-// stillAbandoned returns the abandoned fragments after dropping withdrawn or republished ones.
 func (l *lifetimes) stillAbandoned() []desired.Key {
 	if len(l.abandoned) == 0 {
 		return nil
@@ -76,7 +71,6 @@ func (l *lifetimes) stillAbandoned() []desired.Key {
 	return slices.SortedFunc(maps.Keys(l.abandoned), desired.Key.Compare)
 }
 
-// expirations holds the expiring fragments, soonest first.
 type expirations struct {
 	order []expiration
 	timer *time.Timer
@@ -91,7 +85,7 @@ func (e expiration) compare(other expiration) int {
 	return cmp.Or(e.at.Compare(other.at), e.key.Compare(other.key))
 }
 
-// set changes the expiration time of a fragment; zero means never.
+// A zero time means never.
 func (e *expirations) set(key desired.Key, before, at time.Time) {
 	if i, ok := slices.BinarySearchFunc(e.order, expiration{before, key}, expiration.compare); ok {
 		e.order = slices.Delete(e.order, i, i+1)
@@ -102,7 +96,7 @@ func (e *expirations) set(key desired.Key, before, at time.Time) {
 	}
 }
 
-// clockCheck bounds the time until a step of the machine's clock is noticed.
+// clockCheck bounds the time until a step of the clock is noticed.
 const clockCheck = time.Minute
 
 // due returns a channel that receives when the next fragment may have expired, or nil.
@@ -123,7 +117,6 @@ func (l *lifetimes) expired(f desired.Status) bool {
 	return !f.Expires.IsZero() && !f.Expires.After(l.now())
 }
 
-// expire submits withdrawals of expired fragments.
 func (l *lifetimes) expire() {
 	e, now := &l.expirations, l.now()
 	for len(e.order) > 0 && !e.order[0].at.After(now) {
@@ -136,8 +129,7 @@ func (l *lifetimes) expire() {
 	}
 }
 
-// committed records the expiration time after a committed update, and tells the sessions of withdrawn
-// fragments.
+// committed also tells the sessions of withdrawn fragments.
 func (l *lifetimes) committed(s *submission) {
 	if s.update.Snapshot {
 		l.set(s.key(), s.before, s.update.Expires)

@@ -17,8 +17,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/unconfirmed"
 )
 
-// merger checks and applies updates to the state: ownership of the fragment, pending confirmations and the
-// publisher's limits. Only the writer's goroutine uses it.
+// merger belongs to the writer's goroutine.
 type merger struct {
 	access      *access.Control
 	state       *merge.State
@@ -28,8 +27,7 @@ type merger struct {
 	lifetimes   *lifetimes
 }
 
-// check checks whether an update may change its fragment, which is f if ok is true. If done is true, the
-// update changes nothing.
+// check gets the fragment as f if ok is true. done means no change.
 func (m *merger) check(s *submission, f desired.Status, ok bool) (done bool, err error) {
 	if c := s.session; c != nil && !s.leaving {
 		if !c.ended {
@@ -81,8 +79,7 @@ func (m *merger) check(s *submission, f desired.Status, ok bool) (done bool, err
 	}
 }
 
-// apply applies an update to the state, within the limits of its publisher. In the rare case that a
-// declaration changed while the update was waiting, apply compiles it again.
+// apply compiles an update again if a declaration has changed while it was waiting.
 //
 // Possible errors: *RejectedError.
 func (m *merger) apply(s *submission) error {
@@ -143,7 +140,6 @@ func (m *merger) granted(publisher, owner string, at desired.Place) error {
 	return nil
 }
 
-// limited reports whether the configuration limits a publisher's content, and so protects others.
 func (m *merger) limited(publisher string) bool {
 	return m.access.Publisher(publisher).Limited()
 }
@@ -161,8 +157,8 @@ func rejection(r *desired.Rejection) *RejectedError {
 	return out
 }
 
-// storable rejects a patch of a durable fragment while committed content is not stored. Snapshots are
-// admitted only if there is room for them.
+// storable rejects a patch of a durable fragment while committed content is not stored. Admission checks
+// the room for snapshots.
 func (m *merger) storable(s *submission, f desired.Status) error {
 	if s.update.Snapshot || f.Lifetime != desired.LifetimeDurable {
 		return nil
@@ -181,11 +177,10 @@ func (m *merger) isOrphan(key desired.Key) bool {
 // package nft/cost. All writers of nftables wait for it.
 const maxTransaction = 100 * time.Millisecond
 
-// longError is a transaction that would take the kernel too long.
 type longError struct {
 	took time.Duration
 	most desired.Place
-	// later is true if the withdrawal of the fragment, not this transaction, takes too long.
+	// later is true if only the later withdrawal of the fragment takes too long.
 	later bool
 }
 
@@ -194,7 +189,6 @@ func (e *longError) Error() string {
 		e.took.Round(time.Millisecond), maxTransaction)
 }
 
-// rejection returns the reason for the refusal and advice.
 func (e *longError) rejection(key desired.Key) *RejectedError {
 	advice := "send fewer changes of it at a time, or put all of it into a set or chain with another name: new sets are added in small steps"
 	if e.later {
@@ -205,8 +199,7 @@ func (e *longError) rejection(key desired.Key) *RejectedError {
 	return admission.Reject(key, weftv1.Violation_REASON_LIMIT, admission.PlaceName(e.most), "%v: %s", e, advice)
 }
 
-// bound returns a *longError if a plan would take the kernel too long and its updates can be divided or
-// refused. It is called before the commit.
+// bound returns a *longError if a plan would take too long and its updates can be divided or refused.
 func (m *merger) bound(batch []*submission, plan *desired.Plan) error {
 	if len(batch) > 1 || slices.ContainsFunc(batch, m.refusable) {
 		if took, _, most := planner.KernelTime(m.state, plan.Ops); took > maxTransaction {
@@ -224,7 +217,7 @@ func (m *merger) bound(batch []*submission, plan *desired.Plan) error {
 	return nil
 }
 
-// boundPlan is bound for an uncommitted plan, whose new sets would be staged.
+// boundPlan is bound for a plan with new sets to stage.
 func (m *merger) boundPlan(steps []*submission, plan *desired.Plan) error {
 	took, fresh, most := planner.KernelTime(m.state, plan.Ops)
 	if took -= fresh; took > maxTransaction && slices.ContainsFunc(steps, m.refusable) {
@@ -233,8 +226,7 @@ func (m *merger) boundPlan(steps []*submission, plan *desired.Plan) error {
 	return nil
 }
 
-// refusable reports whether an update may be refused because of kernel time: its publisher has limits, and
-// it adds content.
+// refusable reports whether kernel time is a reason to refuse an update.
 func (m *merger) refusable(s *submission) bool {
 	return m.limited(s.key().Publisher) && !s.withdraws() && !s.stored && !s.returns && !s.leaving
 }

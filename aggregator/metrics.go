@@ -26,8 +26,8 @@ const (
 	workRecords = "records"
 )
 
-// maxPublisherLabels bounds the publishers with their own label; others share otherPublisher, which is not
-// a valid publisher name.
+// maxPublisherLabels bounds the publishers with their own label. The others share otherPublisher, not a
+// valid publisher name.
 const (
 	maxPublisherLabels = 64
 	otherPublisher     = "(other)"
@@ -35,7 +35,7 @@ const (
 
 type metrics struct {
 	commits prometheus.Counter
-	// duration has an observer for each phase: wait, build and kernel.
+	// duration is by phase: wait, build and kernel.
 	duration [3]prometheus.Observer
 	// elements and rules count additions, then deletions.
 	elements, rules [2]prometheus.Counter
@@ -46,24 +46,19 @@ type metrics struct {
 	flows           *flows.Metrics
 	sessions        prometheus.Gauge
 	revision        prometheus.Gauge
-	// unrepaired is the number of tables left out of the last repair.
-	unrepaired prometheus.Gauge
-	// stateErrors counts errors of files in the state directory.
-	stateErrors *prometheus.CounterVec
-	// findings counts present findings by kind.
-	findings *prometheus.GaugeVec
-	// historyLost counts commits whose entries are lost.
-	historyLost prometheus.Counter
-	// work counts the writer's work by kind; looked holds the counters of a desired.Work.
+	unrepaired      prometheus.Gauge
+	stateErrors     *prometheus.CounterVec
+	findings        *prometheus.GaugeVec
+	historyLost     prometheus.Counter
+	// looked holds the counters of a desired.Work.
 	work   *prometheus.CounterVec
 	looked [3]prometheus.Counter
 
-	mu sync.Mutex
-	// publishers have their own label.
+	mu         sync.Mutex
 	publishers map[string]struct{}
 }
 
-// newMetrics makes the metrics and registers them; reg may be nil.
+// newMetrics accepts a nil reg.
 func newMetrics(reg prometheus.Registerer, pending func() int) (*metrics, error) {
 	m := &metrics{publishers: make(map[string]struct{})}
 	var errs []error
@@ -133,7 +128,7 @@ func newMetrics(reg prometheus.Registerer, pending func() int) (*metrics, error)
 	return m, errors.Join(errs...)
 }
 
-// committed counts a commit. A zero timing was not measured.
+// A zero timing was not measured.
 func (m *metrics) committed(c *weftv1.Counts, revision uint64, t timing) {
 	m.commits.Inc()
 	if t != (timing{}) {
@@ -151,7 +146,6 @@ func (m *metrics) found(count map[lint.ID]int) {
 	}
 }
 
-// worked adds the work done between two readings.
 func (m *metrics) worked(before, after desired.Work) {
 	for i, n := range [...]uint64{after.Keys - before.Keys, after.Rules - before.Rules, after.Objects - before.Objects} {
 		m.looked[i].Add(float64(n))
@@ -170,7 +164,6 @@ func (m *metrics) changed(c *weftv1.Counts) {
 	m.rules[1].Add(float64(c.GetRulesDeleted()))
 }
 
-// rejected counts a rejection, and returns its labels.
 func (m *metrics) rejected(r *RejectedError) (publisher, reason string) {
 	first := weftv1.Violation_REASON_UNSPECIFIED
 	if len(r.Violations) > 0 {
@@ -193,7 +186,7 @@ func (m *metrics) publisherLabel(publisher string) string {
 	return publisher
 }
 
-// reasonLabel is a reason as a label value, such as "snapshot_needed".
+// A label is, for example, "snapshot_needed".
 func reasonLabel(r weftv1.Violation_Reason) string {
 	name, ok := weftv1.Violation_Reason_name[int32(r)]
 	if !ok {

@@ -26,8 +26,7 @@ import (
 	"github.com/weft-proxy/weft/nft/lint"
 )
 
-// observers shows each commit to readers afterwards. It reads the state and never changes it. Only the
-// writer's goroutine uses it, but any goroutine may call report.
+// observers belongs to the writer's goroutine, but any goroutine may call report.
 type observers struct {
 	log       *slog.Logger
 	now       func() time.Time
@@ -39,8 +38,7 @@ type observers struct {
 	flows     *flows.Flusher
 	inspector *findings.Inspector
 	scope     *atomic.Pointer[merge.Scope]
-	// refusals limits log lines about rejections.
-	refusals *access.Repeats
+	refusals  *access.Repeats
 	// counted is the work already in the metrics.
 	counted desired.Work
 	// logged is the time of the last commit with a log line, unlogged the number of commits since.
@@ -58,7 +56,6 @@ func newObservers(a *Aggregator) *observers {
 	}
 }
 
-// outcome is the result of a commit.
 type outcome struct {
 	state    *merge.State
 	revision uint64
@@ -70,11 +67,10 @@ type outcome struct {
 	timing timing
 }
 
-// timing has the time of a commit in each phase.
 type timing struct {
 	// wait is the queueing time of the oldest update.
 	wait time.Duration
-	// build covers the merge, the plan and a stored record; kernel is the kernel's time.
+	// build covers the merge, the plan and a stored record.
 	build, kernel time.Duration
 }
 
@@ -89,8 +85,7 @@ func measure(accepted []*submission, began, built, now time.Time) timing {
 	return t
 }
 
-// committed reports a commit before its updates are answered, so that a reader who asks after the answer
-// finds it.
+// committed comes before the answers, so that a reader after the answer finds the commit.
 func (o *observers) committed(c *outcome) {
 	if c.counts != nil {
 		o.metrics.committed(c.counts, c.revision, c.timing)
@@ -115,14 +110,13 @@ func (o *observers) committed(c *outcome) {
 	o.record(c)
 }
 
-// count adds the work of the state to the metrics.
 func (o *observers) count(state *merge.State) {
 	now := state.Work()
 	o.metrics.worked(o.counted, now)
 	o.counted = now
 }
 
-// report counts, logs and publishes a rejection. It logs one line a minute per publisher and reason.
+// report logs one line a minute per publisher and reason.
 func (o *observers) report(r *RejectedError) {
 	o.statuses.Rejected(r)
 	o.roster.Rejected(r)
@@ -143,7 +137,7 @@ func (o *observers) report(r *RejectedError) {
 // commit.
 const logInterval = 10 * time.Second
 
-// announce reports a commit to the log, watchers, the inspector and the flows, after the answers.
+// announce comes after the answers.
 func (o *observers) announce(c *outcome) {
 	plan := c.plan
 	if structural(plan) {
@@ -181,7 +175,6 @@ func (o *observers) announce(c *outcome) {
 	}
 }
 
-// structural reports whether a plan changes more than elements.
 func structural(p *desired.Plan) bool {
 	return slices.ContainsFunc(p.Ops, func(op kernel.Op) bool {
 		switch op.(type) {
@@ -202,7 +195,7 @@ func (o *observers) removed(c *outcome) {
 	o.flows.After(c.plan.Stale, &weftv1.WatchResponse{Event: &weftv1.WatchResponse_Commit{Commit: &weftv1.Commit{Revision: c.revision, Changes: c.counts}}})
 }
 
-// repaired reports a commit that repaired the kernel. counts is nil if tables were left out.
+// A nil counts means that tables were left out.
 func (o *observers) repaired(state *merge.State, revision uint64, reason string, ops int, counts *weftv1.Counts) {
 	o.statuses.Revision.Store(revision)
 	o.metrics.repaired(counts)
@@ -212,7 +205,6 @@ func (o *observers) repaired(state *merge.State, revision uint64, reason string,
 	o.flows.Reconcile(planner.Live(state))
 }
 
-// drift tells watchers that the kernel differs, or differed, from the state.
 func (o *observers) drift(d *weftv1.Drift) {
 	o.hub.Publish(&weftv1.WatchResponse{Event: &weftv1.WatchResponse_Drift{Drift: d}})
 }
@@ -230,7 +222,6 @@ func (a *Aggregator) newInspector() *findings.Inspector {
 	})
 }
 
-// merged returns all tables.
 func merged(state *merge.State, detail desired.Detail) []*desired.Merged {
 	all := desired.Reader{All: true}
 	var out []*desired.Merged
@@ -242,7 +233,6 @@ func merged(state *merge.State, detail desired.Detail) []*desired.Merged {
 	return out
 }
 
-// findingChanged reports a new or resolved finding.
 func (a *Aggregator) findingChanged(f *lint.Finding, gone bool) {
 	text := "found"
 	if gone {

@@ -21,12 +21,11 @@ import (
 	"github.com/weft-proxy/weft/nft/lint"
 )
 
-// Plan returns the changes that a commit of a publisher's fragments would make, and the rejections by
-// admission, the merge and the kernel. It changes nothing, sends no event, and delays updates by at most
-// one commit of the same size. Plan waits while the aggregator starts.
+// Plan returns the changes that a commit of a publisher's fragments would make, and the rejections. It
+// delays updates by at most one commit of the same size. It waits while the aggregator starts.
 //
 // Possible errors: ErrInvalidName (the publisher), ErrProtocol (too many fragments), ErrKernel, ErrStandby,
-// ErrStopped, ErrGone (ctx ended during the start), ctx's.
+// ErrStopped, ErrGone, ctx's.
 func (a *Aggregator) Plan(ctx context.Context, publisher string, req *weftv1.PlanRequest) (iter.Seq[*weftv1.PlanResponse], error) {
 	if err := admission.CheckIdentity("publisher", publisher); err != nil {
 		return nil, err
@@ -55,25 +54,22 @@ func (a *Aggregator) Plan(ctx context.Context, publisher string, req *weftv1.Pla
 	return p.outcome().Parts(message.PartBytes), nil
 }
 
-// planning is a plan on its way to the writer and back.
 type planning struct {
 	// steps are the admitted updates, withdrawals first.
 	steps []*submission
-	// place is the position of fragments in the request, for the order of rejections.
+	// place has the positions of fragments in the request, to order rejections.
 	place    map[desired.Key]int
 	rejected []*RejectedError
 
-	// preview has the changes of the accepted steps; nil without any.
+	// preview is nil without accepted steps.
 	preview  *desired.Preview
 	accepted []*submission
 	revision uint64
-	// merged are all planned tables, if findings are wanted.
 	wanted   bool
 	merged   []*desired.Merged
 	findings []*weftv1.Finding
 }
 
-// newPlanning admits the updates of a plan.
 func (a *Aggregator) newPlanning(publisher string, req *weftv1.PlanRequest) *planning {
 	p := &planning{place: make(map[desired.Key]int), wanted: req.GetFindings()}
 	for _, n := range req.GetWithdraw() {
@@ -108,7 +104,7 @@ func (p *planning) outcome() *message.Plan {
 	return out
 }
 
-// add appends a step, or its refusal if err is not nil.
+// err is a refusal.
 func (p *planning) add(key desired.Key, s *submission, err error) {
 	if errors.Is(err, ErrInvalidName) {
 		err = invalidName(key, err)
@@ -124,7 +120,7 @@ func (p *planning) add(key desired.Key, s *submission, err error) {
 	p.steps = append(p.steps, s)
 }
 
-// refuse records a rejection; it returns false for other errors.
+// refuse returns false if err is not a rejection.
 func (p *planning) refuse(err error) bool {
 	var r *RejectedError
 	if !errors.As(err, &r) {
@@ -134,7 +130,7 @@ func (p *planning) refuse(err error) bool {
 	return true
 }
 
-// plan evaluates a plan and leaves the state unchanged.
+// plan leaves the state unchanged.
 func (w *writer) plan(p *planning) error {
 	steps := p.steps
 	for repaired := false; ; {
@@ -177,7 +173,6 @@ func (w *writer) plan(p *planning) error {
 	}
 }
 
-// planApply applies steps to the state, records refusals and returns the accepted steps.
 func (w *writer) planApply(p *planning, steps []*submission) []*submission {
 	accepted := make([]*submission, 0, len(steps))
 	for _, s := range steps {
@@ -201,7 +196,7 @@ func (w *writer) planApply(p *planning, steps []*submission) []*submission {
 	return accepted
 }
 
-// preview returns the changes of the applied steps and the kernel's objection, and rolls back.
+// preview also rolls back.
 func (w *writer) preview(p *planning, steps []*submission) (*desired.Preview, error) {
 	keys := make([]desired.Key, 0, len(steps))
 	for _, s := range steps {
@@ -236,7 +231,6 @@ func (w *writer) planCulprit(steps []*submission) int {
 	}))
 }
 
-// plannedFindings returns the findings of the planned fragments, as visible to their publisher.
 func (a *Aggregator) plannedFindings(ctx context.Context, publisher string, p *planning) ([]*weftv1.Finding, error) {
 	// One at a time, to bound the cost.
 	select {

@@ -36,8 +36,7 @@ import (
 // Reader selects the publishers whose content a reader sees.
 type Reader = desired.Reader
 
-// Reads answers readers from the status of fragments and publishers, from the history, and from the writer
-// between two commits. It is safe for concurrent use.
+// Reads answers readers. It is safe for concurrent use.
 type Reads struct {
 	life        *Life
 	cfg         *Config
@@ -48,10 +47,8 @@ type Reads struct {
 	history     *history.Recorder
 	hub         *events.Hub
 	scope       *atomic.Pointer[merge.Scope]
-	// requests are functions that the writer calls between two commits.
-	requests chan func(*writer)
-	// liveDump is held by the call that reads live values.
-	liveDump chan struct{}
+	requests    chan func(*writer)
+	liveDump    chan struct{}
 }
 
 func newReads(a *Aggregator) *Reads {
@@ -61,9 +58,8 @@ func newReads(a *Aggregator) *Reads {
 	}
 }
 
-// ask calls f on the writer's goroutine between two commits and waits for it. Values copied by f are
-// read-only. The caller, not f, converts them to messages, because commits wait for f. Possible errors:
-// ErrStandby, ErrStopped, ctx's.
+// ask calls f on the writer's goroutine between two commits. Values copied by f are read-only. The caller,
+// not f, converts them, because commits wait for f. Possible errors: ErrStandby, ErrStopped, ctx's.
 func (rs *Reads) ask(ctx context.Context, f func(*writer)) error {
 	if err := rs.life.Healthy(); err != nil {
 		return err
@@ -83,8 +79,8 @@ func (rs *Reads) ask(ctx context.Context, f func(*writer)) error {
 	return nil
 }
 
-// List returns the status of all fragments, ordered by publisher and name, and the last revision. It
-// returns at once, also during the start and on standby. The messages are shared and read-only.
+// List returns the status of all fragments, by publisher and name, and the last revision, also during the
+// start and on standby. The messages are read-only.
 func (rs *Reads) List() (fragments []*weftv1.FragmentStatus, revision uint64) {
 	fragments, revision = rs.statuses.List()
 	for i, f := range fragments {
@@ -93,9 +89,8 @@ func (rs *Reads) List() (fragments []*weftv1.FragmentStatus, revision uint64) {
 	return fragments, revision
 }
 
-// Get returns one fragment's status and its committed content in canonical form, in lazily made parts of
-// about 128 KiB. It waits while the aggregator starts. For an adopted fragment that has not come back since
-// a restart, only the kernel's content is known: names, and the elements of sets.
+// Get returns one fragment's status and its committed content in lazily made parts. It waits while the
+// aggregator starts. An adopted fragment has only names and the elements of sets.
 //
 // Possible errors: ErrInvalidName, ErrNotFound, ErrStandby, ErrStopped, ctx's.
 func (rs *Reads) Get(ctx context.Context, publisher, name string) (*weftv1.FragmentStatus, iter.Seq[*weftv1.Fragment], error) {
@@ -105,7 +100,7 @@ func (rs *Reads) Get(ctx context.Context, publisher, name string) (*weftv1.Fragm
 	}
 	var status *weftv1.FragmentStatus
 	var tables []desired.TableUpdate
-	// The values are immutable, so this goroutine can sort and convert them.
+	// The values are immutable: convert them on this goroutine.
 	if err := rs.ask(ctx, func(w *writer) { status = w.tell.statuses.Get(key); tables, _ = views.Content(w.state, key) }); err != nil {
 		return nil, nil, err
 	}
@@ -115,8 +110,8 @@ func (rs *Reads) Get(ctx context.Context, publisher, name string) (*weftv1.Fragm
 	return rs.present(status), message.FragmentParts(message.Head(name, status.GetPriority(), status.GetLifetime(), status.GetExpireTime()), tables, time.Time{}, message.PartBytes), nil
 }
 
-// ListTables returns weft's tables in the kernel with content visible to a reader, by family and name. It
-// waits while the aggregator starts.
+// ListTables returns the tables with content visible to a reader, by family and name. It waits while the
+// aggregator starts.
 //
 // Possible errors: ErrStandby, ErrStopped, ctx's.
 func (rs *Reads) ListTables(ctx context.Context, r Reader) (*weftv1.ListTablesResponse, error) {
@@ -131,9 +126,8 @@ func (rs *Reads) ListTables(ctx context.Context, r Reader) (*weftv1.ListTablesRe
 	return resp, nil
 }
 
-// GetTable returns the merged content of a table as visible to a reader, in lazily made parts of about 128
-// KiB. The text of a rule from before a restart is unknown until its publisher is back. An empty family is
-// ip. GetTable waits while the aggregator starts.
+// GetTable returns the merged content of a table as visible to a reader, in lazily made parts. The text of
+// an adopted rule is unknown. An empty family is ip. GetTable waits while the aggregator starts.
 //
 // Possible errors: ErrInvalidName (the family), ErrNoObject, ErrHidden, ErrStandby, ErrStopped, ctx's; with
 // live also ErrKernel.
@@ -188,8 +182,7 @@ func tableID(family, name string) (nft.TableID, error) {
 	return nft.TableID{Family: f, Name: name}, nil
 }
 
-// ListPublishers returns the publishers with fragments or connections, by name. It does not wait while the
-// aggregator starts.
+// ListPublishers returns the publishers with fragments or connections, by name, also during the start.
 //
 // Possible errors: ErrStandby, ErrStopped.
 func (rs *Reads) ListPublishers() (*weftv1.ListPublishersResponse, error) {
@@ -221,16 +214,14 @@ func (rs *Reads) ListPublishers() (*weftv1.ListPublishersResponse, error) {
 	return out, nil
 }
 
-// Watch subscribes to events, calls started, and then calls f with every event until ctx ends or f fails.
-// It returns that error, or the error of started. started must not be nil. f must not change the event.
+// Watch subscribes to events, calls started, which must not be nil, and then calls f with every event until
+// ctx ends or a call fails. f must not change the event.
 //
 // Possible errors: ErrSlowWatcher, ErrStopped, started's, f's, ctx's.
 func (rs *Reads) Watch(ctx context.Context, started func() error, f func(*weftv1.WatchResponse) error) error {
 	return rs.hub.Watch(ctx, started, f)
 }
 
-// present adds to a status the findings of the fragment, and the time of the revert if it waits for a
-// confirmation.
 func (rs *Reads) present(st *weftv1.FragmentStatus) *weftv1.FragmentStatus {
 	key := message.Key(st.GetFragment())
 	at, waits := rs.unconfirmed.Waits(key)
@@ -246,11 +237,10 @@ func (rs *Reads) present(st *weftv1.FragmentStatus) *weftv1.FragmentStatus {
 	return st
 }
 
-// maxLiveElements limits the elements read from the kernel by one GetTable.
+// maxLiveElements limits the elements read by one GetTable.
 const maxLiveElements = 1 << 18
 
-// dumpLive reads the live values of a merged table. Only one call reads at a time, to bound the kernel's
-// memory and time.
+// dumpLive runs once at a time, to bound the kernel's memory and time.
 //
 // Possible errors: ErrNoObject, ErrKernel, ctx's.
 func (rs *Reads) dumpLive(ctx context.Context, id nft.TableID, req *weftv1.GetTableRequest, merged *desired.Merged) (*kernel.Live, error) {
@@ -287,13 +277,12 @@ func (rs *Reads) dumpLive(ctx context.Context, id nft.TableID, req *weftv1.GetTa
 	return live, nil
 }
 
-// Owner returns the fragments of a kernel object that are visible to a reader, in merge order. An object
-// from before a restart whose fragment is unknown has an owner without a name; a table lists only
-// fragments. An empty family is ip. Owner waits while the aggregator starts.
+// Owner returns the fragments of a kernel object that are visible to a reader, in merge order. An adopted
+// object of an unknown fragment has an owner without a name. An empty family is ip. Owner waits while the
+// aggregator starts.
 //
-// Possible errors: ErrInvalidName (the family, or an element's key), ErrProtocol (a request that does not
-// name one object), ErrNoObject, ErrHidden, ErrStandby, ErrStopped, ErrGone (ctx ended during the start),
-// ctx's.
+// Possible errors: ErrInvalidName (the family, or an element's key), ErrProtocol (not one object),
+// ErrNoObject, ErrHidden, ErrStandby, ErrStopped, ErrGone, ctx's.
 func (rs *Reads) Owner(ctx context.Context, req *weftv1.OwnerRequest, r Reader) (*weftv1.OwnerResponse, error) {
 	id, err := tableID(req.GetObject().GetFamily(), req.GetObject().GetTable())
 	if err != nil {
@@ -334,20 +323,17 @@ func (rs *Reads) Owner(ctx context.Context, req *weftv1.OwnerRequest, r Reader) 
 	return q.answer(r)
 }
 
-// ownerQuery is an Owner request with its result.
 type ownerQuery struct {
 	id     nft.TableID
 	name   *weftv1.ObjectName
 	owners []desired.Owned
 	found  bool
-	// set declares the set of the element.
-	set *set.Set
+	set    *set.Set
 	// addition adds the chain, set or object.
 	addition kernel.Op
 }
 
-// elementOwner returns a function that finds the owners of an element. It packs the key here, with the
-// declaration known to admission, so that the writer does not parse.
+// elementOwner packs the key with the declaration known to admission, so that the writer does not parse.
 func (rs *Reads) elementOwner(ctx context.Context, q *ownerQuery) (find func(*merge.State), _ error) {
 	if err := rs.life.admitting(ctx.Done()); err != nil {
 		return nil, err
@@ -367,7 +353,6 @@ func (rs *Reads) elementOwner(ctx context.Context, q *ownerQuery) (find func(*me
 	return func(s *merge.State) { q.owners, q.found = views.OwnersOfElement(s, q.id, set.Name, e) }, nil
 }
 
-// answer converts the owners to a message.
 func (q *ownerQuery) answer(r Reader) (*weftv1.OwnerResponse, error) {
 	if !q.found {
 		return nil, fmt.Errorf("%w: weft has no %s", ErrNoObject, admission.Clip(q.name.Text()))
@@ -388,7 +373,6 @@ func (q *ownerQuery) answer(r Reader) (*weftv1.OwnerResponse, error) {
 	return resp, nil
 }
 
-// text is the object in nft syntax.
 func (q *ownerQuery) text(o *desired.Owned) string {
 	switch {
 	case o.Rule != nil:

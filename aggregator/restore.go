@@ -21,8 +21,8 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// start adopts the kernel's tables as committed. They stay unchanged until their publishers have sent
-// snapshots. Possible errors: *kernel.OwnedError, the kernel's, ctx's.
+// start adopts the kernel's tables. They stay unchanged until their publishers have sent snapshots.
+// Possible errors: *kernel.OwnedError, the kernel's, ctx's.
 func (w *writer) start(ctx context.Context) error {
 	dump, err := w.keeper.takeOver(ctx, w.life)
 	if err != nil {
@@ -62,9 +62,8 @@ func (w *writer) start(ctx context.Context) error {
 	return nil
 }
 
-// restore commits the durable fragments of the state directory in one commit. It removes expired fragments.
-// It retries a refused fragment after others, which may declare objects it needs. Fragments not allowed by
-// the configuration become orphans.
+// restore commits the unexpired durable fragments in one commit. It retries a refused fragment after
+// others, which may declare objects it needs.
 func (w *writer) restore(stored []statedir.Fragment) error {
 	began := w.cfg.Now()
 	// The state directory may need the list again, to create its database.
@@ -118,7 +117,6 @@ func (w *writer) restore(stored []statedir.Fragment) error {
 	return nil
 }
 
-// applyStored compiles a durable fragment and applies it to the state.
 func (w *writer) applyStored(f statedir.Fragment, scope admission.Scope, now time.Time) (*submission, error) {
 	if err := admission.CheckKey(f.Key); err != nil {
 		return nil, err
@@ -136,10 +134,9 @@ func (w *writer) applyStored(f statedir.Fragment, scope admission.Scope, now tim
 	return s, nil
 }
 
-// An orphan is a stored durable fragment that the configuration does not allow at the start. It is listed
-// but not in force until the configuration allows it at a later start, or it is sent again or deleted.
+// An orphan is a durable fragment that the configuration does not allow at the start. It is listed but not
+// in force until a later start allows it, or it is sent again or deleted.
 
-// withoutPublisher returns the statuses of stored fragments of publishers removed from the configuration.
 // Administrators under other names are never in the configuration.
 func (w *writer) withoutPublisher(stored []statedir.Fragment) map[desired.Key]*weftv1.FragmentStatus {
 	orphans := make(map[desired.Key]*weftv1.FragmentStatus)
@@ -168,8 +165,8 @@ func orphan(f statedir.Fragment, violations []*weftv1.Violation) *weftv1.Fragmen
 	}
 }
 
-// withdrawOrphans applies withdrawals of orphans still in the kernel, as after a restart without a reboot.
-// They stay stored.
+// withdrawOrphans withdraws orphans still in the kernel, as after a restart without a reboot. They stay
+// stored.
 func (w *writer) withdrawOrphans(orphans map[desired.Key]*weftv1.FragmentStatus) []*submission {
 	var withdrawals []*submission
 	for _, key := range slices.SortedFunc(maps.Keys(orphans), desired.Key.Compare) {
@@ -183,19 +180,18 @@ func (w *writer) withdrawOrphans(orphans map[desired.Key]*weftv1.FragmentStatus)
 // uses it.
 type adoption struct {
 	*committer
-	tell      *observers
-	returning bool
-	// reconciled is true after all flows were compared with their backends.
+	tell       *observers
+	returning  bool
 	reconciled bool
 	// sweep is true if content without a fragment is to be removed, unswept if that failed.
 	sweep, unswept bool
 }
 
-// returned checks whether the adopted fragments are back. Once the fragments with watched flows are back,
-// if any exist, all flows are compared with their backends: changes during a restart are unknown, and
-// before the first start another proxy may have used backends now gone. Once all are back and the record
-// was complete, remaining content without a fragment comes from a crash and is removed. In the tables of a
-// frontend this needs only the frontend, because the rules there show all other publishers.
+// returned compares all flows with their backends once the fragments with watched flows are back: changes
+// during a restart are unknown, and before the first start another proxy may have used backends now gone.
+//
+// Once all are back and the record was complete, remaining content without a fragment comes from a crash
+// and is removed. In the tables of a frontend this needs only the frontend.
 func (a *adoption) returned() {
 	flows := false
 	if a.returning {
@@ -208,7 +204,6 @@ func (a *adoption) returned() {
 	}
 }
 
-// settled reports whether content without a fragment is to be removed from a table.
 func (a *adoption) settled(t nft.TableID) bool {
 	if a.unswept {
 		return false
@@ -217,8 +212,8 @@ func (a *adoption) settled(t nft.TableID) bool {
 	return !a.returning && a.intact || own && a.state.Returned(publisher, t)
 }
 
-// dropStaged removes sets missing from the record: they were being staged at the end of the last run. It
-// skips sets with a referring rule, which the kernel keeps.
+// dropStaged removes sets missing from the record: their staging ended with the last run. The kernel keeps
+// sets with a referring rule.
 func (a *adoption) dropStaged() {
 	if !a.intact {
 		return

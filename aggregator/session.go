@@ -15,37 +15,31 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// Session is one Publish stream of a publisher. It remembers the stream's declarations, against which
-// patches are compiled.
+// Session is one Publish stream of a publisher.
 //
-// A fragment belongs to the stream that sent its last snapshot. If another stream of the publisher sends a
-// snapshot, it takes the fragment over, and patches of the former owner are refused with REASON_TAKEN_OVER.
+// A fragment belongs to the stream that sent its last snapshot. Patches of a former owner are refused with
+// REASON_TAKEN_OVER.
 type Session struct {
 	a *Aggregator
 	// id is unique in this process and not 0.
-	id uint64
-	// stream is the session in the status of publishers.
+	id     uint64
 	stream *status.Session
 	alive  Alive
 	done   <-chan struct{}
 
-	// declared has the fragments' declarations, assuming that all updates until now are committed. The
-	// writer checks the declarations used by patches and decides the real ones. Only the pushing goroutine
-	// uses declared.
+	// declared assumes that all updates until now are committed; the writer checks the declarations used by
+	// patches. Only the pushing goroutine uses it.
 	declared declarations
-	// left has the fragments found gone by the writer since the last push. The value is true if they have
-	// expired.
+	// left has the fragments found gone by the writer since the last push; true means expired.
 	leftMu sync.Mutex
 	left   map[string]bool
-	// serial counts queued updates.
 	serial uint64
 
 	// broken has the serial of the last refused update that changed a fragment's declarations: later
-	// patches were compiled against them. ended is true once the writer has seen the end of the session.
-	// Both belong to the writer.
+	// patches were compiled against them. The writer owns broken, ended and expired.
 	broken map[string]uint64
 	ended  bool
-	// expired has the fragments expired since their last snapshot. It belongs to the writer.
+	// expired has the fragments expired since their last snapshot.
 	expired map[string]bool
 	// tooLarge is why the pushed message has lost its content.
 	tooLarge   error
@@ -55,8 +49,8 @@ type Session struct {
 	closed sync.Once
 }
 
-// Session begins a session of an authenticated publisher, also while the aggregator starts. pid and uid are
-// only reported and give no rights.
+// Session begins a session of an authenticated publisher, also during the start. pid and uid are only
+// reported.
 //
 // Possible errors: ErrInvalidName, ErrStandby, ErrStopped.
 func (a *Aggregator) Session(publisher string, pid int32, uid uint32) (*Session, error) {
@@ -80,8 +74,8 @@ func presence(publisher string, pid int32, connected bool) *weftv1.WatchResponse
 	return &weftv1.WatchResponse{Event: &weftv1.WatchResponse_Presence{Presence: &weftv1.Presence{Publisher: publisher, Connected: connected, Pid: pid}}}
 }
 
-// Close ends the session. It queues the withdrawal of fragments with the session's lifetime and does not
-// wait. It may be called again.
+// Close queues the withdrawal of fragments with the session's lifetime and does not wait. It may be called
+// again.
 func (s *Session) Close() {
 	s.closed.Do(func() {
 		s.a.metrics.sessions.Dec()
@@ -97,9 +91,8 @@ func (s *Session) Close() {
 	})
 }
 
-// Push accepts one message of the stream. The channel gets one Result, whose Err is a *RejectedError if the
-// update is rejected. It is nil if more parts of a snapshot are to come. Results come in the order of the
-// updates. An error ends the stream.
+// Push accepts one message of the stream. The channel gets one Result, in the order of the updates; it is
+// nil if more parts of a snapshot are to come. An error ends the stream.
 //
 // Possible errors: ErrProtocol, ErrStandby, ErrStopped, ErrGone (the stream ended during the start).
 func (s *Session) Push(req *weftv1.PublishRequest) (<-chan Result, error) {
@@ -124,8 +117,8 @@ func (s *Session) Push(req *weftv1.PublishRequest) (<-chan Result, error) {
 	}
 }
 
-// PushTooLarge is Push for a message whose content was not decoded because of err, an error of
-// admission.Size. It rejects the update. If err is nil, it is Push.
+// PushTooLarge rejects an update with a message not decoded because of err, an error of admission.Size. If
+// err is nil, it is Push.
 func (s *Session) PushTooLarge(req *weftv1.PublishRequest, err error) (<-chan Result, error) {
 	s.tooLarge = err
 	defer func() { s.tooLarge = nil }()
@@ -136,7 +129,6 @@ func (s *Session) key(name string) (desired.Key, error) {
 	return desired.Key{Publisher: s.stream.Publisher, Name: name}, admission.CheckIdentity("fragment", name)
 }
 
-// rejected returns the outcome of an update refused by admission.
 func (s *Session) rejected(err error) <-chan Result {
 	c := make(chan Result, 1)
 	c <- Result{Err: s.a.rejected(err)}
@@ -182,7 +174,6 @@ func (s *Session) pushPatch(p *weftv1.Patch) (<-chan Result, error) {
 	return s.submit(adm)
 }
 
-// add adds a message to an update, or the reason why it has no content.
 func (s *Session) add(adm *admission.Builder, message func()) {
 	if s.tooLarge != nil {
 		adm.RejectSize(s.tooLarge)
@@ -208,7 +199,6 @@ func (s *Session) pushWithdraw(name string) (<-chan Result, error) {
 	return s.enqueue(&submission{update: &desired.Update{Fragment: key, Snapshot: true}, session: s})
 }
 
-// submit finishes the admission of an update and queues it.
 func (s *Session) submit(adm *admission.Builder) (<-chan Result, error) {
 	u, err := adm.Finish()
 	if err != nil {
@@ -241,8 +231,7 @@ func (s *Session) enqueue(sub *submission) (<-chan Result, error) {
 	return sub.result, nil
 }
 
-// gone records that a fragment of the session is gone, unless the session has ended. Any goroutine may call
-// it.
+// Any goroutine may call gone.
 func (s *Session) gone(name string, expired bool) {
 	s.leftMu.Lock()
 	defer s.leftMu.Unlock()
@@ -253,7 +242,7 @@ func (s *Session) gone(name string, expired bool) {
 }
 
 // forget drops the declarations of refused or withdrawn fragments. Otherwise a stream could fill the memory
-// with uncounted fragments. For an expired fragment it keeps only the fact that it expired.
+// with uncounted fragments.
 func (s *Session) forget() {
 	s.leftMu.Lock()
 	left := s.left
@@ -273,19 +262,15 @@ func (s *Session) forget() {
 	}
 }
 
-// declarations maps fragment names of a session to their declarations.
 type declarations map[string]*declaration
 
 type declaration struct {
 	admission.Declared
-	// pending counts unanswered updates of the fragment.
 	pending atomic.Int32
-	// expired is true if the fragment has expired since its last snapshot.
 	expired bool
 }
 
-// Set implements admission.Scope. All fragments agree on the declaration of a set, so their order does not
-// matter.
+// Set depends on no order, because all fragments agree on the declaration of a set.
 func (l declarations) Set(table nft.TableID, name string) (*set.Set, bool) {
 	for _, f := range l {
 		if d, ok := f.Set(table, name); ok {
@@ -295,10 +280,8 @@ func (l declarations) Set(table nft.TableID, name string) (*set.Set, bool) {
 	return nil, false
 }
 
-// scopes returns a declaration from the first of two scopes that has it.
 type scopes [2]admission.Scope
 
-// Set implements admission.Scope.
 func (l *scopes) Set(table nft.TableID, name string) (*set.Set, bool) {
 	if d, ok := l[0].Set(table, name); ok {
 		return d, true
@@ -318,10 +301,9 @@ func (a *Aggregator) Holds(publisher string) (rules, elements int) {
 	return rules, elements
 }
 
-// Apply replaces a fragment and returns the outcome. It rejects a fragment with the lifetime of a session.
+// Apply replaces a fragment. It rejects the lifetime of a session.
 //
-// Possible errors: *RejectedError, ErrInvalidName (the publisher), ErrStandby, ErrStopped, ErrGone (ctx
-// ended during the start), ctx's.
+// Possible errors: *RejectedError, ErrInvalidName (the publisher), ErrStandby, ErrStopped, ErrGone, ctx's.
 func (a *Aggregator) Apply(ctx context.Context, publisher string, f *weftv1.Fragment) (Result, error) {
 	s, err := a.admitSnapshot(ctx, a.admission, publisher, f)
 	if err != nil {
@@ -352,8 +334,7 @@ func (a *Aggregator) admitSnapshot(ctx context.Context, cfg admission.Config, pu
 
 // Delete withdraws a fragment.
 //
-// Possible errors: *RejectedError, ErrNotFound, ErrInvalidName (the publisher or the
-// fragment), ErrStandby, ErrStopped, ErrGone (ctx ended during the start), ctx's.
+// Possible errors: *RejectedError, ErrNotFound, ErrInvalidName, ErrStandby, ErrStopped, ErrGone, ctx's.
 func (a *Aggregator) Delete(ctx context.Context, publisher, name string) (Result, error) {
 	if err := a.admitting(ctx.Done()); err != nil {
 		return Result{}, err
@@ -378,7 +359,7 @@ func (a *Aggregator) submit(ctx context.Context, s *submission) (Result, error) 
 	}
 }
 
-// rejected counts and announces a rejection. It returns err.
+// rejected returns err.
 func (a *Aggregator) rejected(err error) error {
 	if r := (*RejectedError)(nil); errors.As(err, &r) {
 		a.tell.report(r)

@@ -14,22 +14,18 @@ import (
 )
 
 const (
-	// mostStep bounds the elements of one transaction of a staging.
-	mostStep = 4 * queue.Quantum
-	// firstStep and minStep are the elements of the first and the smallest transaction.
+	// mostStep bounds the elements of a transaction.
+	mostStep  = 4 * queue.Quantum
 	firstStep = queue.Quantum
 	minStep   = 16
-	// stepTime is the target for the kernel's time of a staging transaction. It is less than half of the
-	// limit of 100 ms because it is predicted from the last one. New sets are staged if together they take
-	// longer.
+	// stepTime is the target for the kernel's time of a transaction: less than half of maxTransaction,
+	// because it is predicted. New sets are staged if together they take longer.
 	stepTime = 40 * time.Millisecond
-	// maxStagings bounds how often a staging begins again after a commit with an unknown outcome.
+	// maxStagings bounds the restarts of a staging after commits with an unknown outcome.
 	maxStagings = 3
 )
 
-// staging adds the new sets of a large update to the kernel in several transactions before the update is
-// committed, with other commits in between. The sets are unreferenced until the commit, so packets see all
-// of the update or none.
+// staging adds the new sets of a large update in several transactions before its commit.
 type staging struct {
 	update *submission
 	sets   []*merge.Staged
@@ -37,24 +33,21 @@ type staging struct {
 	step int
 	// postponed is true if the next step has waited for the commit before it.
 	postponed bool
-	// suspected is true after a refusal of the kernel was treated as drift.
 	suspected bool
 	// times counts the beginnings. over is true once the update is ready for its commit.
-	times int
-	over  bool
-	// elements, transactions, kernel and longest are for the log.
+	times                  int
+	over                   bool
 	elements, transactions int
 	kernel, longest        time.Duration
 }
 
-// stagings stages parts of large updates, one step at a time. Only the writer's goroutine uses it.
+// stagings belongs to the writer's goroutine.
 type stagings struct {
 	*committer
 	keeper *keeper
 	queue  *queue.Queue[*submission]
 	// all is in the order of turns.
 	all []*staging
-	// due fires at the next step of the first one.
 	due <-chan time.Time
 	// commitDue is the time of the next commit, in the past if no update waits.
 	commitDue time.Time
@@ -87,8 +80,8 @@ func (sg *stagings) next(after time.Duration) {
 	}
 }
 
-// step makes a step of the first staging and moves it to the end. If the kernel refuses the step, failed is
-// the staging and rejected the error that ends it, if any. err is the error of a repair.
+// step makes a step of the first staging and moves it to the end. If the kernel refuses the step, step
+// returns the staging as failed. A rejected error ends the staging; err is the error of a repair.
 func (sg *stagings) step() (failed *staging, rejected, err error) {
 	sg.due = nil
 	if len(sg.all) == 0 {
@@ -129,7 +122,7 @@ func (sg *stagings) step() (failed *staging, rejected, err error) {
 	return nil, nil, nil
 }
 
-// count adds a transaction, and estimates how many elements the next one can have.
+// count estimates how many elements the next transaction can have.
 func (st *staging) count(stats kernel.Stats) {
 	st.elements += stats.Elements
 	st.transactions++
@@ -139,7 +132,6 @@ func (st *staging) count(stats kernel.Stats) {
 	st.step = max(minStep, min(fit, 2*st.step, mostStep))
 }
 
-// complete ends a staging: the update is committed in its turn.
 func (sg *stagings) complete(st *staging) {
 	sg.log.Info("staged", slog.String("fragment", st.update.key().String()), slog.Int("elements", st.elements),
 		slog.Int("transactions", st.transactions), slog.Duration("kernel", st.kernel), slog.Duration("longest", st.longest))
@@ -153,8 +145,7 @@ func (sg *stagings) forget(st *staging) {
 	sg.all = slices.DeleteFunc(sg.all, func(o *staging) bool { return o == st })
 }
 
-// fail decides how to continue after a failed transaction. It returns the error that ends the staging, or
-// nil.
+// fail returns the error that ends the staging, or nil.
 func (sg *stagings) fail(st *staging, err error) (rejected error) {
 	var be *kernel.BatchError
 	switch {
@@ -177,7 +168,6 @@ func (sg *stagings) fail(st *staging, err error) (rejected error) {
 	return nil
 }
 
-// end removes the staged sets of an update that will not be committed.
 func (sg *stagings) end(st *staging) {
 	sg.forget(st)
 	ops := planner.Unstage(sg.state, st.sets)
@@ -191,7 +181,7 @@ func (sg *stagings) end(st *staging) {
 	}
 }
 
-// endOf removes the stagings of answered updates: the batch without held.
+// endOf ends the stagings of answered updates: the batch without held.
 func (sg *stagings) endOf(batch, held []*submission) {
 	for _, s := range batch {
 		if s.staging != nil && s.staging.over && !slices.Contains(held, s) {

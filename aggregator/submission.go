@@ -11,39 +11,36 @@ import (
 
 // Result is the outcome of an update.
 type Result struct {
-	// Revision is the number of the update's commit, or of the last commit if the update changed nothing.
+	// Revision is the number of the update's commit, or of the last commit if there was no change.
 	Revision uint64
-	// Changes counts the changes of all updates in the commit. It is nil without a commit.
+	// Changes counts the changes of all updates in the commit; nil without a commit.
 	Changes *weftv1.Counts
-	// Err is why the update did not take effect: a *RejectedError, ErrNotFound, ErrStopped or ErrGone. It
-	// is nil if the update is committed.
+	// Err is nil, a *RejectedError, ErrNotFound, ErrStopped or ErrGone.
 	Err error
 }
 
-// submission is an admitted update on its way to the writer.
 type submission struct {
 	update *desired.Update
 	// admitted can compile the rules again; nil for withdrawals.
 	admitted *admission.Builder
-	// session sent the update; nil for unary calls.
+	// session is nil for unary calls.
 	session *Session
-	// alive reports whether the sender still waits; nil means always.
+	// alive may be nil: always.
 	alive Alive
-	// declaration is the fragment's declaration after the update; nil for withdrawals and unary calls.
+	// declaration is as after the update; nil for withdrawals and unary calls.
 	declaration *declaration
 	// declares is true if the update changes declarations used by later patches of the session.
 	declares bool
-	// durable is set by the writer if the fragment is durable before or after the update. stored is true
-	// for an update from the state directory.
+	// The writer sets durable if the fragment is durable before or after the update. stored updates come
+	// from the state directory.
 	durable, stored bool
 	// mustExist makes the withdrawal of an unknown fragment an error.
 	mustExist bool
-	// reserved is true for an update awaiting confirmation and for its revert: only they may change such a
-	// fragment.
+	// reserved marks an update awaiting confirmation and its revert: only they may change such a fragment.
 	reserved bool
-	// returns is true for content restored by a revert: it was within the limits.
+	// returns marks content restored by a revert: it was within the limits.
 	returns bool
-	// ends is true for the end of a session, after its last update.
+	// ends marks the end of a session, after its last update.
 	ends bool
 	// leaving withdraws a fragment only if it has expired or no session owns it. For an expired fragment,
 	// owner is its session and expired the time.
@@ -52,15 +49,13 @@ type submission struct {
 	expired time.Time
 	existed bool
 	// before is the fragment's earlier expiration time.
-	before time.Time
-	// staging is nil if none has begun.
+	before  time.Time
 	staging *staging
 	// weight caches writer.cost of an admitted update; 0 means unknown.
 	weight int
 	// leaveTime is State.LeaveTime before the update.
 	leaveTime time.Duration
-	// queued is when the update began to wait.
-	queued time.Time
+	queued    time.Time
 	// result gets exactly one answer, without blocking.
 	result chan Result
 }
@@ -77,7 +72,6 @@ func (s *submission) answer(r Result) {
 
 func (s *submission) key() desired.Key { return s.update.Fragment }
 
-// Publisher, Size and Queued are for the queue.
 func (s *submission) Publisher() string   { return s.update.Fragment.Publisher }
 func (s *submission) Queued(at time.Time) { s.queued = at }
 func (s *submission) Size() int {
@@ -92,35 +86,30 @@ func (s *submission) withdraws() bool { return s.update.Snapshot && len(s.update
 // Alive reports whether the sender of updates still waits for answers. Once false it stays false. The
 // writer calls it before it applies each update, so it must not block.
 //
-// Alive prevents a killed publisher from overruling its successor: its last messages may still be in the
-// socket after the successor's first update is acknowledged. The single writer goroutine makes this
-// sufficient: updates of the predecessor were applied while it lived, before any update of a successor
-// started after its death.
+// Alive prevents a killed publisher from overruling its successor with messages still in the socket. It
+// suffices because one goroutine applies all updates.
 type Alive func() bool
 
-// aliveKey is the context key of an Alive.
 type aliveKey struct{}
 
-// WithAlive returns a copy of ctx with alive. An update of Apply, Delete or a Session (see
-// [Session.DropAfter]) is dropped with ErrGone if ctx has ended or alive is false when the writer applies
-// it.
+// WithAlive returns a copy of ctx with alive. If ctx has ended or alive is false, the writer drops an
+// update with ErrGone.
 func WithAlive(ctx context.Context, alive Alive) context.Context {
 	return context.WithValue(ctx, aliveKey{}, alive)
 }
 
-// aliveIn returns an Alive that is true while ctx and the Alive in it are.
 func aliveIn(ctx context.Context) Alive {
 	alive, _ := ctx.Value(aliveKey{}).(Alive)
 	return func() bool { return ctx.Err() == nil && (alive == nil || alive()) }
 }
 
-// DropAfter makes the writer drop, with ErrGone, updates of the session not applied before ctx ends.
-// Otherwise updates are never dropped. Call it before the first Push.
+// DropAfter makes the writer drop, with ErrGone, updates of the session not applied before ctx ends. Call
+// it before the first Push.
 func (s *Session) DropAfter(ctx context.Context) { s.alive, s.done = aliveIn(ctx), ctx.Done() }
 
 func (s *submission) gone() bool { return s.alive != nil && !s.alive() }
 
-// dropGone answers an update without a sender. It is not a rejection, because the update is valid.
+// A dropped update is not a rejection: it is valid.
 func (w *writer) dropGone(s *submission) {
 	w.metrics.dropped.Inc()
 	w.log.Debug("dropped an update whose sender is gone", "fragment", s.key().String(), "snapshot", s.update.Snapshot,

@@ -21,8 +21,7 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// writer takes updates from the queue, commits and answers them. It is the only goroutine that changes the
-// state and the kernel, in Run.
+// writer is the only goroutine that changes the state and the kernel.
 type writer struct {
 	*committer
 	life        *Life
@@ -43,7 +42,6 @@ type writer struct {
 	failures int
 	// suspected is true after a refusal of the running batch was treated as drift.
 	suspected bool
-	// cleanedUp is true after Cleanup.
 	cleanedUp bool
 }
 
@@ -68,7 +66,7 @@ func newWriter(a *Aggregator) *writer {
 	}
 }
 
-// loop commits until ctx ends, and then pending updates. It returns nil, or ErrCleanedUp after Cleanup.
+// loop returns nil after the pending updates, or ErrCleanedUp after Cleanup.
 func (w *writer) loop(ctx context.Context, changes <-chan kernel.Change) error {
 	always := make(chan struct{})
 	close(always)
@@ -144,7 +142,7 @@ func (w *writer) loop(ctx context.Context, changes <-chan kernel.Change) error {
 	}
 }
 
-// attempt makes a step. It returns the wait before the next attempt, or 0.
+// attempt returns the wait before the next attempt, or 0.
 func (w *writer) attempt() (delay time.Duration) {
 	if err := w.step(); err != nil {
 		w.log.Error("cannot reconcile the kernel", "error", err, "retry", w.cfg.Retry)
@@ -157,8 +155,7 @@ func (w *writer) work() bool {
 	return w.drift != "" || w.adoption.sweep || w.lifetimes.retry || len(w.held) > 0 || w.queue.Ready()
 }
 
-// step repairs drift and then commits the next updates. After an error the kernel may differ from the
-// state, but updates are kept: call step again later.
+// step repairs drift and then commits the next updates. After an error call it again: updates are kept.
 func (w *writer) step() error {
 	defer w.tell.count(w.state)
 	if err := w.keeper.repair(); err != nil {
@@ -176,7 +173,6 @@ func (w *writer) step() error {
 	return err
 }
 
-// commitGroups commits each group of updates separately. On an error it returns the remaining groups.
 func (w *writer) commitGroups(groups [][]*submission) (left [][]*submission, err error) {
 	for err == nil && len(groups) > 0 {
 		var more [][]*submission
@@ -186,8 +182,8 @@ func (w *writer) commitGroups(groups [][]*submission) (left [][]*submission, err
 	return groups, err
 }
 
-// cost returns the number of elements and rules added or replaced by an update, in units of elements of a
-// set without ranges by kernel time.
+// cost counts the elements and rules added or replaced by an update, in units of elements of a set without
+// ranges by kernel time.
 func (w *writer) cost(s *submission) int {
 	n := 1
 	if s.admitted != nil {
@@ -214,7 +210,6 @@ func (w *writer) cost(s *submission) int {
 	return n
 }
 
-// batch returns the updates of the next commit: the held ones, or else the next ones in the queue.
 func (w *writer) batch() []*submission {
 	batch := w.held
 	w.held = nil
@@ -233,8 +228,7 @@ func (w *writer) batch() []*submission {
 	return append(batch, w.lifetimes.withdrawals(w.lifetimes.stillAbandoned(), nil)...)
 }
 
-// stage starts to stage an update from the queue, and reports whether it did. If so, the update is back in
-// the queue.
+// stage reports whether it stages an update. If so, the update is back in the queue.
 func (w *writer) stage(s *submission) bool {
 	if s.ends || s.admitted == nil || s.gone() || s.staging != nil && (s.staging.over || s.staging.times >= maxStagings) {
 		return false
@@ -253,7 +247,7 @@ func (w *writer) stage(s *submission) bool {
 	return w.stagings.begin(s)
 }
 
-// stageSome makes a step of a staging. The error is that of a repair.
+// stageSome returns only errors of a repair.
 func (w *writer) stageSome() error {
 	failed, rejected, err := w.stagings.step()
 	if failed == nil {
@@ -266,7 +260,7 @@ func (w *writer) stageSome() error {
 	return w.repairFor([]*submission{failed.update}, failed.suspected)
 }
 
-// repairFor repairs the kernel. If updates caused the repair, their publishers are charged.
+// repairFor charges the publishers of updates that caused the repair.
 func (w *writer) repairFor(updates []*submission, caused bool) error {
 	if !caused || len(updates) == 0 {
 		return w.keeper.repair()
@@ -275,7 +269,6 @@ func (w *writer) repairFor(updates []*submission, caused bool) error {
 	return w.keeper.repair()
 }
 
-// finish commits pending updates at a graceful stop, within the drain time.
 func (w *writer) finish() {
 	deadline := w.cfg.Now().Add(w.cfg.Drain)
 	w.queue.EndPauses()
@@ -296,7 +289,7 @@ func (w *writer) finish() {
 	w.save()
 }
 
-// stoppedTimer returns a timer that fires only after a Reset.
+// stoppedTimer fires only after a Reset.
 func stoppedTimer() *time.Timer {
 	t := time.NewTimer(time.Hour)
 	t.Stop()
@@ -304,8 +297,7 @@ func stoppedTimer() *time.Timer {
 }
 
 // Cleanup removes all of weft's tables in one transaction and returns them. Then Run ends with
-// ErrCleanedUp, and pending updates are answered with ErrStopped. Durable fragments stay in the state
-// directory: the next start commits them again. On an error the tables stay, and Run goes on.
+// ErrCleanedUp. Durable fragments stay stored. On an error the tables stay, and Run goes on.
 //
 // Possible errors: ErrStandby, ErrStopped, the kernel's, ctx's.
 func (a *Aggregator) Cleanup(ctx context.Context) (tables []nft.TableID, err error) {
@@ -326,7 +318,6 @@ func (w *writer) cleanup() ([]nft.TableID, error) {
 		s.answer(Result{Err: ErrStopped})
 	}
 	w.held = nil
-	// The record describes removed tables.
 	if err := w.dir.RemoveRecord(); err != nil {
 		w.log.Error("cannot remove the record", "error", err)
 	}

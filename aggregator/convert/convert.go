@@ -11,7 +11,7 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// File returns the tables of a .nft file, in text or nft's JSON. A file cannot give a map a role.
+// File returns the tables of a .nft file, in text or nft's JSON.
 //
 // Possible errors: *ruleset.ErrorList, in which errors.As finds *syntax.Error.
 func File(text string) ([]*weftv1.Table, error) {
@@ -22,7 +22,7 @@ func File(text string) ([]*weftv1.Table, error) {
 	return each(tables, Table), nil
 }
 
-// Table returns the message of a table with its content.
+// Table converts a table with its content.
 func Table(t nft.Table) *weftv1.Table {
 	return &weftv1.Table{
 		Family: t.Family.String(), Name: t.Name, Comment: t.Comment, Flags: t.Flags,
@@ -44,7 +44,7 @@ func each[T, M any](list []T, f func(T) M) []M {
 
 // TableOf is the inverse of Table.
 //
-// Possible errors: that of nft.ParseFamily.
+// Possible errors: nft.ParseFamily's.
 func TableOf(m *weftv1.Table) (nft.Table, error) {
 	family, err := nft.ParseFamily(m.GetFamily())
 	return nft.Table{
@@ -54,7 +54,7 @@ func TableOf(m *weftv1.Table) (nft.Table, error) {
 	}, err
 }
 
-// Object returns the message of a named object.
+// Object converts a named object.
 func Object(o nft.Object) *weftv1.Object {
 	return &weftv1.Object{Kind: string(o.Kind), Name: o.Name, Text: o.Text, Comment: o.Comment}
 }
@@ -64,7 +64,7 @@ func ObjectOf(m *weftv1.Object) nft.Object {
 	return nft.Object{Kind: nft.ObjectKind(m.GetKind()), Name: m.GetName(), Text: m.GetText(), Comment: m.GetComment()}
 }
 
-// Flowtable returns the message of a flowtable.
+// Flowtable converts a flowtable.
 func Flowtable(f nft.Flowtable) *weftv1.Flowtable {
 	return &weftv1.Flowtable{Name: f.Name, Hook: f.Hook, Priority: f.Priority, Devices: f.Devices, Flags: f.Flags, Counter: f.Counter}
 }
@@ -76,7 +76,7 @@ func FlowtableOf(m *weftv1.Flowtable) nft.Flowtable {
 	}
 }
 
-// Chain returns the message of a chain and its rules.
+// Chain converts a chain with its rules.
 func Chain(c nft.Chain) *weftv1.Chain {
 	return &weftv1.Chain{
 		Name: c.Name, Type: c.Type, Hook: c.Hook, Priority: c.Priority,
@@ -94,7 +94,7 @@ func ChainOf(m *weftv1.Chain) nft.Chain {
 	}
 }
 
-// Set returns the message of a set and its elements.
+// Set converts a set with its elements.
 func Set(s nft.Set) *weftv1.Set {
 	return &weftv1.Set{
 		Name: s.Name, Type: s.Type, Typeof: s.TypeOf, Flags: s.Flags,
@@ -103,7 +103,7 @@ func Set(s nft.Set) *weftv1.Set {
 	}
 }
 
-// SetOf returns the declaration of a set or map without elements, because there may be millions.
+// SetOf returns a declaration without elements, because there may be millions.
 func SetOf(m *weftv1.Set) nft.Set {
 	return nft.Set{
 		Name: m.GetName(), Type: m.GetType(), TypeOf: m.GetTypeof(), Flags: m.GetFlags(),
@@ -112,16 +112,15 @@ func SetOf(m *weftv1.Set) nft.Set {
 	}
 }
 
-// wholeSet is SetOf with the elements.
 func wholeSet(m *weftv1.Set) nft.Set {
 	s := SetOf(m)
 	s.Elements = each(m.GetElements(), ElementOf)
 	return s
 }
 
-// CompileSet compiles the declaration of a set or map.
+// CompileSet compiles a declaration.
 //
-// Possible errors: those of package set.
+// Possible errors: package set's.
 func CompileSet(family nft.Family, m *weftv1.Set, isMap bool) (*set.Set, error) {
 	s := SetOf(m)
 	if isMap {
@@ -130,7 +129,7 @@ func CompileSet(family nft.Family, m *weftv1.Set, isMap bool) (*set.Set, error) 
 	return set.Compile(family, &s)
 }
 
-// Element returns the message of an element.
+// Element converts an element.
 func Element(e nft.Element) *weftv1.Element {
 	m := &weftv1.Element{Key: e.Key, Value: e.Value, Comment: e.Comment, Timeout: Duration(e.Timeout)}
 	if e.Expires != 0 || len(e.Stateful) > 0 {
@@ -148,7 +147,7 @@ func ElementOf(m *weftv1.Element) nft.Element {
 	return e
 }
 
-// Duration returns the message of a duration, or nil for 0.
+// Duration returns nil for 0.
 func Duration(d time.Duration) *durationpb.Duration {
 	if d == 0 {
 		return nil

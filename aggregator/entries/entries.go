@@ -12,15 +12,14 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// Head is the key of the entry with the fields of a fragment beside its tables.
+// Head is the key of the entry without tables.
 const Head = "head"
 
-// Key joins the parts of a key with a space, which cannot occur in names and sorts before all their
-// characters: the entries of a table follow the table, and the elements of a set follow the set.
+// Key joins the parts with a space, which cannot occur in names and sorts before all their characters: the
+// elements of a set follow the set.
 func Key(parts ...string) string { return strings.Join(parts, " ") }
 
-// Entry is a part of a fragment. Its value is a weft.v1.Element, or a part of a
-// weft.v1.Fragment or weft.v1.Table.
+// Entry is a part of a fragment.
 type Entry struct {
 	Key   string
 	Value proto.Message
@@ -40,7 +39,6 @@ func Of(f *weftv1.Fragment) []Entry {
 	return all
 }
 
-// copyWithout returns a shallow copy of a message without one field.
 func copyWithout[M proto.Message](m M, field protoreflect.Name) M {
 	c := m.ProtoReflect().New()
 	m.ProtoReflect().Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
@@ -52,7 +50,6 @@ func copyWithout[M proto.Message](m M, field protoreflect.Name) M {
 	return c.Interface().(M)
 }
 
-// tableEntries returns the entries of a table's declarations.
 func tableEntries(table string, t *weftv1.Table) []Entry {
 	var all []Entry
 	for _, c := range t.GetChains() {
@@ -73,7 +70,6 @@ func tableEntries(table string, t *weftv1.Table) []Entry {
 	return all
 }
 
-// setEntries returns the entries of a set or map; part has its declaration.
 func setEntries(table string, s *weftv1.Set, part *weftv1.Table) []Entry {
 	key := Key(table, "set", s.GetName())
 	all := make([]Entry, 0, 1+len(s.GetElements()))
@@ -114,7 +110,6 @@ func Add(f *weftv1.Fragment, key string, value []byte) error {
 	return proto.Unmarshal(value, e)
 }
 
-// last returns the last message of a list, or nil.
 func last[M any](list []*M) *M {
 	if len(list) == 0 {
 		return nil

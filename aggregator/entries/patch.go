@@ -6,17 +6,16 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// Writer holds the entries of one fragment. After the first error, which it keeps, it ignores calls.
+// Writer holds the entries of a fragment. It keeps its first error and then ignores calls.
 type Writer interface {
 	Has(key string) bool
 	Put(e Entry)
-	// Delete deletes an entry if it exists.
 	Delete(key string)
-	// DeleteBelow deletes the entries below key, without key itself.
+	// DeleteBelow leaves key itself.
 	DeleteBelow(key string)
 }
 
-// Patch applies a patch of one table: deletions, declarations, then elements.
+// Patch applies the patch of a table.
 func Patch(w Writer, t *weftv1.TablePatch) {
 	table := Key(t.GetFamily(), t.GetName())
 	if !w.Has(table) {
@@ -54,7 +53,6 @@ func Patch(w Writer, t *weftv1.TablePatch) {
 	}
 }
 
-// deleteSet deletes a set or map and its elements.
 func deleteSet(w Writer, key string) {
 	w.Delete(key)
 	w.DeleteBelow(key)

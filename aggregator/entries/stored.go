@@ -12,9 +12,8 @@ import (
 // Stored is a bucket with the entries of a fragment. It implements Writer.
 type Stored struct {
 	*store.Bucket
-	// Was has the earlier values of changed entries, nil for new entries. It is not filled if it is nil.
+	// Was has the earlier values of changed entries, nil for new entries. It may be nil.
 	Was map[string][]byte
-	// Err is the first error of a change.
 	Err error
 }
 
@@ -51,7 +50,7 @@ func (s *Stored) DeleteBelow(key string) {
 	}
 }
 
-// set puts or, with nil, deletes an entry.
+// A nil value deletes the entry.
 func (s *Stored) set(key string, value []byte) {
 	old := s.Get(key)
 	if s.Err != nil || (old == nil) == (value == nil) && bytes.Equal(old, value) {

@@ -14,26 +14,23 @@ import (
 // ErrSlowWatcher means that a slow watcher was dropped.
 var ErrSlowWatcher = errors.New("watcher too slow: events were lost")
 
-// watcherBuffer is the lag in events after which a watcher is dropped.
 const watcherBuffer = 256
 
-// Hub distributes events to watchers without waiting for them.
+// Hub distributes events without waiting for watchers.
 type Hub struct {
 	now func() time.Time
 
 	mu       sync.Mutex
 	watchers map[*watcher]struct{}
-	// closed is the error of Close.
-	closed error
+	closed   error
 }
 
 type watcher struct {
 	events chan *weftv1.WatchResponse
-	// err is why events was closed.
-	err error
+	err    error
 }
 
-// New returns a Hub, which stamps events with the time.
+// New returns a Hub; now stamps events.
 func New(now func() time.Time) *Hub {
 	return &Hub{now: now, watchers: make(map[*watcher]struct{})}
 }
@@ -59,14 +56,13 @@ func (h *Hub) Publish(e *weftv1.WatchResponse) {
 	}
 }
 
-// drop ends a watcher.
 func (h *Hub) drop(w *watcher, err error) {
 	w.err = err
 	delete(h.watchers, w)
 	close(w.events)
 }
 
-// Close ends all present and future watchers with err.
+// Close ends present and future watchers with err.
 func (h *Hub) Close(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -76,8 +72,8 @@ func (h *Hub) Close(err error) {
 	}
 }
 
-// Watch subscribes to events, calls started, and then calls f with every event until ctx ends or f fails.
-// It returns that error, or the error of started. started must not be nil. f must not change the event.
+// Watch subscribes to events, calls started (never nil), and then calls f with every event until
+// ctx ends or a call fails. f must not change the event.
 //
 // Possible errors: ErrSlowWatcher, Close's, started's, f's, ctx's.
 func (h *Hub) Watch(ctx context.Context, started func() error, f func(*weftv1.WatchResponse) error) error {

@@ -21,16 +21,15 @@ const (
 
 // Config describes an Inspector.
 type Config struct {
-	// Merged returns all merged tables as of the last commit.
+	// Merged returns all tables as of the last commit.
 	Merged func(context.Context) ([]*desired.Merged, error)
 	// Foreign returns the tables of all programs in the kernel, valid until closed; nil means only weft's
 	// tables.
 	Foreign func() (rules *eval.Ruleset, close func(), err error)
-	// Needs returns the traffic that the node needs; may be nil.
+	// Needs may be nil.
 	Needs func() []lint.Need
-	// Changed is called for each new finding, and with gone for each resolved one.
+	// Changed is called for each new and each gone finding.
 	Changed func(f *lint.Finding, gone bool)
-	// Counted is called after each look with the number of findings by kind.
 	Counted func(map[lint.ID]int)
 	Logger  *slog.Logger
 }
@@ -42,10 +41,9 @@ type Inspector struct {
 	state atomic.Pointer[state]
 }
 
-// state is the result of a look.
 type state struct {
 	all []lint.Finding
-	// of has the findings of each fragment, by "publisher/name".
+	// of is by "publisher/name".
 	of map[string][]*weftv1.Finding
 }
 
@@ -64,10 +62,10 @@ func (i *Inspector) Wake() {
 	}
 }
 
-// Of returns the findings of a fragment as visible to its publisher. They are shared and read-only.
+// Of returns the findings of a fragment as visible to its publisher. They are read-only.
 func (i *Inspector) Of(key desired.Key) []*weftv1.Finding { return i.state.Load().of[key.String()] }
 
-// Run looks at the rules after commits until ctx ends.
+// Run looks after commits until ctx ends.
 func (i *Inspector) Run(ctx context.Context) {
 	rest := time.NewTimer(0)
 	defer rest.Stop()
@@ -90,7 +88,6 @@ func (i *Inspector) Run(ctx context.Context) {
 	}
 }
 
-// look runs lint once.
 func (i *Inspector) look(ctx context.Context) error {
 	merged, err := i.cfg.Merged(ctx)
 	if err != nil {
@@ -129,7 +126,6 @@ func (i *Inspector) Find(merged []*desired.Merged) ([]lint.Finding, error) {
 	return found, nil
 }
 
-// compare reports new and resolved findings.
 func (i *Inspector) compare(before, after []lint.Finding) {
 	const isBefore, isAfter = 1, 2
 	seen := make(map[string]int)
@@ -180,7 +176,6 @@ func Message(f *lint.Finding, publisher string) *weftv1.Finding {
 	}
 }
 
-// fragmentName returns the name of a fragment, or nil.
 func fragmentName(fragment string) *weftv1.FragmentName {
 	publisher, name, ok := strings.Cut(fragment, "/")
 	if !ok {

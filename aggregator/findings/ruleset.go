@@ -13,8 +13,8 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// Ruleset joins merged tables with the tables of other programs. Foreign has the tables of all programs in
-// the kernel's order; the merged tables replace weft's. It may be nil.
+// Ruleset joins merged tables with foreign, the tables of all programs, or nil. The merged tables replace
+// weft's.
 func Ruleset(merged []*desired.Merged, foreign *eval.Ruleset) *eval.Ruleset {
 	out := &eval.Ruleset{}
 	ours := make(map[nft.TableID]*desired.Merged, len(merged))
@@ -40,7 +40,6 @@ func Ruleset(merged []*desired.Merged, foreign *eval.Ruleset) *eval.Ruleset {
 	return out
 }
 
-// table converts a merged table.
 func table(m *desired.Merged) eval.Table {
 	t := eval.Table{ID: m.Status.Table, Ours: true, Dormant: m.Status.Dormant}
 	for _, c := range m.Chains {
@@ -65,7 +64,7 @@ func table(m *desired.Merged) eval.Table {
 	return t
 }
 
-// first returns the first fragment as "publisher/name", or "".
+// first returns "publisher/name", or "".
 func first(fragments []desired.Key) string {
 	if len(fragments) == 0 {
 		return ""
@@ -73,13 +72,12 @@ func first(fragments []desired.Key) string {
 	return fragments[0].String()
 }
 
-// maxIndexed is the size of the largest inspected set.
 const maxIndexed = 4096
 
 // errTooLarge makes the evaluation of a packet undecided.
 var errTooLarge = fmt.Errorf("the set has more than %d elements", maxIndexed)
 
-// newElements returns n elements of a set, read on demand.
+// newElements reads n elements of a set on demand.
 func newElements(decl *set.Set, n int, all iter.Seq[set.Element]) eval.Finder {
 	if n > maxIndexed {
 		return large{}
@@ -89,7 +87,6 @@ func newElements(decl *set.Set, n int, all iter.Seq[set.Element]) eval.Finder {
 	})}
 }
 
-// anonymous returns the anonymous sets of a rule.
 func anonymous(sets []set.Anonymous) []eval.Set {
 	out := make([]eval.Set, len(sets))
 	for i, a := range sets {
@@ -98,16 +95,12 @@ func anonymous(sets []set.Anonymous) []eval.Set {
 	return out
 }
 
-// large are elements of a set that is not inspected.
 type large struct{}
 
-// Find implements eval.Finder.
 func (large) Find(string) (set.Element, bool, error) { return set.Element{}, false, errTooLarge }
 
 type elements struct{ all func() eval.Lister }
 
-// Find implements eval.Finder.
 func (e *elements) Find(key string) (set.Element, bool, error) { return e.all().Find(key) }
 
-// List implements eval.Lister.
 func (e *elements) List(n int) []set.Element { return e.all().List(n) }

@@ -14,70 +14,60 @@ import (
 )
 
 const (
-	// maxStale bounds the destinations waiting for a removal. Beyond it, one comparison of all flows with
-	// the ruleset replaces them.
-	maxStale = 1 << 16
-	// maxEvents bounds the commit events waiting for a removal.
-	maxEvents = 256
-	// retryDelay is the time between a failed removal and the next one.
+	// maxStale bounds the destinations waiting for a removal. Beyond it, all flows are compared.
+	maxStale   = 1 << 16
+	maxEvents  = 256
 	retryDelay = time.Second
-	// answerDelay is the time to wait after a removal for answers under way: see conntrack.Change.
+	// answerDelay is the wait after a removal for answers under way: see conntrack.Change.
 	answerDelay = 500 * time.Millisecond
 )
 
 // Conntrack is the part of package conntrack used by a Flusher.
 type Conntrack interface {
-	// Flush removes stale flows.
 	Flush(ctx context.Context, stale []conntrack.Change) (deleted int, err error)
-	// Reconcile removes flows that contradict live.
 	Reconcile(ctx context.Context, live []conntrack.Destination) (deleted int, err error)
 }
 
 // Watcher is a Conntrack that follows local addresses.
 type Watcher interface {
-	// Watch calls added with each new local address or range, until ctx ends: see conntrack.Conn.
+	// Watch calls added with each new local address or range, until ctx ends.
 	Watch(ctx context.Context, added func(netip.Prefix)) error
 }
 
-// Metrics counts entries removed by a Flusher and a Purger.
+// Metrics counts removed entries.
 type Metrics struct {
-	// Flows counts conntrack entries, Purged entries of affinity maps. FlowErrors and PurgeErrors count
-	// failed attempts, which are retried.
+	// Flows counts conntrack entries, Purged entries of affinity maps.
 	Flows, FlowErrors, Purged, PurgeErrors prometheus.Counter
 }
 
 // Config describes a Flusher.
 type Config struct {
-	// Conntrack removes flows; nil leaves them.
+	// Conntrack may be nil: flows stay.
 	Conntrack Conntrack
-	// Save replaces the stored list of destinations without a backend whose flows are not removed yet. The
-	// list need not survive a reboot, because flows do not. If Save is nil, the list is kept in memory, and
-	// the flows remain if the process is killed.
-	Save func([]conntrack.Change) error
-	// NoteErrors counts errors of Save.
+	// Save replaces the stored list of destinations without a backend but with flows to remove. It
+	// need not survive a reboot. If Save is nil, the list is in memory.
+	Save       func([]conntrack.Change) error
 	NoteErrors prometheus.Counter
-	// Drain bounds how long Run continues after the end of its context.
+	// Drain bounds how long Run continues after its context.
 	Drain time.Duration
-	// Publish publishes the event of a commit. It must not block or call the Flusher.
+	// Publish must not block or call the Flusher.
 	Publish func(*weftv1.WatchResponse)
 	Log     *slog.Logger
 	Metrics *Metrics
 }
 
-// Flusher removes UDP flows after commits, on its own goroutine, so that commits never wait for conntrack.
-// Each pass removes all flows that are stale at its start.
+// Flusher removes UDP flows after commits, on its own goroutine.
 type Flusher struct {
-	cfg Config
-	// overdue asks the writer to call Reconcile.
+	cfg     Config
 	overdue chan struct{}
 	nudge   chan struct{}
 	local   chan netip.Prefix
 
-	// saving is held while noted is saved, to save the lists in order. It is locked before mu.
+	// saving is held while noted is saved, for the order of the lists. It is locked before mu.
 	saving sync.Mutex
-	// mu is held only briefly, and not while saving, because the writer waits for it.
+	// mu is not held while saving, because the writer waits for it.
 	mu sync.Mutex
-	// noted are the saved destinations, in the order of their commits.
+	// noted are saved, in the order of their commits.
 	noted  []conntrack.Change
 	stale  []conntrack.Change
 	live   []conntrack.Destination
@@ -86,21 +76,21 @@ type Flusher struct {
 	busy   bool
 	// committing is true between Before and After.
 	committing bool
-	// incomplete is true if some noted destinations are not in stale. The next Reconcile adds them.
+	// incomplete is true if some noted destinations are not in stale. Reconcile adds them.
 	incomplete bool
 }
 
-// NewFlusher returns a Flusher; call Run to start it.
+// NewFlusher returns a Flusher, idle until Run.
 func NewFlusher(cfg Config) *Flusher {
 	return &Flusher{cfg: cfg, overdue: make(chan struct{}, 1), nudge: make(chan struct{}, 1), local: make(chan netip.Prefix)}
 }
 
-// Overdue delivers a value if all flows are to be compared with the ruleset: after Ask, an error, or too
-// many stale destinations. The receiver must call Reconcile.
+// Overdue delivers a value after Ask, an error, or too many stale destinations. The receiver must call
+// Reconcile.
 func (f *Flusher) Overdue() <-chan struct{} { return f.overdue }
 
 // Local delivers each new local address or range, or the zero Prefix if any may be new. The receiver must
-// call Add with the flows that are stale now.
+// call Add with the flows stale now.
 func (f *Flusher) Local() <-chan netip.Prefix { return f.local }
 
 // Follow feeds Local until ctx ends, if Config.Conntrack is a Watcher.
@@ -128,9 +118,8 @@ func (f *Flusher) Follow(ctx context.Context) {
 	}
 }
 
-// Before saves the destinations that a commit is about to leave without a backend. If the process dies
-// before their flows are removed, only this note tells the next process. Until After, all notes are kept.
-// An error is logged and counted, and does not stop the commit.
+// Before saves the destinations that a commit is about to leave without a backend. Until After, all notes
+// are kept. An error does not stop the commit.
 func (f *Flusher) Before(deserted []conntrack.Change) {
 	if f.cfg.Conntrack == nil || len(deserted) == 0 {
 		return
@@ -148,8 +137,8 @@ func (f *Flusher) noteFailed(err error) {
 	}
 }
 
-// Resume removes the flows to destinations saved by an earlier process. It skips destinations in live: they
-// have a backend, because that process died before its commit.
+// Resume removes the flows to destinations saved by an earlier process, unless in live: that process died
+// before its commit.
 func (f *Flusher) Resume(noted []conntrack.Change, live func() []conntrack.Destination) {
 	if f.cfg.Conntrack == nil || len(noted) == 0 {
 		return
@@ -163,8 +152,7 @@ func (f *Flusher) Resume(noted []conntrack.Change, live func() []conntrack.Desti
 }
 
 // After receives the stale flows of a commit and its event, or nil. The event is published with the number
-// of removed flows. If several commits share a pass, the last event has the number. After does not wait for
-// conntrack. It may call Config.Publish, which must not block or call the Flusher.
+// of removed flows; of several commits in one pass, only the last has it.
 func (f *Flusher) After(stale []conntrack.Change, e *weftv1.WatchResponse) {
 	f.mu.Lock()
 	f.committing = false
@@ -200,7 +188,7 @@ func (f *Flusher) Add(stale []conntrack.Change) {
 	wake(f.nudge)
 }
 
-// queue adds flows to remove. The lock is held.
+// The lock is held.
 func (f *Flusher) queue(stale []conntrack.Change) {
 	f.stale = append(f.stale, stale...)
 	if len(f.stale) > maxStale {
@@ -209,8 +197,7 @@ func (f *Flusher) queue(stale []conntrack.Change) {
 	}
 }
 
-// Reconcile compares all flows with live, the present destinations and backends, and removes flows that
-// lead elsewhere.
+// Reconcile compares all flows with live, the present destinations and backends.
 func (f *Flusher) Reconcile(live []conntrack.Destination) {
 	if f.cfg.Conntrack == nil {
 		return
@@ -226,7 +213,6 @@ func (f *Flusher) Reconcile(live []conntrack.Destination) {
 // Ask makes Overdue deliver a value.
 func (f *Flusher) Ask() { wake(f.overdue) }
 
-// wake sends to a channel with room for one value, unless it is full.
 func wake(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -234,7 +220,7 @@ func wake(c chan<- struct{}) {
 	}
 }
 
-// Run removes flows until ctx ends, and then the flows stale by then, for at most Config.Drain.
+// Run removes flows until ctx ends, and then for at most Config.Drain.
 func (f *Flusher) Run(ctx context.Context) {
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -257,7 +243,6 @@ func (f *Flusher) Run(ctx context.Context) {
 	}
 }
 
-// pass removes the stale flows and reports success.
 func (f *Flusher) pass(ctx context.Context) bool {
 	f.mu.Lock()
 	stale, live, all, events := f.stale, f.live, f.all, f.events
@@ -309,8 +294,8 @@ func (f *Flusher) pass(ctx context.Context) bool {
 	return err == nil
 }
 
-// followAnswers schedules a removal of flows started by answers that arrive after a removal. It repeats
-// until a removal finds no flows.
+// followAnswers schedules a removal of flows started by late answers. It repeats until a removal finds no
+// flows.
 func (f *Flusher) followAnswers(removed []conntrack.Change) {
 	var answered []conntrack.Change
 	for _, c := range removed {

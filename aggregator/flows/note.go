@@ -8,10 +8,9 @@ import (
 	"github.com/weft-proxy/weft/conntrack"
 )
 
-// maxNoted bounds the noted destinations. Further ones are not stored.
+// maxNoted bounds the noted destinations. Others are not stored.
 const maxNoted = 1 << 14
 
-// note changes and saves the list of noted destinations.
 func (f *Flusher) note(change func([]conntrack.Change) []conntrack.Change) error {
 	f.saving.Lock()
 	defer f.saving.Unlock()
@@ -48,7 +47,7 @@ func (f *Flusher) strike(count int) error {
 	})
 }
 
-// recall adds the noted destinations that are not in live to the stale ones. The lock is held.
+// recall adds the noted destinations not in live to the stale ones. The lock is held.
 func (f *Flusher) recall(live []conntrack.Destination) {
 	leads := make(map[netip.AddrPort]bool, len(live))
 	for _, l := range live {

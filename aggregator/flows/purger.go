@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// purgeChunk is the number of affinity entries removed by one batch, purgeScan the number of entries
-	// checked at a time. Other commits run in between.
+	// purgeChunk is the number of affinity entries removed by one batch, purgeScan the number checked at a
+	// time.
 	purgeChunk = 4096
 	purgeScan  = 4 * purgeChunk
 )
@@ -27,40 +27,34 @@ const (
 // Kernel is the part of nft/kernel used by a Purger.
 type Kernel interface {
 	Commit(ops []kernel.Op) (kernel.Stats, error)
-	// DumpSet reads one set or map, concurrently with other calls.
+	// DumpSet runs concurrently with other calls.
 	DumpSet(table nft.TableID, set *set.Set) ([]set.Element, error)
 }
 
-// Purger removes affinity map entries made by packets if no rule makes them any more: the rule with their
-// value is gone, or the value has left the set looked up by the rule. It belongs to the goroutine that owns
-// the kernel. Reading a map takes long, so Run reads on its own goroutine.
+// Purger removes affinity map entries if no rule makes them any more: the rule with their value is gone, or
+// the value has left the set looked up by the rule. It belongs to the goroutine that owns the kernel.
 //
 // A map is read after a commit has removed the last rule of a value, or the value from the set, and again
 // after a delay: a packet in the old rules during the commit can make its entry after the first reading.
-// Entries are compared with the present rules, so extra or late readings are harmless. After an error the
-// map is read again.
+// Entries are compared with the present rules, so extra or late readings are harmless.
 //
-// Reading is expensive, nearly all of it in the kernel. The kernel cannot filter a dump by value, so it
-// sends every entry. For each part of 32 KiB it walks again from the start of the map: 3 us of processor
-// time for each of 16,384 entries, 4 us for each of 65,536. Single keys cannot be requested, because the
-// clients are unknown.
+// The kernel cannot filter a dump by value, and single keys cannot be requested, because the clients are
+// unknown.
 //
-// Until an entry is removed, new connections of its client follow it. UDP flows that begin in this time
-// miss the removal for the commit. So all flows are compared again if entries were removed after a commit
-// that made flows stale.
+// Until an entry is removed, new connections of the client follow it. So all flows are compared again if
+// entries were removed after a commit with stale flows.
 type Purger struct {
 	cfg PurgerConfig
 
-	// pending are maps to read, later the maps to read when the timer fires.
 	pending, later []purge
 	armed          bool
-	// current is the map being purged. entries are its unchecked entries; found are to be removed.
+	// found entries are to be removed.
 	current        purge
 	entries, found []set.Element
 	// reading is true while Run reads a map.
 	reading bool
 	reads   chan desired.Purge
-	// events delivers work of Run and the timer to the owner.
+	// events delivers work to the owner.
 	events chan func()
 	// ready is closed.
 	ready chan struct{}
@@ -68,10 +62,9 @@ type Purger struct {
 
 // PurgerConfig describes a Purger.
 type PurgerConfig struct {
-	// Kernel has the maps.
 	Kernel Kernel
 	State  *merge.State
-	// Delay is the time until the second reading of a map, and until the retry of a failed one.
+	// Delay is the time until the second reading of a map, and until a retry.
 	Delay time.Duration
 	// Removed is called after removing entries that UDP flows may have followed.
 	Removed func()
@@ -79,12 +72,10 @@ type PurgerConfig struct {
 	Metrics *Metrics
 }
 
-// purge is a map to purge.
 type purge struct {
 	desired.Purge
 	// last is true for the second reading.
-	last bool
-	// flows is true if UDP flows may follow the entries.
+	last    bool
 	flows   bool
 	removed int
 }
@@ -110,15 +101,14 @@ func (p *Purger) Run(ctx context.Context) {
 	}
 }
 
-// Add schedules the purge of maps. If flows is true, UDP flows may follow their
-// entries.
+// Add schedules the purge of maps. flows is true if UDP flows may follow the entries.
 func (p *Purger) Add(maps []desired.Purge, flows bool) {
 	for _, m := range maps {
 		p.pending = schedule(p.pending, purge{Purge: m, flows: flows})
 	}
 }
 
-// schedule appends a purge, or joins it with a purge of the same map.
+// schedule joins purges of the same map.
 func schedule(queue []purge, next purge) []purge {
 	i := slices.IndexFunc(queue, func(o purge) bool { return o.Table == next.Table && o.Decl.Name == next.Decl.Name })
 	if i < 0 {
@@ -134,7 +124,7 @@ func (p *Purger) Busy() bool {
 	return len(p.found) > 0 || len(p.entries) > 0 || len(p.pending) > 0 && !p.reading
 }
 
-// Due returns a channel that is ready while Step has something to do.
+// Due returns a channel that is ready while Busy.
 func (p *Purger) Due() <-chan struct{} {
 	if p.Busy() {
 		return p.ready
@@ -142,12 +132,10 @@ func (p *Purger) Due() <-chan struct{} {
 	return nil
 }
 
-// Events delivers functions that the owner must call. They take over the entries read by Run, and retry
-// failures.
+// Events delivers functions that the owner must call.
 func (p *Purger) Events() <-chan func() { return p.events }
 
-// Step does a part of the work: it asks Run to read a map, or checks and removes
-// entries of the map that was read.
+// Step asks Run to read a map, or checks and removes some entries.
 func (p *Purger) Step() {
 	switch {
 	case len(p.found) > 0 || len(p.entries) > 0:
@@ -172,7 +160,7 @@ func (p *Purger) read(entries []set.Element, err error) {
 	}
 }
 
-// removeSome removes some entries, after checking more if none are found.
+// removeSome checks more entries if found is empty.
 func (p *Purger) removeSome() {
 	if len(p.found) == 0 {
 		n := min(purgeScan, len(p.entries))
@@ -219,8 +207,7 @@ func (p *Purger) Drain(d time.Duration) {
 	}
 }
 
-// remove deletes entries and returns their number. It uses one batch, unless the kernel refuses it because
-// entries have timed out.
+// remove returns the number of deleted entries. It uses one batch, unless entries have timed out.
 func (p *Purger) remove(entries []set.Element) (int, error) {
 	if len(entries) == 0 {
 		return 0, nil
@@ -244,7 +231,6 @@ func (p *Purger) remove(entries []set.Element) (int, error) {
 	return first + second, err
 }
 
-// fail retries the current purge later.
 func (p *Purger) fail(err error) {
 	p.cfg.Metrics.PurgeErrors.Inc()
 	p.cfg.Log.Error("cannot remove affinity entries", "table", p.current.Table.String(), "map", p.current.Decl.Name, "error", err, "retry", p.cfg.Delay)
@@ -252,7 +238,6 @@ func (p *Purger) fail(err error) {
 	p.postpone(purge{Purge: p.current.Purge, last: p.current.last, flows: p.current.flows})
 }
 
-// postpone schedules a purge after the delay.
 func (p *Purger) postpone(next purge) {
 	p.later = schedule(p.later, next)
 	if p.armed {
@@ -262,7 +247,6 @@ func (p *Purger) postpone(next purge) {
 	time.AfterFunc(p.cfg.Delay, func() { p.events <- p.retry })
 }
 
-// retry schedules the postponed purges now.
 func (p *Purger) retry() {
 	p.armed = false
 	for _, next := range p.later {

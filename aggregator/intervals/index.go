@@ -7,14 +7,13 @@ import (
 	"strings"
 )
 
-// Index holds ordered interval IDs, packed into chunks, so that a change copies at most one chunk.
+// Index packs ordered IDs into chunks; a change copies at most one.
 type Index struct {
-	// size is the length of an ID.
 	size   int
 	chunks []chunk
 }
 
-// chunk has up to perChunk IDs in order. last is their greatest last key.
+// ids are in order; last is their greatest last key.
 type chunk struct {
 	ids  string
 	last string
@@ -22,19 +21,17 @@ type chunk struct {
 
 const perChunk = 128
 
-// New returns an empty index of intervals of keys of n bytes.
+// New returns an Index for keys of n bytes.
 func New(n int) *Index { return &Index{size: 2 * n} }
 
-// IDLen returns the length of an ID in bytes.
+// IDLen returns the bytes of an ID.
 func (r *Index) IDLen() int { return r.size }
 
-// at returns an ID of a chunk.
 func (r *Index) at(c, i int) string { return r.chunks[c].ids[i*r.size : (i+1)*r.size] }
 
-// end returns the last key of an ID.
 func (r *Index) end(id string) string { return id[r.size/2:] }
 
-// search returns the place of the first ID not less than key, which may be a first key alone.
+// A key may be a first key alone.
 func (r *Index) search(key string) (c, i int) {
 	c = max(sort.Search(len(r.chunks), func(c int) bool { return r.at(c, 0) >= key })-1, 0)
 	if c == len(r.chunks) {
@@ -47,7 +44,7 @@ func (r *Index) search(key string) (c, i int) {
 	return c, i
 }
 
-// Len returns the number of IDs.
+// Len counts IDs.
 func (r *Index) Len() (n int) {
 	for _, ch := range r.chunks {
 		n += len(ch.ids) / r.size
@@ -55,13 +52,13 @@ func (r *Index) Len() (n int) {
 	return n
 }
 
-// Has reports whether an ID is there.
+// Has finds an ID.
 func (r *Index) Has(id string) bool {
 	c, i := r.search(id)
 	return c < len(r.chunks) && r.at(c, i) == id
 }
 
-// From returns the IDs not less than key, in order.
+// From returns the IDs from key on, in order.
 func (r *Index) From(key string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		c, i := r.search(key)
@@ -75,7 +72,7 @@ func (r *Index) From(key string) iter.Seq[string] {
 	}
 }
 
-// Before returns the last ID less than key, or "".
+// Before returns the last ID before key, or "".
 func (r *Index) Before(key string) string {
 	c, i := r.search(key)
 	if i == 0 {
@@ -87,7 +84,7 @@ func (r *Index) Before(key string) string {
 	return r.at(c, i-1)
 }
 
-// Covered returns the greatest last key of the IDs less than key, or "".
+// Covered returns the greatest last key of the IDs before key, or "".
 func (r *Index) Covered(key string) (last string) {
 	c, i := r.search(key)
 	for _, ch := range r.chunks[:c] {
@@ -99,7 +96,7 @@ func (r *Index) Covered(key string) (last string) {
 	return last
 }
 
-// Overlapping returns the IDs of the intervals with a key from first to last.
+// Overlapping returns the intervals with a key from first to last.
 func (r *Index) Overlapping(first, last string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for c, ch := range r.chunks {

@@ -2,10 +2,10 @@ package intervals
 
 import "github.com/weft-proxy/weft/nft/set"
 
-// Union has ordered IDs of intervals that neither overlap nor touch.
+// Union has ordered IDs of separate intervals.
 type Union []string
 
-// Add adds the interval from first to last. Call it in the order of the first keys.
+// Add adds an interval, in the order of the first keys.
 func (u *Union) Add(first, last string) {
 	if n := len(*u); n > 0 {
 		before := (*u)[n-1]

@@ -1,11 +1,8 @@
 // Package message converts fragments, tables and plans of package desired to messages of the protocol.
 //
-// Large answers become several messages of about [PartBytes], made on demand. Read names.go first, then
-// fragment.go, table.go and plan.go.
-//
-// Results share values with the arguments, which are changed only where documented.
+// Large answers become several messages of about [PartBytes], made on demand. Read names.go first.
 //
 // # Concurrency
 //
-// All functions are pure. Their arguments of package desired are immutable, so any goroutine may call them.
+// All functions are pure. Results share values with the arguments.
 package message

@@ -15,8 +15,8 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// Fragment returns a fragment with the content of table updates. If stated is not zero, elements stated at
-// that time get their expiration time.
+// Fragment returns a fragment with the content of table updates. If stated is not zero, elements stated
+// then get their expiration time.
 func Fragment(head *weftv1.Fragment, tables []desired.TableUpdate, stated time.Time) *weftv1.Fragment {
 	for f := range FragmentParts(head, tables, stated, math.MaxInt) {
 		return f
@@ -24,8 +24,7 @@ func Fragment(head *weftv1.Fragment, tables []desired.TableUpdate, stated time.T
 	return head
 }
 
-// FragmentParts returns a fragment as messages of about limit bytes. The first one
-// has the head.
+// FragmentParts returns messages of about limit bytes, the first one with the head.
 func FragmentParts(head *weftv1.Fragment, tables []desired.TableUpdate, stated time.Time, limit int) iter.Seq[*weftv1.Fragment] {
 	return func(yield func(*weftv1.Fragment) bool) {
 		b := fragmentParts{parts: parts[*weftv1.Fragment]{limit: limit, yield: yield, part: head}, stated: stated}
@@ -37,15 +36,13 @@ func FragmentParts(head *weftv1.Fragment, tables []desired.TableUpdate, stated t
 	}
 }
 
-// fragmentParts builds the parts of a fragment.
 type fragmentParts struct {
 	parts[*weftv1.Fragment]
 	table *weftv1.Table
-	// stated is as in fragmentMessage.
+	// stated is as in Fragment.
 	stated time.Time
 }
 
-// nextPart begins another part in the same table.
 func (b *fragmentParts) nextPart() *weftv1.Fragment {
 	b.table = &weftv1.Table{Family: b.table.GetFamily(), Name: b.table.GetName()}
 	return &weftv1.Fragment{Name: b.part.GetName(), Tables: []*weftv1.Table{b.table}}
@@ -78,7 +75,7 @@ func (b *fragmentParts) addTable(t *desired.TableUpdate) {
 	}
 }
 
-// addChain adds a chain and its rules, without adopted rules, whose text is unknown.
+// addChain leaves out adopted rules, because their text is unknown.
 func (b *fragmentParts) addChain(c *desired.Chain) {
 	m := chainMessage(c.Decl.Name, written(c.Source))
 	b.fit(m)
@@ -99,7 +96,6 @@ func (b *fragmentParts) addChain(c *desired.Chain) {
 	}
 }
 
-// addSet adds a set or map with its elements.
 func (b *fragmentParts) addSet(s *desired.Set) {
 	add := func(m *weftv1.Set) {
 		if s.Decl.Map {
@@ -124,7 +120,7 @@ func (b *fragmentParts) addSet(s *desired.Set) {
 	}
 }
 
-// Patch returns the patch equivalent to an update; stated is as in fragmentMessage.
+// Patch returns the patch equivalent to an update; stated is as in Fragment.
 func Patch(u *desired.Update, stated time.Time) *weftv1.Patch {
 	p := &weftv1.Patch{Fragment: u.Fragment.Name}
 	for i := range u.Tables {
@@ -157,7 +153,7 @@ func elementsMessage(e *desired.Elements, stated time.Time) *weftv1.ElementPatch
 	return m
 }
 
-// written returns a declaration as written by its publisher; it is empty for an adopted fragment.
+// written is empty for an adopted fragment.
 func written[T any](source *T) (d T) {
 	if source != nil {
 		d = *source
@@ -170,7 +166,6 @@ func chainMessage(name string, d nft.Chain) *weftv1.Chain {
 	return convert.Chain(d)
 }
 
-// setMessage converts a declaration without elements.
 func setMessage(d nft.Set, s desired.Set) *weftv1.Set {
 	d.Name, d.Elements = s.Decl.Name, nil
 	m := convert.Set(d)
@@ -178,7 +173,6 @@ func setMessage(d nft.Set, s desired.Set) *weftv1.Set {
 	return m
 }
 
-// elementMessage converts an element of a set to a message; stated is as in fragmentMessage.
 func elementMessage(d *set.Set, e *set.Element, stated time.Time) *weftv1.Element {
 	m := convert.Element(nft.Element{
 		Key: d.FormatKey(*e), Value: d.FormatData(*e), Comment: e.Comment, Timeout: e.Timeout, Expires: e.Expires(), Stateful: e.Stateful(),

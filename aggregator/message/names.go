@@ -10,7 +10,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/desired"
 )
 
-// Name returns the name of a fragment, or nil for the zero Key.
+// Name returns nil for the zero Key.
 func Name(k desired.Key) *weftv1.FragmentName {
 	if k == (desired.Key{}) {
 		return nil
@@ -41,7 +41,7 @@ func Owner(owner string) *weftv1.FragmentName {
 	return &weftv1.FragmentName{Publisher: publisher, Name: name}
 }
 
-// ExpireTime returns a time, or nil for the zero time.
+// ExpireTime returns nil for the zero time.
 func ExpireTime(at time.Time) *timestamppb.Timestamp {
 	if at.IsZero() {
 		return nil

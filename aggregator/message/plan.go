@@ -20,11 +20,11 @@ import (
 type Plan struct {
 	// Revision is the last commit before the plan.
 	Revision uint64
-	// Rejections are the rejected updates, in the order of the answer.
+	// Rejections are in the order of the answer.
 	Rejections []*weftv1.Rejection
-	// Preview has the changes of the accepted updates; nil without any.
+	// Preview is nil without accepted updates.
 	Preview *desired.Preview
-	// Fragments are the fragments of the accepted updates, by desired.Plan.Origin.
+	// Fragments are by desired.Plan.Origin.
 	Fragments []desired.Key
 	Findings  []*weftv1.Finding
 }
@@ -45,7 +45,6 @@ func (p *Plan) Parts(limit int) iter.Seq[*weftv1.PlanResponse] {
 	}
 }
 
-// planParts builds the parts of a plan.
 type planParts struct {
 	p *Plan
 	parts[*weftv1.PlanResponse]
@@ -65,7 +64,6 @@ func (b *planParts) addFindings() {
 	}
 }
 
-// addAllChanges adds the changes, unless an update is rejected.
 func (b *planParts) addAllChanges() {
 	if len(b.p.Rejections) > 0 {
 		return
@@ -79,7 +77,7 @@ func (b *planParts) addAllChanges() {
 	}
 }
 
-// addChanges adds the changes of one op: one, or one for each element.
+// addChanges adds one change for an op, or one for each element.
 func (b *planParts) addChanges(i int) {
 	var fragment *weftv1.FragmentName
 	if o := b.p.Preview.Origin[i]; o >= 0 && o < len(b.p.Fragments) {
@@ -131,7 +129,7 @@ func Noun(op kernel.Op) string {
 	return rest
 }
 
-// RuleText returns a rule as nft lists it. The text of an adopted rule is unknown.
+// RuleText returns a rule as nft lists it.
 func RuleText(table nft.TableID, chain string, r *compile.Rule) string {
 	s := fmt.Sprintf("rule %s %s", table, chain)
 	if r == nil {
@@ -147,7 +145,7 @@ func RuleText(table nft.TableID, chain string, r *compile.Rule) string {
 	return s
 }
 
-// place returns the position of a rule that does not follow a rule of the same plan.
+// place is for a rule that does not follow a rule of the same plan.
 func place(op kernel.AddRule, before desired.Before) string {
 	switch {
 	case before.Head:
@@ -159,7 +157,6 @@ func place(op kernel.AddRule, before desired.Before) string {
 	}
 }
 
-// addCosts adds the cost of base chains, unless an update is rejected.
 func (b *planParts) addCosts() {
 	if b.p.Preview == nil || len(b.p.Rejections) > 0 {
 		return
@@ -171,7 +168,6 @@ func (b *planParts) addCosts() {
 	}
 }
 
-// addShadows adds the shadows in the order of their maps and keys.
 func (b *planParts) addShadows() {
 	if b.p.Preview == nil {
 		return

@@ -20,14 +20,13 @@ type Table struct {
 	Merged   *desired.Merged
 	Reader   desired.Reader
 	Revision uint64
-	// Live has the live values, or is empty if not requested.
+	// Live is empty if not requested.
 	Live *kernel.Live
 	// Counted selects only elements with a nonzero counter.
 	Counted bool
 }
 
-// chain returns a chain's declaration as a fragment wrote it, or as the kernel
-// has it.
+// chain is as a fragment wrote it, or as the kernel has it.
 func (v *Table) chain(c *desired.MergedChain) nft.Chain {
 	if c.Source != nil {
 		return *c.Source
@@ -35,7 +34,6 @@ func (v *Table) chain(c *desired.MergedChain) nft.Chain {
 	return c.Decl.Declaration(v.Merged.Status.Table.Family)
 }
 
-// set is chain for sets and maps.
 func (v *Table) set(s *desired.MergedSet) nft.Set {
 	if s.Source != nil {
 		return *s.Source
@@ -57,7 +55,6 @@ func (v *Table) Parts(limit int) iter.Seq[*weftv1.GetTableResponse] {
 	}
 }
 
-// tableParts builds the parts of a table.
 type tableParts struct {
 	view *Table
 	parts[*weftv1.GetTableResponse]
@@ -120,8 +117,8 @@ func (b *tableParts) addSets() {
 	}
 }
 
-// elements returns the elements of a set in force, and the elements added by packets. A reader with limited
-// rights does not get the latter, because they may be another publisher's.
+// elements hides elements added by packets from a reader with limited rights: they may be another
+// publisher's.
 func (v *Table) elements(s *desired.MergedSet, m *weftv1.MergedSet) (inForce, added iter.Seq[set.Element]) {
 	none := slices.Values([]set.Element(nil))
 	if s.Elements == nil {
@@ -145,7 +142,6 @@ func (v *Table) elements(s *desired.MergedSet, m *weftv1.MergedSet) (inForce, ad
 	return slices.Values(own), slices.Values(more)
 }
 
-// addElements appends to the last set of the part.
 func (b *tableParts) addElements(decl *set.Set, elements iter.Seq[set.Element], added bool) {
 	for element := range elements {
 		e := elementMessage(decl, &element, time.Time{})
@@ -163,8 +159,7 @@ func (b *tableParts) addElements(decl *set.Set, elements iter.Seq[set.Element], 
 	}
 }
 
-// compareElements orders elements of one set by their packed keys: numbers and
-// addresses come in their own order.
+// compareElements orders by packed keys: numbers and addresses come in their own order.
 func compareElements(a, b set.Element) int {
 	return cmp.Or(strings.Compare(a.Key, b.Key), strings.Compare(a.KeyEnd, b.KeyEnd))
 }

@@ -12,44 +12,34 @@ import (
 const (
 	// maxShare limits a publisher to one part in 5 of the writer's time while others are active.
 	maxShare = 5
-	// activeFor is how long a publisher is active after its last update. Publishers that wait for
+	// activeFor is how long a publisher is active after its last update: publishers that wait for
 	// acknowledgements rarely have an update in the queue.
 	activeFor = time.Second
-	// maxPause bounds the pause after one commit.
-	maxPause = 10 * time.Second
-	// slowEvery is the pause after the second slow commit of a limited publisher within slowEvery. At the
-	// default rate others make 400 updates in this time, so fewer than 1 in 100 wait for a slow commit.
+	maxPause  = 10 * time.Second
+	// slowEvery is the pause after the second slow commit of a limited publisher within slowEvery: fewer
+	// than 1 in 100 updates of others then wait for a slow commit.
 	slowEvery = 20 * time.Second
-	// freeOfCharge is the time of a commit up to which its publisher does not pause. A commit with 4,096
-	// elements takes about as long.
+	// freeOfCharge is the time of a commit up to which its publisher does not pause.
 	freeOfCharge = 20 * time.Millisecond
-	// measuredFrom is the number of elements and rules from which an update is measured.
+	// measuredFrom is in elements and rules of an update.
 	measuredFrom = 256
 	// slowFrom is the time from which a commit and its publishers are slow.
-	slowFrom = 50 * time.Millisecond
-	// maxActive is the number of publishers from which inactive publishers are forgotten.
+	slowFrom  = 50 * time.Millisecond
 	maxActive = 64
 )
 
-// pace decides which publishers pause, so that slow updates leave most of the writer's time to others. It
-// charges the measured processor time of a commit, including the kernel's, so that the form of the updates,
-// their outcome and other load do not matter.
+// pace decides which publishers pause. It charges measured processor time, including the kernel's: the form
+// of the updates, their outcome and other load do not matter.
 type pace struct {
-	// limited reports whether the rights of a publisher are limited.
-	limited func(publisher string) bool
-	// byPublisher has the publishers that were active lately or pause.
+	limited     func(publisher string) bool
 	byPublisher map[string]*paced
-	// stopping is true after EndPauses.
-	stopping bool
+	stopping    bool
 }
 
-// paced is the state of a publisher.
 type paced struct {
-	// active is the time of the last update. until is the end of the pause. slowAt is the time of
-	// the last slow commit of a limited publisher.
+	// until ends the pause. slowAt is the time of the last slow commit of a limited publisher.
 	active, until, slowAt time.Time
-	// slow is true after a slow commit until a fast one: meanwhile the publisher's updates are committed
-	// apart from others.
+	// slow is true after a slow commit until a fast one: meanwhile updates are committed apart from others.
 	slow bool
 	// long is true if the last commit took more than freeOfCharge of wall time.
 	long bool
@@ -59,7 +49,6 @@ func newPace(limited func(publisher string) bool) pace {
 	return pace{limited: limited, byPublisher: map[string]*paced{}}
 }
 
-// of returns the state of a publisher.
 func (p *pace) of(publisher string) *paced {
 	own := p.byPublisher[publisher]
 	if own == nil {
@@ -69,7 +58,6 @@ func (p *pace) of(publisher string) *paced {
 	return own
 }
 
-// noteActive records an update of a publisher.
 func (p *pace) noteActive(publisher string, now time.Time) {
 	p.of(publisher).active = now
 	if len(p.byPublisher) > maxActive {
@@ -79,7 +67,6 @@ func (p *pace) noteActive(publisher string, now time.Time) {
 	}
 }
 
-// othersActive reports whether a publisher besides this one is active.
 func (p *pace) othersActive(publisher string, now time.Time) bool {
 	for name, o := range p.byPublisher {
 		if name != publisher && now.Sub(o.active) <= activeFor {
@@ -89,14 +76,13 @@ func (p *pace) othersActive(publisher string, now time.Time) bool {
 	return false
 }
 
-// paced reports whether a publisher has to pause.
 func (p *pace) paced(publisher string, now time.Time) bool {
 	return now.Before(p.of(publisher).until) && !p.stopping && p.othersActive(publisher, now)
 }
 
-// Meter begins to measure the commit of updates. The returned function charges their publishers. Reading
-// the processor time costs 5 % of a small commit, so Meter reads it only if exact is true, an update is not
-// small, or the last commit of one of the publishers was long.
+// Meter begins to measure the commit of updates; charge charges their publishers. Reading the processor
+// time costs 5 % of a small commit. So Meter reads it only if exact is true, an update is not small, or the
+// last commit of a publisher was long.
 func (q *Queue[U]) Meter(updates []U, exact bool) (charge func()) {
 	q.mu.Lock()
 	exact = exact || slices.ContainsFunc(updates, func(s U) bool {
@@ -115,7 +101,6 @@ func (q *Queue[U]) Meter(updates []U, exact bool) (charge func()) {
 	}
 }
 
-// noteLong notes whether the commit of updates was long.
 func (q *Queue[U]) noteLong(updates []U, long bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -124,8 +109,7 @@ func (q *Queue[U]) noteLong(updates []U, long bool) {
 	}
 }
 
-// charge records the processor time of a commit. If it was long, its publisher pauses. With several
-// publishers the slow one is unknown: each commits alone next.
+// charge cannot tell the slow one of several publishers: each commits alone next.
 func (q *Queue[U]) charge(updates []U, took time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -147,7 +131,7 @@ func (q *Queue[U]) charge(updates []U, took time.Duration) {
 	time.AfterFunc(min(pause, activeFor), q.wake)
 }
 
-// pause returns how long a publisher pauses after a commit of its own.
+// pause is for a commit of the publisher alone.
 func (p *pace) pause(publisher string, took time.Duration, now time.Time) time.Duration {
 	pause := min((maxShare-1)*took, maxPause)
 	if took <= slowFrom || !p.limited(publisher) {
@@ -162,8 +146,8 @@ func (p *pace) pause(publisher string, took time.Duration, now time.Time) time.D
 	return pause
 }
 
-// Rest returns the pause of a publisher after a staging step: as long as the step took, or the pause of a
-// commit if the step took longer than expected.
+// Rest returns the pause after a staging step: as long as the step took, or the pause of a commit if it
+// took longer than expected.
 func (q *Queue[U]) Rest(publisher string, took, expected time.Duration) time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -184,8 +168,8 @@ func (q *Queue[U]) EndPauses() {
 	q.stopping = true
 }
 
-// measureThread locks the goroutine to its thread until used is called, which returns the processor time
-// used by the thread. The kernel carries out a transaction in the sending thread.
+// measureThread locks the goroutine to its thread until used is called. The kernel carries out a
+// transaction in the sending thread.
 func measureThread() (used func() time.Duration) {
 	runtime.LockOSThread()
 	began := threadTime()
@@ -195,7 +179,6 @@ func measureThread() (used func() time.Duration) {
 	}
 }
 
-// threadTime returns the processor time used by this thread.
 func threadTime() time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts); err != nil {

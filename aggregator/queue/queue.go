@@ -6,22 +6,20 @@ import (
 	"time"
 )
 
-// Quantum is the cost of the smallest large update, and the share of one publisher in a commit while others
-// wait. A cost is a number of elements and rules. The kernel adds a Quantum of elements in about
-// QuantumTime (BenchmarkFairness of package aggregator).
+// Quantum is the cost of the smallest large update, and the share of a publisher in a commit while others
+// wait, in elements and rules. The kernel adds a Quantum of elements in about QuantumTime.
 const (
 	Quantum     = 4096
 	QuantumTime = 10 * time.Millisecond
 )
 
-// Update is an update that waits for a commit.
+// Update waits for a commit.
 type Update interface {
 	comparable
-	// Publisher returns the publisher of the update, whose lane it joins.
+	// Publisher names the lane.
 	Publisher() string
-	// Size returns the number of elements and rules of the update.
+	// Size is in elements and rules.
 	Size() int
-	// Queued is called with the time when the update joins the queue.
 	Queued(at time.Time)
 }
 
@@ -35,14 +33,13 @@ type Queue[U Update] struct {
 	nudge chan struct{}
 
 	mu sync.Mutex
-	// lanes holds the non-empty lanes in the order of their turns.
+	// lanes are non-empty, in the order of their turns.
 	lanes []*lane[U]
 	// large is true if the next turn belongs to a large update.
 	large  bool
 	closed bool
 }
 
-// lane has the waiting updates of one publisher.
 type lane[U Update] struct {
 	publisher string
 	items     []U
@@ -50,8 +47,7 @@ type lane[U Update] struct {
 	held bool
 }
 
-// New returns an empty Queue. now is its clock; limited reports whether the configuration limits
-// a publisher.
+// New returns an empty Queue. limited reports whether the configuration limits a publisher.
 func New[U Update](now func() time.Time, limited func(publisher string) bool) *Queue[U] {
 	return &Queue[U]{now: now, nudge: make(chan struct{}, 1), pace: newPace(limited)}
 }
@@ -59,7 +55,7 @@ func New[U Update](now func() time.Time, limited func(publisher string) bool) *Q
 // Nudge receives a value when the queue has changed or a pause is over: call Ready again.
 func (q *Queue[U]) Nudge() <-chan struct{} { return q.nudge }
 
-// Put adds an update to the lane of its publisher. It returns false after Close.
+// Put returns false after Close.
 func (q *Queue[U]) Put(s U) bool {
 	now := q.now()
 	s.Queued(now)
@@ -75,7 +71,6 @@ func (q *Queue[U]) Put(s U) bool {
 	return true
 }
 
-// lane returns the lane of a publisher, and makes it if needed.
 func (q *Queue[U]) lane(publisher string) *lane[U] {
 	for _, l := range q.lanes {
 		if l.publisher == publisher {
@@ -87,7 +82,6 @@ func (q *Queue[U]) lane(publisher string) *lane[U] {
 	return l
 }
 
-// wake makes the writer look at the queue.
 func (q *Queue[U]) wake() {
 	select {
 	case q.nudge <- struct{}{}:
@@ -95,7 +89,7 @@ func (q *Queue[U]) wake() {
 	}
 }
 
-// Hold returns an update from Take to the head of its lane. Take skips the lane until Release.
+// Hold returns an update from Take to the head of the lane. Take skips the lane until Release.
 func (q *Queue[U]) Hold(s U) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -104,8 +98,7 @@ func (q *Queue[U]) Hold(s U) {
 	l.held = true
 }
 
-// Release ends the Hold of an update's lane. If done is true, the update was answered and leaves
-// the queue.
+// Release ends a Hold. If done is true, the update was answered and leaves the queue.
 func (q *Queue[U]) Release(s U, done bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -125,11 +118,9 @@ func (q *Queue[U]) Ready() bool {
 	return slices.ContainsFunc(q.lanes, func(l *lane[U]) bool { return q.open(l, now) })
 }
 
-// open reports whether a lane is neither held nor paced.
 func (q *Queue[U]) open(l *lane[U], now time.Time) bool { return !l.held && !q.paced(l.publisher, now) }
 
-// Take removes and returns the updates of the next commit, or nil. cost returns the number of
-// elements and rules that an update changes.
+// Take removes and returns the updates of the next commit, or nil. cost is in elements and rules.
 func (q *Queue[U]) Take(cost func(U) int) []U {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -148,7 +139,6 @@ func (q *Queue[U]) Take(cost func(U) int) []U {
 	return q.takeLarge(cost)
 }
 
-// takeSmall removes each lane's share of small updates.
 func (q *Queue[U]) takeSmall(cost func(U) int) (batch []U) {
 	share := Quantum
 	if len(q.lanes) == 1 {
@@ -163,7 +153,7 @@ func (q *Queue[U]) takeSmall(cost func(U) int) (batch []U) {
 	return batch
 }
 
-// share returns the number of small updates at the head of the lane within a share.
+// share counts the small updates at the head of the lane within a share.
 func (l *lane[U]) share(cost func(U) int, share int) (n int) {
 	for ; n < len(l.items) && share > 0; n++ {
 		c := cost(l.items[n])
@@ -175,8 +165,6 @@ func (l *lane[U]) share(cost func(U) int, share int) (n int) {
 	return n
 }
 
-// takeLarge removes the first large update at the head of a lane, or the share of a slow
-// publisher.
 func (q *Queue[U]) takeLarge(cost func(U) int) []U {
 	now := q.now()
 	for _, l := range q.lanes {
@@ -199,7 +187,7 @@ func (q *Queue[U]) takeLarge(cost func(U) int) []U {
 	return nil
 }
 
-// cut removes the first n updates of a lane, and an empty lane.
+// cut also removes an empty lane.
 func (q *Queue[U]) cut(l *lane[U], n int) []U {
 	batch := l.items[:n:n]
 	l.items = l.items[n:]

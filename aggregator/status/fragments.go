@@ -20,7 +20,6 @@ import (
 
 // Fragments has the status of every fragment as of the last commit.
 type Fragments struct {
-	// Revision is the number of the last commit.
 	Revision atomic.Uint64
 
 	mu sync.RWMutex
@@ -28,7 +27,6 @@ type Fragments struct {
 	byKey map[desired.Key]*weftv1.FragmentStatus
 	// usage omits publishers without content.
 	usage map[string]Holding
-	// paths is State.PathsVersion of the last commit.
 	paths uint64
 }
 
@@ -43,7 +41,7 @@ func NewFragments() *Fragments {
 	return &Fragments{byKey: make(map[desired.Key]*weftv1.FragmentStatus), usage: make(map[string]Holding)}
 }
 
-// Get returns the status of a fragment, or nil.
+// Get may return nil.
 func (s *Fragments) Get(key desired.Key) *weftv1.FragmentStatus {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -73,7 +71,6 @@ func (s *Fragments) Adopt(state *merge.State, revision uint64, now time.Time) {
 	}
 }
 
-// measure updates the usage of a publisher. It recomputes packet times only if paths is true.
 func (s *Fragments) measure(state *merge.State, publisher string, paths bool) {
 	u := s.usage[publisher]
 	if u.Usage = state.Usage(publisher); u.Usage == (desired.Usage{}) {
@@ -93,8 +90,7 @@ func (s *Fragments) Holds(publisher string) Holding {
 	return s.usage[publisher]
 }
 
-// Committed updates the status of fragments after their updates were accepted. changed is true if
-// there was a commit.
+// Committed updates the status after accepted updates. changed is true if there was a commit.
 func (s *Fragments) Committed(keys []desired.Key, state *merge.State, revision uint64, now time.Time, changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,7 +126,7 @@ func (s *Fragments) Committed(keys []desired.Key, state *merge.State, revision u
 	}
 }
 
-// Rejected adds the violations of a rejection to the status of its fragment.
+// Rejected adds violations to the status.
 func (s *Fragments) Rejected(r *admission.RejectedError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,7 +137,6 @@ func (s *Fragments) Rejected(r *admission.RejectedError) {
 	}
 }
 
-// fragmentStatus converts a status to a message.
 func fragmentStatus(f desired.Status, revision uint64, changed *timestamppb.Timestamp) *weftv1.FragmentStatus {
 	st := &weftv1.FragmentStatus{
 		Fragment: message.Name(f.Key), Priority: f.Priority,
@@ -156,7 +151,7 @@ func fragmentStatus(f desired.Status, revision uint64, changed *timestamppb.Time
 	return st
 }
 
-// Lapsed updates the status of a fragment after elements have expired.
+// Lapsed follows the expiration of elements.
 func (s *Fragments) Lapsed(state *merge.State, key desired.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -176,7 +171,7 @@ func (s *Fragments) Orphaned(orphans map[desired.Key]*weftv1.FragmentStatus) {
 	maps.Copy(s.byKey, orphans)
 }
 
-// Missing returns the publishers that have not come back, in order, and the number of their fragments.
+// Missing returns the publishers that have not come back, in order, and their number of fragments.
 func (s *Fragments) Missing() (publishers []string, fragments int) {
 	all, _ := s.List()
 	for _, f := range all {
@@ -187,7 +182,7 @@ func (s *Fragments) Missing() (publishers []string, fragments int) {
 	return slices.Compact(publishers), fragments
 }
 
-// Refused returns the first fragment with violations and the number of such fragments, or nil and 0.
+// Refused returns the first fragment with violations, or nil, and their number.
 func (s *Fragments) Refused() (first *weftv1.FragmentStatus, n int) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

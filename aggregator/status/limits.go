@@ -6,7 +6,7 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// Limits returns the usage and the limits of a publisher; p is nil without limits.
+// Limits accepts a nil p: no limits.
 func Limits(p *access.Publisher, u Holding, streams int) []*weftv1.LimitStatus {
 	held := admission.Held(u.Usage)
 	held[access.LimitStreams], held[access.LimitPacket], held[access.LimitEveryPacket] = streams, u.Worst, u.Every

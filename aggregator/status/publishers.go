@@ -14,8 +14,6 @@ import (
 	"github.com/weft-proxy/weft/aggregator/message"
 )
 
-// maxRecords limits the recorded publishers. The longest idle publisher without a session is forgotten
-// first.
 const maxRecords = 1024
 
 // Session is a connected stream of a publisher.
@@ -23,12 +21,12 @@ type Session struct {
 	Publisher string
 	PID       int32
 	UID       uint32
-	// Pending counts updates without an answer.
+	// Pending counts unanswered updates.
 	Pending atomic.Int32
 	since   time.Time
 }
 
-// Publishers records the connected publishers, and counts their committed and rejected updates.
+// Publishers records the connected publishers, and counts their updates.
 type Publishers struct {
 	now func() time.Time
 
@@ -36,26 +34,21 @@ type Publishers struct {
 	records map[string]*publisherRecord
 }
 
-// publisherRecord is the record of one publisher.
 type publisherRecord struct {
-	sessions map[*Session]struct{}
-	// Committed and rejected count updates since the aggregator started.
+	sessions            map[*Session]struct{}
 	committed, rejected uint64
 	last                *weftv1.Rejection
 	lastAt              time.Time
-	// active is the time of the last record.
-	active time.Time
-	// stays is true after a session of at least steady. left is the end of the last session, or zero during
-	// one.
+	active              time.Time
+	// stays is true after a session of at least steady. left is zero during a session.
 	stays bool
 	left  time.Time
 }
 
 const (
-	// steady is the least time of a session after which the publisher's absence is reported. Programs
-	// with shorter sessions publish and leave on purpose.
+	// steady is the least time of a session after which the publisher's absence is reported.
 	steady = 30 * time.Second
-	// absence is the time without a session after which a publisher is gone. A restart takes less.
+	// absence is the time without a session after which a publisher is gone: longer than a restart.
 	absence = 20 * time.Second
 )
 
@@ -63,7 +56,7 @@ func NewPublishers(now func() time.Time) *Publishers {
 	return &Publishers{now: now, records: make(map[string]*publisherRecord)}
 }
 
-// record returns a publisher's record and creates it if needed. The lock is held.
+// The lock is held.
 func (r *Publishers) record(publisher string) *publisherRecord {
 	p := r.records[publisher]
 	if p == nil {
@@ -77,7 +70,6 @@ func (r *Publishers) record(publisher string) *publisherRecord {
 	return p
 }
 
-// forget drops the least recently used record.
 func (r *Publishers) forget() {
 	oldest := ""
 	for name, p := range r.records {
@@ -113,7 +105,7 @@ func (r *Publishers) Leave(s *Session) {
 	}
 }
 
-// Gone returns the publishers without a session after one of at least steady, and the time since then.
+// Gone returns the publishers that have left, and the time since then.
 func (r *Publishers) Gone() map[string]time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -133,7 +125,7 @@ func (r *Publishers) Committed(publisher string) {
 	r.record(publisher).committed++
 }
 
-// Rejected counts a rejection and keeps it.
+// Rejected counts and keeps a rejection.
 func (r *Publishers) Rejected(e *admission.RejectedError) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -143,7 +135,7 @@ func (r *Publishers) Rejected(e *admission.RejectedError) {
 	p.lastAt = p.active
 }
 
-// Report adds the recorded values to the statuses of publishers, and adds connected publishers.
+// Report adds the recorded values and the connected publishers.
 func (r *Publishers) Report(all map[string]*weftv1.PublisherStatus) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -167,7 +159,7 @@ func (r *Publishers) Report(all map[string]*weftv1.PublisherStatus) {
 	}
 }
 
-// Of returns the status of a publisher in all, and adds it if needed.
+// Of returns the status of a publisher, added to all if needed.
 func Of(all map[string]*weftv1.PublisherStatus, name string) *weftv1.PublisherStatus {
 	if all[name] == nil {
 		all[name] = &weftv1.PublisherStatus{Name: name}

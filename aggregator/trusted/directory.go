@@ -19,14 +19,13 @@ var (
 	ErrLink = errors.New("is a symbolic link")
 )
 
-// maxLinks is the number of links allowed in a path, as in the kernel.
+// maxLinks is as in the kernel.
 const maxLinks = 40
 
-// MakeDir creates a directory and its missing parents, with a mode that the umask does not reduce. An
-// existing directory keeps its mode. All of them must be trusted. MakeDir reports whether it created the
-// directory.
+// MakeDir creates a directory and its missing parents. The umask does not reduce the mode. An existing
+// directory keeps its mode.
 //
-// Possible errors: ErrUnsafe, ErrLink, those of the file system.
+// Possible errors: ErrUnsafe, ErrLink, the file system's.
 func MakeDir(path string, mode os.FileMode) (created bool, err error) {
 	path, err = filepath.Abs(path)
 	if err != nil {
@@ -73,14 +72,12 @@ func MakeDir(path string, mode os.FileMode) (created bool, err error) {
 	}
 }
 
-// inProc reports whether a directory is in /proc. Links there, such as /proc/self/fd/3, are open files
-// rather than paths, and belong to the user of the process.
+// Links in /proc, such as /proc/self/fd/3, are open files rather than paths.
 func inProc(dir string) bool {
 	var st unix.Statfs_t
 	return unix.Statfs(dir, &st) == nil && st.Type == unix.PROC_SUPER_MAGIC
 }
 
-// components returns the names in an absolute path.
 func components(path string) []string {
 	path = strings.Trim(filepath.Clean(path), "/")
 	if path == "" {
@@ -93,11 +90,9 @@ func makeDir(path string, mode os.FileMode) (fs.FileInfo, error) {
 	err := os.Mkdir(path, mode)
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		// Another process was faster: check its directory like any other.
 	case err != nil:
 		return nil, err
 	default:
-		// The umask may have reduced the mode.
 		if err := os.Chmod(path, mode); err != nil {
 			return nil, err
 		}
@@ -105,7 +100,7 @@ func makeDir(path string, mode os.FileMode) (fs.FileInfo, error) {
 	return os.Lstat(path)
 }
 
-// checkDir returns an error if a directory is not trusted. Only a parent directory may be sticky.
+// Only a parent directory may be sticky.
 func checkDir(path string, last bool) (sticky bool, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -127,7 +122,6 @@ func checkDir(path string, last bool) (sticky bool, err error) {
 	return false, fmt.Errorf("directory %s has mode %04o: %w: chmod go-w, or use another directory", path, mode.Perm(), ErrUnsafe)
 }
 
-// checkOwner returns an error if the owner of a file is not trusted.
 func checkOwner(path string, info fs.FileInfo) error {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OpenFile is os.OpenFile for a regular file that only trusted users can write. It does not
-// follow a link as the last component, and a FIFO does not block it.
+// OpenFile is os.OpenFile for a regular file writable only by trusted users. It does not follow a last
+// link, and a FIFO does not block it.
 //
-// Possible errors: ErrUnsafe, those of the file system.
+// Possible errors: ErrUnsafe, the file system's.
 func OpenFile(name string, flag int, mode os.FileMode) (*os.File, error) {
 	f, err := os.OpenFile(name, flag|unix.O_NONBLOCK|unix.O_NOFOLLOW, mode) //nolint:gosec // the operator's directory
 	if err != nil {
@@ -28,7 +28,6 @@ func OpenFile(name string, flag int, mode os.FileMode) (*os.File, error) {
 	return f, nil
 }
 
-// checkFile returns why a file cannot be the daemon's own.
 func checkFile(name string, info fs.FileInfo) error {
 	if !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is a %s: want a regular file", name, info.Mode())

@@ -9,18 +9,14 @@ import (
 )
 
 const (
-	// restFactor is the rest of a caller per time of its last call, which leaves it less than a tenth of a
-	// processor.
 	restFactor = 10
-	// maxRest bounds the rest.
-	maxRest = 10 * time.Second
+	maxRest    = 10 * time.Second
 )
 
-// ErrBusy refuses a caller that has one call under way and another one waiting.
+// ErrBusy refuses a caller with one call under way and another one waiting.
 var ErrBusy = errors.New("limit exceeded")
 
-// Turns grants turns at a slow operation, one at a time in the process. A caller may have one call under
-// way and one waiting, and rests between two calls.
+// Turns grants turns at an operation, one at a time.
 type Turns struct {
 	what string
 	// taken has a value during a turn.
@@ -31,28 +27,25 @@ type Turns struct {
 	byCaller map[string]*ownTurns
 }
 
-// ownTurns are the turns of one caller.
 type ownTurns struct {
 	// calls counts calls under way or waiting.
 	calls int
 	// first has a value while a call is under way.
 	first chan struct{}
-	// next is when the next call may begin.
-	next time.Time
+	next  time.Time
 }
 
-// New returns the turns at an operation, such as "lists flows".
+// New names the operation, such as "lists flows".
 func New(what string) *Turns {
 	return &Turns{what: what, taken: make(chan struct{}, 1), byCaller: make(map[string]*ownTurns)}
 }
 
 // Turn is a call and its turn. A call goes through Enter, Rest, Work, Take, End and Leave.
 type Turn struct {
-	turns *Turns
-	own   *ownTurns
-	// first and taken are true while the call has the values in the channels.
+	turns        *Turns
+	own          *ownTurns
 	first, taken bool
-	// began is when the work began, idle the part of it without activity.
+	// began is when the work began, idle the part without activity.
 	began time.Time
 	idle  time.Duration
 }
@@ -81,8 +74,8 @@ func (t *Turns) Enter(caller string) (*Turn, error) {
 	return &Turn{turns: t, own: own}, nil
 }
 
-// Rest waits until the caller's other call has ended, and then until the caller has rested. Receive the
-// request afterwards. The caller must call Leave at the end.
+// Rest waits until the caller's other call has ended and the caller has rested. Receive the request
+// afterwards.
 //
 // Possible errors: ctx's.
 func (t *Turn) Rest(ctx context.Context) error {
@@ -105,7 +98,7 @@ func (t *Turn) Rest(ctx context.Context) error {
 	}
 }
 
-// Work marks the arrival of the request: from now on time counts as the caller's work.
+// Work marks the arrival of the request: now time counts as the caller's work.
 func (t *Turn) Work() {
 	if t.began.IsZero() {
 		t.began = time.Now()
@@ -127,7 +120,7 @@ func (t *Turn) Take(ctx context.Context) error {
 	}
 }
 
-// End ends the turn. Idle is the part of it without activity.
+// End ends the turn; idle is the part without activity.
 func (t *Turn) End(idle time.Duration) {
 	t.idle += idle
 	t.worked()
@@ -137,7 +130,6 @@ func (t *Turn) End(idle time.Duration) {
 	}
 }
 
-// worked sets the end of the rest for the work until now.
 func (t *Turn) worked() {
 	if t.began.IsZero() {
 		return
