@@ -22,25 +22,21 @@ const (
 type Config struct {
 	// Families are the families of this node.
 	Families [model.NumFamilies]bool
-	// Detect recognizes flows from pods.
 	Detect Detect
 	// MasqueradeAll masquerades every flow to a ClusterIP.
 	MasqueradeAll bool
-	// MasqueradeBit is the packet mark bit, 0 to 31, that requests masquerading. 0 means bit 0, not the
-	// default.
+	// MasqueradeBit is the packet mark bit, 0 to 31, that requests masquerading. 0 is not the default.
 	MasqueradeBit int
 	// NodePortAddresses are as configured; see model.NodePortAddressesOf.
 	NodePortAddresses []netip.Prefix
-	// Counters selects the counters.
 	Counters Counters
 }
 
-// Detect recognizes flows from pods (kube-proxy's detectLocal). Flows to a ClusterIP from other sources
-// are masqueraded. Pods reach all endpoints of a Service with externalTrafficPolicy Local. Without a
-// working detection, flows to a ClusterIP are never masqueraded.
+// Detect recognizes flows from pods (kube-proxy's detectLocal). Flows to a ClusterIP from other sources are
+// masqueraded. Pods reach all endpoints of a Service with externalTrafficPolicy Local. Without a working
+// detection, flows to a ClusterIP are not masqueraded.
 type Detect struct {
 	Mode DetectMode
-	// CIDRs are for DetectCIDRs.
 	CIDRs []netip.Prefix
 	// Interface is the name for DetectInterface, or the prefix for DetectInterfacePrefix.
 	Interface string
@@ -49,9 +45,9 @@ type Detect struct {
 // DetectMode is a way to recognize flows from pods.
 type DetectMode uint8
 
-// The values of DetectMode, with kube-proxy's names.
+// The values of DetectMode.
 const (
-	// DetectCIDRs: the source is in Detect.CIDRs (ClusterCIDR). Without CIDRs no flow matches.
+	// DetectCIDRs: the source is in Detect.CIDRs (ClusterCIDR).
 	DetectCIDRs DetectMode = iota
 	// DetectNode: the source is in the Node's PodCIDRs (NodeCIDR).
 	DetectNode
@@ -100,7 +96,6 @@ func prefixes(in []netip.Prefix, f model.Family) []netip.Prefix {
 	return out
 }
 
-// family has nft's keywords for a family.
 type family struct {
 	// table family, and address keyword in rules
 	table    string

@@ -19,7 +19,6 @@ const (
 	CountEndpoints
 )
 
-// The flag values of Counters.
 var counterNames = [...]string{CountNothing: "none", CountServices: "service", CountEndpoints: "endpoint"}
 
 // String implements fmt.Stringer.
@@ -38,19 +37,18 @@ func ParseCounters(name string) (Counters, error) {
 // DropReason is why a packet to a Service is dropped or rejected.
 type DropReason uint8
 
-// The reasons.
+// The values of DropReason. NoEndpoints and UnknownPort reject the packet.
 const (
-	// NoEndpoints: the port has no endpoints. The packet is rejected.
+	// NoEndpoints: the port has no endpoints.
 	NoEndpoints DropReason = iota
 	// NoLocalEndpoints: the traffic policy is Local and all endpoints are on other nodes.
 	NoLocalEndpoints
-	// UnknownPort: the ClusterIP has no such port. The packet is rejected.
+	// UnknownPort: the ClusterIP has no such port.
 	UnknownPort
 	// UnusedClusterIP: no Service has this address of the ServiceCIDRs.
 	UnusedClusterIP
 	// SourceRanges: the source is not in loadBalancerSourceRanges.
 	SourceRanges
-	// NumDropReasons is the number of reasons.
 	NumDropReasons
 )
 
@@ -61,7 +59,7 @@ func (r DropReason) String() string { return dropReasons[r] }
 
 const dropCounter = "dropped-"
 
-// DroppedBy returns the reason of a named drop counter.
+// DroppedBy returns the reason of a drop counter.
 func DroppedBy(counter string) (DropReason, bool) {
 	for r := range NumDropReasons {
 		if counter == dropCounter+r.String() {
@@ -96,8 +94,8 @@ func (c *Config) counts(s set) bool {
 	return d.connections && c.Counters >= CountServices || d.slot && c.Counters >= CountEndpoints
 }
 
-// ConnectionSets returns the names of the sets and maps whose elements count connections. Elements are
-// listeners for CountServices, and slots with their endpoints for CountEndpoints.
+// ConnectionSets returns the names of the sets and maps whose elements count connections: listeners for
+// CountServices, also slots for CountEndpoints.
 func (c Counters) ConnectionSets() (out []string) {
 	cfg := Config{Counters: c}
 	for s := range numSets {

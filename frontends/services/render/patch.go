@@ -15,7 +15,7 @@ type patch struct {
 	deleteSets []string
 	elements   []*weftv1.ElementPatch
 	arena      arena
-	// discard drops elements, so that only the renderer's state changes.
+	// discard drops elements, so only the renderer's state changes.
 	discard bool
 }
 

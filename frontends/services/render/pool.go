@@ -22,9 +22,8 @@ func (l list) of(b *model.Backends) model.Endpoints {
 	return b.Local
 }
 
-// pool assigns the endpoints of a port to slots, for one family and list. All listeners of the port with
-// that list share it. The first active slots get new flows. For UDP all other serving endpoints follow
-// and keep their existing flows.
+// pool assigns the endpoints of a port to slots, for one family and list. The first active slots get new
+// flows. For UDP all other serving endpoints follow and keep their existing flows.
 type pool struct {
 	list   list
 	drains bool
@@ -33,8 +32,7 @@ type pool struct {
 	slots  slots
 }
 
-// newPool returns a pool in which endpoints keep the slots of an earlier process if possible. had is as
-// in previousSlots.
+// had is as in previousSlots.
 func newPool(f model.Family, protocol model.Protocol, l list, b *model.Backends, had []byte) *pool {
 	p := &pool{list: l, drains: protocol == model.UDP, active: l.of(b).Len(), of: b, slots: slots{width: widths[f]}}
 	draining := p.draining()
@@ -124,9 +122,8 @@ type candidate struct {
 	part part
 }
 
-// revise updates the pool to other endpoints or another list; candidates come from differing. Endpoints
-// keep their slots if possible, and the rest fill gaps in order, so the result depends only on the slots
-// and endpoints. It returns the changed slots in order, and the number of endpoints considered.
+// revise updates the pool; candidates come from differing. The result depends only on the slots and
+// endpoints. It returns the changed slots in order, and the number of endpoints considered.
 func (p *pool) revise(l list, b *model.Backends, candidates []candidate) (changed []int, looked int) {
 	p.list, p.of = l, b
 	active, total := l.of(b).Len(), p.slots.len()
@@ -169,7 +166,7 @@ func (p *pool) differing(l list, b *model.Backends) (out []candidate) {
 	return slices.CompactFunc(out, func(a, b candidate) bool { return a.ep == b.ep })
 }
 
-// move assigns slots to sorted candidates. Of total slots, the first active ones get new flows.
+// move assigns slots to sorted candidates. The first active of total slots get new flows.
 func (p *pool) move(candidates []candidate, active, total int) (changed []int) {
 	var gaps []int
 	var homeless [behind + 1][]netip.AddrPort

@@ -12,7 +12,6 @@ type Port struct {
 	// Name may be empty for a single port.
 	Name   string
 	Number uint16
-	// Affinity is true with session affinity.
 	Affinity bool
 	Protocol model.Protocol
 }

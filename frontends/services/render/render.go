@@ -9,18 +9,16 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// Renderer holds the rendered state: slots of endpoints and use counts of shared objects.
+// Renderer holds the rendered state.
 type Renderer struct {
 	cfg Config
 
 	mu       sync.Mutex
 	tables   [model.NumFamilies]*table
 	services map[model.Key]*rendered
-	// stands in for a missing Service
 	none   *rendered
 	node   model.Node
 	owners owners
-	// Services too large to render, and why
 	leftOut  map[model.Key]error
 	elements int
 	work     uint64
@@ -29,7 +27,7 @@ type Renderer struct {
 type table struct {
 	family model.Family
 	names  family
-	// on is true once the family is in use. A running frontend never removes a table.
+	// A running frontend never removes a table.
 	on     bool
 	frozen frozen
 
@@ -40,7 +38,6 @@ type table struct {
 
 	clusterIPs uses[netip.Addr]
 	hairpins   uses[hairpinKey]
-	// pick chains, and roles whose hook chains are in use
 	picks        onDemand[verdict]
 	hooks        onDemand[role]
 	affinityMaps int
@@ -121,7 +118,7 @@ func (r *Renderer) table(family, name string) *table {
 }
 
 // Work counts the objects that updates visited: listeners, slots, differing endpoints, chains and element
-// keys. Snapshots do not count. The work of an update does not depend on the size of the rest.
+// keys. Snapshots do not count.
 func (r *Renderer) Work() uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()

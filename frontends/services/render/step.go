@@ -26,8 +26,8 @@ type piece struct {
 	of      *division
 	was, is *model.Port
 	size    int
-	// taken is true if the piece is in the next update or unchanged. left is true if the old port leaves
-	// in the next update and the new one follows later.
+	// taken is true if the piece is in the next update or unchanged. left is true if only the old port leaves
+	// in the next update.
 	taken, left bool
 	in          *bundle
 }
@@ -36,16 +36,15 @@ type bundle struct {
 	pieces []*piece
 	// size of the smallest Service
 	rank, size int
-	// large is true if the old ports leave first.
 	large bool
 }
 
-// maxBundle is the maximum size of ports that hand over listeners in one update. In larger bundles the
-// old ports leave first, so that other changes do not wait.
+// maxBundle is the maximum size of ports that hand over listeners in one update. In larger bundles the old
+// ports leave first.
 const maxBundle = 1 << 15
 
-// Divide implements publish.Divisible. It divides Services into ports. Ports that hand listeners over are
-// in one update, up to maxBundle, and small Services come first.
+// Divide implements publish.Divisible. It divides Services into ports. Ports that hand listeners over are in
+// one update, up to maxBundle.
 func (r *Renderer) Divide(all []change, most int) (now, later []change) {
 	return r.divideWithin(all, most, maxBundle)
 }
@@ -119,7 +118,6 @@ func (r *Renderer) divide(c change) *division {
 	return d
 }
 
-// alike reports whether one Service can have ports of both.
 func alike(a, b *model.Service) bool {
 	for f, ip := range a.ClusterIPs {
 		if ip.IsValid() != b.ClusterIPs[f].IsValid() {
@@ -129,8 +127,7 @@ func alike(a, b *model.Service) bool {
 	return a.InternalLocal == b.InternalLocal && a.ExternalLocal == b.ExternalLocal && a.Affinity == b.Affinity
 }
 
-// bundles returns the changed pieces, smallest Services first. Larger handovers come last, so that other
-// changes do not wait for them.
+// bundles returns the changed pieces, smallest Services first, larger handovers last.
 func (r *Renderer) bundles(divisions []*division, largest int) []*bundle {
 	at := make(map[listenerKey]*piece)
 	var out []*bundle
