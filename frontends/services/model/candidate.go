@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// Candidate is an endpoint in a Service's EndpointSlices for one port, used or not. It is a row of local
-// state.
+// Candidate is an endpoint in a Service's EndpointSlices for one port, used or not.
 type Candidate struct {
 	// Endpoint has port 0 if Excluded is NoPort.
 	Endpoint
@@ -29,20 +28,18 @@ type Candidate struct {
 // Exclusion is why the traffic policy Cluster does not use an endpoint.
 type Exclusion uint8
 
-// The exclusions.
+// The values of Exclusion.
 const (
-	// NotExcluded means the endpoint is used.
 	NotExcluded Exclusion = iota
-	// NotReady means the condition ready is false.
+	// NotReady: the condition ready is false.
 	NotReady
-	// Terminating means its pod is being deleted, and other endpoints are ready or it no longer serves.
+	// Terminating: its pod is being deleted, and other endpoints are ready or it no longer serves.
 	Terminating
-	// OtherNode means it has hints only for other nodes, and other endpoints have hints for this node.
+	// OtherNode: it has hints only for other nodes, and other endpoints have hints for this node.
 	OtherNode
-	// OtherZone means it has hints only for other zones, and other endpoints have hints for this node's
-	// zone.
+	// OtherZone: it has hints only for other zones, and other endpoints have hints for this node's zone.
 	OtherZone
-	// NoPort means its slices lack the name and protocol of the Service's port.
+	// NoPort: its slices lack the name and protocol of the Service's port.
 	NoPort
 )
 
@@ -96,9 +93,8 @@ func portText(name string, protocol Protocol) string {
 	return name + "/" + protocol.String()
 }
 
-// Candidates returns the endpoints of a Service by port, family and address. It includes events after the
-// last Refresh, unlike Service. The cost is linear in the Service's endpoints. ok is false if the Service
-// does not exist.
+// Candidates returns the endpoints of a Service by port, family and address. Unlike Service, it includes
+// events after the last Refresh. The cost is linear in the Service's endpoints.
 func (m *Model) Candidates(key Key) (out []Candidate, ok bool) {
 	r := m.records[key]
 	if r == nil || r.parsed == nil {
@@ -128,8 +124,8 @@ func (m *Model) Candidates(key Key) (out []Candidate, ok bool) {
 	return out, true
 }
 
-// appendOthers appends endpoints of slices without the port. out[first:] has the endpoints of slices with
-// it.
+// appendOthers appends endpoints of slices without the port. out[first:] has the endpoints of slices with the
+// port.
 func (m *Model) appendOthers(out []Candidate, first int, r *record, of source) []Candidate {
 	have := make(map[netip.Addr]bool)
 	for _, c := range out[first:] {

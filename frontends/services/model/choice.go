@@ -1,7 +1,6 @@
 package model
 
-// readyCounts counts a port's ready endpoints in one family, in total and by flag. The counts decide
-// which endpoints are used.
+// readyCounts counts a port's ready endpoints in one family, in total and by flag.
 type readyCounts struct {
 	ready, local            int
 	hintedNode, forThisNode int
@@ -29,8 +28,8 @@ func (c *readyCounts) add(t flags) {
 	}
 }
 
-// topology returns the ready endpoints for the policy Cluster. Hints apply only if every endpoint has
-// them and one is for this node. Node hints precede zone hints (rules 71, 72).
+// Hints apply only if every endpoint has hints and one is for this node. Node hints precede zone hints (rules
+// 71, 72).
 func (c *readyCounts) topology() topology {
 	switch {
 	case c.ready == 0:

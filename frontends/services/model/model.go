@@ -16,7 +16,7 @@ import (
 
 // Config describes the node of the model.
 type Config struct {
-	// NodeName is this node's name; its endpoints are local.
+	// Endpoints of the node NodeName are local.
 	NodeName string
 	// NodeAddresses override the Node object's addresses if valid (kube-proxy's bindAddress).
 	NodeAddresses [NumFamilies]netip.Addr
@@ -25,10 +25,9 @@ type Config struct {
 	// Started is the start of this process's responsibility; earlier triggers are ignored. The zero time
 	// means now.
 	Started time.Time
-	// Notify receives conflicts between Services; nil discards. The Set methods and Refresh call it. It
-	// must not call the model.
+	// Notify receives conflicts between Services; nil discards. It must not call the model.
 	Notify func(Notice)
-	// Logger logs invalid parts of objects; nil discards.
+	// nil discards
 	Logger *slog.Logger
 }
 
@@ -55,9 +54,9 @@ type Model struct {
 	noExtras *extras
 	dirty    map[Key]struct{}
 	triggers triggers
-	// endpoints had the name of this node or of another one
+	// endpoints had the name of this node or of another node
 	named struct{ here, elsewhere atomic.Bool }
-	// this is the node as of the last event.
+	// as of the last event
 	this          Node
 	nodeFindings  findings
 	cidrsDirty    bool
@@ -217,8 +216,7 @@ func (m *Model) Refresh() Changes {
 // maxIdleRoom bounds the elements whose memory is kept until the next Refresh.
 const maxIdleRoom = 256
 
-// reset prepares the next Refresh. It frees large maps, because clearing a map costs its past maximum
-// size.
+// Clearing a map costs its past maximum size, so reset frees large maps.
 func (m *Model) reset() {
 	if len(m.dirty) > maxIdleRoom {
 		m.dirty = make(map[Key]struct{})
@@ -254,8 +252,7 @@ func (m *Model) Snapshot() Snapshot {
 	return m.Select(sortedKeys(m.records))
 }
 
-// Select returns the state with only the named Services, in the given order. Unknown names are ignored;
-// nil selects an empty list.
+// Select returns the state with only the named Services, in the given order. Unknown names are ignored.
 func (m *Model) Select(names []Key) Snapshot {
 	s := Snapshot{
 		Revision: m.stats.Revision, Node: m.reportedNode, ServiceCIDRs: m.reportedCIDRs,

@@ -12,10 +12,9 @@ type NodePortAddresses struct {
 	Primary bool
 }
 
-// NodePortAddressesOf returns the addresses for a family. If configured is set, a family without prefixes
-// has no NodePorts, and a prefix of length 0 means all addresses. Loopback never accepts NodePorts.
-// Without configured it is the node's own address, or every address while the node's addresses are
-// unknown.
+// NodePortAddressesOf returns the addresses for a family. If configured is set, a family without prefixes has
+// no NodePorts, and a prefix of length 0 means all addresses. Without configured it is the node's own
+// address, or every address while the node's addresses are unknown.
 func NodePortAddressesOf(configured []netip.Prefix, node *Node, f Family) NodePortAddresses {
 	var out NodePortAddresses
 	for _, p := range configured {

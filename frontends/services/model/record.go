@@ -15,7 +15,7 @@ type record struct {
 	slices  *slice
 	// number of endpoints in slices
 	endpoints int
-	// merged has the merged lists of slices that the last outcome used; nil for few endpoints.
+	// nil for few endpoints
 	merged  map[source]string
 	outcome *Service
 }
@@ -35,7 +35,7 @@ func (m *Model) forget(key Key) {
 	}
 }
 
-// link replaces a slice, or inserts it at the head of the list.
+// link replaces a slice, or inserts it at the head.
 func (r *record) link(was, now *slice) {
 	if was == nil {
 		now.next = r.slices

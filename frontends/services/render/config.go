@@ -22,21 +22,21 @@ const (
 type Config struct {
 	// Families are the families of this node.
 	Families [model.NumFamilies]bool
-	Detect Detect
+	Detect   Detect
 	// MasqueradeAll masquerades every flow to a ClusterIP.
 	MasqueradeAll bool
 	// MasqueradeBit is the packet mark bit, 0 to 31, that requests masquerading. 0 is not the default.
 	MasqueradeBit int
 	// NodePortAddresses are as configured; see model.NodePortAddressesOf.
 	NodePortAddresses []netip.Prefix
-	Counters Counters
+	Counters          Counters
 }
 
 // Detect recognizes flows from pods (kube-proxy's detectLocal). Flows to a ClusterIP from other sources are
 // masqueraded. Pods reach all endpoints of a Service with externalTrafficPolicy Local. Without a working
 // detection, flows to a ClusterIP are not masqueraded.
 type Detect struct {
-	Mode DetectMode
+	Mode  DetectMode
 	CIDRs []netip.Prefix
 	// Interface is the name for DetectInterface, or the prefix for DetectInterfacePrefix.
 	Interface string

@@ -54,7 +54,6 @@
 // With CountServices the pick chains look the listener up in service-connections or nodeport-connections,
 // whose elements have counters. A count stays while the same Service has the listener. See counters.go.
 //
-//
 // # Chains on demand
 //
 // Each chain on a hook costs every packet. So the chains for source ranges, and the input chain for listeners

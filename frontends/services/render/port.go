@@ -10,8 +10,8 @@ import (
 type Port struct {
 	Service model.Key
 	// Name may be empty for a single port.
-	Name   string
-	Number uint16
+	Name     string
+	Number   uint16
 	Affinity bool
 	Protocol model.Protocol
 }

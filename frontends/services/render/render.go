@@ -16,9 +16,9 @@ type Renderer struct {
 	mu       sync.Mutex
 	tables   [model.NumFamilies]*table
 	services map[model.Key]*rendered
-	none   *rendered
-	node   model.Node
-	owners owners
+	none     *rendered
+	node     model.Node
+	owners   owners
 	leftOut  map[model.Key]error
 	elements int
 	work     uint64
@@ -36,8 +36,8 @@ type table struct {
 	pods         detection
 	serviceCIDRs []string
 
-	clusterIPs uses[netip.Addr]
-	hairpins   uses[hairpinKey]
+	clusterIPs   uses[netip.Addr]
+	hairpins     uses[hairpinKey]
 	picks        onDemand[verdict]
 	hooks        onDemand[role]
 	affinityMaps int

@@ -11,7 +11,7 @@ import (
 
 const (
 	portBytes = 2
-	maxWidth = 16 + portBytes
+	maxWidth  = 16 + portBytes
 )
 
 // widths are the bytes per slot: address, then port, both big-endian.

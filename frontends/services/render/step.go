@@ -36,7 +36,7 @@ type bundle struct {
 	pieces []*piece
 	// size of the smallest Service
 	rank, size int
-	large bool
+	large      bool
 }
 
 // maxBundle is the maximum size of ports that hand over listeners in one update. In larger bundles the old

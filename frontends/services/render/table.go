@@ -69,8 +69,8 @@ var declarations = [numSets]struct {
 	nodePortEndpoints: {name: "nodeport-endpoints", isMap: true, conntrack: true, nodePort: true, slot: true,
 		typeof: "meta l4proto . th dport . numgen random mod 65536 : ip daddr . th dport"},
 	noEndpointNodePorts: {name: "no-endpoint-nodeports", typeof: "meta l4proto . th dport : verdict", isMap: true, nodePort: true},
-	stickyServices:  {name: "sticky-services", typeof: "ip daddr . meta l4proto . th dport : verdict", isMap: true},
-	stickyNodePorts: {name: "sticky-nodeports", typeof: "meta l4proto . th dport : verdict", isMap: true, nodePort: true},
+	stickyServices:      {name: "sticky-services", typeof: "ip daddr . meta l4proto . th dport : verdict", isMap: true},
+	stickyNodePorts:     {name: "sticky-nodeports", typeof: "meta l4proto . th dport : verdict", isMap: true, nodePort: true},
 	// Listeners, counting flows sent to endpoints.
 	serviceConnections:  {name: "service-connections", typeof: "ip daddr . meta l4proto . th dport", connections: true},
 	nodePortConnections: {name: "nodeport-connections", typeof: "meta l4proto . th dport", nodePort: true, connections: true},
