@@ -81,9 +81,8 @@ type decoder struct {
 	seen    map[identity]int
 }
 
-// decode returns a manifest's objects, from several documents and lists, and its objects of unused kinds.
-// An error in one document rejects the whole file, because a partial file may be worse than its previous
-// state. All errors are *FileError, several joined.
+// decode returns a manifest's objects, and its objects of unused kinds. An error in one document rejects the
+// whole file, because a partial file may be worse than its previous state. All errors are *FileError, joined.
 func decode(file string, content []byte, kinds map[schema.GroupVersionKind][]*kind) ([]object, []skipped, error) {
 	d := &decoder{file: file, kinds: kinds, seen: make(map[identity]int)}
 	if len(bytes.TrimSpace(content)) == 0 {
@@ -287,7 +286,7 @@ func (d *decoder) decodeErrors(before int, node *yamlv3.Node, err error) error {
 	return errors.Join(out...)
 }
 
-// syntax returns a YAML parser's error. Its line counts from 1 in the document.
+// The parser's line counts from 1 in the document.
 func (d *decoder) syntax(before int, err error) error {
 	line := 1
 	if m := yamlPosition.FindStringSubmatch(err.Error()); m != nil {
@@ -297,8 +296,8 @@ func (d *decoder) syntax(before int, err error) error {
 	return &FileError{File: d.file, Line: before + line, Err: errors.New(yamlText(err))}
 }
 
-// lineOf returns the line of a path such as "spec.ports[0].port", or of its innermost existing part.
-// Without an index, as in encoding/json's type errors, it is the first element's line.
+// lineOf returns the line of a path such as "spec.ports[0].port", or of its innermost existing part. Without
+// an index it is the first element's line.
 func (d *decoder) lineOf(before int, node *yamlv3.Node, path string) int {
 	line := node.Line
 	for _, part := range strings.Split(path, ".") {
@@ -340,7 +339,6 @@ func field(node *yamlv3.Node, name string) (key, value *yamlv3.Node) {
 	return nil, nil
 }
 
-// yamlText returns a parser's message in one line, without its line number.
 func yamlText(err error) string {
 	s := strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")
 	s = yamlPosition.ReplaceAllString(s, "")

@@ -21,8 +21,7 @@ import (
 )
 
 const (
-	// A directory must be unchanged for quietTime before a read, so that a file written in steps is read
-	// once.
+	// A directory must be unchanged for quietTime before a read, to read a file written in steps once.
 	quietTime    = 50 * time.Millisecond
 	maxQuietTime = 500 * time.Millisecond
 	// interval without notifications: some file systems send none, and the directory may be replaced
@@ -31,8 +30,8 @@ const (
 	pollUnwatched = time.Second
 )
 
-// Manifests is a directory of *.yaml, *.yml and *.json files as a Source. It ignores subdirectories and
-// names beginning with a dot.
+// Manifests is a directory of *.yaml, *.yml and *.json files as a Source. It ignores subdirectories and names
+// beginning with a dot.
 type Manifests struct {
 	dir   string
 	log   *slog.Logger
@@ -101,7 +100,7 @@ func (m *Manifests) Run(ctx context.Context) error {
 	return nil
 }
 
-// notify requests notifications. It has no effect on a watched directory.
+// notify has no effect on a watched directory.
 func (m *Manifests) notify() error {
 	if m.watcher == nil {
 		w, err := fsnotify.NewWatcher()
@@ -124,7 +123,7 @@ func (m *Manifests) close() {
 	}
 }
 
-// every returns the read interval, and logs changes of notifications. err is notify's result.
+// err is notify's result.
 func (m *Manifests) every(was, err error) time.Duration {
 	remedy := ""
 	switch {
@@ -134,7 +133,6 @@ func (m *Manifests) every(was, err error) time.Duration {
 		m.log.Info("the manifests are watched now", "directory", m.dir)
 		return poll
 	case was != nil || errors.Is(err, fs.ErrNotExist):
-		// Already logged, or reported by the scan.
 		return pollUnwatched
 	case errors.Is(err, syscall.EMFILE):
 		remedy = "raise the sysctl fs.inotify.max_user_instances: other programs use all instances"
@@ -145,7 +143,7 @@ func (m *Manifests) every(was, err error) time.Duration {
 	return pollUnwatched
 }
 
-// watch scans the directory after changes once it is quiet. The error is notify's result.
+// watch scans the directory after changes once it is quiet.
 func (m *Manifests) watch(ctx context.Context, notified error) {
 	tick := time.NewTicker(m.every(nil, notified))
 	defer tick.Stop()
@@ -161,7 +159,6 @@ func (m *Manifests) watch(ctx context.Context, notified error) {
 	}
 	lost := false
 	for {
-		// Nil channels never receive.
 		var events <-chan fsnotify.Event
 		var failures <-chan error
 		if m.watcher != nil {
@@ -249,7 +246,7 @@ func (m *Manifests) reportUnread() {
 	}
 }
 
-// visit reads a changed file. It stores the previous forms of its old and new objects in before.
+// visit stores the previous forms of a file's old and new objects in before.
 func (m *Manifests) visit(name string, before map[identity]object) {
 	path := filepath.Join(m.dir, name)
 	info, err := os.Stat(path)
@@ -298,7 +295,7 @@ func (m *Manifests) visit(name string, before map[identity]object) {
 	m.replace(name, f, objects, before)
 }
 
-// read returns the content of a bounded regular file. Reading a pipe would block.
+// Reading a pipe would block.
 func read(path string) ([]byte, error) {
 	r, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:gosec // the operator's directory
 	if err != nil {
@@ -323,7 +320,7 @@ func read(path string) ([]byte, error) {
 
 var errTooLarge = fmt.Errorf("the file is larger than %d MiB", maxManifest>>20)
 
-// setInvalid reports a file's error once. The last valid state since the start stays in force.
+// setInvalid reports a file's error once.
 func (m *Manifests) setInvalid(f *file, err error) {
 	if f.invalid == err.Error() {
 		return
@@ -385,7 +382,7 @@ func (m *Manifests) removeOwner(id identity, name string) {
 	m.log.Info("object is taken from another manifest now", "object", id.String(), "file", all[0])
 }
 
-// deliver delivers the differences from before, sorted by kind and name: endpoints precede Services.
+// deliver sorts the differences from before by kind and name: endpoints precede Services.
 func (m *Manifests) deliver(before map[identity]object) {
 	ids := slices.SortedFunc(maps.Keys(before), func(a, b identity) int { return strings.Compare(a.String(), b.String()) })
 	events := make([][]Event, len(m.users))
@@ -410,8 +407,8 @@ func (m *Manifests) deliver(before map[identity]object) {
 	}
 }
 
-// warnOrphan reports an object whose owner is in no manifest: in files usually a wrong name, with an API
-// server a passing state. The object is delivered, because its owner may appear.
+// warnOrphan reports an object whose owner is in no manifest. The object is delivered, because its owner may
+// appear.
 func (m *Manifests) warnOrphan(o *object) {
 	for _, k := range m.kinds[o.gvk] {
 		if k.owner == nil {

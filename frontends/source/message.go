@@ -13,13 +13,11 @@ import (
 	"github.com/weft-proxy/weft/frontends/source/wire"
 )
 
-// A Pod's unread parts, such as managed fields, volumes and environments, are much larger than its read
-// parts. A kind with Unmarshal decodes only its fields.
+// A Pod's unread parts are much larger than its read parts. A kind with Unmarshal decodes only its fields.
 
 var protobufPrefix = []byte("k8s\x00")
 
-// Field numbers in generated.proto of k8s.io/apimachinery: runtime.Unknown around each encoded object,
-// TypeMeta, ObjectMeta and lists.
+// Field numbers in generated.proto of k8s.io/apimachinery.
 const (
 	unknownTypeMeta, unknownRaw, unknownEncoding = 1, 2, 3
 	typeMetaVersion, typeMetaKind                = 1, 2
@@ -56,7 +54,7 @@ func (l *partialList) DeepCopyObject() runtime.Object {
 	return &c
 }
 
-// messages has the kinds of encoded objects by API version and kind.
+// by API version and kind
 type messages map[string]map[string]*messageKind
 
 type messageKind struct {
@@ -64,7 +62,7 @@ type messageKind struct {
 	whole bool
 }
 
-// add registers a kind. Objects with several users are decoded whole.
+// Objects with several users are decoded whole.
 func (m messages) add(k *kind) {
 	version := k.gvk.GroupVersion().String()
 	if m[version] == nil {
@@ -107,7 +105,6 @@ func (m messages) object(data []byte) (runtime.Object, *schema.GroupVersionKind,
 	}
 	gvk := k.gvk
 	if k.whole {
-		// As client-go, without its scheme lookups.
 		o, ok := reflect.New(reflect.TypeOf(k.object).Elem()).Interface().(interface {
 			runtime.Object
 			Unmarshal([]byte) error
@@ -204,8 +201,8 @@ func (s messageSerializer) SupportedMediaTypes() []runtime.SerializerInfo {
 	return out
 }
 
-// eventSerializer decodes watch events without copying their objects. client-go decodes an object before
-// it reads the next event, and decoders keep no part of a message.
+// eventSerializer decodes watch events without copying their objects. client-go decodes an object before it
+// reads the next event, and decoders keep no part of a message.
 type eventSerializer struct {
 	runtime.Serializer
 }
@@ -236,8 +233,7 @@ func readEvent(event *metav1.WatchEvent, message []byte) error {
 	})
 }
 
-// messageDecoder passes unread kinds, lists of whole objects and invalid messages to next, which returns
-// the error.
+// messageDecoder passes unread kinds, lists of whole objects and invalid messages to next.
 type messageDecoder struct {
 	next     runtime.Decoder
 	messages messages

@@ -8,10 +8,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// store receives one watch's objects from a client-go reflector and passes new ones to all users. It
-// keeps only versions, which suffice to detect new and missing objects in a list.
-//
-// The reflector calls it from one goroutine at a time, so it needs no lock.
+// store receives one watch's objects from a client-go reflector and passes new ones to all users. It keeps
+// only versions. The reflector calls it from one goroutine at a time, so it needs no lock.
 //
 // Before Synced users do not act, so a streamed first list is delivered while it arrives. Later lists are
 // delivered at their end, so users never act on half a list.
@@ -24,8 +22,7 @@ type store struct {
 	// closed once the API server listed the objects or answered that the resource is absent
 	resolved    chan struct{}
 	resolvedSet sync.Once
-	// arrived items of a first list await delivery; delivery is for earlier items. At most one delivery
-	// runs.
+	// items of a first list before their delivery; at most one delivery runs
 	arrived  []*item
 	delivery sync.WaitGroup
 }
@@ -94,7 +91,7 @@ func (s *store) set(objects ...any) error {
 	return err
 }
 
-// Delete implements cache.ReflectorStore. It reports a deletion once.
+// Delete implements cache.ReflectorStore.
 func (s *store) Delete(obj any) error {
 	s.finishArrived()
 	o, err := s.users[0].kind.accepts(obj)
@@ -104,8 +101,7 @@ func (s *store) Delete(obj any) error {
 	return err
 }
 
-// Replace implements cache.ReflectorStore. objects are all existing objects; missing ones were deleted
-// while there was no watch.
+// Replace implements cache.ReflectorStore. objects are all existing objects.
 func (s *store) Replace(objects []any, _ string) error {
 	s.finishArrived()
 	missing := maps.Clone(s.versions)
@@ -127,10 +123,9 @@ func (s *store) Replace(objects []any, _ string) error {
 	return err
 }
 
-// resolve records the API server's answer about existing objects.
 func (s *store) resolve() { s.resolvedSet.Do(func() { close(s.resolved) }) }
 
-// Resync implements cache.ReflectorStore. It has no effect, because users have all objects.
+// Resync implements cache.ReflectorStore.
 func (s *store) Resync() error { return nil }
 
 func (s *store) setReady() { s.readySet.Do(func() { close(s.ready) }) }
@@ -168,7 +163,6 @@ func (s *store) delete(items []*item, name types.NamespacedName) []*item {
 // take calls exists for each object and returns the new ones.
 func (s *store) take(objects []any, exists func(types.NamespacedName)) (items []*item, err error) {
 	for _, obj := range objects {
-		// Items of a streamed list are already decoded.
 		it, ok := obj.(*item)
 		if !ok {
 			if it, err = s.decode(obj); err != nil {
