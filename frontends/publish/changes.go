@@ -5,7 +5,7 @@ import "slices"
 // keepRoom is the largest set whose memory is reused.
 const keepRoom = 256
 
-// changeSet joins changes per item: the first Old and the last New. The zero value is empty.
+// changeSet joins changes per item: the first Old and the last New.
 type changeSet[K comparable, V any] struct {
 	items map[K]Change[K, V]
 }

@@ -19,7 +19,7 @@ const (
 )
 
 // loop is the state machine of a Publisher, on Run's goroutine: step does the due work, and wait waits for
-// the next. A step collects changes, publishes them, and retries refused items and frozen parts.
+// the next.
 type loop[K comparable, V any] struct {
 	*Publisher[K, V]
 	client  *client.Client
@@ -31,12 +31,12 @@ type loop[K comparable, V any] struct {
 	divisible Divisible[K, V]
 	// snapshot forces a snapshot: at first, and after an unknown outcome.
 	snapshot bool
-	// earliest time of that snapshot; retryDelay grows with failures
+	// earliest time of this snapshot; retryDelay grows with failures
 	retry      time.Time
 	retryDelay time.Duration
 	// time of the last answer, and of this step's commit
 	last, committed time.Time
-	// rejections of this step
+	// of this step
 	rejections []*client.RejectedError
 	// pending is not rendered; uncommitted is rendered but not in force.
 	pending, uncommitted changeSet[K, V]
@@ -93,7 +93,6 @@ func (l *loop[K, V]) waiting() bool { return l.snapshot && time.Now().Before(l.r
 
 func (l *loop[K, V]) moreStages() bool { return l.staged != nil && l.staged.Pending() }
 
-// more reports whether another stage or portion follows at once.
 func (l *loop[K, V]) more() bool { return l.moreStages() || len(l.pending.items) > 0 }
 
 func (l *loop[K, V]) portion() []Change[K, V] {
@@ -143,7 +142,6 @@ func (l *loop[K, V]) checkResync() error {
 	return nil
 }
 
-// cleanup removes unused objects after an idle time.
 func (l *loop[K, V]) cleanup(ctx context.Context) error {
 	if l.cleaner == nil || l.snapshot || time.Since(l.last) < cleanupDelay {
 		return nil
@@ -197,8 +195,6 @@ func (l *loop[K, V]) publish(ctx context.Context, changes []Change[K, V]) error 
 	return nil
 }
 
-// send renders and sends changes.
-//
 // Possible errors: the errors of client.Session.Put.
 func (l *loop[K, V]) send(ctx context.Context, changes []Change[K, V]) error {
 	began := time.Now()
@@ -247,8 +243,7 @@ func (l *loop[K, V]) answer(ctx context.Context, pending *client.Pending, sent *
 	return sent.Err
 }
 
-// fail schedules a snapshot after a failure that no item caused. It returns an error if a retry is
-// useless.
+// fail schedules a snapshot after a failure that no item caused. It returns an error if a retry is useless.
 func (l *loop[K, V]) fail(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -263,8 +258,7 @@ func (l *loop[K, V]) fail(ctx context.Context, err error) error {
 	return nil
 }
 
-// rejection returns the rejection in err. It returns nil for other errors and for rejections unrelated to
-// single items.
+// rejection returns nil for rejections unrelated to single items.
 func rejection(err error) *client.RejectedError {
 	rejected, ok := errors.AsType[*client.RejectedError](err)
 	if !ok || rejected.Has(weftv1.Violation_REASON_TAKEN_OVER) || rejected.Has(weftv1.Violation_REASON_PERMISSION) {
@@ -273,7 +267,7 @@ func rejection(err error) *client.RejectedError {
 	return rejected
 }
 
-// wait returns true for possible work, and false when ctx ends.
+// wait returns false when ctx ends.
 func (l *loop[K, V]) wait(ctx context.Context) bool {
 	if l.more() && !l.waiting() {
 		return ctx.Err() == nil
@@ -315,7 +309,7 @@ func (l *loop[K, V]) due() time.Time {
 	return due
 }
 
-// soonest returns the earlier time. A zero a means never.
+// A zero a means never.
 func soonest(a, b time.Time) time.Time {
 	if a.IsZero() || b.Before(a) {
 		return b
@@ -323,7 +317,7 @@ func soonest(a, b time.Time) time.Time {
 	return a
 }
 
-// pause waits; it returns false when ctx ends.
+// pause returns false when ctx ends.
 func pause(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil

@@ -25,7 +25,7 @@ type Config[K comparable, V any] struct {
 	Publisher, Fragment string
 	// Renderer may also be a Cleaner, Parts, Staged or Divisible. Required.
 	Renderer Renderer[K, V]
-	// Observer receives results. Required.
+	// Observer is required.
 	Observer Observer[K, V]
 	// Compare orders keys. Required.
 	Compare func(a, b K) int
@@ -33,13 +33,13 @@ type Config[K comparable, V any] struct {
 	Ready <-chan struct{}
 	// Backlog has the uncommitted events. Required.
 	Backlog *Backlog
-	// Portion bounds the total Renderer.Size of an update; 0 means unbounded. Smallest items go first, so
-	// that large ones do not delay them. Takeovers between items require a Divisible Renderer.
+	// Portion bounds the total Renderer.Size of an update, smallest items first; 0 means unbounded. Takeovers
+	// between items require a Divisible Renderer.
 	Portion int
-	// Keep leaves the committed value of an item in force if a limit refuses its new value. Otherwise
-	// refused items are removed.
+	// Keep leaves the committed value of an item in force if a limit refuses its new value. Otherwise refused
+	// items are removed.
 	Keep bool
-	// MinInterval is the minimum time between updates; 0 means no wait.
+	// MinInterval is the minimum time between updates.
 	MinInterval time.Duration
 	// MaxRetry bounds the wait after failed updates; at least 1 s.
 	MaxRetry time.Duration
@@ -92,8 +92,8 @@ func (p *Publisher[K, V]) Wake() {
 }
 
 // Run publishes until ctx ends, then returns nil and leaves the fragment in place. It connects before it
-// waits for Config.Ready, so that Status is known early. It fails only if another process publishes the
-// fragment. Call it once.
+// waits for Config.Ready, so Status is known early. It fails only if another process publishes the fragment.
+// Call it once.
 func (p *Publisher[K, V]) Run(ctx context.Context) error {
 	c := p.connect(ctx)
 	if c == nil {

@@ -96,8 +96,7 @@ func (l *loop[K, V]) readmit(ctx context.Context) error {
 	return nil
 }
 
-// exclude quarantines items and returns the changes that remove rendered ones: an outdated value must not
-// stay in force.
+// exclude returns the changes to remove rendered items: an outdated value must not stay in force.
 func (l *loop[K, V]) exclude(keys []K, why *client.RejectedError) []Change[K, V] {
 	var out []Change[K, V]
 	var names, changed []K
