@@ -17,7 +17,6 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/render"
 )
 
-// Metric names.
 const (
 	metricConnections         = "weft_service_new_connections_total"
 	metricEndpointConnections = "weft_service_endpoint_new_connections_total"
@@ -27,7 +26,7 @@ const (
 	metricBytes               = "weft_service_active_connection_bytes"
 )
 
-// Maximum series of ports and endpoints. The rest is summed as Service "others".
+// The rest is summed as Service "others".
 const (
 	maxPorts     = 1000
 	maxEndpoints = 5000
@@ -42,21 +41,19 @@ type Ports interface {
 
 // Config describes a Collector.
 type Config struct {
-	// Socket is the aggregator's socket path; empty means the default.
+	// empty means the default
 	Socket string
-	// Publisher is the name for reading.
+	// name for reading
 	Publisher string
-	// Counters selects the rules' counters.
-	Counters render.Counters
+	Counters  render.Counters
 	// Flows also counts conntrack entries.
 	Flows bool
 	Ports Ports
-	// Adopted reports whether the rules are older than this process. Counts before the first scrape are
-	// then ignored.
+	// Adopted reports whether the rules are older than this process. Counts before the first scrape are then
+	// ignored.
 	Adopted func() bool
-	// Now is the clock.
-	Now    func() time.Time
-	Logger *slog.Logger
+	Now     func() time.Time
+	Logger  *slog.Logger
 }
 
 // Collector reads kernel counters on a scrape. It implements prometheus.Collector.

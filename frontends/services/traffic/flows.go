@@ -58,7 +58,7 @@ func (c *flowCounts) add(f *client.Flow, ports Ports, endpoints bool) {
 	}
 }
 
-// portAt returns the port of a connection: of an address, or else a NodePort.
+// portAt prefers an address to a NodePort.
 func portAt(f *client.Flow, ports Ports) (render.Port, bool) {
 	protocol := model.Protocol(f.Protocol)
 	to := netip.AddrPortFrom(f.Destination.Addr().Unmap(), f.Destination.Port())
