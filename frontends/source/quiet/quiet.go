@@ -60,7 +60,7 @@ func (q handler) WithGroup(name string) slog.Handler {
 	return handler{Handler: q.Handler.WithGroup(name), prefix: q.prefix + name, said: q.said}
 }
 
-// recently reports whether a message was logged within quietFor, else records it as logged now.
+// recently records a message not logged within quietFor as logged now.
 func (s *said) recently(id string, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
