@@ -9,21 +9,19 @@ import (
 // portion is the maximum size of an update; the kernel needs about 100 ms for it.
 const portion = 4096
 
-// maxTriggers bounds the triggers that wait for a commit.
+// maxTriggers bounds the triggers before a commit.
 const maxTriggers = 1000
 
 type change = publish.Change[model.Key, model.Service]
 
-// content is the fragment of all Services. It implements publish.Renderer, Cleaner and Parts, and belongs
-// to the publishing goroutine.
+// content is the fragment of all Services. It belongs to the publishing goroutine.
 type content struct {
 	*render.Renderer
 	state *state
 	// changes for the next Render
 	node         *model.Node
 	serviceCIDRs *model.Prefixes
-	// committing is rendered but not in force. triggers are uncommitted; if there are too many, the
-	// oldest stay.
+	// committing is rendered but not in force. triggers are uncommitted; beyond maxTriggers, the oldest stay.
 	committing *model.Node
 	triggers   []model.Trigger
 }

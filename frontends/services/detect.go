@@ -10,8 +10,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/render"
 )
 
-// check rejects a configuration only for an IP family that the node lacks, because it would have no
-// effect (rule 100).
+// check rejects a configuration only for an IP family without support on the node (rule 100).
 func (c *Config) check(have [model.NumFamilies]bool) error {
 	for f, a := range c.NodeAddresses {
 		if a.IsValid() && !have[f] && !c.NodeAddresses[1-f].IsValid() {
@@ -29,7 +28,6 @@ func (c *Config) check(have [model.NumFamilies]bool) error {
 	return fmt.Errorf("the addresses of pods are %s, but this node does not have their IP family", c.Detect.CIDRs)
 }
 
-// effect of flows not recognized as from pods
 const unknownPods = "flows to ClusterIPs are not masqueraded, and pods reach only the local endpoints of Services with externalTrafficPolicy Local"
 
 func (c *Config) warnDetect() {

@@ -52,8 +52,8 @@ type Status struct {
 	Quarantined []string
 }
 
-// New returns a frontend subscribed to its source, which must not run yet. It does no I/O except to
-// detect IPv6. It fails if the configuration is invalid or its only IP family is missing.
+// New returns a frontend subscribed to its source, which must not run yet. It does no I/O except to detect
+// IPv6. It fails if the configuration is invalid or its only IP family is missing.
 func New(cfg Config) (*Frontend, error) {
 	f, err := newFrontend(cfg)
 	if err != nil {
@@ -121,8 +121,7 @@ func newFrontend(cfg Config) (*Frontend, error) {
 	})
 }
 
-// Run works until ctx ends, then returns nil and leaves all rules in place. It does not run the source,
-// which other frontends may share.
+// Run works until ctx ends, then returns nil and leaves all rules in place. It does not run the source.
 func (f *Frontend) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return f.publisher.Run(ctx) })
@@ -163,8 +162,8 @@ func (f *Frontend) Ready() error {
 	}
 }
 
-// Degraded returns the problem while rules are in force: the aggregator is away, does not commit or
-// rejects an IP family, a change waits for twice Config.SyncPeriod, or Services are refused.
+// Degraded returns the problem while rules are in force, such as a change waiting for twice
+// Config.SyncPeriod, or a refused Service.
 func (f *Frontend) Degraded() error {
 	status := f.Status()
 	if err := status.Status.Degraded(); err != nil {
@@ -181,8 +180,7 @@ func (f *Frontend) Degraded() error {
 
 const maxNamed = 5
 
-// Node returns why the Node object does not fit this node or the configuration, or nil. Then some
-// Services may fail or pods are not recognized.
+// Node returns why the Node object does not fit this node or the configuration, or nil.
 func (f *Frontend) Node() error {
 	f.mu.Lock()
 	err := f.node

@@ -10,25 +10,24 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// kube-proxy's metric names, expected by dashboards and alerts. A sync is an update. One commit has both
-// families, so most per-family metrics are equal.
+// kube-proxy's metric names. A sync is an update. One commit has both families, so most per-family metrics
+// are equal.
 const (
-	// From rendering to the answer. Full updates are snapshots, partial ones patches.
+	// From rendering to the answer. Full updates are snapshots.
 	metricSync        = "kubeproxy_sync_proxy_rules_duration_seconds"
 	metricSyncFull    = "kubeproxy_sync_full_proxy_rules_duration_seconds"
 	metricSyncPartial = "kubeproxy_sync_partial_proxy_rules_duration_seconds"
-	// Last committed update, and last event that may need one.
+	// Last committed update, and last event with a possible need for an update.
 	metricSynced = "kubeproxy_sync_proxy_rules_last_timestamp_seconds"
 	metricQueued = "kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds"
-	// From the cluster's change (annotation endpoints.kubernetes.io/last-change-trigger-time) to the
-	// acknowledged commit.
+	// From the annotation endpoints.kubernetes.io/last-change-trigger-time to the acknowledged commit.
 	metricProgramming = "kubeproxy_network_programming_duration_seconds"
-	// All and waiting events. An event is pending until its commit; in kube-proxy until the attempt.
+	// An event is pending until its commit; in kube-proxy until the attempt.
 	metricEndpointTotal   = "kubeproxy_sync_proxy_rules_endpoint_changes_total"
 	metricEndpointPending = "kubeproxy_sync_proxy_rules_endpoint_changes_pending"
 	metricServiceTotal    = "kubeproxy_sync_proxy_rules_service_changes_total"
 	metricServicePending  = "kubeproxy_sync_proxy_rules_service_changes_pending"
-	// Rejected or unanswered updates and cleanups.
+	// Rejected or unanswered.
 	metricSyncFailures    = "kubeproxy_sync_proxy_rules_nftables_sync_failures_total"
 	metricCleanupFailures = "kubeproxy_sync_proxy_rules_nftables_cleanup_failures_total"
 	metricNoLocal         = "kubeproxy_sync_proxy_rules_no_local_endpoints_total"
@@ -37,13 +36,11 @@ const (
 
 const allowExternalIPs = "AllowServiceExternalIPs"
 
-// proxyMetrics are kube-proxy's metrics, except iptables, ipvs and conntrack metrics; conntrack belongs
-// to the aggregator.
+// proxyMetrics are kube-proxy's metrics, except iptables, ipvs and conntrack.
 type proxyMetrics struct {
 	all []prometheus.Collector
 	// values of ip_family; empty for a missing family
-	families [model.NumFamilies]string
-	// Cached per family.
+	families            [model.NumFamilies]string
 	sync, full, partial func(family string) prometheus.Observer
 	synced, queued      func(family string) prometheus.Gauge
 	programming         *prometheus.HistogramVec
@@ -55,8 +52,7 @@ type proxyMetrics struct {
 	shown               missing
 }
 
-// programmingBuckets returns kube-proxy's buckets: 0, 0.25 s, 0.5 s, 1 to 59 s, 60 to 115 s by 5, 120 to
-// 300 s by 30.
+// kube-proxy's buckets: 0, 0.25 s, 0.5 s, 1 to 59 s, 60 to 115 s by 5, 120 to 300 s by 30.
 func programmingBuckets() []float64 {
 	out := append([]float64{0}, prometheus.LinearBuckets(0.25, 0.25, 2)...)
 	out = append(out, prometheus.LinearBuckets(1, 1, 59)...)
@@ -64,7 +60,7 @@ func programmingBuckets() []float64 {
 	return append(out, prometheus.LinearBuckets(120, 30, 7)...)
 }
 
-// newProxyMetrics returns the metrics for these families. b has the waiting events.
+// b has the waiting events.
 func newProxyMetrics(b *publish.Backlog, have [model.NumFamilies]bool, ignoreExternalIPs bool) *proxyMetrics {
 	const family = "ip_family"
 	var all []prometheus.Collector
@@ -140,7 +136,7 @@ func (m *proxyMetrics) each(f func(family string)) {
 	}
 }
 
-// events counts events; queued means they may cause a change.
+// queued means the events may cause a change.
 func (m *proxyMetrics) events(services, endpoints int, queued bool, now time.Time) {
 	m.services.Add(float64(services))
 	m.endpoints.Add(float64(endpoints))

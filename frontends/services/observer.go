@@ -15,8 +15,7 @@ const (
 	reasonTooLarge = "ServiceTooLarge"
 )
 
-// observer passes commits to metrics and health checks. It implements publish.Observer. Reports about
-// kernel state change only with a commit.
+// observer passes commits to metrics and health checks. Reports about kernel state change only with a commit.
 type observer struct {
 	*Frontend
 	noLocal *noLocalEndpoints

@@ -12,7 +12,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/source"
 )
 
-// Resources whose events are counted as in kube-proxy.
+// Event counts as in kube-proxy.
 const (
 	serviceEvents = "services"
 	sliceEvents   = "endpointslices"
@@ -20,25 +20,24 @@ const (
 
 func kindOf(resource string) string { return strings.TrimSuffix(resource, "s") }
 
-// state is the model with its uncommitted events. It implements localstate.Source.
+// state is the model with its uncommitted events.
 type state struct {
 	backlog *publish.Backlog
-	// returns a Service's outcome; called under the lock
+	// called under the lock
 	outcome func(model.Key) publish.Outcome
 	// records a Service's change; called under the lock
 	want  func(...model.Key)
 	mu    sync.Mutex
 	model *model.Model
-	// found are changes found by a reader and unknown to the publisher, one per Service, indexed by
-	// foundAt.
+	// found are changes found by a reader and unknown to the publisher, one per Service, indexed by foundAt.
 	found   model.Changes
 	foundAt map[model.Key]int
-	// receives changes and the model's revision under the lock
+	// called under the lock, with the model's revision
 	refreshed func(*model.Changes, uint64)
 }
 
-// apply applies a batch under one lock, so that a refresh sees all of it. It returns event counts by
-// resource, whether the model is dirty, and whether load balancers may use the node.
+// apply applies a batch under one lock for one refresh. It returns event counts by resource, whether the
+// model is dirty, and whether load balancers may use the node.
 func (s *state) apply(events []source.Event) (counts map[string]int, dirty, eligible bool) {
 	counts = make(map[string]int)
 	s.mu.Lock()
@@ -74,7 +73,7 @@ func (s *state) refresh() model.Changes {
 	return c
 }
 
-// look refreshes the model. The lock is held.
+// The caller of look holds the lock.
 func (s *state) look() model.Changes {
 	c := s.model.Refresh()
 	s.wantAll(&c)
