@@ -12,14 +12,14 @@ import (
 
 // Fault is the fault of one request.
 type Fault struct {
-	// Status is the answer's status. RetryAfter is in seconds; 0 means absent.
+	// RetryAfter is in seconds; 0 means absent.
 	Status     int
 	RetryAfter int
 	// Garbage is the body of an answer with status 200.
 	Garbage string
-	// Hold delays the answer until closed.
+	// delays the answer until closed
 	Hold <-chan struct{}
-	// CutAfter closes the connection after this number of bytes.
+	// in bytes
 	CutAfter int
 	// Event is sent as a watch error instead of objects.
 	Event *metav1.Status
@@ -30,7 +30,7 @@ func Expired() *metav1.Status {
 	return &apierrors.NewResourceExpired("too old resource version").ErrStatus
 }
 
-// before applies faults before the answer, and reports whether they replace it.
+// before reports whether the faults replace the answer.
 func (f Fault) before(ctx context.Context, w http.ResponseWriter, enc encoder) bool {
 	if f.Hold != nil {
 		select {
@@ -69,7 +69,6 @@ func (f Fault) limit(w http.ResponseWriter) http.ResponseWriter {
 	return &cutWriter{ResponseWriter: w, left: f.CutAfter}
 }
 
-// cutWriter closes the connection after a number of bytes.
 type cutWriter struct {
 	http.ResponseWriter
 	left int

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// maxHistory is the number of changes a watch can catch up with, as in an API server's watch cache.
+// maxHistory is the number of changes a watch can catch up with.
 const maxHistory = 1000
 
 // Object is an object of the server.
@@ -66,9 +66,9 @@ type change struct {
 
 // Request is a received request.
 type Request struct {
-	// Resource is the resource, such as "services".
+	// such as "services"
 	Resource string
-	// Verb is "get", "list", "stream" (a list as a watch) or "watch".
+	// "get", "list", "stream" (a list as a watch) or "watch"
 	Verb   string
 	Query  url.Values
 	Header http.Header
@@ -103,15 +103,14 @@ func Start(listen Listen, address string) (*Server, error) {
 	return s, s.start(address)
 }
 
-// Install adds a scheme's custom resources, like CustomResourceDefinitions. They use only JSON. The
-// scheme must not change afterwards.
+// Install adds a scheme's custom resources. They use only JSON. The scheme must not change afterwards.
 func (s *Server) Install(custom *runtime.Scheme) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.types = append(s.types, types{custom, serializer.NewCodecFactory(custom)})
 }
 
-// kindOf returns an object's kind. The lock is held.
+// The lock is held.
 func (s *Server) kindOf(o Object) *kind {
 	var err error
 	for _, t := range s.types {
@@ -185,7 +184,7 @@ func (s *Server) Delete(objects ...Object) {
 	s.change(objects, func(Object) Object { return nil })
 }
 
-// change replaces each object with next's result; nil deletes.
+// nil deletes.
 func (s *Server) change(objects []Object, next func(Object) Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -260,7 +259,7 @@ func (s *Server) Requests(resource string) []Request {
 	return out
 }
 
-// wake wakes the watches. The lock is held.
+// The lock is held.
 func (s *Server) wake() {
 	close(s.changed)
 	s.changed = make(chan struct{})
@@ -274,7 +273,7 @@ func (k *kind) note(c change) {
 	}
 }
 
-// kind returns a kind, adding it if new. The lock is held.
+// The lock is held.
 func (s *Server) kind(t types, gvk schema.GroupVersionKind) *kind {
 	k := s.kinds[gvk]
 	if k == nil {

@@ -15,13 +15,12 @@ import (
 
 // Table is a list of behaviours and the place of their tests.
 type Table struct {
-	// File is the list.
 	File string
-	// Page is the name of the page with the list and its tests.
+	// name of the page with the list and its tests
 	Page string
-	// Tag begins a behaviour's tag, such as "Behaviour".
+	// begins a behaviour's tag, such as "Behaviour"
 	Tag string
-	// Root is the directory of all tests.
+	// directory of all tests
 	Root string
 }
 
@@ -33,8 +32,8 @@ var (
 	row      = regexp.MustCompile(`^(\d+)\t(.*)$`)
 )
 
-// Check compares the list with the tests: every number from 1 to the last one has a row, and at least one test
-// unless its text says "not weft's"; every tag has a row.
+// Check compares the list with the tests: every number from 1 has a row, and a test unless its text says "not
+// weft's"; every tag has a row.
 func (b Table) Check(t *testing.T) {
 	t.Helper()
 	problems, page, err := b.compare()
@@ -51,7 +50,6 @@ func (b Table) Check(t *testing.T) {
 	}
 }
 
-// compare returns the problems of the list, and its page.
 func (b Table) compare() (problems []string, page string, err error) {
 	shown, err := b.tags()
 	if err != nil {

@@ -22,7 +22,6 @@ import (
 type Aggregator struct {
 	weftv1.UnimplementedPublisherServer
 	weftv1.UnimplementedInspectServer
-	// Socket is the path to connect to.
 	Socket string
 	server *grpc.Server
 
@@ -36,8 +35,8 @@ type Aggregator struct {
 	updates  []string
 }
 
-// Judge returns the violations of an update, or nil to accept it. It receives the resulting element
-// values, keyed by Element, and the rules of all chains.
+// Judge returns the violations of an update, or nil to accept it. It receives the resulting element values,
+// keyed by Element, and the rules of all chains.
 type Judge func(elements map[string]string) []*weftv1.Violation
 
 // New starts an aggregator for the duration of the test.
@@ -146,7 +145,7 @@ func chainName(family, table, chain string) string {
 	return "chain " + family + " " + table + " " + chain
 }
 
-// Plan implements the API method for one fragment. It counts as the update "plan".
+// Plan implements the API method for one fragment.
 func (f *Aggregator) Plan(req *weftv1.PlanRequest, stream grpc.ServerStreamingServer[weftv1.PlanResponse]) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -230,14 +229,14 @@ func (f *Aggregator) Elements() map[string]string {
 	return maps.Clone(f.elements)
 }
 
-// Chains returns a copy of the rules by chain, such as "chain ip weft input".
+// Chains returns a copy of the rules by chain.
 func (f *Aggregator) Chains() map[string]string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return maps.Clone(f.chains)
 }
 
-// Clear forgets the elements, as if the fragment had been deleted.
+// Clear forgets the elements.
 func (f *Aggregator) Clear() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

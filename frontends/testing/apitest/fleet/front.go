@@ -120,7 +120,7 @@ func (w *watchWriter) end() {
 	}
 }
 
-// buffers is an httputil.BufferPool for idle watches.
+// buffers are for idle watches.
 type buffers struct{}
 
 // Get implements httputil.BufferPool.
@@ -129,7 +129,7 @@ func (buffers) Get() []byte { return make([]byte, copySize) }
 // Put implements httputil.BufferPool.
 func (buffers) Put([]byte) {}
 
-// discard drops the server's and proxy's logs, because connections end by intention.
+// Connections end by intention.
 type discard struct{}
 
 // Write implements io.Writer.
