@@ -28,12 +28,10 @@ const (
 	affinitySize = 65536
 )
 
-// affinity is the state of a port with session affinity in one family. All listeners of a port share its maps
-// and sets, so a client gets the same endpoint from each.
+// All listeners of a port share an affinity, so a client gets the same endpoint from each.
 type affinity struct {
-	family   model.Family
-	protocol model.Protocol
-	// namespace, Service, protocol and port
+	family    model.Family
+	protocol  model.Protocol
 	name      string
 	endpoints [numLists]model.Endpoints
 	shape     shape
@@ -57,7 +55,6 @@ func affinityName(s model.Key, p *model.Port) string {
 func (a *affinity) mapName(l list) string { return listPrefix[l] + affinityPrefix + a.name }
 func (a *affinity) setName(l list) string { return listPrefix[l] + endpointsPrefix + a.name }
 
-// portObject returns the port's name in the name of an object of session affinity.
 func portObject(object string) (name string, ok bool) {
 	for _, prefix := range []string{affinityPrefix, endpointsPrefix} {
 		for _, l := range listPrefix {
@@ -85,8 +82,7 @@ func portChain(object string) (name string, ok bool) {
 	return "", false
 }
 
-// chains returns a port's recall chains and its remember chain. Rules use maps per port, because binding a
-// map of all Services makes the kernel walk every element.
+// Rules use maps per port, because binding a map of all Services makes the kernel walk every element.
 func (a *affinity) chains(t *table, cfg *Config) (out []*weftv1.Chain) {
 	var rules []string
 	for l, used := range a.shape.lists {
@@ -147,7 +143,6 @@ func (r *rendered) affinity(of *affinity) *affinity {
 	return &affinity{family: of.family, protocol: of.protocol, name: of.name}
 }
 
-// Unused chains are emptied until Cleanup.
 func (r *Renderer) remember(old, now *rendered, patches *[model.NumFamilies]patch) {
 	for _, a := range old.affinities {
 		if is := now.affinity(a); !is.used() {
@@ -205,7 +200,7 @@ func named(chains []*weftv1.Chain, name string) *weftv1.Chain {
 	return chains[i]
 }
 
-// members updates a set of endpoints and returns the number of differences.
+// members returns the number of differences.
 func (p *patch) members(name string, was, is model.Endpoints) (n uint64) {
 	e := &weftv1.ElementPatch{Set: name}
 	is.Diff(was, func(gone model.Endpoint) {

@@ -32,8 +32,8 @@ func (r *Renderer) LeftOut() map[model.Key]error {
 }
 
 const (
-	// affinityPortSize is the extra size of a port with session affinity and endpoints: its maps take the
-	// kernel as long as this many elements.
+	// affinityPortSize is the extra size of a port with session affinity: its maps take the kernel as long as
+	// this many elements.
 	affinityPortSize = 64
 	// slowerMaps maps in a table add the cost of one element to each further map, because the kernel compares
 	// all names.

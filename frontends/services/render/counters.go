@@ -11,11 +11,10 @@ type Counters uint8
 
 // The values of Counters.
 const (
-	// CountNothing declares no counters.
 	CountNothing Counters = iota
-	// CountServices counts new connections per listener, and dropped packets by reason.
+	// new connections per listener, and dropped packets by reason
 	CountServices
-	// CountEndpoints also counts new connections per slot without session affinity.
+	// also new connections per slot without session affinity
 	CountEndpoints
 )
 
@@ -39,15 +38,13 @@ type DropReason uint8
 
 // The values of DropReason. NoEndpoints and UnknownPort reject the packet.
 const (
-	// NoEndpoints: the port has no endpoints.
 	NoEndpoints DropReason = iota
-	// NoLocalEndpoints: the traffic policy is Local and all endpoints are on other nodes.
+	// The traffic policy is Local and all endpoints are on other nodes.
 	NoLocalEndpoints
-	// UnknownPort: the ClusterIP has no such port.
+	// The ClusterIP has no such port.
 	UnknownPort
-	// UnusedClusterIP: no Service has this address of the ServiceCIDRs.
+	// No Service has this address of the ServiceCIDRs.
 	UnusedClusterIP
-	// SourceRanges: the source is not in loadBalancerSourceRanges.
 	SourceRanges
 	NumDropReasons
 )
@@ -69,7 +66,6 @@ func DroppedBy(counter string) (DropReason, bool) {
 	return 0, false
 }
 
-// drop returns the counter and verdict that end a rule.
 func (c *Config) drop(r DropReason, verdict string) string {
 	if c.Counters == CountNothing {
 		return verdict
@@ -94,8 +90,7 @@ func (c *Config) counts(s set) bool {
 	return d.connections && c.Counters >= CountServices || d.slot && c.Counters >= CountEndpoints
 }
 
-// ConnectionSets returns the names of the sets and maps whose elements count connections: listeners for
-// CountServices, also slots for CountEndpoints.
+// ConnectionSets returns the sets and maps with counters of connections.
 func (c Counters) ConnectionSets() (out []string) {
 	cfg := Config{Counters: c}
 	for s := range numSets {

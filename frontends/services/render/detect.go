@@ -10,7 +10,7 @@ import (
 // maxInterface is IFNAMSIZ without the NUL.
 const maxInterface = 15
 
-// validate rejects text that rules cannot quote: they do not escape the interface.
+// Rules do not escape the interface.
 func (d *Detect) validate() error {
 	switch d.Mode {
 	case DetectCIDRs, DetectNode:

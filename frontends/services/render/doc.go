@@ -1,8 +1,7 @@
 // Package render turns the local model into the ruleset of this node.
 //
 // It takes changes of package model and returns one fragment, then patches. It does no I/O and does not judge
-// Services. It prints addresses, numbers and names of Kubernetes objects without escaping; interface names
-// are validated.
+// Services. Rules contain names of Kubernetes objects without escaping; interface names are validated.
 //
 // A listener is an address, protocol and port on which a Service accepts flows. Its endpoints are in numbered
 // slots of the map endpoints; slots 0 to N-1 get new flows. Its element in the map services sends flows to
@@ -20,8 +19,7 @@
 //	nodeport-...      the same without an address in the keys
 //
 // With session affinity, the port's chain recall-... precedes the pick chain. With source ranges,
-// limited-ID-... precedes both and drops sources not in sources-ID. DATAPLANE.md in the parent directory has
-// rule counts and measurements.
+// limited-ID-... precedes both. DATAPLANE.md in the parent directory has rule counts and measurements.
 //
 // # Policy Local
 //
@@ -33,9 +31,8 @@
 // # Session affinity
 //
 // Each port has a map from client to endpoint and a set of its endpoints; with the policy Local each list has
-// both. The listener's element in services leads to the port's chain recall-PORT, which translates the
-// destination to the client's endpoint. Unknown clients go on to the shared chain sticky-N, which picks a
-// slot like pick-N.
+// both. The port's chain recall-PORT translates the destination to the client's endpoint. Unknown clients go
+// on to the shared chain sticky-N, which picks a slot like pick-N.
 //
 // For the first packet of a flow, after destination NAT, the chains nat-remember-postrouting and
 // nat-remember-input find the port by the original destination:
@@ -46,13 +43,12 @@
 // and destinations of other programs' rules. From the rule the aggregator knows that the map's values are
 // keys of the set, and removes the entries of endpoints that left.
 //
-// A client's first two flows may go to different endpoints if they come at once, as with kube-proxy. If the
-// map is full, a new client gets a random endpoint each time.
+// If the map is full, a new client gets a random endpoint each time.
 //
 // # Counters
 //
-// With CountServices the pick chains look the listener up in service-connections or nodeport-connections,
-// whose elements have counters. A count stays while the same Service has the listener. See counters.go.
+// With CountServices the pick chains look the listener up in service-connections or nodeport-connections. A
+// count stays while the same Service has the listener.
 //
 // # Chains on demand
 //
@@ -63,9 +59,8 @@
 //
 // # Cost
 //
-// An update costs the changed Services' listeners and their changed endpoints; see Renderer.Work. A changed
-// endpoint is found by a scan of the packed slots. A listener that is added, removed, or switched to another
-// port or list costs all its slots.
+// An update costs the changed Services' listeners and their changed endpoints; see Renderer.Work. A listener
+// that is added, removed, or switched to another port or list costs all its slots.
 //
 // # Concurrency
 //

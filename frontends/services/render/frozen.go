@@ -5,7 +5,6 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// frozen is the state of a table published as committed.
 type frozen struct {
 	on   bool
 	kept *weftv1.Table

@@ -49,7 +49,7 @@ type verdict struct {
 
 var shortcutChains = [2]string{chainShortcut, chainNodePortShortcut}
 
-// pickNames are prefixes of pick chains, by affinity, NodePort and way.
+// by affinity, NodePort and way
 var pickNames = [2][2][]string{
 	{
 		{"pick-", "external-pick-", "local-pick-"},
@@ -61,7 +61,7 @@ var pickNames = [2][2][]string{
 	},
 }
 
-// recallNames are prefixes of recall chains, by NodePort and way.
+// by NodePort and way
 var recallNames = [2][]string{
 	{"recall-", "external-recall-", "local-recall-", "internal-recall-"},
 	{"nodeport-shortcut-recall-", "nodeport-recall-", "nodeport-local-recall-"},
@@ -85,7 +85,7 @@ func (v verdict) list() list {
 	return byCluster
 }
 
-// append writes the verdict as an element's value. a is the port's affinity.
+// a is the port's affinity.
 func (v verdict) append(b []byte, a *affinity) []byte {
 	switch v.to {
 	case dropped:

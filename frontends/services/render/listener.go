@@ -17,7 +17,6 @@ type listenerKey struct {
 
 func (k listenerKey) nodePort() bool { return !k.addr.IsValid() }
 
-// append writes the listener's part of an element's key, without the slot.
 func (k listenerKey) append(b []byte) []byte {
 	if !k.nodePort() {
 		b = append(k.addr.AppendTo(b), separator...)
@@ -84,7 +83,6 @@ func (f *listener) measure() {
 	}
 }
 
-// elsewhere is true if other nodes have endpoints.
 func (f *listener) decide(inside, local, elsewhere bool) {
 	nodePort := uint8(index(f.key.nodePort()))
 	to := func(w way, n int32) verdict {
@@ -147,7 +145,7 @@ type group struct {
 
 const numGroups = 2
 
-// groups returns the slots by list. The index of a group is fixed; a group may be empty.
+// groups is indexed by list; a group may be empty.
 func (f *listener) groups() (out [numGroups]group) {
 	if f == nil {
 		return out

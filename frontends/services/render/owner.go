@@ -11,8 +11,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// Owner returns the Service of an object in a violation. It finds elements by key, and chains, sets and maps
-// of session affinity by name. Shared chains have no owner.
+// Owner returns the Service of an object in a violation. Shared chains have no owner.
 func (r *Renderer) Owner(o *weftv1.ObjectName) (model.Key, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -49,8 +48,7 @@ func (r *rendered) keys() iter.Seq[listenerKey] {
 	}
 }
 
-// owners maps listeners and addresses to Services, by hash to save memory. If two Services have the same key
-// while an update is tried in parts, the last one rendered wins.
+// If two Services have the same key while an update is tried in parts, the last one rendered wins.
 type owners struct {
 	seed maphash.Seed
 	all  map[uint64]*rendered
@@ -95,7 +93,7 @@ func (r *Renderer) ownerByName(port string) (model.Key, bool) {
 	return key, slices.ContainsFunc(s.affinities, func(a *affinity) bool { return a.name == port })
 }
 
-// listenerOf returns the owner key of an element: its listener, or in cluster-ips its address.
+// In cluster-ips the owner key is the address.
 func (t *table) listenerOf(name, key string) (k listenerKey, ok bool) {
 	s, ok := setOf(name)
 	if !ok {

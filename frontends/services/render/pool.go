@@ -23,7 +23,7 @@ func (l list) of(b *model.Backends) model.Endpoints {
 }
 
 // pool assigns the endpoints of a port to slots, for one family and list. The first active slots get new
-// flows. For UDP all other serving endpoints follow and keep their existing flows.
+// flows; for UDP all other serving endpoints follow.
 type pool struct {
 	list   list
 	drains bool
@@ -54,7 +54,7 @@ func newPool(f model.Family, protocol model.Protocol, l list, b *model.Backends,
 	return p
 }
 
-// keep fills empty slots with the endpoints that can keep them, and returns these endpoints.
+// keep returns the endpoints kept in their slots.
 func (p *pool) keep(had []byte) map[netip.AddrPort]bool {
 	if had == nil {
 		return nil
@@ -115,15 +115,15 @@ func (p *pool) clone() *pool {
 	return &out
 }
 
-// candidate is an endpoint that may move: its slot, or -1, and its new section.
+// slot is -1 if absent.
 type candidate struct {
 	ep   netip.AddrPort
 	slot int
 	part part
 }
 
-// revise updates the pool; candidates come from differing. The result depends only on the slots and
-// endpoints. It returns the changed slots in order, and the number of endpoints considered.
+// candidates come from differing. The result depends only on the slots and endpoints. revise returns the
+// changed slots in order, and the number of endpoints considered.
 func (p *pool) revise(l list, b *model.Backends, candidates []candidate) (changed []int, looked int) {
 	p.list, p.of = l, b
 	active, total := l.of(b).Len(), p.slots.len()
@@ -153,7 +153,7 @@ func (p *pool) revise(l list, b *model.Backends, candidates []candidate) (change
 	return p.move(candidates, active, total), looked
 }
 
-// differing returns the endpoints whose lists changed, sorted.
+// differing is sorted.
 func (p *pool) differing(l list, b *model.Backends) (out []candidate) {
 	note := func(e model.Endpoint) { out = append(out, candidate{ep: e.Addr}) }
 	l.of(b).Diff(p.list.of(p.of), note, note)
@@ -166,7 +166,7 @@ func (p *pool) differing(l list, b *model.Backends) (out []candidate) {
 	return slices.CompactFunc(out, func(a, b candidate) bool { return a.ep == b.ep })
 }
 
-// move assigns slots to sorted candidates. The first active of total slots get new flows.
+// candidates are sorted. The first active of total slots get new flows.
 func (p *pool) move(candidates []candidate, active, total int) (changed []int) {
 	var gaps []int
 	var homeless [behind + 1][]netip.AddrPort

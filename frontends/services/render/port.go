@@ -9,7 +9,7 @@ import (
 // Port is a port of a Service.
 type Port struct {
 	Service model.Key
-	// Name may be empty for a single port.
+	// may be empty for a single port
 	Name     string
 	Number   uint16
 	Affinity bool

@@ -43,12 +43,12 @@ type table struct {
 	affinityMaps int
 	sources      uses[sources]
 	limited      uses[limited]
-	// names of unused, empty chains of source ranges and session affinity
+	// unused, empty
 	idleChains map[string]struct{}
 	previous   map[listenerKey]*previousSlots
 }
 
-// hairpinKey is an endpoint on this node that may be both source and destination of a flow.
+// A hairpinKey's endpoint may be both source and destination of a flow.
 type hairpinKey struct {
 	addr     netip.AddrPort
 	protocol model.Protocol
@@ -58,7 +58,6 @@ func (h hairpinKey) compare(o hairpinKey) int {
 	return cmp.Or(h.addr.Compare(o.addr), cmp.Compare(h.protocol, o.protocol))
 }
 
-// appendTo writes an element's key, with the endpoint as source and destination.
 func (h hairpinKey) appendTo(b []byte) []byte {
 	b = append(h.addr.Addr().AppendTo(b), separator...)
 	return listenerKey{addr: h.addr.Addr(), port: h.addr.Port(), protocol: h.protocol}.append(b)

@@ -17,9 +17,8 @@ const (
 // widths are the bytes per slot: address, then port, both big-endian.
 var widths = [model.NumFamilies]int{model.IPv4: 4 + portBytes, model.IPv6: maxWidth}
 
-// slots are the unique endpoints of one family by number, packed to save memory.
+// The endpoints are unique.
 type slots struct {
-	// bytes per slot
 	width  int
 	packed []byte
 }
@@ -45,7 +44,7 @@ func (s *slots) at(i int) netip.AddrPort {
 	return netip.AddrPortFrom(addr, binary.BigEndian.Uint16(raw[s.width-portBytes:]))
 }
 
-// make makes n empty slots, which the caller must fill.
+// The caller must fill the slots.
 func (s *slots) make(n int) { s.packed = make([]byte, n*s.width) }
 
 func (s *slots) vacant(i int) bool {
@@ -53,7 +52,7 @@ func (s *slots) vacant(i int) bool {
 	return bytes.Equal(s.raw(i), empty[:s.width])
 }
 
-// find returns the slot of an endpoint, or -1.
+// find returns -1 if absent.
 func (s *slots) find(ep netip.AddrPort) int {
 	var scratch [maxWidth]byte
 	raw := pack(scratch[:0], ep)
@@ -68,7 +67,7 @@ func (s *slots) find(ep netip.AddrPort) int {
 	}
 }
 
-// finder returns find for n calls. It indexes the slots if that is faster.
+// finder indexes the slots if n calls are then faster.
 func (s *slots) finder(n int) func(netip.AddrPort) int {
 	const fewScans = 64
 	if n <= fewScans || s.len() <= fewScans {

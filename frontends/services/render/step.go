@@ -21,7 +21,7 @@ type division struct {
 	size   int
 }
 
-// piece is an old port, a new port, or both if one replaces the other.
+// was or is may be nil.
 type piece struct {
 	of      *division
 	was, is *model.Port
@@ -39,8 +39,7 @@ type bundle struct {
 	large      bool
 }
 
-// maxBundle is the maximum size of ports that hand over listeners in one update. In larger bundles the old
-// ports leave first.
+// In bundles larger than maxBundle the old ports leave first.
 const maxBundle = 1 << 15
 
 // Divide implements publish.Divisible. It divides Services into ports. Ports that hand listeners over are in
@@ -127,7 +126,7 @@ func alike(a, b *model.Service) bool {
 	return a.InternalLocal == b.InternalLocal && a.ExternalLocal == b.ExternalLocal && a.Affinity == b.Affinity
 }
 
-// bundles returns the changed pieces, smallest Services first, larger handovers last.
+// smallest Services first, larger handovers last
 func (r *Renderer) bundles(divisions []*division, largest int) []*bundle {
 	at := make(map[listenerKey]*piece)
 	var out []*bundle
@@ -184,7 +183,7 @@ func (b *bundle) join(o *bundle) {
 	o.pieces = nil
 }
 
-// leave marks old ports as left, up to a size, and reports whether it marked any.
+// most is a size.
 func (r *Renderer) leave(b *bundle, most int) (some bool) {
 	for _, p := range b.pieces {
 		if p.was == nil || some && most <= 0 {

@@ -32,7 +32,7 @@ const (
 	numSets
 )
 
-// declarations are the sets and maps of a table. "ip" stands for the family's keyword.
+// "ip" stands for the family's keyword.
 var declarations = [numSets]struct {
 	name   string
 	typeof string
@@ -76,7 +76,6 @@ var declarations = [numSets]struct {
 	nodePortConnections: {name: "nodeport-connections", typeof: "meta l4proto . th dport", nodePort: true, connections: true},
 }
 
-// spell replaces the keywords of IPv4 by the family's.
 func (w family) spell(text string) string {
 	if w.table == "ip" {
 		return text
@@ -97,8 +96,7 @@ const (
 	chainRemember         = "remember"
 )
 
-// base are the permanent chains on hooks. In the output hook nft has no name for the priority of destination
-// NAT.
+// In the output hook nft has no name for the priority of destination NAT.
 var base = []hook{
 	{"nat-prerouting", "nat", "prerouting", "dstnat", []string{"jump " + chainServices}},
 	{"nat-output", "nat", "output", "-100", []string{"jump " + chainServices}},
@@ -117,7 +115,7 @@ func chain(name string, rules ...string) *weftv1.Chain {
 	return c
 }
 
-// chains returns the chains that depend only on the configuration and node.
+// These chains depend only on the configuration and node.
 func (t *table) chains(cfg *Config) []*weftv1.Chain {
 	out := []*weftv1.Chain{
 		chain(chainMark, cfg.mark()),
@@ -171,8 +169,7 @@ func (t *table) nodeChains(cfg *Config) []*weftv1.Chain {
 	}
 }
 
-// shortcutRules let pods keep their source. Processes of the node may have any node address and are
-// masqueraded.
+// Processes of the node may have any node address and are masqueraded.
 func (t *table) shortcutRules(cfg *Config, lookup string) (out []string) {
 	if t.pods.works() {
 		out = append(out, t.pods.pod()+" "+lookup)

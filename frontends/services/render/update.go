@@ -92,8 +92,7 @@ func (r *Renderer) changeServiceCIDRs(c model.Prefixes, patches *[model.NumFamil
 	}
 }
 
-// replace renders one Service. The order of Services does not matter: elements of a listener that moves
-// between Services are replaced.
+// The order of Services does not matter: elements of a listener that moves between Services are replaced.
 func (r *Renderer) replace(c model.Change, patches *[model.NumFamilies]patch) {
 	delete(r.leftOut, c.Name)
 	if why := check(c.New); why != nil {
@@ -115,8 +114,7 @@ func (r *Renderer) replace(c model.Change, patches *[model.NumFamilies]patch) {
 	}
 }
 
-// removeOld removes lost listeners and lost elements of other listeners. Slots of remaining listeners are
-// left to addNew.
+// Slots of remaining listeners are left to addNew.
 func (r *Renderer) removeOld(old, now *rendered, patches *[model.NumFamilies]patch) {
 	r.work += uint64(len(old.listeners))
 	for i := range old.listeners {
@@ -236,8 +234,7 @@ func (r *Renderer) count(s *model.Service, by int) {
 	}
 }
 
-// countHairpins counts endpoints on this node, which may send flows to themselves. The cost is proportional
-// to the difference.
+// The cost of countHairpins is proportional to the difference.
 func (r *Renderer) countHairpins(old, now []model.Port) {
 	none := &model.Port{}
 	for i := range max(len(old), len(now)) {
@@ -285,7 +282,6 @@ func (t *table) renderUses(cfg *Config, p *patch) {
 	renderChains(t, p, &t.limited, limited.chain)
 }
 
-// renderChains declares the chains of newly used keys and empties the unused ones.
 func renderChains[K comparable](t *table, p *patch, u *uses[K], of func(K) *weftv1.Chain) {
 	began, ended := u.changed()
 	for _, k := range began {
