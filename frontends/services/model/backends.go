@@ -5,16 +5,14 @@ import (
 	"slices"
 )
 
-// source selects endpoints of a Service's slices by port and family. Protocol 0 selects all ports, as
-// addresses with port 0.
+// Protocol 0 selects all ports, as addresses with port 0.
 type source struct {
 	name     interned
 	protocol Protocol
 	family   Family
 }
 
-// largeSize is the number of a Service's endpoints from which the model keeps merged lists: a changed slice
-// then costs less than merging all.
+// From largeSize endpoints on, the model keeps a Service's merged lists.
 const largeSize = 128
 
 // s may be nil.
@@ -38,7 +36,7 @@ func (m *Model) gather(all []entry, s *slice, of source) []entry {
 	return all
 }
 
-// merged returns the packed list of the selected endpoints of all slices, with repeats.
+// with repeats
 func (m *Model) merged(r *record, of source) string {
 	if list, ok := r.merged[of]; ok {
 		return list
@@ -57,7 +55,6 @@ func (m *Model) merged(r *record, of source) string {
 	return list
 }
 
-// was or now may be nil.
 func (m *Model) updateMerged(r *record, was, now *slice) {
 	r.endpoints += now.len() - was.len()
 	if r.endpoints < m.largeSize {
@@ -68,7 +65,7 @@ func (m *Model) updateMerged(r *record, was, now *slice) {
 	}
 }
 
-// selected returns the packed list of the selected endpoints, without repeats, and its counts.
+// selected is packed, without repeats.
 func (m *Model) selected(r *record, of source) (list string, c readyCounts) {
 	width := widths[of.family]
 	list = withoutRepeats(m.merged(r, of), width)
@@ -138,8 +135,7 @@ func (m *Model) reportTooMany(s *service, p *servicePort, n int) {
 	m.reportFindings("Service", s.of.key, nil, f)
 }
 
-// localReady counts the addresses of ready local endpoints over all ports, per family. Terminating endpoints
-// do not count: load balancers should stop sending (rule 121).
+// Terminating endpoints do not count: load balancers should stop sending (rule 121).
 func (m *Model) localReady(s *service) (out [NumFamilies]int) {
 	for f := range NumFamilies {
 		if s.clusterIPs[f].IsValid() {

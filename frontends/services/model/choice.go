@@ -1,6 +1,5 @@
 package model
 
-// readyCounts counts a port's ready endpoints in one family, in total and by flag.
 type readyCounts struct {
 	ready, local            int
 	hintedNode, forThisNode int
@@ -58,7 +57,7 @@ func (c *readyCounts) choose(s *service, p *servicePort) choice {
 	}
 }
 
-// worst returns ready if such an endpoint exists, else leaving (rules 63, 64).
+// rules 63, 64
 func worst(readyOnes int) state {
 	if readyOnes > 0 {
 		return ready

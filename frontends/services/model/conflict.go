@@ -61,8 +61,8 @@ func (m *Model) report(before map[claim][]Key) {
 	}
 }
 
-// reports decides whether this node is a Reporter: it has one of the first endpoints of the winner, or of the
-// loser if the winner is without endpoints. All nodes know the same endpoints.
+// A Reporter has one of the first endpoints of the winner, or of the loser if the winner is without
+// endpoints. All nodes know the same endpoints.
 func (m *Model) reports(l *loss) bool {
 	for _, key := range []Key{l.holder, l.service} {
 		if first := m.records[key].firstEndpoints(reporters); len(first) > 0 {

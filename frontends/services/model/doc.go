@@ -10,14 +10,11 @@
 //
 // # Conflicts
 //
-// A port of an address belongs to the oldest Service with a claim. NodePorts are a separate space. The loser
-// gets a Notice.
+// A port of an address belongs to the oldest Service with a claim. The loser gets a Notice.
 //
 // # Cost
 //
-// An event costs its object, and Refresh costs the changed Services. From largeSize endpoints on, the model
-// keeps a Service's merged slices per port and family as packed lists (packed.go). Stats.Work counts the
-// visited objects.
+// An event costs its object, and Refresh costs the changed Services; Stats.Work counts the visited objects.
 //
 // # Memory
 //

@@ -9,9 +9,9 @@ import (
 
 // Endpoint is a destination of traffic.
 type Endpoint struct {
-	// Addr has no zone.
+	// without zone
 	Addr netip.AddrPort `json:"address"`
-	// Local is true for endpoints on this node.
+	// on this node
 	Local bool `json:"local"`
 }
 

@@ -49,8 +49,7 @@ func (s *service) parseAffinity(o *corev1.Service) {
 	}
 }
 
-// parseExternal keeps the Service's families. A duplicate counts as ClusterIP first, then as load balancer
-// address.
+// A duplicate counts as ClusterIP first, then as load balancer address.
 func (s *service) parseExternal(o *corev1.Service, ignoreExternalIPs bool) {
 	if !ignoreExternalIPs {
 		for i, text := range o.Spec.ExternalIPs {

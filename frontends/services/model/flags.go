@@ -4,9 +4,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
-// flags describe the use of an endpoint. Of endpoints with the same address the smallest flags win: not
-// terminating (rule 66), then the best state, then local. The other bits make the order independent of the
-// slices.
+// Of endpoints with the same address the smallest flags win: not terminating (rule 66), then the best state,
+// then local. The other bits make the order independent of the slices.
 type flags uint8
 
 const (
@@ -36,7 +35,7 @@ type state uint8
 
 const (
 	ready state = iota
-	// leaving endpoints serve but terminate. They get new flows if no endpoint is ready.
+	// They get new flows if no endpoint is ready.
 	leaving
 	// serving endpoints are neither ready nor terminating. They keep existing flows.
 	serving

@@ -16,16 +16,14 @@ import (
 
 // Config describes the node of the model.
 type Config struct {
-	// Endpoints of the node NodeName are local.
 	NodeName string
 	// NodeAddresses override the Node object's addresses if valid (kube-proxy's bindAddress).
 	NodeAddresses [NumFamilies]netip.Addr
 	// IgnoreExternalIPs ignores spec.externalIPs (feature gate AllowServiceExternalIPs off).
 	IgnoreExternalIPs bool
-	// Started is the start of this process's responsibility; earlier triggers are ignored. The zero time
-	// means now.
+	// Earlier triggers are ignored. The zero time means now.
 	Started time.Time
-	// Notify receives conflicts between Services; nil discards. It must not call the model.
+	// nil discards; must not call the model
 	Notify func(Notice)
 	// nil discards
 	Logger *slog.Logger
@@ -63,9 +61,8 @@ type Model struct {
 	reportedNode  Node
 	reportedCIDRs Prefixes
 	stats         Stats
-	// scratch memory
-	entries []entry
-	packed  []byte
+	entries       []entry
+	packed        []byte
 }
 
 // New returns an empty model.
@@ -216,7 +213,7 @@ func (m *Model) Refresh() Changes {
 // maxIdleRoom bounds the elements whose memory is kept until the next Refresh.
 const maxIdleRoom = 256
 
-// Clearing a map costs its past maximum size, so reset frees large maps.
+// Clearing a map costs its past maximum size.
 func (m *Model) reset() {
 	if len(m.dirty) > maxIdleRoom {
 		m.dirty = make(map[Key]struct{})
@@ -247,7 +244,7 @@ func (m *Model) Stats() Stats {
 	return s
 }
 
-// Snapshot returns the whole state as of the last Refresh.
+// Snapshot returns the state as of the last Refresh.
 func (m *Model) Snapshot() Snapshot {
 	return m.Select(sortedKeys(m.records))
 }

@@ -45,7 +45,7 @@ func unpack(s string) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom16(b), port)
 }
 
-// compareEntries first compares 8 bytes, all of widthIPv4, as a number, to be fast.
+// The first 8 bytes are all of widthIPv4.
 func compareEntries(a, b entry) int {
 	if x, y := binary.BigEndian.Uint64(a[:]), binary.BigEndian.Uint64(b[:]); x != y {
 		return cmp.Compare(x, y)
@@ -63,13 +63,12 @@ func packSorted(all []entry, width int) string {
 	return b.String()
 }
 
-// before returns the bytes of the entries of list before one.
+// before returns a number of bytes.
 func before(list, one string, width int) int {
 	return width * sort.Search(len(list)/width, func(i int) bool { return list[i*width:(i+1)*width] >= one })
 }
 
-// replaceEntries returns the packed list without the entries of was and with the entries of now. It sorts
-// both.
+// replaceEntries sorts was and now.
 func replaceEntries(list string, was, now []entry, width int) string {
 	slices.SortFunc(was, compareEntries)
 	slices.SortFunc(now, compareEntries)
@@ -99,8 +98,8 @@ func replaceEntries(list string, was, now []entry, width int) string {
 	return b.String()
 }
 
-// diffPacked calls f in order for entries in only one of two packed lists. Of entries with different flags
-// only, the entry of was comes first. It stops when f returns false.
+// diffPacked calls f in order, for entries with different flags first with the entry of was. It stops when f
+// returns false.
 func diffPacked(was, now string, width int, f func(entry string, came bool) bool) {
 	const block = 64
 	for {
@@ -127,7 +126,7 @@ func diffPacked(was, now string, width int, f func(entry string, came bool) bool
 	}
 }
 
-// withoutRepeats returns a packed list without later entries that differ only in flags.
+// Repeats may differ in flags.
 func withoutRepeats(list string, width int) string {
 	for i := width; i < len(list); i += width {
 		// Most neighbours differ in the last byte of the address.

@@ -5,15 +5,14 @@ import (
 	"unique"
 )
 
-// record has the data of one Service, which need not exist.
+// The Service need not exist.
 type record struct {
 	// key does not refer to an API object's string.
 	key Key
 	// latest Service, and the one in claims, or nil
-	parsed  *service
-	claimed *service
-	slices  *slice
-	// number of endpoints in slices
+	parsed    *service
+	claimed   *service
+	slices    *slice
 	endpoints int
 	// nil for few endpoints
 	merged  map[source]string
@@ -35,7 +34,6 @@ func (m *Model) forget(key Key) {
 	}
 }
 
-// link replaces a slice, or inserts it at the head.
 func (r *record) link(was, now *slice) {
 	if was == nil {
 		now.next = r.slices

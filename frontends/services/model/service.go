@@ -34,7 +34,7 @@ type service struct {
 	*extras
 }
 
-// Few Services have extras. The others share an empty value.
+// Services without extras share an empty value.
 type extras struct {
 	external [NumFamilies][]External
 	ranges   Prefixes
@@ -144,7 +144,7 @@ func (s *service) parseClusterIPs(o *corev1.Service) bool {
 	return any
 }
 
-// parseServicePort also returns the field of the error. Number 0 means the port is unusable.
+// Number 0 means the port is unusable.
 func parseServicePort(o *corev1.ServicePort) (p servicePort, field string, err error) {
 	p.name = unique.Make(o.Name)
 	if p.protocol, err = network.ParseProtocol(o.Protocol); err != nil {

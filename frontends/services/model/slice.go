@@ -63,8 +63,7 @@ func equalSlice(a, b *slice) bool {
 		a.endpoints == b.endpoints && slices.EqualFunc(a.zones, b.zones, slices.Equal) && slices.Equal(a.bad, b.bad)
 }
 
-// parseSlice returns nil for unused slices: headless, without a Service name, or of host names (rules 69, 99,
-// 103).
+// parseSlice returns nil for unused slices (rules 69, 99, 103).
 func (m *Model) parseSlice(o *discoveryv1.EndpointSlice) (*slice, findings) {
 	owner := o.Labels[discoveryv1.LabelServiceName]
 	if _, headless := o.Labels[corev1.IsHeadlessService]; headless || owner == "" {
@@ -146,7 +145,6 @@ func (s *slice) zoneBytes() int {
 	}
 }
 
-// bytes of an endpoint
 func (s *slice) stride() int { return addrBytes[s.family] + 1 + s.zoneBytes() }
 
 var addrBytes = [NumFamilies]int{IPv4: 4, IPv6: 16}

@@ -39,7 +39,7 @@ func nodeHints(h *discoveryv1.EndpointHints, node string) (t flags) {
 	return t
 }
 
-// zoneHints returns 1 + the index of an endpoint's list of zones. seen maps joined names to this number.
+// zoneHints returns 1 + the index of an endpoint's list of zones.
 func (s *slice) zoneHints(h *discoveryv1.EndpointHints, seen map[string]uint32) uint32 {
 	if len(h.ForZones) == 0 {
 		return 0

@@ -7,7 +7,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
-// maxTriggers bounds the triggers between Refreshes while publishing is blocked.
 const maxTriggers = 1 << 14
 
 type triggers struct {
@@ -16,7 +15,7 @@ type triggers struct {
 	of      map[Key][]Trigger
 }
 
-// triggerOf returns a slice's trigger time in nanoseconds, or 0 if missing or invalid (rule 158).
+// nanoseconds, or 0 if missing or invalid (rule 158)
 func triggerOf(o *discoveryv1.EndpointSlice) int64 {
 	text, ok := o.Annotations[corev1.EndpointsLastChangeTriggerTime]
 	if !ok {
