@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// maxManifest bounds the bytes of a manifest file.
+// bytes of a manifest file
 const maxManifest = 64 << 20
 
 // FileError is an error in a manifest, logged by Manifests.
@@ -81,8 +81,8 @@ type decoder struct {
 	seen    map[identity]int
 }
 
-// decode returns a manifest's objects, and its objects of unused kinds. An error in one document rejects the
-// whole file, because a partial file may be worse than its previous state. All errors are *FileError, joined.
+// An error in one document rejects the whole file, because a partial file may be worse than its previous
+// state. All errors of decode are *FileError, joined.
 func decode(file string, content []byte, kinds map[schema.GroupVersionKind][]*kind) ([]object, []skipped, error) {
 	d := &decoder{file: file, kinds: kinds, seen: make(map[identity]int)}
 	if len(bytes.TrimSpace(content)) == 0 {
@@ -181,7 +181,7 @@ func (d *decoder) value(before int, node *yamlv3.Node, text []byte) error {
 	return d.add(object{gvk: gvk, line: line, text: string(text), object: o})
 }
 
-// unknown reports a misspelled kind: it does not exist in a used group.
+// A misspelled kind does not exist in a used group.
 func (d *decoder) unknown(gvk schema.GroupVersionKind) bool {
 	inGroup := false
 	for known, kinds := range d.kinds {
@@ -193,7 +193,6 @@ func (d *decoder) unknown(gvk schema.GroupVersionKind) bool {
 	return inGroup && !scheme.Scheme.Recognizes(gvk)
 }
 
-// removed returns the followed version of an earlier version of a kind.
 func (d *decoder) removed(gvk schema.GroupVersionKind) (now string, ok bool) {
 	if !scheme.Scheme.Recognizes(gvk) {
 		return "", false
@@ -265,7 +264,6 @@ func (d *decoder) add(o object) error {
 }
 
 var (
-	// field in an error of the strict decoder, or of encoding/json about a wrong type
 	errorField   = regexp.MustCompile(`^(?:unknown|duplicate) field "([^"]+)"|Go struct field [A-Za-z0-9]+\.([A-Za-z0-9_.]+) of type`)
 	yamlPosition = regexp.MustCompile(`line (\d+): ?`)
 )
@@ -296,8 +294,7 @@ func (d *decoder) syntax(before int, err error) error {
 	return &FileError{File: d.file, Line: before + line, Err: errors.New(yamlText(err))}
 }
 
-// lineOf returns the line of a path such as "spec.ports[0].port", or of its innermost existing part. Without
-// an index it is the first element's line.
+// path is such as "spec.ports[0].port". lineOf returns the line of its innermost existing part.
 func (d *decoder) lineOf(before int, node *yamlv3.Node, path string) int {
 	line := node.Line
 	for _, part := range strings.Split(path, ".") {

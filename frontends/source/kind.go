@@ -25,34 +25,31 @@ type Object interface {
 type Kind[O Object, V any] struct {
 	// Resource is required.
 	Resource schema.GroupVersionResource
-	// Object is an empty object of a type in Scheme, such as &corev1.Pod{}. Required.
+	// Object is empty, such as &corev1.Pod{}. Required.
 	Object O
 	// Scheme has Object's type and is not changed any more; nil means client-go's. Other schemes use JSON.
 	Scheme     *runtime.Scheme
 	Namespaced bool
-	// LabelSelector and FieldSelector are as in a list request. Empty means all.
+	// as in a list request; empty means all
 	LabelSelector, FieldSelector string
-	// Fields returns an object's fields for FieldSelector. Required for fields other than metadata.name and
-	// metadata.namespace.
+	// Fields is required for fields other than metadata.name and metadata.namespace.
 	Fields   func(O) fields.Set
 	Presence Presence
-	// Decode returns the value to keep. It owns the object. It is called on arrival, so memory holds only V
-	// even during a long list. Required.
+	// Decode returns the value to keep. It owns the object. It is called on arrival, so memory holds only V.
+	// Required.
 	Decode func(O) V
-	// Unmarshal is Decode for a protobuf object; it must not keep the message. It is used only if the process
-	// has one user of the objects, and not for other Schemes. Optional.
+	// Unmarshal is Decode for a protobuf object; it must not keep the message. Optional.
 	Unmarshal func(message []byte) (V, error)
-	// Set receives an object's new form in Event.Apply. Required.
+	// required
 	Set func(name types.NamespacedName, value V)
-	// Delete is required.
+	// required
 	Delete func(name types.NamespacedName)
 	// Default sets the API server's defaults in a manifest's object. It returns a missing required field's
-	// name, or "".
+	// name.
 	Default func(O) (missing string)
-	// Validate returns the API server's objections to a manifest's object, one line per field. Optional.
+	// Validate returns the API server's objections to a manifest's object. Optional.
 	Validate func(O) []string
-	// Owner returns the object required for an effect, not always an owner reference. Manifests warns if no
-	// file has it.
+	// Owner returns the object required for an effect. Manifests warns if no file has it.
 	Owner func(O) Owner
 }
 
@@ -61,9 +58,9 @@ type Presence int
 
 const (
 	Required Presence = iota
-	// The user of Optional resources is synced without them and keeps delivered objects if they disappear.
+	// The user is synced without the resource and keeps delivered objects if it disappears.
 	Optional
-	// Custom is like Optional, but objects are deleted with the resource.
+	// like Optional, but objects are deleted with the resource
 	Custom
 )
 
@@ -71,7 +68,7 @@ const (
 type Owner struct {
 	schema.GroupKind
 	Name types.NamespacedName
-	// Missing is why the object names no owner, such as "no label app"; empty if it does.
+	// why there is no owner, such as "no label app"
 	Missing string
 }
 
@@ -91,8 +88,7 @@ type kind struct {
 	fields     fields.Selector
 	presence   Presence
 	// nil if objects are decoded
-	unmarshal func(message []byte) (any, error)
-	// returns the function that passes an object to the user
+	unmarshal  func(message []byte) (any, error)
 	decode     func(Object) (apply func())
 	delete     func(types.NamespacedName)
 	fieldsOf   func(Object) fields.Set
@@ -151,7 +147,6 @@ func untyped[O Object, R any](f func(O) R) func(Object) R {
 	return func(o Object) R { return f(o.(O)) } //nolint:forcetypeassert // kind.accepts is asked before
 }
 
-// accepts returns an object with the kind's Go type, or made by unmarshal.
 func (k *kind) accepts(obj any) (Object, error) {
 	if p, ok := obj.(*partial); ok && k.unmarshal != nil {
 		return p, nil

@@ -17,29 +17,26 @@ import (
 	"github.com/weft-proxy/weft/frontends/source/quiet"
 )
 
-// optionalGrace bounds Synced's wait for resources that are not Required, after the first lists of the
-// others.
+// optionalGrace bounds Synced's wait for resources that are not Required.
 const optionalGrace = 5 * time.Second
 
 // KubeConfig selects an API server.
 type KubeConfig struct {
 	// Kubeconfig is a file path; empty means the pod's service account.
 	Kubeconfig string
-	// Server overrides the address of the kubeconfig and the pod's environment.
+	// overrides the kubeconfig and the pod's environment
 	Server string
-	// QPS and Burst limit requests per second, except watches. 0 means 5 and 10; negative QPS means
-	// unlimited.
+	// requests per second, except watches; 0 means 5 and 10; negative QPS means unlimited
 	QPS   float32
 	Burst int
 	// Empty encodings mean protobuf, or JSON for types without protobuf.
 	ContentType        string
 	AcceptContentTypes string
-	// UserAgent is the client's name in server logs; empty means "weft".
+	// name in server logs; empty means "weft"
 	UserAgent string
-	// Dial connects to the API server. nil means TCP with silent connections closed within seconds.
+	// nil means TCP with silent connections closed within seconds
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Restarted reports whether an earlier process's rules are in force, so lists may wait; nil means false.
-	// See StartSpread.
+	// Restarted reports whether an earlier process's rules are in force; nil means false. See StartSpread.
 	Restarted func(ctx context.Context) bool
 	// Logger also receives client-go's log, except messages to klog's global logger; nil discards.
 	Logger *slog.Logger
@@ -71,8 +68,7 @@ func NewKube(cfg KubeConfig) (*Kube, error) {
 // Client returns a client of the same API server that shares QPS and Burst.
 func (k *Kube) Client() kubernetes.Interface { return k.client.typed }
 
-// Reachable returns nil while the API server answers, else the last request's failure. If a Required resource
-// is not listed, it returns the server's answer.
+// Reachable returns nil while the API server answers, else the last request's failure.
 func (k *Kube) Reachable() error {
 	if err := k.client.reach.current(); err != nil {
 		return fmt.Errorf("%s: %w", k.client.server, err)
@@ -155,8 +151,7 @@ func (k *Kube) Run(ctx context.Context) error {
 	return nil
 }
 
-// awaitLists waits for the delivery of the first lists of a user's kinds (rule 131). It returns false if ctx
-// ends.
+// awaitLists waits for the first lists of a user's kinds (rule 131).
 func (k *Kube) awaitLists(ctx context.Context, u *user) bool {
 	var grace <-chan time.Time
 	for _, required := range []bool{true, false} {

@@ -46,7 +46,7 @@ func newReach(server string, log *slog.Logger) *reach {
 }
 
 // await waits for d, and during an outage for the caller's turn. If the server answers another request, it
-// returns within the spread. It returns at once if ctx ends.
+// returns within the spread.
 func (r *reach) await(ctx context.Context, d time.Duration) {
 	back := r.again()
 	for ; d > 0; d = r.turn(back) {
@@ -61,8 +61,8 @@ func (r *reach) await(ctx context.Context, d time.Duration) {
 	}
 }
 
-// turn returns 0 if the caller may make a request: the server has answered since again returned back, or the
-// next turn has begun. Otherwise it returns the wait, plus a random part to give every watch a turn.
+// turn returns 0 if the caller may make a request, else the wait, plus a random part to give every watch a
+// turn.
 func (r *reach) turn(back <-chan struct{}) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -79,17 +79,15 @@ func (r *reach) turn(back <-chan struct{}) time.Duration {
 	return 0
 }
 
-// spreading returns the time for all watches to return: the length of the outage, from retryBack to
-// maxSpread.
+// spreading is the length of the outage, from retryBack to maxSpread.
 func (r *reach) spreading() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return max(r.spread, retryBack)
 }
 
-// ended records the end of a watch, with its last list and continuation. It reports whether this watch was
-// the process's first to fail to continue after the server's return. A restarted server knows no earlier
-// resource version.
+// ended reports whether this watch was the process's first to fail to continue after the server's return. A
+// restarted server knows no earlier resource version.
 func (r *reach) ended(listed, continued time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -98,7 +96,6 @@ func (r *reach) ended(listed, continued time.Time) bool {
 	return first
 }
 
-// lost reports whether a watch with this last list cannot continue, because another watch could not.
 func (r *reach) lost(listed time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -153,7 +150,6 @@ type transport struct {
 	reach *reach
 }
 
-// RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(q *http.Request) (*http.Response, error) {
 	a, err := t.next.RoundTrip(q)
 	t.reach.note(a, err)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// StartSpread is the time within which a restarted process begins its first lists, at random. Meanwhile the
-// earlier process's rules forward. A node without rules begins at once.
+// StartSpread is the time within which a restarted process begins its first lists, at random. A node without
+// rules begins at once.
 const StartSpread = 2 * time.Second
 
 // awaitStart returns false if ctx ends.

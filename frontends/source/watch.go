@@ -20,17 +20,17 @@ import (
 )
 
 const (
-	// Bounds of the wait between attempts, plus a random part up to the same length, as in client-go. After
-	// retryReset without a wait it restarts at retryFirst.
+	// Bounds of the wait between attempts, plus a random part up to the same length. After retryReset without
+	// a wait it restarts at retryFirst.
 	retryFirst = 800 * time.Millisecond
 	retryMost  = 30 * time.Second
 	retryReset = 2 * time.Minute
-	// retryBack is the maximum wait of the other watches after a short outage; see reach.spreading.
+	// maximum wait of the other watches after a short outage
 	retryBack = time.Second
-	// retryAbsent is the retry delay for an absent resource, plus a random part up to the same length.
+	// plus a random part up to the same length
 	retryAbsent = time.Minute
 	// An Optional resource's delay grows to maxAbsent times retryAbsent, because it appears only with a new
-	// server version or a new permission.
+	// server version or permission.
 	maxAbsent = 60
 )
 
@@ -48,13 +48,12 @@ type resourceWatch struct {
 	log      *slog.Logger
 	// nil while the watch works
 	failing atomic.Pointer[error]
-	// start of the last list, and the last accepted continuation from a resource version. A list may outlive
-	// the reflector call that began it.
+	// A list may outlive the reflector call that began it.
 	listed, continued       moment
 	retryFirst, retryAbsent time.Duration
 }
 
-// moment is a time for concurrent use, initially zero.
+// initially zero
 type moment struct{ at atomic.Pointer[time.Time] }
 
 func (m *moment) now() { m.at.Store(new(time.Now())) }
@@ -102,7 +101,7 @@ func (w *resourceWatch) run(ctx context.Context) {
 	}
 }
 
-// untilAbsent follows the resource until the API server lacks it, returning the server's answer, or ctx ends.
+// untilAbsent returns the server's answer, or ctx's error.
 func (w *resourceWatch) untilAbsent(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -110,8 +109,7 @@ func (w *resourceWatch) untilAbsent(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// reflect does not resync, because users have every object. It waits like the reflector's own Run; see
-// reach.await for outages.
+// reflect does not resync, because users have every object.
 func (w *resourceWatch) reflect(ctx context.Context, requests *cache.ListWatch) {
 	logger, waits := klog.FromContext(ctx), waitClock{ctx: ctx, reach: w.reach}
 	// The store checks object types.
@@ -131,8 +129,8 @@ func (w *resourceWatch) reflect(ctx context.Context, requests *cache.ListWatch) 
 	}
 }
 
-// noted returns requests that set failing. If the server is known to have restarted, a continuing watch fails
-// without a request, and a list follows.
+// noted returns requests that set failing. If the server has restarted, a continuing watch fails without a
+// request, and a list follows.
 func (w *resourceWatch) noted(requests *cache.ListWatch) *cache.ListWatch {
 	note := func(err error) {
 		switch {
@@ -200,7 +198,6 @@ type waitClock struct {
 	reach *reach
 }
 
-// After implements clock.Clock.
 func (c waitClock) After(d time.Duration) <-chan time.Time {
 	ch := make(chan time.Time, 1)
 	go func() {

@@ -32,7 +32,6 @@ func New(next slog.Handler) slog.Handler {
 	return handler{Handler: next, said: &said{at: make(map[string]time.Time)}}
 }
 
-// Handle implements slog.Handler.
 func (q handler) Handle(ctx context.Context, r slog.Record) error {
 	canceled := false
 	var id strings.Builder
@@ -50,12 +49,10 @@ func (q handler) Handle(ctx context.Context, r slog.Record) error {
 	return q.Handler.Handle(ctx, r)
 }
 
-// WithAttrs implements slog.Handler.
 func (q handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return handler{Handler: q.Handler.WithAttrs(attrs), prefix: q.prefix + fmt.Sprint(attrs), said: q.said}
 }
 
-// WithGroup implements slog.Handler.
 func (q handler) WithGroup(name string) slog.Handler {
 	return handler{Handler: q.Handler.WithGroup(name), prefix: q.prefix + name, said: q.said}
 }

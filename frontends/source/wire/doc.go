@@ -1,7 +1,6 @@
 // Package wire reads selected fields of a protobuf message and skips the rest.
 //
-// It yields the fields in order, without copying or allocating. Decoding a whole Pod costs many times as
-// much.
+// It yields the fields in order, without copying or allocating.
 //
 // # Concurrency
 //
