@@ -17,7 +17,7 @@ type Backlog struct {
 	frozen time.Time
 }
 
-// behind is the longest usual wait for a Refresh.
+// longest usual wait for a Refresh
 const behind = 500 * time.Millisecond
 
 type batch struct {
@@ -34,8 +34,7 @@ func NewBacklog(now func() time.Time) *Backlog {
 	return &Backlog{now: now}
 }
 
-// Add adds events, counted by kind. Call Add and Take under the model's lock, so Take counts the events of
-// its Refresh.
+// Add adds events, counted by kind. Call Add and Take under the model's lock.
 func (b *Backlog) Add(counts map[string]int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -61,7 +60,7 @@ func (b *Backlog) Restart() {
 	}
 }
 
-// Take moves arrived events to the next update. Renderer.Refresh calls it.
+// Take moves arrived events to the next update.
 func (b *Backlog) Take() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -76,8 +75,7 @@ func (b *Backlog) fail() {
 	b.taken.add(batch{since: b.now()})
 }
 
-// setFrozen records whether a part with items is frozen. Its changes wait until it thaws, even if other parts
-// are committed.
+// The changes of a frozen part wait until it thaws, even if other parts are committed.
 func (b *Backlog) setFrozen(frozen bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -88,7 +86,7 @@ func (b *Backlog) setFrozen(frozen bool) {
 	b.frozen = cmp.Or(b.frozen, b.taken.since, b.now())
 }
 
-// commit clears the taken events and returns the oldest arrival, or zero.
+// commit returns the oldest arrival, or zero.
 func (b *Backlog) commit() time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()

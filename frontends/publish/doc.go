@@ -1,9 +1,8 @@
 // Package publish keeps one fragment at weft's aggregator in sync with a frontend's model.
 //
 // A Renderer provides changes of items, such as Services or NetworkPolicies. The package sends a snapshot of
-// the fragment first and then patches. One update is in flight at a time; the next update has all changes
-// since then. The package does not inspect or render items. It sends no update before Config.Ready, so a
-// restart does not withdraw content before it is known.
+// the fragment first and then patches, one update at a time. It does not inspect or render items. It sends no
+// update before Config.Ready, so a restart does not withdraw content.
 //
 // # Outcomes
 //
@@ -12,13 +11,12 @@
 // # Rejected updates
 //
 // If violations name items, the fragment is published without them. Otherwise it is sent again as a whole,
-// because the cause may have passed, and then bisected: one item among n costs log2(n) updates. After a
-// restart the first update is bisected with plans, because a partial update would withdraw content of the
-// earlier process. A refused item is quarantined. It is retried after 10 s, then at growing intervals up to 5
-// min; earlier, after at least 1 s, if it changes, or if a limit refused it and less is in force now.
+// because the cause may have passed, and then bisected. After a restart the first update is bisected with
+// plans, because a partial update would withdraw content of the earlier process. A refused item is retried
+// after 10 s, then at growing intervals up to 5 min; earlier, after at least 1 s, if it changes, or if a
+// limit refused it and less is in force now.
 //
-// A Renderer with parts, such as a table per IP family, can freeze a part (see Parts): it keeps its committed
-// content, and the other parts continue.
+// A Renderer with parts can freeze a part (see Parts); the other parts continue.
 //
 // Every other failure is followed by a snapshot, after 1 s at first and at most Config.MaxRetry.
 //
@@ -29,5 +27,5 @@
 //
 // # Errors
 //
-// Run fails only if another process publishes the fragment; Status has the reason of other failures.
+// Run fails only if another process publishes the fragment.
 package publish

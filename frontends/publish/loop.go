@@ -13,23 +13,21 @@ import (
 const (
 	minRetry     = time.Second
 	cleanupDelay = time.Second
-	// maxRounds bounds the resends without named items. An answer names few of many; a bisection commits the
-	// good items in between.
+	// maxRounds bounds the resends without named items. A bisection commits the good items in between.
 	maxRounds = 4
 )
 
-// loop is the state machine of a Publisher, on Run's goroutine: step does the due work, and wait waits for
-// the next.
+// loop is the state machine of a Publisher, on Run's goroutine.
 type loop[K comparable, V any] struct {
 	*Publisher[K, V]
 	client  *client.Client
 	session *client.Session
-	// the Renderer, or nil if not implemented
+	// nil if not implemented
 	parts     Parts[V]
 	cleaner   Cleaner
 	staged    Staged[K]
 	divisible Divisible[K, V]
-	// snapshot forces a snapshot: at first, and after an unknown outcome.
+	// at first, and after an unknown outcome
 	snapshot bool
 	// earliest time of this snapshot; retryDelay grows with failures
 	retry      time.Time
@@ -41,14 +39,14 @@ type loop[K comparable, V any] struct {
 	// pending is not rendered; uncommitted is rendered but not in force.
 	pending, uncommitted changeSet[K, V]
 	quarantine           map[K]*quarantined[V]
-	// items rendered as committed although another value is wanted
+	// rendered as committed although another value is wanted
 	held    map[K]struct{}
 	leftOut map[K]error
 	total   int
 	// retry times of frozen parts; freezeDelay grows with rejections
 	frozen      map[string]time.Time
 	freezeDelay time.Duration
-	// items committed without a frozen part they use
+	// committed without a frozen part
 	partial map[K]struct{}
 }
 
@@ -108,7 +106,6 @@ func (l *loop[K, V]) portion() []Change[K, V] {
 	})
 }
 
-// checkAnswered reports when all known changes are in force.
 func (l *loop[K, V]) checkAnswered() {
 	if l.snapshot {
 		return
@@ -121,7 +118,7 @@ func (l *loop[K, V]) checkAnswered() {
 	}
 }
 
-// checkResync handles the error of a session's own resync, unless an update already returned it.
+// An update may already have returned the error of a session's own resync.
 func (l *loop[K, V]) checkResync() error {
 	l.mu.Lock()
 	err := l.resync
@@ -157,10 +154,8 @@ func (l *loop[K, V]) cleanup(ctx context.Context) error {
 	return nil
 }
 
-// publish sends changes. After a rejection it finds the items or part at fault and publishes the rest. An
-// error ends Run.
+// An error of publish ends Run.
 func (l *loop[K, V]) publish(ctx context.Context, changes []Change[K, V]) error {
-	// the whole fragment was sent again
 	repeated := false
 	err := l.send(ctx, changes)
 	for rounds := 0; err != nil; rounds++ {
@@ -243,7 +238,7 @@ func (l *loop[K, V]) answer(ctx context.Context, pending *client.Pending, sent *
 	return sent.Err
 }
 
-// fail schedules a snapshot after a failure that no item caused. It returns an error if a retry is useless.
+// fail schedules a snapshot. It returns an error if a retry is useless.
 func (l *loop[K, V]) fail(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -287,7 +282,7 @@ func (l *loop[K, V]) wait(ctx context.Context) bool {
 	return pause(ctx, time.Until(l.last.Add(l.cfg.MinInterval)))
 }
 
-// due returns the time of the next work without an event, or zero.
+// due returns zero for never.
 func (l *loop[K, V]) due() time.Time {
 	if l.snapshot {
 		// A zero retry means now; the zero time means never.

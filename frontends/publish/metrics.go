@@ -28,7 +28,7 @@ type Metrics struct {
 	all                         []prometheus.Collector
 }
 
-// latencyBuckets are in seconds, 100 us to 50 s.
+// in seconds
 var latencyBuckets = []float64{
 	1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, .1, .2, .5, 1, 2, 5, 10, 20, 50,
 }

@@ -12,12 +12,12 @@ type State uint8
 
 // The values of State.
 const (
-	// Wanted: this process has not committed the value.
+	// not committed by this process
 	Wanted State = iota
 	InForce
-	// Refused: the aggregator rejects the value.
+	// rejected by the aggregator
 	Refused
-	// LeftOut: the frontend cannot render the value.
+	// not rendered by the frontend
 	LeftOut
 )
 
@@ -28,13 +28,13 @@ func (s State) String() string {
 // Outcome says whether an item is in force, and why not.
 type Outcome struct {
 	State State
-	// Revision and Since are the first commit of the value in force, and its time. Unless State is InForce,
-	// they describe an older value. Both are zero if no commit of this process is in force.
+	// Revision and Since are the first commit of the value in force. Unless State is InForce, they describe
+	// an older value. Both are zero if no commit of this process is in force.
 	Revision uint64
 	Since    time.Time
-	// Reason is why the wanted value is not in force. For Wanted it is nil unless the publisher is degraded.
+	// why the wanted value is not in force; for Wanted nil unless the publisher is degraded
 	Reason error
-	// Retry is the next attempt for an unchanged refused value; zero for never.
+	// next attempt for an unchanged refused value; zero for never
 	Retry time.Time
 }
 
@@ -50,7 +50,7 @@ func newOutcomes[K comparable]() outcomes[K] {
 	return outcomes[K]{items: make(map[K]Outcome), refused: make(map[K]struct{})}
 }
 
-// update reports whether the reason changed. f returns false if the item is gone.
+// f returns false if the item is gone.
 func (s *outcomes[K]) update(key K, f func(*Outcome) bool) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,7 +71,7 @@ func (s *outcomes[K]) update(key K, f func(*Outcome) bool) (changed bool) {
 }
 
 // Want records new wanted values. Call it in Renderer.Refresh under the model's lock, so readers under this
-// lock never see a new value with an old Outcome. A refused item stays refused until retried.
+// lock never see a new value with an old Outcome.
 func (p *Publisher[K, V]) Want(keys ...K) {
 	for _, key := range keys {
 		p.outcomes.update(key, func(o *Outcome) bool {
@@ -83,8 +83,7 @@ func (p *Publisher[K, V]) Want(keys ...K) {
 	}
 }
 
-// Outcome returns the outcome of a Renderer's item. It is safe for concurrent use, also under the model's
-// lock.
+// Outcome returns the outcome of an item. It is safe for concurrent use, also under the model's lock.
 func (p *Publisher[K, V]) Outcome(key K) Outcome {
 	p.outcomes.mu.Lock()
 	o := p.outcomes.items[key]
@@ -129,7 +128,7 @@ func (l *loop[K, V]) reportRefused(keys []K) {
 	}
 }
 
-// setCommitted marks all rendered items in force, except items awaiting another stage.
+// Items awaiting another stage are not committed.
 func (l *loop[K, V]) setCommitted() {
 	status, more := l.Status(), l.moreStages()
 	items := slices.DeleteFunc(l.uncommitted.take(l.cfg.Compare), func(c Change[K, V]) bool {

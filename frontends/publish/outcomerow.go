@@ -8,7 +8,7 @@ type OutcomeRow struct {
 	// as in Outcome
 	Revision uint64    `json:"revision,omitempty"`
 	Since    time.Time `json:"since,omitzero"`
-	// Reason is why the present value is not in force, Retry the time of the next try.
+	// Retry is the time of the next try.
 	Reason string    `json:"reason,omitempty"`
 	Retry  time.Time `json:"retry,omitzero"`
 }

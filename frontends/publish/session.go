@@ -12,11 +12,11 @@ import (
 
 const (
 	dialRetry = 500 * time.Millisecond
-	// An unchanged reason is logged this often.
+	// for an unchanged reason
 	logRepeat = time.Minute
 )
 
-// connect waits for an aggregator and restores an earlier process's fragment. It returns nil when ctx ends.
+// connect returns nil when ctx ends.
 func (p *Publisher[K, V]) connect(ctx context.Context) *client.Client {
 	logged, at := "", time.Time{}
 	for {
@@ -62,7 +62,6 @@ func (p *Publisher[K, V]) restore(ctx context.Context, c *client.Client) error {
 	return nil
 }
 
-// onSync receives the outcome of each resync after a reconnect.
 func (p *Publisher[K, V]) onSync(_ string, revision uint64, err error) {
 	if err == nil {
 		p.acknowledge(revision, false)

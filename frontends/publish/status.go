@@ -9,16 +9,15 @@ import (
 type Status struct {
 	// true after the first commit
 	Published bool
-	// Connected is true once an aggregator answered and Restored is known.
+	// An aggregator answered and Restored is known.
 	Connected bool
-	// Restored is true if an earlier process's fragment existed on connect. It is in force until the first
-	// commit.
+	// Restored is true if an earlier process's fragment existed on connect.
 	Restored bool
-	// reason for a failed connection or update; nil after a commit
+	// nil after a commit
 	Err error
-	// Away is why the stream was lost; nil while it exists.
+	// why the stream was lost; nil while it exists
 	Away error
-	// Frozen is why a part with items is frozen, or nil.
+	// why a part with items is frozen, or nil
 	Frozen error
 	// of the last commit
 	Revision     uint64
