@@ -1,8 +1,8 @@
 // Package health answers HTTP health checks with kube-proxy 1.36's paths and bodies, for existing load
 // balancers and monitoring.
 //
-// It takes commits and the node's state. It serves /healthz and /livez (Proxy), and one HTTP server per
-// Service with a healthCheckNodePort (Servers). The package does not select endpoints.
+// It serves /healthz and /livez (Proxy), and one HTTP server per Service with a healthCheckNodePort
+// (Servers).
 //
 // # What healthy means
 //

@@ -16,12 +16,11 @@ import (
 // ProxyConfig configures a Proxy.
 type ProxyConfig struct {
 	Families [model.NumFamilies]bool
-	// Timeout is how long a change may wait for its commit.
+	// of a change's wait for its commit
 	Timeout time.Duration
-	// Pending returns the start of the oldest change's wait, or zero. A nil function means zero.
+	// Pending returns the start of the oldest change's wait, or zero. Nil means zero.
 	Pending func() time.Time
-	// Published returns why no rules are in force, or nil. A nil function means nil. It is not called after
-	// the first commit.
+	// Published returns why no rules are in force, or nil. It is not called after the first commit.
 	Published func() error
 	// nil means time.Now
 	Now func() time.Time
@@ -86,8 +85,8 @@ func (p *Proxy) SetEligible(eligible bool) {
 	p.ineligible = !eligible
 }
 
-// Require adds a condition. While check fails, the proxy is neither healthy nor alive. check is called
-// concurrently for each answer and must be fast.
+// Require adds a condition for health and life. check is called concurrently for each answer and must be
+// fast.
 func (p *Proxy) Require(check func() error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,13 +105,13 @@ type Health struct {
 	// kube-proxy does.
 	LastUpdated time.Time `json:"lastUpdated"`
 	CurrentTime time.Time `json:"currentTime"`
-	// NodeEligible is set only for /healthz.
+	// only for /healthz
 	NodeEligible *bool `json:"nodeEligible,omitempty"`
 	// without the node's eligibility
 	Healthy bool `json:"healthy"`
 	// Status has each family after its first commit.
 	Status map[string]FamilyHealth `json:"status,omitempty"`
-	// Reason is a condition's error. It is not in kube-proxy's answer.
+	// not in kube-proxy's answer
 	Reason string `json:"reason,omitempty"`
 }
 

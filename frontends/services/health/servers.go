@@ -49,8 +49,8 @@ type ServersConfig struct {
 	Network Network
 	// nil discards
 	Events Events
-	// Retry is the delay before a failed port is retried, and before interface addresses are reread if
-	// NodePortAddresses selects some. 0 means DefaultRetry.
+	// Retry is the delay before a failed port is retried, and before interface addresses are reread. 0 means
+	// DefaultRetry.
 	Retry  time.Duration
 	Logger *slog.Logger
 }
@@ -67,7 +67,7 @@ type listenAddress struct {
 	at      netip.AddrPort
 }
 
-// Closing needs both fields, because a server that does not serve yet lacks its listener.
+// A server that does not serve yet lacks its listener.
 type server struct {
 	http     *http.Server
 	listener net.Listener
@@ -103,7 +103,7 @@ func NewServers(cfg ServersConfig) *Servers {
 	}
 }
 
-// Apply stores a commit's changes; a nil node means no change. Answers use the new endpoint counts at once.
+// A nil node means no change.
 func (s *Servers) Apply(services []model.Change, node *model.Node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,7 +140,7 @@ func (s *Servers) wake() {
 // Release makes Run close all ports and return.
 func (s *Servers) Release() { s.release.Do(func() { close(s.released) }) }
 
-// Run opens and closes ports until ctx ends or Release is called, then returns nil.
+// Run opens and closes ports until ctx ends or Release is called.
 func (s *Servers) Run(ctx context.Context) error {
 	var serving sync.WaitGroup
 	defer serving.Wait()
@@ -161,7 +161,7 @@ func (s *Servers) Run(ctx context.Context) error {
 	}
 }
 
-// reconcile opens and closes ports, and reports whether to retry soon.
+// again means soon.
 func (s *Servers) reconcile(ctx context.Context, serving *sync.WaitGroup) (again bool) {
 	want, again, err := s.listenAddresses()
 	if err != nil {
@@ -192,8 +192,8 @@ func (s *Servers) reconcile(ctx context.Context, serving *sync.WaitGroup) (again
 	return again || len(failed) > 0
 }
 
-// listenAddresses is sorted: of two Services with one port the same is always first. again is true if the
-// result can change without a commit.
+// Of two Services with one port the same is always first. again is true if the result can change without a
+// commit.
 func (s *Servers) listenAddresses() (out []listenAddress, again bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -267,7 +267,7 @@ func (s *Servers) listen(ctx context.Context, at listenAddress, serving *sync.Wa
 	return nil
 }
 
-// After a failure reconcile reopens the address.
+// reconcile reopens the address.
 func (s *Servers) serve(at listenAddress, srv *server) {
 	err := srv.http.Serve(srv.listener)
 	if errors.Is(err, http.ErrServerClosed) {
@@ -282,7 +282,7 @@ func (s *Servers) serve(at listenAddress, srv *server) {
 	s.wake()
 }
 
-// report reports once per Service why its port cannot be opened.
+// once per Service
 func (s *Servers) report(failed map[model.Key]error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -314,7 +314,6 @@ const body = `{
 	"serviceProxyHealthy": %v
 }`
 
-// answer is for the request's family.
 func (s *Servers) answer(w http.ResponseWriter, name model.Key, f model.Family) {
 	healthy := s.cfg.Healthy()
 	s.mu.Lock()
