@@ -49,8 +49,7 @@ type Config struct {
 	// Flows also counts conntrack entries.
 	Flows bool
 	Ports Ports
-	// Adopted reports whether the rules are older than this process. Counts before the first scrape are then
-	// ignored.
+	// The rules are older than this process: counts before the first scrape are ignored.
 	Adopted func() bool
 	Now     func() time.Time
 	Logger  *slog.Logger
@@ -96,14 +95,13 @@ func New(cfg Config) *Collector {
 	return c
 }
 
-// Describe implements prometheus.Collector.
 func (c *Collector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{c.descs.connections, c.descs.endpoints, c.descs.dropped, c.descs.active, c.descs.activeEndpoints, c.descs.bytes} {
 		out <- d
 	}
 }
 
-// Collect implements prometheus.Collector. Values are missing while the aggregator does not answer.
+// Collect implements prometheus.Collector.
 func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	for _, part := range []struct {
 		wanted bool
@@ -165,7 +163,6 @@ func (c *Collector) readFlows(ctx context.Context) error {
 	return nil
 }
 
-// tables reads both families' named counters and counted elements.
 func (c *Collector) tables(ctx context.Context, conn *client.Client) (out []*weftv1.GetTableResponse, err error) {
 	for _, family := range []string{"ip", "ip6"} {
 		t, err := conn.GetTable(ctx, &weftv1.GetTableRequest{

@@ -76,7 +76,6 @@ func (c *counts) drop(family string, o *weftv1.Object) {
 	c.drops[k] = n
 }
 
-// element adds an element's count: a set's listener, or a map's slot and endpoint.
 func (c *counts) element(family, set string, e *weftv1.Element, ports Ports) {
 	p, ok := ports.PortOf(family, set, e.GetKey())
 	if !ok {
@@ -144,7 +143,7 @@ func (t *totals) add(from source, to labels, n uint64, adopted bool) {
 // maxMissed is how many successive updates may miss an existing element.
 const maxMissed = 2
 
-// forget removes missing elements and empty series. An existing missed element restarts at 0.
+// An existing missed element restarts at 0.
 func (t *totals) forget(exists func(source) bool) {
 	for from, s := range t.last {
 		if s.missed++; s.missed < maxMissed {
@@ -163,7 +162,6 @@ func (t *totals) forget(exists func(source) bool) {
 	}
 }
 
-// bounded returns the sums, with the excess as one series.
 func (t *totals) bounded() map[labels]uint64 {
 	out := maps.Clone(t.sums)
 	if t.others > 0 {
