@@ -19,13 +19,13 @@ import (
 
 // The tables.
 const (
-	// TableServices has a Service for each Service with rules, or only for ArgService.
+	// a Service for each Service with rules, or only for ArgService
 	TableServices = "services"
-	// TableEndpoints has a model.Candidate for each endpoint of the Service of ArgService.
+	// a model.Candidate for each endpoint of the Service of ArgService
 	TableEndpoints = "endpoints"
-	// TableAddresses has an Address for the Service with ArgAddress, ArgProtocol and ArgPort.
+	// an Address for the Service with ArgAddress, ArgProtocol and ArgPort
 	TableAddresses = "addresses"
-	// TableModel has one model.Stats.
+	// one model.Stats
 	TableModel = "model"
 )
 
@@ -48,7 +48,7 @@ type State struct {
 
 // Source provides the state.
 type Source interface {
-	// State returns the named Services, or all without names, at one instant. Unknown names are ignored.
+	// State returns the named Services, or all without names. Unknown names are ignored.
 	State(names ...model.Key) State
 	Stats() model.Stats
 	Candidates(key model.Key) (all []model.Candidate, ok bool)

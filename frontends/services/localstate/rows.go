@@ -31,7 +31,7 @@ type Service struct {
 	Ports      []Port `json:"ports"`
 }
 
-// Port is a port of a Service, with the addresses that it holds against other Services.
+// Port is a port of a Service, with won addresses.
 type Port struct {
 	Name string `json:"name,omitempty"`
 	// "TCP", "UDP" or "SCTP"
@@ -47,10 +47,10 @@ type Port struct {
 // Endpoint is an endpoint of a port.
 type Endpoint struct {
 	Address netip.AddrPort `json:"address"`
-	// Use has "cluster", "local" and "draining": the lists of model.Backends with the endpoint.
+	// the lists of model.Backends: "cluster", "local" and "draining"
 	Use   []string `json:"use"`
 	Local bool     `json:"local"`
-	// Excluded is set by readers: why it does not receive some or all new flows.
+	// set by readers: why it does not receive some or all new flows
 	Excluded string `json:"excluded,omitempty"`
 }
 
