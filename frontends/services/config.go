@@ -27,40 +27,39 @@ const (
 
 // Config describes a Frontend.
 type Config struct {
-	// Source has the objects and is run by the caller. Required.
+	// Source is run by the caller. Required.
 	Source source.Source
-	// NodeName is this node's Kubernetes name. Required.
+	// required
 	NodeName string
-	// Socket is the aggregator's socket path; empty means the default.
+	// empty means the default
 	Socket string
 	// Local replaces the socket with an in-process aggregator.
 	Local grpc.ClientConnInterface
-	// The zero Detect matches no flow.
+	// The zero value matches no flow.
 	Detect render.Detect
-	// NodeAddresses override the Node object's addresses if valid (kube-proxy's bindAddress).
+	// NodeAddresses override the Node object's addresses (kube-proxy's bindAddress).
 	NodeAddresses [model.NumFamilies]netip.Addr
 	// feature gate AllowServiceExternalIPs off
 	IgnoreExternalIPs bool
-	// NodePortAddresses are the local prefixes that accept NodePorts. A family without prefixes has no
-	// NodePorts. Empty means the Node object's addresses ("primary").
+	// NodePortAddresses are local prefixes. A family without prefixes has no NodePorts. Empty means the Node
+	// object's addresses ("primary").
 	NodePortAddresses []netip.Prefix
 	MasqueradeAll     bool
-	// MasqueradeBit is a packet mark bit, 0 to 31; nil means DefaultMasqueradeBit.
+	// 0 to 31; nil means DefaultMasqueradeBit
 	MasqueradeBit *int
 	Counters      render.Counters
-	// ActiveConnections exports conntrack entries as metrics. It lists the whole table repeatedly.
+	// ActiveConnections lists the whole conntrack table repeatedly.
 	ActiveConnections bool
 	// SyncPeriod bounds the wait after a failed update. A change uncommitted for twice as long makes the node
-	// unhealthy. 0 means DefaultSyncPeriod.
+	// unhealthy.
 	SyncPeriod time.Duration
-	// MinSyncPeriod is the minimum time between updates. 0 means DefaultMinSyncPeriod; negative means no
-	// wait.
+	// 0 means DefaultMinSyncPeriod; negative means no wait
 	MinSyncPeriod time.Duration
-	// Events receives warnings about Services and must not block; nil discards.
+	// must not block; nil discards
 	Events health.Events
-	// Network is where health checks listen; nil means the process's network namespace.
+	// nil means the process's network namespace
 	Network health.Network
-	// clock of health and latencies; nil means time.Now
+	// nil means time.Now
 	Now    func() time.Time
 	Logger *slog.Logger
 	// may be nil

@@ -10,7 +10,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/render"
 )
 
-// check rejects a configuration only for an IP family without support on the node (rule 100).
+// rule 100
 func (c *Config) check(have [model.NumFamilies]bool) error {
 	for f, a := range c.NodeAddresses {
 		if a.IsValid() && !have[f] && !c.NodeAddresses[1-f].IsValid() {
@@ -46,7 +46,7 @@ func (c *Config) warnDetect() {
 	}
 }
 
-// checkNode returns the problems of the Node object, or nil if it is complete or unknown.
+// checkNode returns nil for an unknown Node.
 func (c *Config) checkNode(n *model.Node, have [model.NumFamilies]bool) error {
 	if n == nil || !n.Known {
 		return nil

@@ -9,20 +9,19 @@
 //
 // # Concurrency
 //
-// The source's goroutines only mark Services dirty. Frontend.Run has two goroutines: one publishes, with one
-// update in flight, and one opens and closes health check ports.
+// The source's goroutines only mark Services dirty. Frontend.Run has two goroutines: one publishes, and one
+// opens and closes health check ports.
 //
 // # Health
 //
-// A change waits from its event's arrival until its commit, or until it needs no commit. If it waits for
-// twice Config.SyncPeriod, the node is unhealthy. Rejected Services do not count. Unlike kube-proxy there is
-// no hourly full sync: the aggregator repairs changes by others.
+// A change waits from its event's arrival until its commit. If it waits for twice Config.SyncPeriod, the node
+// is unhealthy. Rejected Services do not count. There is no hourly full sync: the aggregator repairs changes
+// by others.
 //
 // For /healthz, the Node object must also exist and not be about to be deleted.
 //
 // # Errors
 //
 // Run fails only if another process publishes the fragment. A rejected Service is left out, logged, reported
-// as an event and retried. If a whole IP family is rejected, its table stays and the other family continues;
-// the node is unhealthy if Services use the rejected family.
+// as an event and retried. If a whole IP family is rejected, its table stays and the other family continues.
 package services

@@ -43,17 +43,17 @@ type Frontend struct {
 
 // Status is the progress of a Frontend.
 type Status struct {
-	// Synced is true once the source has delivered all existing objects.
+	// The source has delivered all existing objects.
 	Synced bool
 	publish.Status
-	// Pending is the arrival of the oldest uncommitted event, or zero.
+	// arrival of the oldest uncommitted event, or zero
 	Pending time.Time
-	// Quarantined are the rejected or unrenderable Services, as "namespace/name".
+	// rejected or unrenderable Services, as "namespace/name"
 	Quarantined []string
 }
 
 // New returns a frontend subscribed to its source, which must not run yet. It does no I/O except to detect
-// IPv6. It fails if the configuration is invalid or its only IP family is missing.
+// IPv6.
 func New(cfg Config) (*Frontend, error) {
 	f, err := newFrontend(cfg)
 	if err != nil {
@@ -121,7 +121,7 @@ func newFrontend(cfg Config) (*Frontend, error) {
 	})
 }
 
-// Run works until ctx ends, then returns nil and leaves all rules in place. It does not run the source.
+// Run works until ctx ends, and leaves all rules in place. It does not run the source.
 func (f *Frontend) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return f.publisher.Run(ctx) })
@@ -162,8 +162,7 @@ func (f *Frontend) Ready() error {
 	}
 }
 
-// Degraded returns the problem while rules are in force, such as a change waiting for twice
-// Config.SyncPeriod, or a refused Service.
+// Degraded returns the problem while rules are in force.
 func (f *Frontend) Degraded() error {
 	status := f.Status()
 	if err := status.Status.Degraded(); err != nil {
@@ -191,7 +190,7 @@ func (f *Frontend) Node() error {
 	return err
 }
 
-// inForce returns nil if rules of this or an earlier process are in force.
+// of this or an earlier process
 func (f *Frontend) inForce() error {
 	if status := f.publisher.Status(); status.Restored && !errors.Is(status.Err, client.ErrPermission) {
 		return nil
@@ -243,7 +242,7 @@ func (f *Frontend) isSynced() bool {
 	}
 }
 
-// refreshed receives model changes under the model's lock.
+// under the model's lock
 func (f *Frontend) refreshed(c *model.Changes, revision uint64) {
 	f.local.Changed(c)
 	f.noteNode(c.Node)

@@ -17,9 +17,8 @@ const (
 	metricSync        = "kubeproxy_sync_proxy_rules_duration_seconds"
 	metricSyncFull    = "kubeproxy_sync_full_proxy_rules_duration_seconds"
 	metricSyncPartial = "kubeproxy_sync_partial_proxy_rules_duration_seconds"
-	// Last committed update, and last event with a possible need for an update.
-	metricSynced = "kubeproxy_sync_proxy_rules_last_timestamp_seconds"
-	metricQueued = "kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds"
+	metricSynced      = "kubeproxy_sync_proxy_rules_last_timestamp_seconds"
+	metricQueued      = "kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds"
 	// From the annotation endpoints.kubernetes.io/last-change-trigger-time to the acknowledged commit.
 	metricProgramming = "kubeproxy_network_programming_duration_seconds"
 	// An event is pending until its commit; in kube-proxy until the attempt.
@@ -36,7 +35,6 @@ const (
 
 const allowExternalIPs = "AllowServiceExternalIPs"
 
-// proxyMetrics are kube-proxy's metrics, except iptables, ipvs and conntrack.
 type proxyMetrics struct {
 	all []prometheus.Collector
 	// values of ip_family; empty for a missing family
@@ -115,7 +113,6 @@ func newProxyMetrics(b *publish.Backlog, have [model.NumFamilies]bool, ignoreExt
 	return m
 }
 
-// remembered caches the metric of each label.
 func remembered[M any](with func(...string) M) func(label string) M {
 	var known sync.Map
 	return func(label string) M {
@@ -127,7 +124,6 @@ func remembered[M any](with func(...string) M) func(label string) M {
 	}
 }
 
-// each calls f with the label of each family of the node.
 func (m *proxyMetrics) each(f func(family string)) {
 	for _, name := range m.families {
 		if name != "" {
@@ -165,7 +161,6 @@ func (m *proxyMetrics) cleanupFailed() {
 	m.each(func(f string) { m.cleanupFailures.WithLabelValues(f).Inc() })
 }
 
-// programmed observes the cluster's changes in a commit.
 func (m *proxyMetrics) programmed(triggers []model.Trigger, committed time.Time) {
 	for _, t := range triggers {
 		if name := m.families[t.Family]; name != "" {
