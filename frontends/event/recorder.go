@@ -28,7 +28,7 @@ const (
 	Warning = corev1.EventTypeWarning
 )
 
-// kube-proxy's reasons, expected by dashboards. The last is for Services, the others for the Node.
+// kube-proxy's reasons, the last for Services, the others for the Node.
 const (
 	Starting                        = "Starting"
 	FailedToStartProxierHealthcheck = "FailedToStartProxierHealthcheck"
@@ -92,8 +92,8 @@ func (r *Recorder) Node(kind, reason, message string) {
 	r.onNode(kind, reason, "StartKubeProxy", message)
 }
 
-// Condition reports an event about a condition of this node. The condition is the event's action: events with
-// the same action and reason within minutes form one series with the first message.
+// Condition reports an event about a condition of this node. Events with the same condition and reason within
+// minutes form one series with the first message.
 func (r *Recorder) Condition(kind, reason, condition, message string) {
 	r.onNode(kind, reason, condition, message)
 }
@@ -107,8 +107,8 @@ func (r *Recorder) onNode(kind, reason, action, message string) {
 	r.put(report{regarding: ref, kind: kind, reason: reason, message: message, action: action})
 }
 
-// Service reports an event about a Service without blocking. kind is Normal or Warning, reason is one word,
-// and message is cut to the API's limit. Events are dropped if the queue is full.
+// Service reports an event about a Service without blocking. kind is Normal or Warning, reason is one word.
+// Events are dropped if the queue is full.
 func (r *Recorder) Service(name types.NamespacedName, kind, reason, message string) {
 	action := "Program"
 	if reason == FailedToStartServiceHealthcheck {
@@ -170,7 +170,7 @@ func (r *Recorder) Run(ctx context.Context) error {
 	}
 }
 
-// identify sets the UID of a Service or NetworkPolicy, by which "kubectl describe" finds the event.
+// "kubectl describe" finds the event by the UID.
 func (r *Recorder) identify(ctx context.Context, ref *corev1.ObjectReference) {
 	ctx, cancel := context.WithTimeout(ctx, lookup)
 	defer cancel()
