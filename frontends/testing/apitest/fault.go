@@ -12,16 +12,16 @@ import (
 
 // Fault is the fault of one request.
 type Fault struct {
-	// RetryAfter is in seconds; 0 means absent.
+	// RetryAfter is in seconds.
 	Status     int
 	RetryAfter int
-	// Garbage is the body of an answer with status 200.
+	// body with status 200
 	Garbage string
 	// delays the answer until closed
 	Hold <-chan struct{}
 	// in bytes
 	CutAfter int
-	// Event is sent as a watch error instead of objects.
+	// as a watch error
 	Event *metav1.Status
 }
 
@@ -30,7 +30,6 @@ func Expired() *metav1.Status {
 	return &apierrors.NewResourceExpired("too old resource version").ErrStatus
 }
 
-// before reports whether the faults replace the answer.
 func (f Fault) before(ctx context.Context, w http.ResponseWriter, enc encoder) bool {
 	if f.Hold != nil {
 		select {
@@ -74,7 +73,6 @@ type cutWriter struct {
 	left int
 }
 
-// Write implements http.ResponseWriter.
 func (c *cutWriter) Write(p []byte) (int, error) {
 	if len(p) < c.left {
 		c.left -= len(p)
@@ -85,5 +83,4 @@ func (c *cutWriter) Write(p []byte) (int, error) {
 	panic(http.ErrAbortHandler)
 }
 
-// Unwrap returns the writer for http.ResponseController.
 func (c *cutWriter) Unwrap() http.ResponseWriter { return c.ResponseWriter }

@@ -112,13 +112,11 @@ func (s selection) has(o Object) bool {
 // fieldsOf needs no map, because a list reads the fields of many objects.
 type fieldsOf struct{ Object }
 
-// Has implements fields.Fields.
 func (f fieldsOf) Has(field string) bool {
 	_, ok := f.get(field)
 	return ok
 }
 
-// Get implements fields.Fields.
 func (f fieldsOf) Get(field string) string {
 	value, _ := f.get(field)
 	return value
@@ -246,7 +244,6 @@ func (k *kind) after(version int) []change {
 	return slices.Clone(k.history[at:])
 }
 
-// last returns a deleted object with its deletion's version.
 func (c change) last() Object {
 	o := c.before.DeepCopyObject().(Object) //nolint:forcetypeassert // a copy of one
 	o.SetResourceVersion(strconv.Itoa(c.version))

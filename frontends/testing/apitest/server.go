@@ -55,7 +55,7 @@ type kind struct {
 	gvk     schema.GroupVersionKind
 	objects map[string]Object
 	history []change
-	// last version not in history
+	// not in history
 	compacted int
 }
 
@@ -72,7 +72,7 @@ type Request struct {
 	Verb   string
 	Query  url.Values
 	Header http.Header
-	// N counts requests with this resource and verb from 1.
+	// by resource and verb, from 1
 	N int
 }
 
@@ -85,7 +85,7 @@ func New(t testing.TB) *Server {
 	return NewOn(t, net.Listen)
 }
 
-// NewOn starts a server with another Listen, such as in another network namespace.
+// NewOn starts a server with another Listen.
 func NewOn(t testing.TB, listen Listen) *Server {
 	t.Helper()
 	s, err := Start(listen, "127.0.0.1:0")
@@ -103,7 +103,7 @@ func Start(listen Listen, address string) (*Server, error) {
 	return s, s.start(address)
 }
 
-// Install adds a scheme's custom resources. They use only JSON. The scheme must not change afterwards.
+// Install adds a scheme's custom resources, only in JSON. The scheme must not change afterwards.
 func (s *Server) Install(custom *runtime.Scheme) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -213,7 +213,7 @@ func (s *Server) Version() int {
 	return s.version
 }
 
-// Compact deletes the history. A watch from an old version, or behind, fails with 410.
+// Compact deletes the history. A watch from an old version fails with 410.
 func (s *Server) Compact() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -223,7 +223,7 @@ func (s *Server) Compact() {
 	s.wake()
 }
 
-// Bookmark sends a bookmark with the newest version to all watches.
+// Bookmark sends a bookmark to all watches.
 func (s *Server) Bookmark() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -232,7 +232,7 @@ func (s *Server) Bookmark() {
 	s.wake()
 }
 
-// Fault sets the faults from now on; a nil f clears them. f is called sequentially for each request.
+// Fault sets the faults from now on; nil clears them. f is called sequentially for each request.
 func (s *Server) Fault(f func(Request) Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,15 +16,14 @@ import (
 // Table is a list of behaviours and the place of their tests.
 type Table struct {
 	File string
-	// name of the page with the list and its tests
+	// page with the list and its tests
 	Page string
 	// begins a behaviour's tag, such as "Behaviour"
-	Tag string
-	// directory of all tests
+	Tag  string
 	Root string
 }
 
-// pages names the environment variable of the directory for pages.
+// environment variable of the directory for pages
 const pages = "WEFT_PAGES"
 
 var (
@@ -95,7 +94,7 @@ func (b Table) compare() (problems []string, page string, err error) {
 	return problems, out.String(), nil
 }
 
-// tags returns each number's tests, as "TestName in path", sorted.
+// tags are as "TestName in path", sorted.
 func (b Table) tags() (map[int][]string, error) {
 	// A tag ends a test's doc comment, or is a line of a story.
 	tag := regexp.MustCompile(`^(?://|#) ` + b.Tag + `: ([0-9, -]+)\.$`)

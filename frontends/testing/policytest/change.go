@@ -98,7 +98,7 @@ func (g *Generator) changePod() []Change {
 	return []Change{{Old: old, New: pod}}
 }
 
-// removePod sometimes gives the address to another pod, which is sometimes reported first.
+// Another pod may get the address, and be reported first.
 func (g *Generator) removePod() []Change {
 	key, _ := anyOf(g, g.Cluster.Pods, compareNames)
 	old := g.Cluster.Pods[key]
@@ -220,7 +220,7 @@ func (c *Cluster) Ends() []netip.Addr {
 	return slices.Compact(all)
 }
 
-// Flows returns every flow between two ends of the same family: with each port in or next to policies, and
+// Flows returns every flow between two ends of the same family, with each port in or next to policies, and
 // without ports.
 func (c *Cluster) Flows() []Flow {
 	var all []Flow

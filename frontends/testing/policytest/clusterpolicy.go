@@ -84,8 +84,8 @@ func clusterRules(p *v1alpha2.ClusterNetworkPolicy, dir Direction) []clusterRule
 	return all
 }
 
-// action fails closed for an unknown kind of peer, with no known field: it never matches an accepting rule,
-// and otherwise denies everything. The experimental kinds nodes and domainNames are unknown.
+// action fails closed for an unknown kind of peer, with no known field. The experimental kinds nodes and
+// domainNames are unknown.
 func (e *Evaluator) action(r clusterRule, addr netip.Addr, f Flow) (v1alpha2.ClusterNetworkPolicyRuleAction, bool) {
 	unknown := slices.ContainsFunc(r.peers, func(p v1alpha2.ClusterNetworkPolicyEgressPeer) bool {
 		return p.Namespaces == nil && p.Pods == nil && p.Networks == nil

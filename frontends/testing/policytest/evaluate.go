@@ -12,8 +12,7 @@ import (
 	"sigs.k8s.io/network-policy-api/apis/v1alpha2"
 )
 
-// Flow is the first packet of a connection: its destination is translated from the Service, its source is not
-// masqueraded yet.
+// Flow is the first packet of a connection, after the Service's translation and before masquerading.
 type Flow struct {
 	From, To netip.Addr
 	// TCP, UDP or SCTP, or empty without ports, such as ICMP
@@ -37,13 +36,12 @@ const (
 // Decision is one end's decision about a flow.
 type Decision struct {
 	Allowed bool
-	// Policy is "NetworkPolicy shop/db" or "ClusterNetworkPolicy db". It is empty if no policy decides, or if
-	// several NetworkPolicies isolate the pod and no rule accepts.
+	// Policy is empty if no policy decides, or if several NetworkPolicies isolate the pod and no rule
+	// accepts.
 	Policy string
 	// "ingress[0]", or empty if no rule matches
 	Rule string
-	// Why explains a decision without a policy.
-	Why string
+	Why  string
 }
 
 // Verdict has the decisions of both ends of a flow.
@@ -133,7 +131,7 @@ func (e *Evaluator) Evaluate(f Flow) Verdict {
 	return v
 }
 
-// The tier Admin decides first, then NetworkPolicies (final if one selects the pod), then the tier Baseline.
+// The order is tier Admin, NetworkPolicies (final if one selects the pod), tier Baseline.
 func (e *Evaluator) decide(pod *corev1.Pod, dir Direction, f Flow) Decision {
 	if d, final := e.tier(adminTier, pod, dir, f); final {
 		return d

@@ -13,18 +13,15 @@ import (
 
 // Config describes the cluster of a Generator.
 type Config struct {
-	Seed uint64
-	// approximate numbers in a cluster
+	Seed                              uint64
 	Nodes, Namespaces, Pods, Policies int
-	// approximate number of ClusterNetworkPolicies
-	ClusterPolicies int
-	// KeepPods is true if changes do not add or remove pods and namespaces.
+	ClusterPolicies                   int
+	// Changes do not add or remove pods and namespaces.
 	KeepPods bool
 }
 
 // Generator makes a random cluster and changes it. The API server would accept all its objects.
 type Generator struct {
-	// Cluster is the present state.
 	Cluster *Cluster
 
 	cfg    Config
@@ -73,7 +70,7 @@ func some[T any](g *Generator, most int, f func() T) []T {
 	return all
 }
 
-// anyOf returns a key chosen by the seed, and false for an empty map.
+// false for an empty map
 func anyOf[K comparable, V any](g *Generator, m map[K]V, compare func(a, b K) int) (k K, ok bool) {
 	if len(m) == 0 {
 		return k, false
@@ -161,7 +158,7 @@ func (g *Generator) addPod() *corev1.Pod {
 	return pod
 }
 
-// Other pods give the names to other ports. Within a pod a name is unique for each protocol.
+// Within a pod a name is unique for each protocol.
 func (g *Generator) containerPorts(pod *corev1.Pod) []corev1.ContainerPort {
 	var ports []corev1.ContainerPort
 	for _, name := range []string{"web", "dns", "metrics"} {

@@ -119,7 +119,6 @@ func (e *Evaluator) ports(ports []networkingv1.NetworkPolicyPort, f Flow) bool {
 	})
 }
 
-// named reports whether the destination is a pod with a port of this name and the flow's protocol and number.
 // Sidecar init containers count.
 func (e *Evaluator) named(name string, f Flow) bool {
 	pod := e.owners[f.To]

@@ -28,15 +28,15 @@ type Aggregator struct {
 	mu       sync.Mutex
 	judge    Judge
 	elements map[string]string
-	// rules by chain, such as "chain ip weft input"
+	// by chain, such as "chain ip weft input"
 	chains   map[string]string
 	gate     chan struct{}
 	revision uint64
 	updates  []string
 }
 
-// Judge returns the violations of an update, or nil to accept it. It receives the resulting element values,
-// keyed by Element, and the rules of all chains.
+// Judge returns the violations of an update, or nil. It receives the resulting element values, keyed by
+// Element, and the rules of all chains.
 type Judge func(elements map[string]string) []*weftv1.Violation
 
 // New starts an aggregator for the duration of the test.
@@ -66,7 +66,7 @@ func (f *Aggregator) Start(t testing.TB) {
 	t.Cleanup(func() { srv.Stop(); <-done })
 }
 
-// GetFragment implements the API method. All elements are in maps.
+// GetFragment implements the API method.
 func (f *Aggregator) GetFragment(req *weftv1.GetFragmentRequest, stream grpc.ServerStreamingServer[weftv1.GetFragmentResponse]) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -244,7 +244,7 @@ func (f *Aggregator) Clear() {
 	clear(f.chains)
 }
 
-// Updates returns "snapshot", "patch" and "plan" in order of arrival.
+// Updates returns "snapshot", "patch" and "plan" in order.
 func (f *Aggregator) Updates() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

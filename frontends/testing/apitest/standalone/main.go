@@ -90,7 +90,6 @@ func load(api *apitest.Server, file string) error {
 
 type rawObject []byte
 
-// UnmarshalJSON implements json.Unmarshaler.
 func (r *rawObject) UnmarshalJSON(b []byte) error {
 	*r = append((*r)[:0], b...)
 	return nil
