@@ -1,5 +1,4 @@
-// Package event reports Kubernetes events: the start of this node's proxy, and problems of a Service,
-// NetworkPolicy or Pod.
+// Package event reports Kubernetes events of this node's proxy.
 //
 // It drops events if the API server does not accept them in time. Without an API server it has no effect.
 //

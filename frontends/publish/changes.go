@@ -2,7 +2,7 @@ package publish
 
 import "slices"
 
-// largest set whose memory is reused
+// largest set with reused memory
 const keepRoom = 256
 
 // changeSet joins changes per item: the first Old and the last New.

@@ -63,7 +63,7 @@ type Staged[K comparable] interface {
 	Waits(key K) bool
 }
 
-// Parts is a Renderer whose fragment has parts that can be frozen.
+// Parts is a Renderer with parts to freeze.
 type Parts[V any] interface {
 	Part(object *weftv1.ObjectName) (name string, ok bool)
 	// Freeze keeps a part as in the committed fragment, which may be nil. It reports whether the part has

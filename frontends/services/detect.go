@@ -35,7 +35,7 @@ func (c *Config) warnDetect() {
 	case render.DetectNode:
 		c.Logger.Info("flows from pods are recognized by the podCIDRs of the Node object, which may appear and change at any time")
 	case render.DetectCIDRs:
-		// CIDRs of one family are correct in a single-family cluster.
+		// CIDRs for one family are correct in a single-family cluster.
 		if len(c.Detect.CIDRs) == 0 {
 			c.Logger.Warn("no addresses of pods are configured: " + unknownPods)
 		}

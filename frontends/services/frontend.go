@@ -201,7 +201,7 @@ func (f *Frontend) inForce() error {
 // Health returns the handlers of /healthz and /livez.
 func (f *Frontend) Health() *health.Proxy { return f.health }
 
-// Model returns the local model as of its last Refresh.
+// Model returns the local model as of the last Refresh.
 func (f *Frontend) Model() model.Snapshot { return f.state.State().Snapshot }
 
 func (f *Frontend) outcome(key model.Key) publish.Outcome { return f.publisher.Outcome(key) }

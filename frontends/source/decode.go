@@ -294,7 +294,7 @@ func (d *decoder) syntax(before int, err error) error {
 	return &FileError{File: d.file, Line: before + line, Err: errors.New(yamlText(err))}
 }
 
-// path is such as "spec.ports[0].port". lineOf returns the line of its innermost existing part.
+// path is such as "spec.ports[0].port". lineOf returns the line of the innermost existing part.
 func (d *decoder) lineOf(before int, node *yamlv3.Node, path string) int {
 	line := node.Line
 	for _, part := range strings.Split(path, ".") {

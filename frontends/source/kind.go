@@ -21,7 +21,7 @@ type Object interface {
 	metav1.Object
 }
 
-// Kind describes a user's objects of one resource. O is their Go type, V the kept value.
+// Kind describes a user's objects of a resource. O is their Go type, V the kept value.
 type Kind[O Object, V any] struct {
 	// Resource is required.
 	Resource schema.GroupVersionResource

@@ -402,7 +402,7 @@ func (m *Manifests) deliver(before map[identity]object) {
 	}
 }
 
-// An object whose owner is in no manifest is delivered, because its owner may appear.
+// An object without its owner is delivered, because the owner may appear.
 func (m *Manifests) warnOrphan(o *object) {
 	for _, k := range m.kinds[o.gvk] {
 		if k.owner == nil {

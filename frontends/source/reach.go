@@ -15,7 +15,7 @@ import (
 
 const (
 	maxTurnJitter = 0.1
-	// maxSpread is the longest wait of one client-go reflector.
+	// maxSpread is the longest wait of a client-go reflector.
 	maxSpread = 2 * retryMost
 )
 

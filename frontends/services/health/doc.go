@@ -4,12 +4,11 @@
 // It serves /healthz and /livez (Proxy), and one HTTP server per Service with a healthCheckNodePort
 // (Servers).
 //
-// # What healthy means
+// # Health
 //
 // A node is unhealthy if a change waits for its commit for ProxyConfig.Timeout. Before the first commit it is
 // healthy if rules from before a restart are in force. /healthz also returns 503 while load balancers should
-// avoid the node. /livez is 503 only if another part of the process failed. weft commits both IP families at
-// once, so both have the same times.
+// avoid the node. /livez is 503 only if another part of the process failed.
 //
 // # Concurrency
 //

@@ -93,7 +93,7 @@ func (p *Proxy) Require(check func() error) {
 	p.required = append(p.required, check)
 }
 
-// FamilyHealth is the state of one IP family, with kube-proxy's JSON names.
+// FamilyHealth is the state of an IP family, with kube-proxy's JSON names.
 type FamilyHealth struct {
 	LastUpdated time.Time `json:"lastUpdated"`
 	Healthy     bool      `json:"healthy"`

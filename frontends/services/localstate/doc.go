@@ -7,5 +7,5 @@
 //
 // # Errors
 //
-// Before everything is known, a table has an error in place of rows. So has a Service that does not exist.
+// Before everything is known, a table has an error in place of rows. So has a missing Service.
 package localstate

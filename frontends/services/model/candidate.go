@@ -20,7 +20,7 @@ type Candidate struct {
 	Draining bool `json:"draining,omitempty"`
 	// why the endpoint is not in Cluster
 	Excluded Exclusion `json:"excluded,omitempty"`
-	// SlicePorts are the ports of its slices if Port is not among them.
+	// ports of the slices, if Port is missing there
 	SlicePorts string `json:"slicePorts,omitempty"`
 }
 

@@ -15,7 +15,7 @@ type Endpoint struct {
 	Local bool `json:"local"`
 }
 
-// Endpoints is an immutable list of endpoints of one family, sorted by address and port, without duplicates.
+// Endpoints is an immutable list of endpoints, sorted by address and port, without duplicates.
 type Endpoints struct {
 	// one byte with the width, and a packed list, which is not empty; flags are flagLocal or 0
 	packed string
@@ -23,7 +23,7 @@ type Endpoints struct {
 
 const flagLocal = 1
 
-// MakeEndpoints returns a list of endpoints of one family, in any order. The first duplicate wins.
+// MakeEndpoints returns a list of endpoints, in any order, with the same family. The first duplicate wins.
 func MakeEndpoints(in ...Endpoint) Endpoints {
 	if len(in) == 0 {
 		return Endpoints{}
@@ -77,7 +77,7 @@ func (e Endpoints) All() iter.Seq[Endpoint] {
 	}
 }
 
-// Has reports whether the list has an address and port of its family.
+// Has reports whether the list has an address and port.
 func (e Endpoints) Has(addr netip.AddrPort) bool {
 	list, width := e.list()
 	if width != widths[FamilyOf(addr.Addr())] {
@@ -92,7 +92,7 @@ func (e Endpoints) Has(addr netip.AddrPort) bool {
 func (e Endpoints) Equal(o Endpoints) bool { return e == o }
 
 // Diff calls left for endpoints only in old and came for endpoints only in e, ordered by address. It calls
-// both if Local differs. Both lists are of one family.
+// both if Local differs. Both lists have the same family.
 func (e Endpoints) Diff(old Endpoints, left, came func(Endpoint)) {
 	was, oldWidth := old.list()
 	now, width := e.list()

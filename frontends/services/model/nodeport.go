@@ -2,7 +2,7 @@ package model
 
 import "net/netip"
 
-// NodePortAddresses are the local addresses of one family that accept NodePorts.
+// NodePortAddresses are the local addresses for NodePorts in one family.
 type NodePortAddresses struct {
 	// except loopback
 	All bool

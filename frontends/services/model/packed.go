@@ -11,7 +11,7 @@ import (
 )
 
 // entry is an endpoint in packed form: address, port and flags in sort order. The first width bytes count;
-// the rest is zero. A packed list is a sorted string of entries of one width.
+// the rest is zero. A packed list is a sorted string of entries with the same width.
 type entry [widthIPv6]byte
 
 const (

@@ -35,7 +35,7 @@ const (
 	// affinityPortSize is the extra size of a port with session affinity: its maps take the kernel as long as
 	// this many elements.
 	affinityPortSize = 64
-	// slowerMaps maps in a table add the cost of one element to each further map, because the kernel compares
+	// slowerMaps maps in a table add an element's cost to each further map, because the kernel compares
 	// all names.
 	slowerMaps = 16
 )

@@ -30,7 +30,7 @@
 //
 // # Session affinity
 //
-// Each port has a map from client to endpoint and a set of its endpoints; with the policy Local each list has
+// Each port has a map from client to endpoint and a set of endpoints; with the policy Local each list has
 // both. The port's chain recall-PORT translates the destination to the client's endpoint. Unknown clients go
 // on to the shared chain sticky-N, which picks a slot like pick-N.
 //

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Fault is the fault of one request.
+// Fault is the fault of a request.
 type Fault struct {
 	// RetryAfter is in seconds.
 	Status     int
@@ -25,7 +25,7 @@ type Fault struct {
 	Event *metav1.Status
 }
 
-// Expired is the event of a watch whose version is too old.
+// Expired is the event of a watch with an old version.
 func Expired() *metav1.Status {
 	return &apierrors.NewResourceExpired("too old resource version").ErrStatus
 }

@@ -47,7 +47,7 @@ func New(t testing.TB) *Aggregator {
 	return f
 }
 
-// Stop closes all connections and the socket.
+// Stop closes the connections and the socket.
 func (f *Aggregator) Stop() { f.server.Stop() }
 
 // Start listens again after Stop.
@@ -222,7 +222,7 @@ func (f *Aggregator) Judge(judge Judge) {
 	f.judge = judge
 }
 
-// Elements returns a copy of the elements, keyed by Element.
+// Elements returns the elements, keyed by Element.
 func (f *Aggregator) Elements() map[string]string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
