@@ -28,7 +28,7 @@ const (
 	Warning = corev1.EventTypeWarning
 )
 
-// kube-proxy's reasons, expected by dashboards. The last one is for Services, the others for the Node.
+// kube-proxy's reasons, the last for Services, the others for the Node.
 const (
 	Starting                        = "Starting"
 	FailedToStartProxierHealthcheck = "FailedToStartProxierHealthcheck"
@@ -37,10 +37,8 @@ const (
 )
 
 const (
-	// reporting controller
 	controller = "weft"
-	// maximum of waiting events
-	maxQueue = 100
+	maxQueue   = 100
 	// A burst, then one per interval: all nodes of a cluster may have the same event at once.
 	burst    = 25
 	interval = 5 * time.Second
@@ -52,11 +50,11 @@ const (
 
 // Config configures a Recorder.
 type Config struct {
-	// Client writes the events; nil means no API server.
+	// nil means no API server
 	Client kubernetes.Interface
-	// NodeName is the node of this process. Required.
+	// required
 	NodeName string
-	// Logger receives failed reports; nil discards.
+	// receives failed reports; nil discards
 	Logger *slog.Logger
 }
 
@@ -94,9 +92,8 @@ func (r *Recorder) Node(kind, reason, message string) {
 	r.onNode(kind, reason, "StartKubeProxy", message)
 }
 
-// Condition reports an event about a condition of this node, as Service does. The condition is the
-// event's action: events with the same action and reason within minutes form one series with the first
-// message.
+// Condition reports an event about a condition of this node. Events with the same condition and reason within
+// minutes form one series with the first message.
 func (r *Recorder) Condition(kind, reason, condition, message string) {
 	r.onNode(kind, reason, condition, message)
 }
@@ -110,8 +107,8 @@ func (r *Recorder) onNode(kind, reason, action, message string) {
 	r.put(report{regarding: ref, kind: kind, reason: reason, message: message, action: action})
 }
 
-// Service reports an event about a Service without blocking. kind is Normal or Warning, reason is one
-// word, and message is cut to the API's limit. Events are queued, and dropped if the queue is full.
+// Service reports an event about a Service without blocking. kind is Normal or Warning, reason is one word.
+// Events are dropped if the queue is full.
 func (r *Recorder) Service(name types.NamespacedName, kind, reason, message string) {
 	action := "Program"
 	if reason == FailedToStartServiceHealthcheck {
@@ -146,8 +143,7 @@ func (r *Recorder) put(e report) {
 	}
 }
 
-// Run sends events until ctx ends, then drops queued events and returns nil. Without an API server it
-// returns at once.
+// Run sends events until ctx ends, then drops queued events and returns nil.
 func (r *Recorder) Run(ctx context.Context) error {
 	if r == nil || r.client == nil {
 		return nil
@@ -174,8 +170,7 @@ func (r *Recorder) Run(ctx context.Context) error {
 	}
 }
 
-// identify sets the UID of a Service or NetworkPolicy, by which "kubectl describe" finds the event.
-// Otherwise only its name finds it.
+// "kubectl describe" finds the event by the UID.
 func (r *Recorder) identify(ctx context.Context, ref *corev1.ObjectReference) {
 	ctx, cancel := context.WithTimeout(ctx, lookup)
 	defer cancel()
@@ -194,7 +189,6 @@ func (r *Recorder) identify(ctx context.Context, ref *corev1.ObjectReference) {
 	}
 }
 
-// shorten cuts a message to the API's limit.
 func shorten(s string) string {
 	const more = "..."
 	if len(s) <= maxMessage {

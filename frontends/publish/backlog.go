@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// Backlog counts uncommitted events and records the oldest arrival, for the node's health. It is safe for
-// concurrent use.
+// Backlog counts uncommitted events and records the oldest arrival. It is safe for concurrent use.
 type Backlog struct {
 	now func() time.Time
 
@@ -18,7 +17,7 @@ type Backlog struct {
 	frozen time.Time
 }
 
-// behind is the longest usual wait for a Refresh.
+// longest usual wait for a Refresh
 const behind = 500 * time.Millisecond
 
 type batch struct {
@@ -35,8 +34,7 @@ func NewBacklog(now func() time.Time) *Backlog {
 	return &Backlog{now: now}
 }
 
-// Add adds events that may cause a change, counted by kind. Call Add and Take under the model's lock, so
-// that Take counts the events of its Refresh.
+// Add adds events, counted by kind. Call Add and Take under the model's lock.
 func (b *Backlog) Add(counts map[string]int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -53,8 +51,7 @@ func (b *batch) add(o batch) {
 	}
 }
 
-// Restart sets the arrival of all waiting events to now. Call it before Config.Ready is closed, because
-// no update is sent earlier.
+// Restart sets the arrival of all waiting events to now. Call it before Config.Ready is closed.
 func (b *Backlog) Restart() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -63,7 +60,7 @@ func (b *Backlog) Restart() {
 	}
 }
 
-// Take moves arrived events to the next update. Renderer.Refresh calls it.
+// Take moves arrived events to the next update.
 func (b *Backlog) Take() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -71,15 +68,14 @@ func (b *Backlog) Take() {
 	b.arrived = batch{}
 }
 
-// fail records a failed update, which waits even without an event.
+// A failed update waits even without an event.
 func (b *Backlog) fail() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.taken.add(batch{since: b.now()})
 }
 
-// setFrozen records whether a part with items is frozen. Its changes wait until it thaws, even if other
-// parts are committed.
+// The changes of a frozen part wait until it thaws, even if other parts are committed.
 func (b *Backlog) setFrozen(frozen bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -90,7 +86,7 @@ func (b *Backlog) setFrozen(frozen bool) {
 	b.frozen = cmp.Or(b.frozen, b.taken.since, b.now())
 }
 
-// commit clears the taken events and returns the oldest arrival, or zero.
+// commit returns the oldest arrival, or zero.
 func (b *Backlog) commit() time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -110,8 +106,7 @@ func (b *Backlog) Oldest() time.Time {
 	return since
 }
 
-// Behind reports whether events wait unusually long for a Refresh, because the previous update has no
-// answer.
+// Behind reports whether events wait unusually long for a Refresh.
 func (b *Backlog) Behind() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -10,20 +10,18 @@ import (
 	"github.com/weft-proxy/weft/aggregator/client"
 )
 
-// bisection finds the items at fault if a rejection names no item. The suspects are rejected together
-// with all accepted items. The items in later and arrived are untested.
+// The suspects are rejected together with all accepted items. The items in later and arrived are untested.
 type bisection[K comparable, V any] struct {
 	*loop[K, V]
 	suspects, later, arrived []Change[K, V]
-	// dry means attempts are only planned. Before the first commit of this process, a partial update
-	// would withdraw rules of an earlier process.
+	// attempts are only planned: before the first commit, a partial update would withdraw rules of an earlier
+	// process
 	dry bool
 	// an attempt was accepted, so the rest of the fragment is not at fault
 	passed bool
 }
 
-// bisect finds the rejected items among the uncommitted ones. One bad item among n costs log2(n)
-// attempts. Accepted items and new changes are committed at once. why is the rejection of the whole.
+// why is the rejection of the whole.
 func (l *loop[K, V]) bisect(ctx context.Context, why *client.RejectedError) error {
 	status := l.Status()
 	b := &bisection[K, V]{loop: l, dry: status.Restored && !status.Published}
@@ -35,16 +33,16 @@ func (l *loop[K, V]) bisect(ctx context.Context, why *client.RejectedError) erro
 	}
 	defer b.setWhole(nil)
 	if err := b.run(ctx, why); err != nil {
-		// No item is at fault, or the aggregator is away: render the wanted values for the next snapshot.
+		// Render the wanted values for the next snapshot.
 		l.rerender(slices.Concat(b.suspects, b.later, b.arrived))
 		return l.fail(ctx, err)
 	}
-	// After a takeover between items, both halves may briefly have had the object. A snapshot makes sure.
+	// After a takeover between items, both halves may briefly have had the object.
 	l.snapshot, l.retry = true, time.Time{}
 	return nil
 }
 
-// run returns the error that ends the bisection early: a rejection if no item is at fault.
+// run returns a rejection if no item is at fault.
 func (b *bisection[K, V]) run(ctx context.Context, why *client.RejectedError) error {
 	if len(b.suspects) == 0 {
 		return why
@@ -127,7 +125,6 @@ func (b *bisection[K, V]) condemn(ctx context.Context, why *client.RejectedError
 	}
 	drop := b.exclude(keys, why)
 	if b.cfg.Keep && limited(why) {
-		// Their values in force are accepted.
 		for _, c := range guilty {
 			b.quarantine[c.Key].kept = c.Old
 		}
@@ -138,7 +135,6 @@ func (b *bisection[K, V]) condemn(ctx context.Context, why *client.RejectedError
 	return b.rest(ctx)
 }
 
-// untested moves the remaining suspects to later. They may be accepted without the excluded item.
 func (b *bisection[K, V]) untested() {
 	left := slices.DeleteFunc(b.suspects, func(c Change[K, V]) bool { return b.excluded(c.Key) })
 	b.suspects, b.later = nil, slices.Concat(left, b.later)
@@ -156,7 +152,7 @@ func (b *bisection[K, V]) rest(ctx context.Context) error {
 	return err
 }
 
-// attempt tries items with all accepted ones, and reverts them if rejected.
+// attempt reverts items if they are rejected.
 func (b *bisection[K, V]) attempt(ctx context.Context, items []Change[K, V]) (rejected *client.RejectedError, err error) {
 	err = b.try(ctx, items)
 	if rejected = rejection(err); rejected == nil {
@@ -167,7 +163,7 @@ func (b *bisection[K, V]) attempt(ctx context.Context, items []Change[K, V]) (re
 	return rejected, nil
 }
 
-// meanwhile publishes new changes, except suspects. Rejected changes are tried again at the end.
+// Rejected new changes are tried again at the end.
 func (b *bisection[K, V]) meanwhile(ctx context.Context) error {
 	if b.dry {
 		return nil
@@ -200,8 +196,7 @@ func (b *bisection[K, V]) meanwhile(ctx context.Context) error {
 	return nil
 }
 
-// try renders items with all accepted ones, and sends or plans the result in one stage, so that a
-// rejection concerns only these items.
+// try uses one stage: a rejection concerns only these items.
 func (b *bisection[K, V]) try(ctx context.Context, items []Change[K, V]) error {
 	b.rerender(items)
 	if !b.dry {
@@ -228,7 +223,6 @@ func (b *bisection[K, V]) revert(items []Change[K, V]) {
 	}
 }
 
-// rerender renders items for a snapshot.
 func (l *loop[K, V]) rerender(items []Change[K, V]) {
 	for _, c := range items {
 		delete(l.held, c.Key)
@@ -246,5 +240,5 @@ func (l *loop[K, V]) excluded(key K) bool {
 	return q != nil && !q.trying
 }
 
-// limited reports whether a rejection is about a limit. A smaller update may pass.
+// A smaller update may pass a limit.
 func limited(r *client.RejectedError) bool { return r.Has(weftv1.Violation_REASON_LIMIT) }

@@ -2,10 +2,10 @@ package publish
 
 import "slices"
 
-// keepRoom is the largest set whose memory is reused.
+// largest set with reused memory
 const keepRoom = 256
 
-// changeSet joins changes per item: the first Old and the last New. The zero value is empty.
+// changeSet joins changes per item: the first Old and the last New.
 type changeSet[K comparable, V any] struct {
 	items map[K]Change[K, V]
 }
@@ -31,7 +31,7 @@ func (s *changeSet[K, V]) list(compare func(a, b K) int) []Change[K, V] {
 	return out
 }
 
-// takeSome takes at least one change and keeps the rest. divide receives changes in order.
+// takeSome takes at least one change. divide receives changes in order.
 func (s *changeSet[K, V]) takeSome(compare func(a, b K) int, divide func([]Change[K, V]) (now, later []Change[K, V])) []Change[K, V] {
 	now, later := divide(s.take(compare))
 	s.add(later)
@@ -39,7 +39,7 @@ func (s *changeSet[K, V]) takeSome(compare func(a, b K) int, divide func([]Chang
 	return now
 }
 
-// smallest returns the smallest changes up to a total size, at least one, and the rest.
+// smallest takes at least one change.
 func smallest[K comparable, V any](all []Change[K, V], most int, size func(*Change[K, V]) int) (now, later []Change[K, V]) {
 	slices.SortStableFunc(all, func(a, b Change[K, V]) int { return size(&a) - size(&b) })
 	n := 0

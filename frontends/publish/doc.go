@@ -1,41 +1,31 @@
 // Package publish keeps one fragment at weft's aggregator in sync with a frontend's model.
 //
-// A Renderer provides changes of items, such as Services or NetworkPolicies. The package sends a snapshot
-// of the fragment first and then patches. One update is in flight at a time; the next one has all changes
-// that arrived meanwhile. Read renderer.go and loop.go first: loop is the whole state machine. outcome.go has
-// the state of each item, quarantine.go, parts.go and bisect.go handle rejected items, parts and updates,
-// and session.go connects to the aggregator.
-//
-// The package does not inspect or render items. It sends no update before Config.Ready, so a restart does
-// not withdraw content before it is known.
+// A Renderer provides changes of items, such as Services or NetworkPolicies. The package sends a snapshot of
+// the fragment first and then patches, one update at a time. It does not inspect or render items. It sends no
+// update before Config.Ready, so a restart does not withdraw content.
 //
 // # Outcomes
 //
-// An item is wanted, in force since a revision, refused, or left out because it cannot be rendered. It is
-// in force only after this process receives the acknowledgement of a commit.
+// An item is in force only after this process receives the acknowledgement of a commit.
 //
 // # Rejected updates
 //
-// If violations name items, the fragment is published without them. Otherwise it is sent again as a
-// whole, because the cause may have passed, and then bisected: one item among n costs log2(n) updates.
-// Accepted items and new changes are committed at once. After a restart the first update is bisected with
-// plans, because a partial update would withdraw content of the earlier process. A refused item is
-// quarantined. It is retried after 10 s, then at growing intervals up to 5 min. It is retried earlier,
-// after at least 1 s, if it changes, or if a limit refused it and less is in force now.
+// If violations name items, the fragment is published without them. Otherwise it is sent again as a whole,
+// because the cause may have passed, and then bisected. After a restart the first update is bisected with
+// plans, because a partial update would withdraw content of the earlier process. A refused item is retried
+// after 10 s, then at growing intervals up to 5 min; earlier, after at least 1 s, if it changes, or if a
+// limit refused it and less is in force now.
 //
-// A Renderer with parts, such as a table per IP family, can freeze one (see Parts). If a rejection lies
-// in one part, that part keeps its committed content and the other parts continue.
+// A Renderer with parts can freeze a part (see Parts); the other parts continue.
 //
-// Every other failure is followed by a snapshot, after 1 s at first and at most Config.MaxRetry. Changes
-// do not shorten the wait.
+// Every other failure is followed by a snapshot, after 1 s at first and at most Config.MaxRetry.
 //
 // # Concurrency
 //
-// The goroutine of Publisher.Run owns all state and calls the Renderer. The session's goroutines also
-// call Renderer.Snapshot after a reconnect. Wake, Status and Backlog are safe for concurrent use.
+// The goroutine of Publisher.Run owns all state and calls the Renderer. The session's goroutines also call
+// Renderer.Snapshot after a reconnect. Wake, Status and Backlog are safe for concurrent use.
 //
 // # Errors
 //
-// Run fails only if another process publishes the fragment. It retries if the aggregator is absent or
-// refuses this process; Status has the reason, logged once a minute.
+// Run fails only if another process publishes the fragment.
 package publish

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Families reports for which IP families, IPv4 first, the network namespace needs rules. IPv6 may be
-// absent from the kernel or disabled. proc is the procfs mount point.
+// Families reports for which IP families, IPv4 first, the network namespace needs rules. proc is the procfs
+// mount point.
 func Families(proc string) [2]bool {
 	out := [2]bool{true, true}
 	if _, err := os.Stat(proc + "/net/if_inet6"); err != nil {

@@ -13,42 +13,40 @@ import (
 const (
 	minRetry     = time.Second
 	cleanupDelay = time.Second
-	// maxRounds bounds the resends without named items. An answer names few of many; a bisection commits the
-	// good items in between.
+	// maxRounds bounds the resends without named items. A bisection commits the good items in between.
 	maxRounds = 4
 )
 
-// loop is the state machine of a Publisher, on Run's goroutine: step does the due work, and wait waits for
-// the next. A step collects changes, publishes them, and retries refused items and frozen parts.
+// loop is the state machine of a Publisher, on Run's goroutine.
 type loop[K comparable, V any] struct {
 	*Publisher[K, V]
 	client  *client.Client
 	session *client.Session
-	// the Renderer, or nil if not implemented
+	// nil if not implemented
 	parts     Parts[V]
 	cleaner   Cleaner
 	staged    Staged[K]
 	divisible Divisible[K, V]
-	// snapshot forces a snapshot: at first, and after an unknown outcome.
+	// at first, and after an unknown outcome
 	snapshot bool
-	// earliest time of that snapshot; retryDelay grows with failures
+	// earliest time of this snapshot; retryDelay grows with failures
 	retry      time.Time
 	retryDelay time.Duration
 	// time of the last answer, and of this step's commit
 	last, committed time.Time
-	// rejections of this step
+	// of this step
 	rejections []*client.RejectedError
 	// pending is not rendered; uncommitted is rendered but not in force.
 	pending, uncommitted changeSet[K, V]
 	quarantine           map[K]*quarantined[V]
-	// items rendered as committed although another value is wanted
+	// rendered as committed although another value is wanted
 	held    map[K]struct{}
 	leftOut map[K]error
 	total   int
 	// retry times of frozen parts; freezeDelay grows with rejections
 	frozen      map[string]time.Time
 	freezeDelay time.Duration
-	// items committed without a frozen part they use
+	// committed without a frozen part
 	partial map[K]struct{}
 }
 
@@ -93,7 +91,6 @@ func (l *loop[K, V]) waiting() bool { return l.snapshot && time.Now().Before(l.r
 
 func (l *loop[K, V]) moreStages() bool { return l.staged != nil && l.staged.Pending() }
 
-// more reports whether another stage or portion follows at once.
 func (l *loop[K, V]) more() bool { return l.moreStages() || len(l.pending.items) > 0 }
 
 func (l *loop[K, V]) portion() []Change[K, V] {
@@ -109,7 +106,6 @@ func (l *loop[K, V]) portion() []Change[K, V] {
 	})
 }
 
-// checkAnswered reports when all known changes are in force.
 func (l *loop[K, V]) checkAnswered() {
 	if l.snapshot {
 		return
@@ -122,7 +118,7 @@ func (l *loop[K, V]) checkAnswered() {
 	}
 }
 
-// checkResync handles the error of a session's own resync, unless an update already returned it.
+// An update may already have returned the error of a session's own resync.
 func (l *loop[K, V]) checkResync() error {
 	l.mu.Lock()
 	err := l.resync
@@ -143,7 +139,6 @@ func (l *loop[K, V]) checkResync() error {
 	return nil
 }
 
-// cleanup removes unused objects after an idle time.
 func (l *loop[K, V]) cleanup(ctx context.Context) error {
 	if l.cleaner == nil || l.snapshot || time.Since(l.last) < cleanupDelay {
 		return nil
@@ -159,10 +154,8 @@ func (l *loop[K, V]) cleanup(ctx context.Context) error {
 	return nil
 }
 
-// publish sends changes. After a rejection it finds the items or part at fault and publishes the rest. An
-// error ends Run.
+// An error of publish ends Run.
 func (l *loop[K, V]) publish(ctx context.Context, changes []Change[K, V]) error {
-	// the whole fragment was sent again
 	repeated := false
 	err := l.send(ctx, changes)
 	for rounds := 0; err != nil; rounds++ {
@@ -197,8 +190,6 @@ func (l *loop[K, V]) publish(ctx context.Context, changes []Change[K, V]) error 
 	return nil
 }
 
-// send renders and sends changes.
-//
 // Possible errors: the errors of client.Session.Put.
 func (l *loop[K, V]) send(ctx context.Context, changes []Change[K, V]) error {
 	began := time.Now()
@@ -247,8 +238,7 @@ func (l *loop[K, V]) answer(ctx context.Context, pending *client.Pending, sent *
 	return sent.Err
 }
 
-// fail schedules a snapshot after a failure that no item caused. It returns an error if a retry is
-// useless.
+// fail schedules a snapshot. It returns an error if a retry is useless.
 func (l *loop[K, V]) fail(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -263,8 +253,7 @@ func (l *loop[K, V]) fail(ctx context.Context, err error) error {
 	return nil
 }
 
-// rejection returns the rejection in err. It returns nil for other errors and for rejections unrelated to
-// single items.
+// rejection returns nil for rejections unrelated to single items.
 func rejection(err error) *client.RejectedError {
 	rejected, ok := errors.AsType[*client.RejectedError](err)
 	if !ok || rejected.Has(weftv1.Violation_REASON_TAKEN_OVER) || rejected.Has(weftv1.Violation_REASON_PERMISSION) {
@@ -273,7 +262,7 @@ func rejection(err error) *client.RejectedError {
 	return rejected
 }
 
-// wait returns true for possible work, and false when ctx ends.
+// wait returns false when ctx ends.
 func (l *loop[K, V]) wait(ctx context.Context) bool {
 	if l.more() && !l.waiting() {
 		return ctx.Err() == nil
@@ -293,7 +282,7 @@ func (l *loop[K, V]) wait(ctx context.Context) bool {
 	return pause(ctx, time.Until(l.last.Add(l.cfg.MinInterval)))
 }
 
-// due returns the time of the next work without an event, or zero.
+// due returns zero for never.
 func (l *loop[K, V]) due() time.Time {
 	if l.snapshot {
 		// A zero retry means now; the zero time means never.
@@ -315,7 +304,7 @@ func (l *loop[K, V]) due() time.Time {
 	return due
 }
 
-// soonest returns the earlier time. A zero a means never.
+// A zero a means never.
 func soonest(a, b time.Time) time.Time {
 	if a.IsZero() || b.Before(a) {
 		return b
@@ -323,7 +312,7 @@ func soonest(a, b time.Time) time.Time {
 	return a
 }
 
-// pause waits; it returns false when ctx ends.
+// pause returns false when ctx ends.
 func pause(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil

@@ -18,10 +18,9 @@ const (
 
 // Metrics are the metrics common to all frontends.
 type Metrics struct {
-	// Events counts source events by kind.
 	Events *prometheus.CounterVec
-	// Latency observes the time from an update's oldest event to its acknowledgement. Events before the
-	// first sync count from the sync.
+	// Latency observes the time from an update's oldest event to its acknowledgement. Events before the first
+	// sync count from the sync.
 	Latency prometheus.Observer
 
 	duration                    prometheus.Histogram
@@ -29,7 +28,7 @@ type Metrics struct {
 	all                         []prometheus.Collector
 }
 
-// latencyBuckets are in seconds, 100 us to 50 s. They include the frontends' targets of 5 and 10 ms.
+// in seconds
 var latencyBuckets = []float64{
 	1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, .1, .2, .5, 1, 2, 5, 10, 20, 50,
 }

@@ -12,13 +12,12 @@ type State uint8
 
 // The values of State.
 const (
-	// Wanted means this process has not committed the value.
+	// not committed by this process
 	Wanted State = iota
-	// InForce means the value is committed.
 	InForce
-	// Refused means the aggregator rejects the value.
+	// rejected by the aggregator
 	Refused
-	// LeftOut means the frontend cannot render the value.
+	// not rendered by the frontend
 	LeftOut
 )
 
@@ -26,21 +25,19 @@ func (s State) String() string {
 	return [...]string{Wanted: "wanted", InForce: "in force", Refused: "refused", LeftOut: "left out"}[s]
 }
 
-// Outcome says whether an item is in force, and why not. The zero value means not committed.
+// Outcome says whether an item is in force, and why not.
 type Outcome struct {
 	State State
-	// Revision and Since are the first commit of the value in force, and its time. Unless State is
-	// InForce, they describe an older value. Both are zero if no commit of this process is in force.
+	// Revision and Since are the first commit of the value in force. Unless State is InForce, they describe
+	// an older value. Both are zero if no commit of this process is in force.
 	Revision uint64
 	Since    time.Time
-	// Reason is why the wanted value is not in force. For Wanted it is nil unless the publisher is
-	// degraded.
+	// why the wanted value is not in force; for Wanted nil unless the publisher is degraded
 	Reason error
-	// Retry is the next attempt for an unchanged refused value; zero for never.
+	// next attempt for an unchanged refused value; zero for never
 	Retry time.Time
 }
 
-// bad reports whether the item needs operator action.
 func (o *Outcome) bad() bool { return o.State == Refused || o.State == LeftOut }
 
 type outcomes[K comparable] struct {
@@ -53,8 +50,7 @@ func newOutcomes[K comparable]() outcomes[K] {
 	return outcomes[K]{items: make(map[K]Outcome), refused: make(map[K]struct{})}
 }
 
-// update changes an item's Outcome and reports whether its reason changed. f returns false if the item is
-// gone.
+// f returns false if the item is gone.
 func (s *outcomes[K]) update(key K, f func(*Outcome) bool) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,8 +70,8 @@ func (s *outcomes[K]) update(key K, f func(*Outcome) bool) (changed bool) {
 	return before.bad() != now.bad() || now.bad() && (before.State != now.State || before.Reason.Error() != now.Reason.Error())
 }
 
-// Want records new wanted values. Call it in Renderer.Refresh under the model's lock, so that readers
-// under that lock never see a new value with an old Outcome. A refused item stays refused until retried.
+// Want records new wanted values. Call it in Renderer.Refresh under the model's lock, so readers under this
+// lock never see a new value with an old Outcome.
 func (p *Publisher[K, V]) Want(keys ...K) {
 	for _, key := range keys {
 		p.outcomes.update(key, func(o *Outcome) bool {
@@ -87,8 +83,7 @@ func (p *Publisher[K, V]) Want(keys ...K) {
 	}
 }
 
-// Outcome returns the outcome of a Renderer's item. It is safe for concurrent use, also under the model's
-// lock.
+// Outcome returns the outcome of an item. It is safe for concurrent use, also under the model's lock.
 func (p *Publisher[K, V]) Outcome(key K) Outcome {
 	p.outcomes.mu.Lock()
 	o := p.outcomes.items[key]
@@ -107,7 +102,6 @@ func (p *Publisher[K, V]) Refused() []K {
 	return slices.SortedFunc(maps.Keys(p.outcomes.refused), p.cfg.Compare)
 }
 
-// render renders items and records the left-out ones.
 func (l *loop[K, V]) render(items []Change[K, V], patch bool) Update {
 	u := l.cfg.Renderer.Render(items, patch)
 	now := l.cfg.Renderer.LeftOut()
@@ -134,7 +128,7 @@ func (l *loop[K, V]) reportRefused(keys []K) {
 	}
 }
 
-// setCommitted marks all rendered items in force, except items awaiting another stage.
+// Items awaiting another stage are not committed.
 func (l *loop[K, V]) setCommitted() {
 	status, more := l.Status(), l.moreStages()
 	items := slices.DeleteFunc(l.uncommitted.take(l.cfg.Compare), func(c Change[K, V]) bool {

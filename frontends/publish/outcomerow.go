@@ -4,12 +4,11 @@ import "time"
 
 // OutcomeRow is an Outcome in rows of local state.
 type OutcomeRow struct {
-	// State is "wanted", "in force", "refused" or "left out".
 	State string `json:"state"`
-	// Revision and Since are as in Outcome.
+	// as in Outcome
 	Revision uint64    `json:"revision,omitempty"`
 	Since    time.Time `json:"since,omitzero"`
-	// Reason is why the present value is not in force, Retry the time of the next try.
+	// Retry is the time of the next try.
 	Reason string    `json:"reason,omitempty"`
 	Retry  time.Time `json:"retry,omitzero"`
 }

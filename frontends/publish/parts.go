@@ -13,8 +13,8 @@ import (
 
 const firstFreeze = 5 * time.Second
 
-// partOf returns the part that contains all violations of a rejection, if any violation has no owning
-// item: a kernel without IPv6 NAT must not stop IPv4. It returns no part while one is frozen.
+// partOf returns the part with all violations, if any violation has no owning item: a kernel without IPv6 NAT
+// must not stop IPv4. It returns no part while another is frozen.
 func (l *loop[K, V]) partOf(rejected *client.RejectedError) (part string, ok bool) {
 	if l.parts == nil || len(l.frozen) > 0 {
 		return "", false
@@ -27,7 +27,7 @@ func (l *loop[K, V]) partOf(rejected *client.RejectedError) (part string, ok boo
 		}
 		part = p
 		if !shared {
-			// One is enough, and finding owners is slow.
+			// Finding owners is slow.
 			_, owned := l.cfg.Renderer.Owner(v.GetObject())
 			shared = !owned
 		}
@@ -35,8 +35,7 @@ func (l *loop[K, V]) partOf(rejected *client.RejectedError) (part string, ok boo
 	return part, shared
 }
 
-// freeze keeps a part as committed and continues with the rest. The part's items count as uncommitted
-// until it is accepted.
+// The part's items count as uncommitted until it is accepted.
 func (l *loop[K, V]) freeze(ctx context.Context, part string, why *client.RejectedError) {
 	l.freezeDelay = min(max(firstFreeze, 2*l.freezeDelay), maxQuarantine)
 	l.frozen[part] = time.Now().Add(l.freezeDelay)
@@ -84,7 +83,6 @@ func (l *loop[K, V]) uses(value *V) bool {
 	return false
 }
 
-// completed marks items in force after their missing part was committed.
 func (l *loop[K, V]) completed() {
 	status := l.Status()
 	for key := range l.partial {

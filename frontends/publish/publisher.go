@@ -17,35 +17,34 @@ import (
 
 // Config configures a Publisher.
 type Config[K comparable, V any] struct {
-	// Socket is the aggregator's socket path; empty means the default.
+	// empty means the default
 	Socket string
 	// Local replaces the socket with an in-process aggregator.
 	Local grpc.ClientConnInterface
-	// Publisher and Fragment are the published names. Required.
+	// required
 	Publisher, Fragment string
 	// Renderer may also be a Cleaner, Parts, Staged or Divisible. Required.
 	Renderer Renderer[K, V]
-	// Observer receives results. Required.
+	// required
 	Observer Observer[K, V]
-	// Compare orders keys. Required.
+	// orders keys; required
 	Compare func(a, b K) int
-	// Ready is closed once all initial items are known. Required.
+	// closed once all initial items are known; required
 	Ready <-chan struct{}
-	// Backlog has the uncommitted events. Required.
+	// required
 	Backlog *Backlog
-	// Portion bounds the total Renderer.Size of an update; 0 means unbounded. Smallest items go first, so
-	// that large ones do not delay them. Takeovers between items require a Divisible Renderer.
+	// Portion bounds the total Renderer.Size of an update; 0 means unbounded. Takeovers between items require
+	// a Divisible Renderer.
 	Portion int
-	// Keep leaves the committed value of an item in force if a limit refuses its new value. Otherwise
-	// refused items are removed.
+	// Keep leaves the committed value of an item in force if a limit refuses its new value.
 	Keep bool
-	// MinInterval is the minimum time between updates; 0 means no wait.
+	// between updates
 	MinInterval time.Duration
-	// MaxRetry bounds the wait after failed updates; at least 1 s.
+	// after failed updates; at least 1 s
 	MaxRetry time.Duration
-	// Now is the backlog's clock; nil means time.Now.
+	// nil means time.Now
 	Now func() time.Time
-	// Logger logs each update; nil discards.
+	// nil discards
 	Logger *slog.Logger
 }
 
@@ -91,9 +90,8 @@ func (p *Publisher[K, V]) Wake() {
 	}
 }
 
-// Run publishes until ctx ends, then returns nil and leaves the fragment in place. It connects before it
-// waits for Config.Ready, so that Status is known early. It fails only if another process publishes the
-// fragment. Call it once.
+// Run publishes until ctx ends, and leaves the fragment in place. It connects before it waits for
+// Config.Ready, so Status is known early. Call it once.
 func (p *Publisher[K, V]) Run(ctx context.Context) error {
 	c := p.connect(ctx)
 	if c == nil {
@@ -123,7 +121,7 @@ func (p *Publisher[K, V]) Run(ctx context.Context) error {
 	}
 }
 
-// snapshot is the content of a session's own resync.
+// for a session's own resync
 func (p *Publisher[K, V]) snapshot() *weftv1.Fragment {
 	p.mu.Lock()
 	whole := p.whole

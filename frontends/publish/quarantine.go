@@ -22,11 +22,11 @@ type quarantined[V any] struct {
 	total int
 	// value kept in force, or nil
 	kept *V
-	// trying is true while the item is rendered for a retry.
+	// while the item is rendered for a retry
 	trying bool
 }
 
-// collect adds changes to pending. A deleted quarantined item is released; a changed one is retried soon.
+// A deleted quarantined item is released; a changed one is retried soon.
 func (l *loop[K, V]) collect(changes []Change[K, V]) {
 	if len(l.quarantine) == 0 {
 		l.pending.add(changes)
@@ -51,7 +51,7 @@ func (l *loop[K, V]) collect(changes []Change[K, V]) {
 	l.pending.add(rest)
 }
 
-// reconsider soon retries items refused by a limit if less is in force than at their rejection.
+// reconsider soon retries items refused by a limit if less is in force now.
 func (l *loop[K, V]) reconsider(committed []Change[K, V]) {
 	for _, c := range committed {
 		l.total += l.size(c.New) - l.size(c.Old)
@@ -96,8 +96,7 @@ func (l *loop[K, V]) readmit(ctx context.Context) error {
 	return nil
 }
 
-// exclude quarantines items and returns the changes that remove rendered ones: an outdated value must not
-// stay in force.
+// Rendered items are removed: an outdated value must not stay in force.
 func (l *loop[K, V]) exclude(keys []K, why *client.RejectedError) []Change[K, V] {
 	var out []Change[K, V]
 	var names, changed []K

@@ -8,8 +8,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/client"
 )
 
-// Change is the change of an item from its value in force to the wanted one. A nil value means that the
-// item does not exist.
+// Change is the change of an item from its value in force to the wanted one. A nil value means no item.
 type Change[K comparable, V any] struct {
 	Key      K
 	Old, New *V
@@ -17,105 +16,93 @@ type Change[K comparable, V any] struct {
 
 // Update is a rendered change.
 type Update struct {
-	// Patch is nil if Snapshot is true or the content did not change.
+	// nil if Snapshot is true or the content did not change
 	Patch *weftv1.Patch
-	// Snapshot is true if a patch cannot carry the change.
+	// A patch cannot carry the change.
 	Snapshot bool
-	// Added and Removed count elements, for the log.
+	// for the log
 	Added, Removed int
 }
 
-// Empty reports whether the update has no content.
 func (u *Update) Empty() bool { return u.Patch == nil && !u.Snapshot }
 
 // Renderer provides the content of a frontend's fragment.
 type Renderer[K comparable, V any] interface {
-	// Refresh returns the items whose wanted value changed since the last call. other reports further
-	// changes for the next Render. It must call Publisher.Want with the items. Values must not be
-	// modified afterwards.
+	// Refresh returns the items with a new wanted value. other reports further changes for the next Render.
+	// It must call Publisher.Want with the items. Values must not be modified afterwards.
 	Refresh() (items []Change[K, V], other bool)
-	// Value returns an item's wanted value at the last Refresh, or nil.
+	// at the last Refresh, or nil
 	Value(key K) *V
-	// Render updates the rendered state of each item to its New value. If patch is false, a snapshot
-	// follows and the result is unused.
+	// If patch is false, a snapshot follows and the result of Render is unused.
 	Render(items []Change[K, V], patch bool) Update
-	// LeftOut returns the items that the last Render could not render, and why. The caller must not
-	// modify it.
+	// LeftOut returns why items have no rendering. The caller must not modify it.
 	LeftOut() map[K]error
-	// Size estimates how much a value adds to the content.
 	Size(value *V) int
-	// Snapshot returns the whole content. It is safe for concurrent use.
+	// safe for concurrent use
 	Snapshot() *weftv1.Fragment
-	// Owner returns the item of an object in a violation, such as "element ip weft endpoints { 10.96.0.1
-	// . tcp . 80 . 3 }".
+	// Owner returns the item of an object in a violation.
 	Owner(object *weftv1.ObjectName) (key K, ok bool)
-	// Restore adopts an earlier process's fragment, before the first Refresh.
+	// before the first Refresh
 	Restore(f *weftv1.Fragment)
 }
 
 // Cleaner is a Renderer that keeps unused objects for a while.
 type Cleaner interface {
-	// Idle reports whether unused objects exist.
 	Idle() bool
 	// Cleanup returns the patch that removes unused objects, possibly only some, or nil.
 	Cleanup() *weftv1.Patch
 }
 
-// Staged is a Renderer that may need several updates in sequence, because the kernel applies the parts of
-// an update in its own order. An example is a set with elements before the rules that use it.
+// Staged is a Renderer that may need several updates, because the kernel applies the parts of an update in
+// its own order.
 type Staged[K comparable] interface {
-	// Pending reports whether a Render without items has more to send after a commit. It is sent at once
-	// with new changes, regardless of Config.MinInterval.
+	// Pending reports whether a Render without items has more to send after a commit, regardless of
+	// Config.MinInterval.
 	Pending() bool
-	// Waits reports whether a rendered item needs another update to be in force.
+	// Waits reports whether a rendered item needs another update.
 	Waits(key K) bool
 }
 
-// Parts is a Renderer whose fragment has parts that can be frozen.
+// Parts is a Renderer with parts to freeze.
 type Parts[V any] interface {
-	// Part returns the part of an object in a violation.
 	Part(object *weftv1.ObjectName) (name string, ok bool)
 	// Freeze keeps a part as in the committed fragment, which may be nil. It reports whether the part has
-	// items; otherwise it does not count as waiting.
+	// items.
 	Freeze(part string, committed *weftv1.Fragment) bool
-	// Uses reports whether a value has content in a part.
 	Uses(part string, value *V) bool
 	// Thaw ends Freeze. A snapshot follows.
 	Thaw(part string)
 }
 
-// Divisible is a Renderer whose items take objects, such as addresses, from each other, or need several
-// updates because of their size.
+// Divisible is a Renderer with items that take objects from each other, or need several updates because of
+// their size.
 type Divisible[K comparable, V any] interface {
-	// Divide returns the changes of the next update, at least one, up to about a size, and the changes
-	// after it. An item may be in both, with an intermediate value as New in now and Old in later. A
-	// takeover between items is one update.
+	// Divide returns the changes of the next update, at least one, up to about a size, and the changes after
+	// it. An item may be in both, with an intermediate value. A takeover between items is one update.
 	Divide(all []Change[K, V], most int) (now, later []Change[K, V])
 }
 
 // Observer receives results on Run's goroutine and must not block.
 type Observer[K comparable, V any] interface {
-	// Sent is called after each update is answered or fails.
 	Sent(s Sent)
-	// Committed receives items now in force. New is nil for a left-out item.
+	// New is nil for a left-out item.
 	Committed(items []Change[K, V])
-	// Refused receives items that became refused or left out, changed their reason, or recovered; see
-	// Publisher.Outcome.
+	// The items became refused or left out, changed their reason, or recovered.
 	Refused(keys []K)
-	// Answered is called when all known changes are in force. since is the oldest event's arrival;
-	// committed is the last commit, or zero.
+	// Answered is called when all known changes are in force. since is the oldest event's arrival; committed
+	// is the last commit, or zero.
 	Answered(since, committed time.Time)
 }
 
 // Sent is an update that was answered or failed.
 type Sent struct {
 	Snapshot bool
-	// Cleanup marks a patch of Cleaner.
+	// a patch of Cleaner
 	Cleanup bool
-	// Revision is the commit's revision if Err is nil.
+	// if Err is nil
 	Revision uint64
 	Err      error
-	// Wait is the time from sending to the answer; Total includes rendering.
+	// Total includes rendering.
 	Wait, Total time.Duration
 }
 

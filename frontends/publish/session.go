@@ -12,12 +12,11 @@ import (
 
 const (
 	dialRetry = 500 * time.Millisecond
-	// An unchanged reason is logged this often, so that it is near the end of the log.
+	// for an unchanged reason
 	logRepeat = time.Minute
 )
 
-// connect waits for an aggregator and restores an earlier process's fragment. It returns nil when ctx
-// ends.
+// connect returns nil when ctx ends.
 func (p *Publisher[K, V]) connect(ctx context.Context) *client.Client {
 	logged, at := "", time.Time{}
 	for {
@@ -45,8 +44,7 @@ func (p *Publisher[K, V]) connect(ctx context.Context) *client.Client {
 	}
 }
 
-// restore lets the renderer adopt an earlier process's fragment, so that the first update keeps correct
-// content. It fails if the aggregator is away again.
+// restore fails if the aggregator is away again.
 func (p *Publisher[K, V]) restore(ctx context.Context, c *client.Client) error {
 	resp, err := c.Get(ctx, "", p.cfg.Fragment)
 	switch {
@@ -64,7 +62,6 @@ func (p *Publisher[K, V]) restore(ctx context.Context, c *client.Client) error {
 	return nil
 }
 
-// onSync receives the outcome of each resync after a reconnect.
 func (p *Publisher[K, V]) onSync(_ string, revision uint64, err error) {
 	if err == nil {
 		p.acknowledge(revision, false)

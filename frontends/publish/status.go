@@ -7,26 +7,24 @@ import (
 
 // Status is the progress of a Publisher.
 type Status struct {
-	// Published is true after the first commit.
+	// true after the first commit
 	Published bool
-	// Connected is true once an aggregator answered and Restored is known.
+	// An aggregator answered and Restored is known.
 	Connected bool
-	// Restored is true if an earlier process's fragment existed on connect. It is in force until the
-	// first commit.
+	// Restored is true if an earlier process's fragment existed on connect.
 	Restored bool
-	// Err is the reason for a failed connection or update; nil after a commit.
+	// nil after a commit
 	Err error
-	// Away is why the stream was lost; nil while it exists.
+	// why the stream was lost; nil while it exists
 	Away error
-	// Frozen is why a part with items is frozen, or nil.
+	// why a part with items is frozen, or nil
 	Frozen error
-	// Revision and Acknowledged describe the last commit.
+	// of the last commit
 	Revision     uint64
 	Acknowledged time.Time
 }
 
-// Degraded returns why the rules in force differ from the wanted ones: the aggregator is away, does not
-// commit, or rejects a part.
+// Degraded returns why the rules in force differ from the wanted ones.
 func (s *Status) Degraded() error {
 	switch {
 	case s.Away != nil:
@@ -44,7 +42,7 @@ func (p *Publisher[K, V]) Status() Status {
 	return p.status
 }
 
-// acknowledge records a commit. update is false for a session's own resync.
+// update is false for a session's own resync.
 func (p *Publisher[K, V]) acknowledge(revision uint64, update bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -58,7 +56,7 @@ func (p *Publisher[K, V]) failed(err error) {
 	p.status.Err = err
 }
 
-// onStream is called when the stream begins and ends. Updates wait while it is down.
+// Updates wait while the stream is down.
 func (p *Publisher[K, V]) onStream(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -17,59 +17,52 @@ import (
 )
 
 const (
-	// Publisher is the frontend's publisher name.
 	Publisher = "services"
 	// DefaultMasqueradeBit is the packet mark bit for masquerading, as in kube-proxy.
 	DefaultMasqueradeBit = render.DefaultMasqueradeBit
-	// DefaultSyncPeriod is 30 s as in kube-proxy, where it is the full sync period; weft has no full
-	// sync.
-	DefaultSyncPeriod = 30 * time.Second
-	// DefaultMinSyncPeriod is the minimum time between updates.
+	// DefaultSyncPeriod is as in kube-proxy, where it is the full sync period.
+	DefaultSyncPeriod    = 30 * time.Second
 	DefaultMinSyncPeriod = 100 * time.Millisecond
 )
 
 // Config describes a Frontend.
 type Config struct {
-	// Source has the objects and is run by the caller. Required.
+	// Source is run by the caller. Required.
 	Source source.Source
-	// NodeName is this node's Kubernetes name. It selects the Node and the local endpoints. Required.
+	// required
 	NodeName string
-	// Socket is the aggregator's socket path; empty means the default.
+	// empty means the default
 	Socket string
 	// Local replaces the socket with an in-process aggregator.
 	Local grpc.ClientConnInterface
-	// Detect recognizes flows from pods. The zero value matches no flow.
+	// The zero value matches no flow.
 	Detect render.Detect
-	// NodeAddresses override the Node object's addresses if valid (kube-proxy's bindAddress).
+	// NodeAddresses override the Node object's addresses (kube-proxy's bindAddress).
 	NodeAddresses [model.NumFamilies]netip.Addr
-	// IgnoreExternalIPs ignores spec.externalIPs (feature gate AllowServiceExternalIPs off).
+	// feature gate AllowServiceExternalIPs off
 	IgnoreExternalIPs bool
-	// NodePortAddresses are the local prefixes that accept NodePorts. A family without prefixes has no
-	// NodePorts. Empty means the Node object's addresses ("primary").
+	// NodePortAddresses are local prefixes. A family without prefixes has no NodePorts. Empty means the Node
+	// object's addresses ("primary").
 	NodePortAddresses []netip.Prefix
-	// MasqueradeAll masquerades every flow to a ClusterIP.
-	MasqueradeAll bool
-	// MasqueradeBit is a packet mark bit, 0 to 31; nil means DefaultMasqueradeBit.
+	MasqueradeAll     bool
+	// 0 to 31; nil means DefaultMasqueradeBit
 	MasqueradeBit *int
-	// Counters selects the counters for metrics.
-	Counters render.Counters
-	// ActiveConnections exports conntrack entries as metrics. It lists the whole table repeatedly.
+	Counters      render.Counters
+	// ActiveConnections lists the whole conntrack table repeatedly.
 	ActiveConnections bool
-	// SyncPeriod bounds the wait after a failed update. A change uncommitted for twice as long makes the
-	// node unhealthy. 0 means DefaultSyncPeriod.
+	// SyncPeriod bounds the wait after a failed update. A change uncommitted for twice as long makes the node
+	// unhealthy.
 	SyncPeriod time.Duration
-	// MinSyncPeriod is the minimum time from the end of an update to the next start. 0 means
-	// DefaultMinSyncPeriod; negative means no wait.
+	// 0 means DefaultMinSyncPeriod; negative means no wait
 	MinSyncPeriod time.Duration
-	// Events receives warnings about Services and must not block; nil discards.
+	// must not block; nil discards
 	Events health.Events
-	// Network is where health checks listen; nil means the process's network namespace.
+	// nil means the process's network namespace
 	Network health.Network
-	// Now is the clock of health and latencies; nil means time.Now.
-	Now func() time.Time
-	// Logger may be nil.
+	// nil means time.Now
+	Now    func() time.Time
 	Logger *slog.Logger
-	// Registerer receives the metrics; it may be nil.
+	// may be nil
 	Registerer prometheus.Registerer
 }
 

@@ -6,29 +6,26 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/render"
 )
 
-// portion is the maximum size of an update; the kernel needs about 100 ms for it.
+// size of an update; the kernel needs about 100 ms for it
 const portion = 4096
 
-// maxTriggers bounds the triggers that wait for a commit.
+// before a commit
 const maxTriggers = 1000
 
 type change = publish.Change[model.Key, model.Service]
 
-// content is the fragment of all Services. It implements publish.Renderer, Cleaner and Parts, and belongs
-// to the publishing goroutine.
+// content belongs to the publishing goroutine.
 type content struct {
 	*render.Renderer
 	state *state
 	// changes for the next Render
 	node         *model.Node
 	serviceCIDRs *model.Prefixes
-	// committing is rendered but not in force. triggers are uncommitted; if there are too many, the
-	// oldest stay.
+	// committing is rendered but not in force. triggers are uncommitted; beyond maxTriggers, the oldest stay.
 	committing *model.Node
 	triggers   []model.Trigger
 }
 
-// Refresh implements publish.Renderer.
 func (c *content) Refresh() (items []change, other bool) {
 	changes := c.state.refresh()
 	c.triggers = append(c.triggers, changes.Triggers[:min(len(changes.Triggers), maxTriggers-len(c.triggers))]...)
@@ -44,10 +41,8 @@ func (c *content) Refresh() (items []change, other bool) {
 	return items, c.node != nil || c.serviceCIDRs != nil
 }
 
-// Value implements publish.Renderer.
 func (c *content) Value(key model.Key) *model.Service { return c.state.service(key) }
 
-// Render implements publish.Renderer.
 func (c *content) Render(items []change, patch bool) publish.Update {
 	changes := model.Changes{Services: modelChanges(items), Node: c.node, ServiceCIDRs: c.serviceCIDRs}
 	c.node, c.serviceCIDRs = nil, nil

@@ -10,8 +10,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/render"
 )
 
-// check rejects a configuration only for an IP family that the node lacks, because it would have no
-// effect (rule 100).
+// rule 100
 func (c *Config) check(have [model.NumFamilies]bool) error {
 	for f, a := range c.NodeAddresses {
 		if a.IsValid() && !have[f] && !c.NodeAddresses[1-f].IsValid() {
@@ -29,7 +28,6 @@ func (c *Config) check(have [model.NumFamilies]bool) error {
 	return fmt.Errorf("the addresses of pods are %s, but this node does not have their IP family", c.Detect.CIDRs)
 }
 
-// effect of flows not recognized as from pods
 const unknownPods = "flows to ClusterIPs are not masqueraded, and pods reach only the local endpoints of Services with externalTrafficPolicy Local"
 
 func (c *Config) warnDetect() {
@@ -37,7 +35,7 @@ func (c *Config) warnDetect() {
 	case render.DetectNode:
 		c.Logger.Info("flows from pods are recognized by the podCIDRs of the Node object, which may appear and change at any time")
 	case render.DetectCIDRs:
-		// CIDRs of one family are correct in a single-family cluster.
+		// CIDRs for one family are correct in a single-family cluster.
 		if len(c.Detect.CIDRs) == 0 {
 			c.Logger.Warn("no addresses of pods are configured: " + unknownPods)
 		}
@@ -48,7 +46,7 @@ func (c *Config) warnDetect() {
 	}
 }
 
-// checkNode returns the problems of the Node object, or nil if it is complete or unknown.
+// checkNode returns nil for an unknown Node.
 func (c *Config) checkNode(n *model.Node, have [model.NumFamilies]bool) error {
 	if n == nil || !n.Known {
 		return nil

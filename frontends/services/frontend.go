@@ -43,17 +43,17 @@ type Frontend struct {
 
 // Status is the progress of a Frontend.
 type Status struct {
-	// Synced is true once the source has delivered all existing objects.
+	// The source has delivered all existing objects.
 	Synced bool
 	publish.Status
-	// Pending is the arrival of the oldest uncommitted event, or zero.
+	// arrival of the oldest uncommitted event, or zero
 	Pending time.Time
-	// Quarantined are the rejected or unrenderable Services, as "namespace/name".
+	// rejected or unrenderable Services, as "namespace/name"
 	Quarantined []string
 }
 
-// New returns a frontend subscribed to its source, which must not run yet. It does no I/O except to
-// detect IPv6. It fails if the configuration is invalid or its only IP family is missing.
+// New returns a frontend subscribed to its source, which must not run yet. It does no I/O except to detect
+// IPv6.
 func New(cfg Config) (*Frontend, error) {
 	f, err := newFrontend(cfg)
 	if err != nil {
@@ -121,8 +121,7 @@ func newFrontend(cfg Config) (*Frontend, error) {
 	})
 }
 
-// Run works until ctx ends, then returns nil and leaves all rules in place. It does not run the source,
-// which other frontends may share.
+// Run works until ctx ends, and leaves all rules in place. It does not run the source.
 func (f *Frontend) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return f.publisher.Run(ctx) })
@@ -163,8 +162,7 @@ func (f *Frontend) Ready() error {
 	}
 }
 
-// Degraded returns the problem while rules are in force: the aggregator is away, does not commit or
-// rejects an IP family, a change waits for twice Config.SyncPeriod, or Services are refused.
+// Degraded returns the problem while rules are in force.
 func (f *Frontend) Degraded() error {
 	status := f.Status()
 	if err := status.Status.Degraded(); err != nil {
@@ -181,8 +179,7 @@ func (f *Frontend) Degraded() error {
 
 const maxNamed = 5
 
-// Node returns why the Node object does not fit this node or the configuration, or nil. Then some
-// Services may fail or pods are not recognized.
+// Node returns why the Node object does not fit this node or the configuration, or nil.
 func (f *Frontend) Node() error {
 	f.mu.Lock()
 	err := f.node
@@ -193,7 +190,7 @@ func (f *Frontend) Node() error {
 	return err
 }
 
-// inForce returns nil if rules of this or an earlier process are in force.
+// of this or an earlier process
 func (f *Frontend) inForce() error {
 	if status := f.publisher.Status(); status.Restored && !errors.Is(status.Err, client.ErrPermission) {
 		return nil
@@ -204,7 +201,7 @@ func (f *Frontend) inForce() error {
 // Health returns the handlers of /healthz and /livez.
 func (f *Frontend) Health() *health.Proxy { return f.health }
 
-// Model returns the local model as of its last Refresh.
+// Model returns the local model as of the last Refresh.
 func (f *Frontend) Model() model.Snapshot { return f.state.State().Snapshot }
 
 func (f *Frontend) outcome(key model.Key) publish.Outcome { return f.publisher.Outcome(key) }
@@ -245,7 +242,7 @@ func (f *Frontend) isSynced() bool {
 	}
 }
 
-// refreshed receives model changes under the model's lock.
+// under the model's lock
 func (f *Frontend) refreshed(c *model.Changes, revision uint64) {
 	f.local.Changed(c)
 	f.noteNode(c.Node)

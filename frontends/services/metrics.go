@@ -22,8 +22,7 @@ type metrics struct {
 	events  func(kind string) prometheus.Counter
 	changes prometheus.Counter
 	model   prometheus.Gauge
-	// proxy has kube-proxy's metrics.
-	proxy *proxyMetrics
+	proxy   *proxyMetrics
 }
 
 func newMetrics(reg prometheus.Registerer, proxy *proxyMetrics, f *Frontend) (*metrics, error) {

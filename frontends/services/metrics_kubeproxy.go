@@ -10,25 +10,23 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// kube-proxy's metric names, expected by dashboards and alerts. A sync is an update. One commit has both
-// families, so most per-family metrics are equal.
+// kube-proxy's metric names. A sync is an update. One commit has both families, so most per-family metrics
+// are equal.
 const (
-	// From rendering to the answer. Full updates are snapshots, partial ones patches.
+	// From rendering to the answer. Full updates are snapshots.
 	metricSync        = "kubeproxy_sync_proxy_rules_duration_seconds"
 	metricSyncFull    = "kubeproxy_sync_full_proxy_rules_duration_seconds"
 	metricSyncPartial = "kubeproxy_sync_partial_proxy_rules_duration_seconds"
-	// Last committed update, and last event that may need one.
-	metricSynced = "kubeproxy_sync_proxy_rules_last_timestamp_seconds"
-	metricQueued = "kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds"
-	// From the cluster's change (annotation endpoints.kubernetes.io/last-change-trigger-time) to the
-	// acknowledged commit.
+	metricSynced      = "kubeproxy_sync_proxy_rules_last_timestamp_seconds"
+	metricQueued      = "kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds"
+	// From the annotation endpoints.kubernetes.io/last-change-trigger-time to the acknowledged commit.
 	metricProgramming = "kubeproxy_network_programming_duration_seconds"
-	// All and waiting events. An event is pending until its commit; in kube-proxy until the attempt.
+	// An event is pending until its commit; in kube-proxy until the attempt.
 	metricEndpointTotal   = "kubeproxy_sync_proxy_rules_endpoint_changes_total"
 	metricEndpointPending = "kubeproxy_sync_proxy_rules_endpoint_changes_pending"
 	metricServiceTotal    = "kubeproxy_sync_proxy_rules_service_changes_total"
 	metricServicePending  = "kubeproxy_sync_proxy_rules_service_changes_pending"
-	// Rejected or unanswered updates and cleanups.
+	// Rejected or unanswered.
 	metricSyncFailures    = "kubeproxy_sync_proxy_rules_nftables_sync_failures_total"
 	metricCleanupFailures = "kubeproxy_sync_proxy_rules_nftables_cleanup_failures_total"
 	metricNoLocal         = "kubeproxy_sync_proxy_rules_no_local_endpoints_total"
@@ -37,13 +35,10 @@ const (
 
 const allowExternalIPs = "AllowServiceExternalIPs"
 
-// proxyMetrics are kube-proxy's metrics, except iptables, ipvs and conntrack metrics; conntrack belongs
-// to the aggregator.
 type proxyMetrics struct {
 	all []prometheus.Collector
 	// values of ip_family; empty for a missing family
-	families [model.NumFamilies]string
-	// Cached per family.
+	families            [model.NumFamilies]string
 	sync, full, partial func(family string) prometheus.Observer
 	synced, queued      func(family string) prometheus.Gauge
 	programming         *prometheus.HistogramVec
@@ -55,8 +50,7 @@ type proxyMetrics struct {
 	shown               missing
 }
 
-// programmingBuckets returns kube-proxy's buckets: 0, 0.25 s, 0.5 s, 1 to 59 s, 60 to 115 s by 5, 120 to
-// 300 s by 30.
+// kube-proxy's buckets: 0, 0.25 s, 0.5 s, 1 to 59 s, 60 to 115 s by 5, 120 to 300 s by 30.
 func programmingBuckets() []float64 {
 	out := append([]float64{0}, prometheus.LinearBuckets(0.25, 0.25, 2)...)
 	out = append(out, prometheus.LinearBuckets(1, 1, 59)...)
@@ -64,7 +58,7 @@ func programmingBuckets() []float64 {
 	return append(out, prometheus.LinearBuckets(120, 30, 7)...)
 }
 
-// newProxyMetrics returns the metrics for these families. b has the waiting events.
+// b has the waiting events.
 func newProxyMetrics(b *publish.Backlog, have [model.NumFamilies]bool, ignoreExternalIPs bool) *proxyMetrics {
 	const family = "ip_family"
 	var all []prometheus.Collector
@@ -119,7 +113,6 @@ func newProxyMetrics(b *publish.Backlog, have [model.NumFamilies]bool, ignoreExt
 	return m
 }
 
-// remembered caches the metric of each label.
 func remembered[M any](with func(...string) M) func(label string) M {
 	var known sync.Map
 	return func(label string) M {
@@ -131,7 +124,6 @@ func remembered[M any](with func(...string) M) func(label string) M {
 	}
 }
 
-// each calls f with the label of each family of the node.
 func (m *proxyMetrics) each(f func(family string)) {
 	for _, name := range m.families {
 		if name != "" {
@@ -140,7 +132,7 @@ func (m *proxyMetrics) each(f func(family string)) {
 	}
 }
 
-// events counts events; queued means they may cause a change.
+// queued means the events may cause a change.
 func (m *proxyMetrics) events(services, endpoints int, queued bool, now time.Time) {
 	m.services.Add(float64(services))
 	m.endpoints.Add(float64(endpoints))
@@ -169,7 +161,6 @@ func (m *proxyMetrics) cleanupFailed() {
 	m.each(func(f string) { m.cleanupFailures.WithLabelValues(f).Inc() })
 }
 
-// programmed observes the cluster's changes in a commit.
 func (m *proxyMetrics) programmed(triggers []model.Trigger, committed time.Time) {
 	for _, t := range triggers {
 		if name := m.families[t.Family]; name != "" {

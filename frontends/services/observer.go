@@ -9,20 +9,18 @@ import (
 
 const (
 	warning = "Warning"
-	// reason of events for rejected Services
+	// for rejected Services
 	reasonRefused = "ServiceRefused"
-	// reason of events for unrenderable Services
+	// for unrenderable Services
 	reasonTooLarge = "ServiceTooLarge"
 )
 
-// observer passes commits to metrics and health checks. It implements publish.Observer. Reports about
-// kernel state change only with a commit.
+// Reports about kernel state change only with a commit.
 type observer struct {
 	*Frontend
 	noLocal *noLocalEndpoints
 }
 
-// Sent implements publish.Observer.
 func (o *observer) Sent(s publish.Sent) {
 	o.metrics.Sent(&s)
 	if !s.Cleanup {
@@ -32,7 +30,6 @@ func (o *observer) Sent(s publish.Sent) {
 	}
 }
 
-// Committed implements publish.Observer.
 func (o *observer) Committed(items []change) {
 	node := o.content.committing
 	if len(items) == 0 && node == nil {
@@ -56,7 +53,6 @@ func (o *observer) outcomesChanged(items []change) {
 	o.local.OutcomesChanged()
 }
 
-// Refused implements publish.Observer.
 func (o *observer) Refused(keys []model.Key) {
 	o.local.OutcomesChanged()
 	for _, key := range keys {
@@ -70,7 +66,6 @@ func (o *observer) Refused(keys []model.Key) {
 	}
 }
 
-// Answered implements publish.Observer.
 func (o *observer) Answered(since, committed time.Time) {
 	if !committed.IsZero() {
 		o.metrics.Latency.Observe(committed.Sub(since).Seconds())

@@ -12,7 +12,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/source"
 )
 
-// Resources whose events are counted as in kube-proxy.
+// counted as in kube-proxy
 const (
 	serviceEvents = "services"
 	sliceEvents   = "endpointslices"
@@ -20,25 +20,22 @@ const (
 
 func kindOf(resource string) string { return strings.TrimSuffix(resource, "s") }
 
-// state is the model with its uncommitted events. It implements localstate.Source.
 type state struct {
 	backlog *publish.Backlog
-	// returns a Service's outcome; called under the lock
+	// called under the lock
 	outcome func(model.Key) publish.Outcome
 	// records a Service's change; called under the lock
 	want  func(...model.Key)
 	mu    sync.Mutex
 	model *model.Model
-	// found are changes found by a reader and unknown to the publisher, one per Service, indexed by
-	// foundAt.
+	// found by a reader and unknown to the publisher, one per Service, indexed by foundAt
 	found   model.Changes
 	foundAt map[model.Key]int
-	// receives changes and the model's revision under the lock
+	// called under the lock, with the model's revision
 	refreshed func(*model.Changes, uint64)
 }
 
-// apply applies a batch under one lock, so that a refresh sees all of it. It returns event counts by
-// resource, whether the model is dirty, and whether load balancers may use the node.
+// apply takes one lock for the batch, for one refresh.
 func (s *state) apply(events []source.Event) (counts map[string]int, dirty, eligible bool) {
 	counts = make(map[string]int)
 	s.mu.Lock()
@@ -74,7 +71,7 @@ func (s *state) refresh() model.Changes {
 	return c
 }
 
-// look refreshes the model. The lock is held.
+// The caller of look holds the lock.
 func (s *state) look() model.Changes {
 	c := s.model.Refresh()
 	s.wantAll(&c)
@@ -115,21 +112,18 @@ func (s *state) service(key model.Key) *model.Service {
 	return s.model.Service(key)
 }
 
-// Candidates implements localstate.Source.
 func (s *state) Candidates(key model.Key) (all []model.Candidate, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.model.Candidates(key)
 }
 
-// Find implements localstate.Source.
 func (s *state) Find(addr netip.Addr, protocol model.Protocol, port uint16) (key model.Key, name string, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.model.Find(addr, protocol, port)
 }
 
-// State implements localstate.Source.
 func (s *state) State(names ...model.Key) localstate.State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,7 +144,6 @@ func (s *state) State(names ...model.Key) localstate.State {
 	return out
 }
 
-// Stats implements localstate.Source.
 func (s *state) Stats() model.Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -31,7 +31,6 @@ const (
 	defaultQPS   = 5
 	defaultBurst = 10
 
-	// the kubelet's directory of a pod's credentials
 	serviceAccountDir = "/var/run/secrets/kubernetes.io/serviceaccount"
 )
 
@@ -112,7 +111,6 @@ func (c *client) group(key groupKey) (rest.Interface, error) {
 	return g, nil
 }
 
-// restConfig returns the address and credentials of a kubeconfig or of the pod's service account.
 func restConfig(cfg KubeConfig, accountDir string) (*rest.Config, error) {
 	if cfg.Kubeconfig != "" {
 		rc, err := clientcmd.BuildConfigFromFlags(cfg.Server, cfg.Kubeconfig)
@@ -134,8 +132,7 @@ func restConfig(cfg KubeConfig, accountDir string) (*rest.Config, error) {
 var errNoCluster = errors.New("KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set")
 
 // serviceAccount is rest.InClusterConfig with an overriding server. The kubelet's address is a ClusterIP,
-// unreachable before a kube-proxy runs (rule 151). With a server the account may be missing, because the
-// server may not require it.
+// unreachable before a kube-proxy runs (rule 151). With a server the account may be missing.
 func serviceAccount(dir, server string) (*rest.Config, error) {
 	host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
 	rc := &rest.Config{Host: server}

@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// maxManifest bounds the bytes of a manifest file.
+// bytes of a manifest file
 const maxManifest = 64 << 20
 
 // FileError is an error in a manifest, logged by Manifests.
@@ -81,9 +81,8 @@ type decoder struct {
 	seen    map[identity]int
 }
 
-// decode returns a manifest's objects, from several documents and lists, and its objects of unused kinds.
 // An error in one document rejects the whole file, because a partial file may be worse than its previous
-// state. All errors are *FileError, several joined.
+// state. All errors of decode are *FileError, joined.
 func decode(file string, content []byte, kinds map[schema.GroupVersionKind][]*kind) ([]object, []skipped, error) {
 	d := &decoder{file: file, kinds: kinds, seen: make(map[identity]int)}
 	if len(bytes.TrimSpace(content)) == 0 {
@@ -182,7 +181,7 @@ func (d *decoder) value(before int, node *yamlv3.Node, text []byte) error {
 	return d.add(object{gvk: gvk, line: line, text: string(text), object: o})
 }
 
-// unknown reports a misspelled kind: it does not exist in a used group.
+// A misspelled kind does not exist in a used group.
 func (d *decoder) unknown(gvk schema.GroupVersionKind) bool {
 	inGroup := false
 	for known, kinds := range d.kinds {
@@ -194,7 +193,6 @@ func (d *decoder) unknown(gvk schema.GroupVersionKind) bool {
 	return inGroup && !scheme.Scheme.Recognizes(gvk)
 }
 
-// removed returns the followed version of an earlier version of a kind.
 func (d *decoder) removed(gvk schema.GroupVersionKind) (now string, ok bool) {
 	if !scheme.Scheme.Recognizes(gvk) {
 		return "", false
@@ -266,7 +264,6 @@ func (d *decoder) add(o object) error {
 }
 
 var (
-	// field in an error of the strict decoder, or of encoding/json about a wrong type
 	errorField   = regexp.MustCompile(`^(?:unknown|duplicate) field "([^"]+)"|Go struct field [A-Za-z0-9]+\.([A-Za-z0-9_.]+) of type`)
 	yamlPosition = regexp.MustCompile(`line (\d+): ?`)
 )
@@ -287,7 +284,7 @@ func (d *decoder) decodeErrors(before int, node *yamlv3.Node, err error) error {
 	return errors.Join(out...)
 }
 
-// syntax returns a YAML parser's error. Its line counts from 1 in the document.
+// The parser's line counts from 1 in the document.
 func (d *decoder) syntax(before int, err error) error {
 	line := 1
 	if m := yamlPosition.FindStringSubmatch(err.Error()); m != nil {
@@ -297,8 +294,7 @@ func (d *decoder) syntax(before int, err error) error {
 	return &FileError{File: d.file, Line: before + line, Err: errors.New(yamlText(err))}
 }
 
-// lineOf returns the line of a path such as "spec.ports[0].port", or of its innermost existing part.
-// Without an index, as in encoding/json's type errors, it is the first element's line.
+// path is such as "spec.ports[0].port". lineOf returns the line of the innermost existing part.
 func (d *decoder) lineOf(before int, node *yamlv3.Node, path string) int {
 	line := node.Line
 	for _, part := range strings.Split(path, ".") {
@@ -340,7 +336,6 @@ func field(node *yamlv3.Node, name string) (key, value *yamlv3.Node) {
 	return nil, nil
 }
 
-// yamlText returns a parser's message in one line, without its line number.
 func yamlText(err error) string {
 	s := strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")
 	s = yamlPosition.ReplaceAllString(s, "")

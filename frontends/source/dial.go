@@ -9,13 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Limits for silent connections, such as after a power failure or behind a firewall that restarts.
-// Otherwise an idle watch waits minutes, or 45 s for the HTTP/2 ping.
+// Limits for silent connections. Otherwise an idle watch waits minutes, or 45 s for the HTTP/2 ping.
 const (
-	// dialTimeout is short: a new attempt sends a SYN at once, but a lost SYN is repeated at doubling
-	// intervals.
-	dialTimeout = 3 * time.Second
-	// probes of an idle connection
+	// dialTimeout is short, because a lost SYN is repeated at doubling intervals.
+	dialTimeout  = 3 * time.Second
 	keepIdle     = 5 * time.Second
 	keepInterval = 2 * time.Second
 	keepCount    = 3

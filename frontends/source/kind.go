@@ -21,43 +21,35 @@ type Object interface {
 	metav1.Object
 }
 
-// Kind describes a user's objects of one resource. O is their Go type, V the kept value.
+// Kind describes a user's objects of a resource. O is their Go type, V the kept value.
 type Kind[O Object, V any] struct {
-	// Resource is the resource in the API. Required.
+	// Resource is required.
 	Resource schema.GroupVersionResource
-	// Object is an empty object of a type in Scheme, such as &corev1.Pod{}. Required.
+	// Object is empty, such as &corev1.Pod{}. Required.
 	Object O
-	// Scheme has Object's type and is not changed any more; nil means client-go's. Other schemes use
-	// JSON, the only encoding of custom resources.
-	Scheme *runtime.Scheme
-	// Namespaced is true if the objects have a namespace.
+	// Scheme has Object's type and is not changed any more; nil means client-go's. Other schemes use JSON.
+	Scheme     *runtime.Scheme
 	Namespaced bool
-	// LabelSelector and FieldSelector are as in a list request. Empty means all.
+	// as in a list request; empty means all
 	LabelSelector, FieldSelector string
-	// Fields returns an object's fields for FieldSelector. Required for fields other than metadata.name
-	// and metadata.namespace.
-	Fields func(O) fields.Set
-	// Presence is the behaviour if the API server lacks the resource.
+	// Fields is required for fields other than metadata.name and metadata.namespace.
+	Fields   func(O) fields.Set
 	Presence Presence
-	// Decode returns the value to keep. It owns the object and may modify or return it. It is called on
-	// arrival, so memory holds only V even during a long list. Required.
+	// Decode returns the value to keep. It owns the object. It is called on arrival, so memory holds only V.
+	// Required.
 	Decode func(O) V
-	// Unmarshal is Decode for a protobuf object; it must not keep the message. If the process has one
-	// user of the objects, it avoids decoding unread fields, most of a Pod. It does not apply to other
-	// Schemes. Optional.
+	// Unmarshal is Decode for a protobuf object; it must not keep the message. Optional.
 	Unmarshal func(message []byte) (V, error)
-	// Set receives an object's new form in Event.Apply. Required.
+	// required
 	Set func(name types.NamespacedName, value V)
-	// Delete receives a deleted object's name. Required.
+	// required
 	Delete func(name types.NamespacedName)
-	// Default sets the API server's defaults in a manifest's object. It returns a missing required
-	// field's name, or "".
+	// Default sets the API server's defaults in a manifest's object. It returns a missing required field's
+	// name.
 	Default func(O) (missing string)
-	// Validate returns the API server's objections to a manifest's object, one line per field. It may be
-	// nil.
+	// Validate returns the API server's objections to a manifest's object. Optional.
 	Validate func(O) []string
-	// Owner returns the object required for an effect, which need not be an owner reference. Manifests
-	// warns if no file has it.
+	// Owner returns the object required for an effect. Manifests warns if no file has it.
 	Owner func(O) Owner
 }
 
@@ -65,13 +57,10 @@ type Kind[O Object, V any] struct {
 type Presence int
 
 const (
-	// Required resources exist in each cluster. A user is not synced without them.
 	Required Presence = iota
-	// Optional resources may be unknown or forbidden. The user is synced without them and keeps delivered
-	// objects if they disappear.
+	// The user is synced without the resource and keeps delivered objects if it disappears.
 	Optional
-	// Custom is like Optional, but objects are deleted with the resource, such as with a
-	// CustomResourceDefinition.
+	// like Optional, but objects are deleted with the resource
 	Custom
 )
 
@@ -79,13 +68,13 @@ const (
 type Owner struct {
 	schema.GroupKind
 	Name types.NamespacedName
-	// Missing is why the object names no owner, such as "no label app"; empty if it does.
+	// why there is no owner, such as "no label app"
 	Missing string
 }
 
 // AnyKind is a Kind with any type arguments.
 type AnyKind interface {
-	// compile returns the untyped kind. It sets resource even on failure.
+	// compile sets resource even on failure.
 	compile() (*kind, error)
 }
 
@@ -99,8 +88,7 @@ type kind struct {
 	fields     fields.Selector
 	presence   Presence
 	// nil if objects are decoded
-	unmarshal func(message []byte) (any, error)
-	// returns the function that passes an object to the user
+	unmarshal  func(message []byte) (any, error)
 	decode     func(Object) (apply func())
 	delete     func(types.NamespacedName)
 	fieldsOf   func(Object) fields.Set
@@ -151,7 +139,7 @@ func (k Kind[O, V]) compile() (*kind, error) {
 	return out, nil
 }
 
-// untyped converts a function for any object. The result panics on an object of another type.
+// The result panics on an object of another type.
 func untyped[O Object, R any](f func(O) R) func(Object) R {
 	if f == nil {
 		return nil
@@ -159,7 +147,6 @@ func untyped[O Object, R any](f func(O) R) func(Object) R {
 	return func(o Object) R { return f(o.(O)) } //nolint:forcetypeassert // kind.accepts is asked before
 }
 
-// accepts returns an object with the kind's Go type, or made by unmarshal.
 func (k *kind) accepts(obj any) (Object, error) {
 	if p, ok := obj.(*partial); ok && k.unmarshal != nil {
 		return p, nil
@@ -172,14 +159,14 @@ func (k *kind) accepts(obj any) (Object, error) {
 
 func (k *kind) sameType(o *kind) bool { return o.isOfGoType(k.object) }
 
-// set returns the event of an existing object. It may modify the object.
+// set may modify the object.
 func (k *kind) set(o Object) Event { return Event{kind: k, apply: k.decode(o)} }
 
 func (k *kind) deleted(name types.NamespacedName) Event {
 	return Event{kind: k, apply: func() { k.delete(name) }}
 }
 
-// selects reports whether the selectors match an object, which may be nil.
+// o may be nil.
 func (k *kind) selects(o Object) bool {
 	return o != nil && k.labels.Matches(labels.Set(o.GetLabels())) && (k.fields.Empty() || k.fields.Matches(k.fieldSet(o)))
 }

@@ -17,32 +17,26 @@ import (
 	"github.com/weft-proxy/weft/frontends/source/quiet"
 )
 
-// optionalGrace bounds Synced's wait for resources that are not Required, after the first lists of the
-// others.
+// optionalGrace bounds Synced's wait for resources that are not Required.
 const optionalGrace = 5 * time.Second
 
 // KubeConfig selects an API server.
 type KubeConfig struct {
 	// Kubeconfig is a file path; empty means the pod's service account.
 	Kubeconfig string
-	// Server is the API server's address, such as https://192.0.2.1:6443. It overrides the kubeconfig and
-	// the pod's environment.
+	// overrides the kubeconfig and the pod's environment
 	Server string
-	// QPS and Burst limit requests per second, except watches. 0 means 5 and 10; negative QPS means
-	// unlimited.
+	// requests per second, except watches; 0 means 5 and 10; negative QPS means unlimited
 	QPS   float32
 	Burst int
-	// ContentType and AcceptContentTypes are the encodings of requests and responses. Empty means
-	// protobuf, or JSON for types without protobuf.
+	// Empty encodings mean protobuf, or JSON for types without protobuf.
 	ContentType        string
 	AcceptContentTypes string
-	// UserAgent is the client's name in server logs; empty means "weft".
+	// name in server logs; empty means "weft"
 	UserAgent string
-	// Dial connects to the API server, like net.Dialer.DialContext. nil means TCP with silent connections
-	// closed within seconds.
+	// nil means TCP with silent connections closed within seconds
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Restarted reports whether an earlier process's rules are in force, so that lists may wait; nil
-	// means false. See StartSpread.
+	// Restarted reports whether an earlier process's rules are in force; nil means false. See StartSpread.
 	Restarted func(ctx context.Context) bool
 	// Logger also receives client-go's log, except messages to klog's global logger; nil discards.
 	Logger *slog.Logger
@@ -58,7 +52,7 @@ type Kube struct {
 	retryFirst, retryAbsent, grace time.Duration
 }
 
-// NewKube returns a source. It reads the kubeconfig or service account but does not connect.
+// NewKube reads the kubeconfig or service account but does not connect.
 func NewKube(cfg KubeConfig) (*Kube, error) {
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if cfg.Dial == nil {
@@ -74,9 +68,7 @@ func NewKube(cfg KubeConfig) (*Kube, error) {
 // Client returns a client of the same API server that shares QPS and Burst.
 func (k *Kube) Client() kubernetes.Interface { return k.client.typed }
 
-// Reachable returns nil while the API server answers. Otherwise it returns the last request's failure: no
-// connection, an internal error, or refused credentials. If a Required resource is not listed, it returns
-// the server's answer.
+// Reachable returns nil while the API server answers, else the last request's failure.
 func (k *Kube) Reachable() error {
 	if err := k.client.reach.current(); err != nil {
 		return fmt.Errorf("%s: %w", k.client.server, err)
@@ -89,7 +81,7 @@ func (k *Kube) Reachable() error {
 	return nil
 }
 
-// Subscribe implements Source. Users of the same objects share one watch and get copies.
+// Subscribe implements Source.
 func (k *Kube) Subscribe(s Subscription) error {
 	u, err := newUser(s)
 	if err != nil {
@@ -130,8 +122,7 @@ func (k *Kube) watch(kind *kind) (*resourceWatch, error) {
 
 // Run implements Source. It retries an unresponsive API server and keeps delivered objects.
 func (k *Kube) Run(ctx context.Context) error {
-	// client-go logs to the context's logger, except a few messages to klog's global logger, owned by the
-	// program.
+	// The program owns klog's global logger.
 	ctx = klog.NewContext(ctx, logr.FromSlogHandler(quiet.New(k.log.With("component", "client-go").Handler())))
 	k.client.reach.first = k.retryFirst
 	if !k.awaitStart(ctx) {
@@ -160,8 +151,7 @@ func (k *Kube) Run(ctx context.Context) error {
 	return nil
 }
 
-// awaitLists waits for the delivery of the first lists of a user's kinds (rule 131). It returns false if
-// ctx ends. It waits only a grace period for resources that are not Required.
+// awaitLists waits for the first lists of a user's kinds (rule 131).
 func (k *Kube) awaitLists(ctx context.Context, u *user) bool {
 	var grace <-chan time.Time
 	for _, required := range []bool{true, false} {

@@ -21,18 +21,17 @@ import (
 )
 
 const (
-	// A directory must be unchanged for quietTime before a read, so that a file written in steps is read
-	// once.
+	// The directory must be unchanged for quietTime before a read.
 	quietTime    = 50 * time.Millisecond
 	maxQuietTime = 500 * time.Millisecond
-	// interval without notifications: some file systems send none, and the directory may be replaced
+	// Some file systems send no notifications, and the directory may be replaced.
 	poll = 5 * time.Second
-	// interval while notifications are unavailable
+	// while notifications are unavailable
 	pollUnwatched = time.Second
 )
 
-// Manifests is a directory of *.yaml, *.yml and *.json files as a Source. It ignores subdirectories and
-// names beginning with a dot.
+// Manifests is a directory of *.yaml, *.yml and *.json files as a Source, without subdirectories and names
+// beginning with a dot.
 type Manifests struct {
 	dir   string
 	log   *slog.Logger
@@ -101,7 +100,6 @@ func (m *Manifests) Run(ctx context.Context) error {
 	return nil
 }
 
-// notify requests notifications. It has no effect on a watched directory.
 func (m *Manifests) notify() error {
 	if m.watcher == nil {
 		w, err := fsnotify.NewWatcher()
@@ -124,7 +122,7 @@ func (m *Manifests) close() {
 	}
 }
 
-// every returns the read interval, and logs changes of notifications. err is notify's result.
+// err is notify's result.
 func (m *Manifests) every(was, err error) time.Duration {
 	remedy := ""
 	switch {
@@ -134,7 +132,6 @@ func (m *Manifests) every(was, err error) time.Duration {
 		m.log.Info("the manifests are watched now", "directory", m.dir)
 		return poll
 	case was != nil || errors.Is(err, fs.ErrNotExist):
-		// Already logged, or reported by the scan.
 		return pollUnwatched
 	case errors.Is(err, syscall.EMFILE):
 		remedy = "raise the sysctl fs.inotify.max_user_instances: other programs use all instances"
@@ -145,7 +142,6 @@ func (m *Manifests) every(was, err error) time.Duration {
 	return pollUnwatched
 }
 
-// watch scans the directory after changes once it is quiet. The error is notify's result.
 func (m *Manifests) watch(ctx context.Context, notified error) {
 	tick := time.NewTicker(m.every(nil, notified))
 	defer tick.Stop()
@@ -161,7 +157,6 @@ func (m *Manifests) watch(ctx context.Context, notified error) {
 	}
 	lost := false
 	for {
-		// Nil channels never receive.
 		var events <-chan fsnotify.Event
 		var failures <-chan error
 		if m.watcher != nil {
@@ -197,7 +192,7 @@ func (m *Manifests) watch(ctx context.Context, notified error) {
 	}
 }
 
-// scan reads changed files and delivers the changes. It fails if the directory is unreadable.
+// scan fails if the directory is unreadable.
 func (m *Manifests) scan() error {
 	entries, err := os.ReadDir(m.dir)
 	if err != nil {
@@ -231,7 +226,6 @@ func (m *Manifests) scan() error {
 	return nil
 }
 
-// reportUnread reports changes of the initial files not valid since the start.
 func (m *Manifests) reportUnread() {
 	var unread []string
 	for name, f := range m.files {
@@ -249,7 +243,7 @@ func (m *Manifests) reportUnread() {
 	}
 }
 
-// visit reads a changed file. It stores the previous forms of its old and new objects in before.
+// before receives the previous forms of the file's objects.
 func (m *Manifests) visit(name string, before map[identity]object) {
 	path := filepath.Join(m.dir, name)
 	info, err := os.Stat(path)
@@ -259,7 +253,6 @@ func (m *Manifests) visit(name string, before map[identity]object) {
 	f := m.files[name]
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, lerr := os.Lstat(path); lerr != nil {
-			// Deleted since the directory was read.
 			return
 		}
 		err = errors.New("the target of the symbolic link does not exist")
@@ -298,7 +291,7 @@ func (m *Manifests) visit(name string, before map[identity]object) {
 	m.replace(name, f, objects, before)
 }
 
-// read returns the content of a bounded regular file. Reading a pipe would block.
+// Reading a pipe would block.
 func read(path string) ([]byte, error) {
 	r, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:gosec // the operator's directory
 	if err != nil {
@@ -323,7 +316,6 @@ func read(path string) ([]byte, error) {
 
 var errTooLarge = fmt.Errorf("the file is larger than %d MiB", maxManifest>>20)
 
-// setInvalid reports a file's error once. The last valid state since the start stays in force.
 func (m *Manifests) setInvalid(f *file, err error) {
 	if f.invalid == err.Error() {
 		return
@@ -385,7 +377,7 @@ func (m *Manifests) removeOwner(id identity, name string) {
 	m.log.Info("object is taken from another manifest now", "object", id.String(), "file", all[0])
 }
 
-// deliver delivers the differences from before, sorted by kind and name: endpoints precede Services.
+// Endpoints precede Services.
 func (m *Manifests) deliver(before map[identity]object) {
 	ids := slices.SortedFunc(maps.Keys(before), func(a, b identity) int { return strings.Compare(a.String(), b.String()) })
 	events := make([][]Event, len(m.users))
@@ -410,8 +402,7 @@ func (m *Manifests) deliver(before map[identity]object) {
 	}
 }
 
-// warnOrphan reports an object whose owner is in no manifest: in files usually a wrong name, with an API
-// server a passing state. The object is delivered, because its owner may appear.
+// An object without its owner is delivered, because the owner may appear.
 func (m *Manifests) warnOrphan(o *object) {
 	for _, k := range m.kinds[o.gvk] {
 		if k.owner == nil {

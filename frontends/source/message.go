@@ -13,13 +13,11 @@ import (
 	"github.com/weft-proxy/weft/frontends/source/wire"
 )
 
-// A Pod's unread parts, such as managed fields, volumes and environments, are much larger than its read
-// parts. A kind with Unmarshal decodes only its fields.
+// A kind with Unmarshal decodes only its fields.
 
 var protobufPrefix = []byte("k8s\x00")
 
-// Field numbers in generated.proto of k8s.io/apimachinery: runtime.Unknown around each encoded object,
-// TypeMeta, ObjectMeta and lists.
+// Field numbers in generated.proto of k8s.io/apimachinery.
 const (
 	unknownTypeMeta, unknownRaw, unknownEncoding = 1, 2, 3
 	typeMetaVersion, typeMetaKind                = 1, 2
@@ -37,7 +35,7 @@ type partial struct {
 	value any
 }
 
-// DeepCopyObject implements runtime.Object. It does not copy the value, which has one user.
+// The value has one user and is not copied.
 func (p *partial) DeepCopyObject() runtime.Object {
 	c := *p
 	return &c
@@ -49,14 +47,13 @@ type partialList struct {
 	Items []partial
 }
 
-// DeepCopyObject implements runtime.Object.
 func (l *partialList) DeepCopyObject() runtime.Object {
 	c := *l
 	c.Items = slices.Clone(l.Items)
 	return &c
 }
 
-// messages has the kinds of encoded objects by API version and kind.
+// by API version and kind
 type messages map[string]map[string]*messageKind
 
 type messageKind struct {
@@ -64,7 +61,7 @@ type messageKind struct {
 	whole bool
 }
 
-// add registers a kind. Objects with several users are decoded whole.
+// Objects with several users are decoded whole.
 func (m messages) add(k *kind) {
 	version := k.gvk.GroupVersion().String()
 	if m[version] == nil {
@@ -107,7 +104,6 @@ func (m messages) object(data []byte) (runtime.Object, *schema.GroupVersionKind,
 	}
 	gvk := k.gvk
 	if k.whole {
-		// As client-go, without its scheme lookups.
 		o, ok := reflect.New(reflect.TypeOf(k.object).Elem()).Interface().(interface {
 			runtime.Object
 			Unmarshal([]byte) error
@@ -186,12 +182,10 @@ type messageSerializer struct {
 	messages messages
 }
 
-// DecoderToVersion implements runtime.NegotiatedSerializer.
 func (s messageSerializer) DecoderToVersion(d runtime.Decoder, version runtime.GroupVersioner) runtime.Decoder {
 	return messageDecoder{s.NegotiatedSerializer.DecoderToVersion(d, version), s.messages}
 }
 
-// SupportedMediaTypes implements runtime.NegotiatedSerializer.
 func (s messageSerializer) SupportedMediaTypes() []runtime.SerializerInfo {
 	out := slices.Clone(s.NegotiatedSerializer.SupportedMediaTypes())
 	for i, info := range out {
@@ -204,13 +198,13 @@ func (s messageSerializer) SupportedMediaTypes() []runtime.SerializerInfo {
 	return out
 }
 
-// eventSerializer decodes watch events without copying their objects. client-go decodes an object before
-// it reads the next event, and decoders keep no part of a message.
+// client-go decodes an object before it reads the next event, and decoders keep no part of a message; so no
+// copy is needed.
 type eventSerializer struct {
 	runtime.Serializer
 }
 
-// Decode implements runtime.Decoder. The event refers to data.
+// The event refers to data.
 func (s eventSerializer) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	if event, ok := into.(*metav1.WatchEvent); ok && readEvent(event, data) == nil && len(event.Object.Raw) > 0 {
 		return event, defaults, nil
@@ -236,14 +230,11 @@ func readEvent(event *metav1.WatchEvent, message []byte) error {
 	})
 }
 
-// messageDecoder passes unread kinds, lists of whole objects and invalid messages to next, which returns
-// the error.
 type messageDecoder struct {
 	next     runtime.Decoder
 	messages messages
 }
 
-// Decode implements runtime.Decoder.
 func (d messageDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	if into == nil {
 		if o, gvk, err := d.messages.object(data); err == nil {

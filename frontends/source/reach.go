@@ -15,22 +15,20 @@ import (
 
 const (
 	maxTurnJitter = 0.1
-	// maxSpread bounds the return of a process's watches; it is the longest wait of one client-go
-	// reflector.
+	// maxSpread is the longest wait of a client-go reflector.
 	maxSpread = 2 * retryMost
 )
 
-// reach tracks whether the API server answers. Reflectors of client-go v0.36 do not: each retries refused
-// connections silently. While the server does not answer, the watches try in turn, so a node with five
-// watches makes a fifth of the requests.
+// reach tracks whether the API server answers. Reflectors of client-go v0.36 retry refused connections
+// silently. While the server does not answer, the watches try in turn.
 type reach struct {
 	log    *slog.Logger
 	server string
 
 	mu   sync.Mutex
 	next time.Time
-	// waits grow like a reflector's, and restart at first after retryReset without a turn. DelayWithReset
-	// of apimachinery v0.36 restarts every two minutes even during an outage.
+	// waits restart at first after retryReset without a turn. DelayWithReset of apimachinery v0.36 restarts
+	// every two minutes even during an outage.
 	waits wait.Backoff
 	first time.Duration
 	// closed when the server answers again; nil while it answers
@@ -47,9 +45,8 @@ func newReach(server string, log *slog.Logger) *reach {
 	return &reach{server: server, log: log, first: retryFirst}
 }
 
-// await waits for d like a reflector between attempts. During an outage it then waits for the caller's
-// turn. If the server answers another request, it returns within the spread. It returns at once if ctx
-// ends.
+// await waits for d, and during an outage for the caller's turn. If the server answers another request, it
+// returns within the spread.
 func (r *reach) await(ctx context.Context, d time.Duration) {
 	back := r.again()
 	for ; d > 0; d = r.turn(back) {
@@ -64,8 +61,8 @@ func (r *reach) await(ctx context.Context, d time.Duration) {
 	}
 }
 
-// turn returns 0 if the caller may make a request: the server has answered since it returned back, or the
-// next turn has begun. Otherwise it returns the wait, plus a random part so that every watch gets turns.
+// turn returns 0 if the caller may make a request, else the wait, plus a random part to give every watch a
+// turn.
 func (r *reach) turn(back <-chan struct{}) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -82,17 +79,15 @@ func (r *reach) turn(back <-chan struct{}) time.Duration {
 	return 0
 }
 
-// spreading returns the time for all watches to return: the length of the outage, from retryBack to
-// maxSpread. All nodes of a cluster return then.
+// spreading is the length of the outage, from retryBack to maxSpread.
 func (r *reach) spreading() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return max(r.spread, retryBack)
 }
 
-// ended records the end of a watch, with its last list and continuation. It reports whether this watch
-// was the process's first that failed to continue after the server's return. A restarted server knows no
-// earlier resource version.
+// ended reports whether this watch was the process's first to fail to continue after the server's return. A
+// restarted server knows no earlier resource version.
 func (r *reach) ended(listed, continued time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -101,14 +96,12 @@ func (r *reach) ended(listed, continued time.Time) bool {
 	return first
 }
 
-// lost reports whether a watch with this last list cannot continue, because another one could not.
 func (r *reach) lost(listed time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.expired && r.backSince(listed)
 }
 
-// backSince reports whether the server answers, and returned after t and recently.
 func (r *reach) backSince(t time.Time) bool {
 	return r.back == nil && t.Before(r.returned) && time.Since(r.returned) < 2*maxSpread
 }
@@ -119,15 +112,13 @@ func (r *reach) current() error {
 	return r.last
 }
 
-// again returns a channel closed when the server answers again; nil if it answers.
 func (r *reach) again() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.back
 }
 
-// note records a request's outcome. An internal error means that the server starts or stops. Refused
-// credentials count as no answer.
+// An internal error means that the server starts or stops. Refused credentials count as no answer.
 func (r *reach) note(a *http.Response, err error) {
 	if errors.Is(err, context.Canceled) {
 		return
@@ -159,7 +150,6 @@ type transport struct {
 	reach *reach
 }
 
-// RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(q *http.Request) (*http.Response, error) {
 	a, err := t.next.RoundTrip(q)
 	t.reach.note(a, err)

@@ -9,28 +9,24 @@ import (
 
 // Source delivers a cluster's objects to its users: *Kube or *Manifests.
 type Source interface {
-	// Subscribe adds a user. Do not call it after Run or concurrently. It fails for a missing required
-	// field, an invalid selector, or a Scheme without the Object's type.
+	// Subscribe adds a user. Do not call it after Run or concurrently. It fails if s is invalid.
 	Subscribe(s Subscription) error
-	// Run delivers events until ctx ends, then returns nil. A user first receives the existing objects
-	// and Synced, then changes.
+	// Run delivers the existing objects, Synced, then changes, until ctx ends.
 	Run(ctx context.Context) error
 }
 
-// Subscription is a user of a Source. Deliver, Synced and Unread are called sequentially per user from
-// the source's goroutines, and should return soon.
+// Subscription is a user of a Source. Its functions are called sequentially and should return soon.
 type Subscription struct {
-	// User names the user in logs. Required.
+	// name in logs; required
 	User string
-	// Kinds are the kinds to follow, each a Kind. Required.
+	// required
 	Kinds []AnyKind
-	// Deliver must apply each event of a batch with Event.Apply, in order, before it returns. Required.
+	// Deliver must apply each event of a batch in order, before it returns. Required.
 	Deliver func(events []Event)
-	// Synced is called once, after all initial objects were delivered.
+	// once, after all initial objects were delivered
 	Synced func()
-	// Unread receives the names of files and resources not read since the start, with unknown objects:
-	// initial manifest files never valid since, and existing Custom resources that are not listed. It is
-	// called before Synced if any exist, and on changes. It may be nil.
+	// Unread receives the names of initial manifest files never valid since the start, and of existing Custom
+	// resources not listed. It may be nil.
 	Unread func(names []string)
 }
 
@@ -47,8 +43,7 @@ func (e Event) Resource() string { return e.kind.resource.Resource }
 func (e Event) Apply() { e.apply() }
 
 // Changes returns a function for Sources outside this package. It returns a change's events, one per Kind
-// that selects the object. before is nil for a new object, after for a deleted one. The subscriber owns
-// after. Changes fails if s is invalid, as in Source.Subscribe.
+// with a match. before is nil for a new object, after for a deleted one. The subscriber owns after.
 func (s *Subscription) Changes() (func(before, after Object) []Event, error) {
 	u, err := newUser(*s)
 	if err != nil {
@@ -107,7 +102,7 @@ func (u *user) reportUnread(names []string) {
 	u.Unread(names)
 }
 
-// change returns a change's events, applying the selectors. The events own after.
+// The events own after.
 func (u *user) change(before, after Object) []Event {
 	var out []Event
 	for _, k := range u.kinds {

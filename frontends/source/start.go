@@ -6,12 +6,11 @@ import (
 	"time"
 )
 
-// StartSpread is the time within which a restarted process begins its first lists, at random. When a
-// DaemonSet rolls or all nodes restart at once, it spreads the requests. Meanwhile the earlier process's
-// rules forward. A node without rules begins at once.
+// StartSpread is the time within which a restarted process begins its first lists, at random. A node without
+// rules begins at once.
 const StartSpread = 2 * time.Second
 
-// awaitStart waits until the first lists may begin. It returns false if ctx ends.
+// awaitStart returns false if ctx ends.
 func (k *Kube) awaitStart(ctx context.Context) bool {
 	if k.restarted == nil || !k.restarted(ctx) {
 		return ctx.Err() == nil

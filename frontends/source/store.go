@@ -8,13 +8,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// store receives one watch's objects from a client-go reflector and passes new ones to all users. It
-// keeps only versions, which suffice to detect new and missing objects in a list.
-//
-// The reflector calls it from one goroutine at a time, so it needs no lock.
-//
-// Before Synced users do not act, so a streamed first list is delivered while it arrives. Later lists are
-// delivered at their end, so users never act on half a list.
+// The reflector calls store from one goroutine at a time, so it needs no lock. A streamed first list is
+// delivered while it arrives, because users do not act before Synced. Later lists are delivered at their end.
 type store struct {
 	users    []follower
 	versions map[types.NamespacedName]string
@@ -24,8 +19,7 @@ type store struct {
 	// closed once the API server listed the objects or answered that the resource is absent
 	resolved    chan struct{}
 	resolvedSet sync.Once
-	// arrived items of a first list await delivery; delivery is for earlier items. At most one delivery
-	// runs.
+	// items of a first list before their delivery; at most one delivery runs
 	arrived  []*item
 	delivery sync.WaitGroup
 }
@@ -50,8 +44,7 @@ func newStore() *store {
 	return &store{versions: make(map[types.NamespacedName]string), ready: make(chan struct{}), resolved: make(chan struct{})}
 }
 
-// Transformer implements cache.TransformingStore. It decodes a streamed list on arrival, so the reflector
-// does not hold its objects.
+// A streamed list is decoded on arrival, so the reflector does not hold its objects.
 func (s *store) Transformer() cache.TransformFunc {
 	return func(obj any) (any, error) {
 		it, err := s.decode(obj)
@@ -81,10 +74,8 @@ func (s *store) finishArrived() {
 	s.delivery.Wait()
 }
 
-// Add implements cache.ReflectorStore.
 func (s *store) Add(obj any) error { return s.set(obj) }
 
-// Update implements cache.ReflectorStore.
 func (s *store) Update(obj any) error { return s.set(obj) }
 
 func (s *store) set(objects ...any) error {
@@ -94,7 +85,6 @@ func (s *store) set(objects ...any) error {
 	return err
 }
 
-// Delete implements cache.ReflectorStore. It reports a deletion once.
 func (s *store) Delete(obj any) error {
 	s.finishArrived()
 	o, err := s.users[0].kind.accepts(obj)
@@ -104,8 +94,7 @@ func (s *store) Delete(obj any) error {
 	return err
 }
 
-// Replace implements cache.ReflectorStore. objects are all existing objects; missing ones were deleted
-// while there was no watch.
+// objects are all existing objects.
 func (s *store) Replace(objects []any, _ string) error {
 	s.finishArrived()
 	missing := maps.Clone(s.versions)
@@ -127,10 +116,8 @@ func (s *store) Replace(objects []any, _ string) error {
 	return err
 }
 
-// resolve records the API server's answer about existing objects.
 func (s *store) resolve() { s.resolvedSet.Do(func() { close(s.resolved) }) }
 
-// Resync implements cache.ReflectorStore. It has no effect, because users have all objects.
 func (s *store) Resync() error { return nil }
 
 func (s *store) setReady() { s.readySet.Do(func() { close(s.ready) }) }
@@ -168,7 +155,6 @@ func (s *store) delete(items []*item, name types.NamespacedName) []*item {
 // take calls exists for each object and returns the new ones.
 func (s *store) take(objects []any, exists func(types.NamespacedName)) (items []*item, err error) {
 	for _, obj := range objects {
-		// Items of a streamed list are already decoded.
 		it, ok := obj.(*item)
 		if !ok {
 			if it, err = s.decode(obj); err != nil {
@@ -184,8 +170,7 @@ func (s *store) take(objects []any, exists func(types.NamespacedName)) (items []
 	return items, nil
 }
 
-// decode decodes an object for each user unless its version is known: a list after a lost watch repeats
-// unchanged objects.
+// A list after a lost watch repeats unchanged objects: their version is known.
 func (s *store) decode(obj any) (*item, error) {
 	o, err := s.users[0].kind.accepts(obj)
 	if err != nil {

@@ -2,7 +2,6 @@ package source
 
 import "context"
 
-// unlisted returns a user's Custom resources that may exist but are not listed, with reasons.
 func (u *user) unlisted() (names []string) {
 	for _, w := range u.watches {
 		select {
@@ -21,7 +20,6 @@ func (u *user) unlisted() (names []string) {
 	return names
 }
 
-// followUnlisted reports newly listed resources until all are listed.
 func (u *user) followUnlisted(ctx context.Context, unread []string) {
 	for _, w := range u.watches {
 		if len(unread) == 0 || w.presence != Custom {

@@ -20,18 +20,17 @@ import (
 )
 
 const (
-	// Bounds of the wait between attempts, plus a random part up to the same length, as in client-go:
-	// after an outage all nodes list at once. After retryReset without a wait it restarts at retryFirst.
+	// Bounds of the wait between attempts, plus a random part up to the same length. After retryReset without
+	// a wait it restarts at retryFirst.
 	retryFirst = 800 * time.Millisecond
 	retryMost  = 30 * time.Second
 	retryReset = 2 * time.Minute
-	// retryBack is the maximum wait of the other watches after a short outage; see reach.spreading.
+	// maximum wait of the other watches after a short outage
 	retryBack = time.Second
-	// retryAbsent is the retry delay for an absent resource, plus a random part up to the same length. A
-	// Custom resource can appear at any time.
+	// plus a random part up to the same length
 	retryAbsent = time.Minute
-	// An Optional resource's delay grows to maxAbsent times retryAbsent, because it appears only with a
-	// new server version or a new permission.
+	// An Optional resource's delay grows to maxAbsent times retryAbsent, because it appears only with a new
+	// server version or permission.
 	maxAbsent = 60
 )
 
@@ -47,15 +46,14 @@ type resourceWatch struct {
 	reach    *reach
 	store    *store
 	log      *slog.Logger
-	// last request's error; nil while the watch works
+	// nil while the watch works
 	failing atomic.Pointer[error]
-	// start of the last list, and the last accepted continuation from a resource version. A list may
-	// outlive the reflector call that began it.
+	// A list may outlive the reflector call that began it.
 	listed, continued       moment
 	retryFirst, retryAbsent time.Duration
 }
 
-// moment is a time for concurrent use, initially zero.
+// initially zero
 type moment struct{ at atomic.Pointer[time.Time] }
 
 func (m *moment) now() { m.at.Store(new(time.Now())) }
@@ -103,8 +101,7 @@ func (w *resourceWatch) run(ctx context.Context) {
 	}
 }
 
-// untilAbsent follows the resource until the API server lacks it, returning the server's answer, or ctx
-// ends.
+// untilAbsent returns the server's answer, or ctx's error.
 func (w *resourceWatch) untilAbsent(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -112,8 +109,7 @@ func (w *resourceWatch) untilAbsent(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// reflect runs a client-go reflector until ctx ends, without resyncs, because users have every object.
-// Between attempts it waits like the reflector's own Run; see reach.await for outages.
+// reflect does not resync, because users have every object.
 func (w *resourceWatch) reflect(ctx context.Context, requests *cache.ListWatch) {
 	logger, waits := klog.FromContext(ctx), waitClock{ctx: ctx, reach: w.reach}
 	// The store checks object types.
@@ -133,8 +129,8 @@ func (w *resourceWatch) reflect(ctx context.Context, requests *cache.ListWatch) 
 	}
 }
 
-// noted returns requests that set failing. If the server is known to have restarted, a continuing watch
-// fails with the server's answer without a request, and a list follows.
+// noted returns requests that set failing. If the server has restarted, a continuing watch fails without a
+// request, and a list follows.
 func (w *resourceWatch) noted(requests *cache.ListWatch) *cache.ListWatch {
 	note := func(err error) {
 		switch {
@@ -169,13 +165,11 @@ func (w *resourceWatch) noted(requests *cache.ListWatch) *cache.ListWatch {
 	}
 }
 
-// backoff returns a reflector's waits after failures, starting with first.
 func backoff(first time.Duration) *wait.Backoff {
 	return &wait.Backoff{Duration: first, Cap: retryMost, Factor: 2, Jitter: 1, Steps: 40}
 }
 
-// untilAbsent returns requests that cancel the reflector if the resource is absent or forbidden; the
-// reflector would retry at its own pace.
+// untilAbsent returns requests that cancel the reflector if the resource is absent or forbidden.
 func untilAbsent(requests *cache.ListWatch, cancel context.CancelCauseFunc) *cache.ListWatch {
 	check := func(err error) error {
 		if !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) && !apierrors.IsMethodNotSupported(err) {
@@ -196,15 +190,14 @@ func untilAbsent(requests *cache.ListWatch, cancel context.CancelCauseFunc) *cac
 	}
 }
 
-// waitClock is the real clock, but its waits end with ctx and as in reach.await. client-go v0.36 ignores
-// its context while it waits to request a streamed list again.
+// waitClock is the real clock, but its waits end with ctx and as in reach.await. client-go v0.36 ignores its
+// context while it waits to request a streamed list again.
 type waitClock struct {
 	clock.RealClock
 	ctx   context.Context //nolint:containedctx // its purpose
 	reach *reach
 }
 
-// After implements clock.Clock.
 func (c waitClock) After(d time.Duration) <-chan time.Time {
 	ch := make(chan time.Time, 1)
 	go func() {

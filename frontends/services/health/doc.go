@@ -1,26 +1,20 @@
 // Package health answers HTTP health checks with kube-proxy 1.36's paths and bodies, for existing load
 // balancers and monitoring.
 //
-// It takes commits and the node's state. It serves /healthz and /livez (Proxy), and one HTTP server per
-// Service with a healthCheckNodePort (Servers), where load balancers ask for local endpoints. Read
-// proxy.go first. The package does not select endpoints.
+// It serves /healthz and /livez (Proxy), and one HTTP server per Service with a healthCheckNodePort
+// (Servers).
 //
-// # What healthy means
+// # Health
 //
-// A node is unhealthy if a change waits for its commit for ProxyConfig.Timeout. Before the first commit
-// it is healthy if rules from before a restart are in force. /healthz also returns 503 while load
-// balancers should avoid the node: its object is missing, being deleted, or has the cluster autoscaler's
-// taint. /livez is 503 only if another part of the process failed, because a restart would not help
-// otherwise.
-//
-// kube-proxy has one proxier per IP family. weft commits both at once, so both have the same times.
+// A node is unhealthy if a change waits for its commit for ProxyConfig.Timeout. Before the first commit it is
+// healthy if rules from before a restart are in force. /healthz also returns 503 while load balancers should
+// avoid the node. /livez is 503 only if another part of the process failed.
 //
 // # Concurrency
 //
-// All methods are safe for concurrent use. Only Servers.Run opens and closes ports, and it does not block
-// other methods. Each open port has a serving goroutine; Run returns after all have ended.
+// All methods are safe for concurrent use. Only Servers.Run opens and closes ports.
 //
 // # Errors
 //
-// A port that cannot be opened is logged, reported as an event, and retried.
+// A failed port is logged, reported as an event, and retried.
 package health

@@ -12,7 +12,6 @@ import (
 
 // Network is the servers' view of the host.
 type Network interface {
-	// Listen is net.ListenConfig.Listen.
 	Listen(ctx context.Context, network, address string) (net.Listener, error)
 	// Addresses returns the host's interface addresses.
 	Addresses() ([]netip.Addr, error)
@@ -48,8 +47,7 @@ var tcp = [model.NumFamilies]string{"tcp4", "tcp6"}
 
 var unspecified = [model.NumFamilies]netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()}
 
-// matching returns host addresses inside prefixes. It omits IPv6 link-local addresses, because listening
-// on them requires an interface.
+// matching omits IPv6 link-local addresses, because listening there requires an interface.
 func matching(host []netip.Addr, prefixes []netip.Prefix) []netip.Addr {
 	return slices.DeleteFunc(slices.Clone(host), func(a netip.Addr) bool {
 		contains := func(p netip.Prefix) bool { return p.Contains(a) }

@@ -15,18 +15,16 @@ import (
 
 // ProxyConfig configures a Proxy.
 type ProxyConfig struct {
-	// Families are the node's families.
 	Families [model.NumFamilies]bool
-	// Timeout is how long a change may wait for its commit.
+	// of a change's wait for its commit
 	Timeout time.Duration
-	// Pending returns the start of the oldest change's wait, or zero. A nil function means zero.
+	// Pending returns the start of the oldest change's wait, or zero. Nil means zero.
 	Pending func() time.Time
-	// Published returns why no rules are in force, or nil. A nil function means nil. It is not called
-	// after the first commit.
+	// Published returns why no rules are in force, or nil. It is not called after the first commit.
 	Published func() error
-	// Now is the clock; nil means time.Now.
+	// nil means time.Now
 	Now func() time.Time
-	// Registerer receives the metrics; it may be nil.
+	// may be nil
 	Registerer prometheus.Registerer
 }
 
@@ -43,7 +41,6 @@ type Proxy struct {
 	required   []func() error
 }
 
-// kube-proxy's metric names.
 const (
 	metricHealthz = "kubeproxy_proxy_healthz_total"
 	metricLivez   = "kubeproxy_proxy_livez_total"
@@ -73,7 +70,7 @@ func NewProxy(cfg ProxyConfig) (*Proxy, error) {
 	return p, nil
 }
 
-// Updated records that all known changes are committed. publish.Observer.Answered calls it.
+// Updated records that all known changes are committed.
 func (p *Proxy) Updated() {
 	now := p.cfg.Now()
 	p.mu.Lock()
@@ -88,15 +85,15 @@ func (p *Proxy) SetEligible(eligible bool) {
 	p.ineligible = !eligible
 }
 
-// Require adds a condition. While check fails, the proxy is neither healthy nor alive, and answers have
-// the first error's text. check is called concurrently for each answer and must be fast.
+// Require adds a condition for health and life. check is called concurrently for each answer and must be
+// fast.
 func (p *Proxy) Require(check func() error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.required = append(p.required, check)
 }
 
-// FamilyHealth is the state of one IP family, with kube-proxy's JSON names.
+// FamilyHealth is the state of an IP family, with kube-proxy's JSON names.
 type FamilyHealth struct {
 	LastUpdated time.Time `json:"lastUpdated"`
 	Healthy     bool      `json:"healthy"`
@@ -104,17 +101,17 @@ type FamilyHealth struct {
 
 // Health is the answer of /healthz and /livez, with kube-proxy's JSON names and order.
 type Health struct {
-	// LastUpdated is the last acknowledged commit. With status 200, handlers set it to the present time
-	// as kube-proxy does.
+	// LastUpdated is the last acknowledged commit. With status 200, handlers set it to the present time as
+	// kube-proxy does.
 	LastUpdated time.Time `json:"lastUpdated"`
 	CurrentTime time.Time `json:"currentTime"`
-	// NodeEligible is set only for /healthz.
+	// only for /healthz
 	NodeEligible *bool `json:"nodeEligible,omitempty"`
-	// Healthy excludes the node's eligibility.
+	// without the node's eligibility
 	Healthy bool `json:"healthy"`
 	// Status has each family after its first commit.
 	Status map[string]FamilyHealth `json:"status,omitempty"`
-	// Reason is a condition's error. It is not in kube-proxy's answer.
+	// not in kube-proxy's answer
 	Reason string `json:"reason,omitempty"`
 }
 
@@ -173,8 +170,7 @@ func (p *Proxy) Healthz(w http.ResponseWriter, _ *http.Request) {
 	p.answer(w, h, h.Healthy && eligible, p.healthz)
 }
 
-// Livez answers /livez: whether a restart may help. It ignores publishing, because a restart neither
-// restores the aggregator or API server nor fixes a rejected update.
+// Livez answers /livez: whether a restart may help. It ignores publishing.
 func (p *Proxy) Livez(w http.ResponseWriter, _ *http.Request) {
 	h, err := p.Health(), p.alive()
 	h.Healthy, h.Reason = err == nil, ""
@@ -193,7 +189,7 @@ func (p *Proxy) answer(w http.ResponseWriter, h Health, healthy bool, total *pro
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	// As in kube-proxy, without a final newline. Writing fails only on a closed connection.
+	// As in kube-proxy, without a final newline.
 	if b, err := json.Marshal(h); err == nil {
 		_, _ = w.Write(b)
 	}

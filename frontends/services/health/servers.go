@@ -20,14 +20,12 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// DefaultRetry is the retry delay of a port that cannot be opened.
+// DefaultRetry is the retry delay of a failed port.
 const DefaultRetry = 5 * time.Second
 
-// kube-proxy's reason
 const reasonNotStarted = "FailedToStartServiceHealthcheck"
 
-// Events reports events about Services. kind is "Normal" or "Warning", reason is one word. It must not
-// block.
+// Events reports events about Services. kind is "Normal" or "Warning", reason is one word. It must not block.
 type Events interface {
 	Service(name types.NamespacedName, kind, reason, message string)
 }
@@ -40,28 +38,26 @@ func (NoEvents) Service(types.NamespacedName, string, string, string) {}
 
 // ServersConfig configures Servers.
 type ServersConfig struct {
-	// NodeName is this node's Kubernetes name, for events.
+	// for events
 	NodeName string
-	// Families are the node's families.
 	Families [model.NumFamilies]bool
-	// NodePortAddresses are as in model.NodePortAddressesOf.
+	// as in model.NodePortAddressesOf
 	NodePortAddresses []netip.Prefix
-	// Healthy reports the proxy's health; nil means always healthy.
+	// nil means always healthy
 	Healthy func() bool
-	// Network is the host's network; nil means Host.
+	// nil means Host
 	Network Network
-	// Events receives warnings about Services; nil discards.
+	// nil discards
 	Events Events
-	// Retry is the delay before a failed port is retried, and before interface addresses are reread if
-	// NodePortAddresses selects some. 0 means DefaultRetry.
-	Retry time.Duration
-	// Logger may be nil.
+	// Retry is the delay before a failed port is retried, and before interface addresses are reread. 0 means
+	// DefaultRetry.
+	Retry  time.Duration
 	Logger *slog.Logger
 }
 
 type target struct {
 	port uint16
-	// families, and numbers of local endpoints
+	// local are the numbers of local endpoints
 	served [model.NumFamilies]bool
 	local  [model.NumFamilies]int
 }
@@ -71,8 +67,7 @@ type listenAddress struct {
 	at      netip.AddrPort
 }
 
-// server is an open port. Closing needs both fields, because a server that does not serve yet lacks its
-// listener.
+// A server that does not serve yet lacks its listener.
 type server struct {
 	http     *http.Server
 	listener net.Listener
@@ -108,8 +103,7 @@ func NewServers(cfg ServersConfig) *Servers {
 	}
 }
 
-// Apply stores a commit's changes. A nil node means no change. Answers use the new endpoint counts at
-// once. Run reconciles ports only if ports, families or the node changed, or a port failed before.
+// A nil node means no change.
 func (s *Servers) Apply(services []model.Change, node *model.Node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,7 +140,7 @@ func (s *Servers) wake() {
 // Release makes Run close all ports and return.
 func (s *Servers) Release() { s.release.Do(func() { close(s.released) }) }
 
-// Run opens and closes ports until ctx ends or Release is called, then returns nil.
+// Run opens and closes ports until ctx ends or Release is called.
 func (s *Servers) Run(ctx context.Context) error {
 	var serving sync.WaitGroup
 	defer serving.Wait()
@@ -167,7 +161,7 @@ func (s *Servers) Run(ctx context.Context) error {
 	}
 }
 
-// reconcile opens and closes ports, and reports whether to retry soon.
+// again means soon.
 func (s *Servers) reconcile(ctx context.Context, serving *sync.WaitGroup) (again bool) {
 	want, again, err := s.listenAddresses()
 	if err != nil {
@@ -186,7 +180,7 @@ func (s *Servers) reconcile(ctx context.Context, serving *sync.WaitGroup) (again
 		err := s.listen(ctx, at, serving)
 		switch {
 		case errors.Is(err, syscall.EADDRNOTAVAIL):
-			// Not reported: the address was just removed, or is in IPv6 duplicate address detection.
+			// The address was just removed, or is in IPv6 duplicate address detection.
 			again = true
 		case err != nil:
 			failed[at.service] = errors.Join(failed[at.service], err)
@@ -198,8 +192,8 @@ func (s *Servers) reconcile(ctx context.Context, serving *sync.WaitGroup) (again
 	return again || len(failed) > 0
 }
 
-// listenAddresses returns the addresses in order, so that of two Services with one port the same one is
-// always first. again is true if the result can change without a commit.
+// Of two Services with one port the same is always first. again is true if the result can change without a
+// commit.
 func (s *Servers) listenAddresses() (out []listenAddress, again bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -273,7 +267,7 @@ func (s *Servers) listen(ctx context.Context, at listenAddress, serving *sync.Wa
 	return nil
 }
 
-// serve serves one address until closed. After a failure reconcile reopens it.
+// reconcile reopens the address.
 func (s *Servers) serve(at listenAddress, srv *server) {
 	err := srv.http.Serve(srv.listener)
 	if errors.Is(err, http.ErrServerClosed) {
@@ -288,7 +282,7 @@ func (s *Servers) serve(at listenAddress, srv *server) {
 	s.wake()
 }
 
-// report reports once per Service why its port cannot be opened.
+// once per Service
 func (s *Servers) report(failed map[model.Key]error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -320,7 +314,6 @@ const body = `{
 	"serviceProxyHealthy": %v
 }`
 
-// answer tells a load balancer whether to send a Service's traffic here, in the request's family.
 func (s *Servers) answer(w http.ResponseWriter, name model.Key, f model.Family) {
 	healthy := s.cfg.Healthy()
 	s.mu.Lock()

@@ -1,8 +1,5 @@
-// Package localstate has the tables of the Service frontend: Services with their endpoints and outcomes,
-// as this node serves them.
-//
-// It takes the state of the model, and returns tables for client.ServeTables. Read localstate.go first;
-// rows.go has the rows. The package does not change the model.
+// Package localstate has the tables of the Service frontend: Services with their endpoints and outcomes. It
+// takes the state of the model, and returns tables for client.ServeTables.
 //
 // # Concurrency
 //
@@ -10,5 +7,5 @@
 //
 // # Errors
 //
-// Before everything is known, a table has an error in place of rows. So has a Service that does not exist.
+// Before everything is known, a table has an error in place of rows. So has a missing Service.
 package localstate

@@ -19,17 +19,16 @@ import (
 
 // The tables.
 const (
-	// TableServices has a Service for each Service with rules, or only for the one of ArgService.
+	// a Service for each Service with rules, or only for ArgService
 	TableServices = "services"
-	// TableEndpoints has a model.Candidate for each endpoint of the Service of ArgService.
+	// a model.Candidate for each endpoint of the Service of ArgService
 	TableEndpoints = "endpoints"
-	// TableAddresses has an Address for the Service with ArgAddress, ArgProtocol and ArgPort.
+	// an Address for the Service with ArgAddress, ArgProtocol and ArgPort
 	TableAddresses = "addresses"
-	// TableModel has one model.Stats.
+	// one model.Stats
 	TableModel = "model"
 )
 
-// Arguments of tables.
 const (
 	// ArgService is "namespace/name".
 	ArgService = "service"
@@ -41,23 +40,18 @@ const (
 
 var errUnknown = errors.New("not all Services are known yet: the source has not delivered everything that exists")
 
-// State is the model's state with its Services' outcomes.
 type State struct {
 	model.Snapshot
-	// Outcomes has one entry per Service of the snapshot.
+	// one per Service of the snapshot
 	Outcomes []publish.Outcome
 }
 
 // Source provides the state.
 type Source interface {
-	// State returns the named Services, or all without names, at one instant. Unknown names are
-	// ignored.
+	// State returns the named Services, or all without names. Unknown names are ignored.
 	State(names ...model.Key) State
-	// Stats is model.Model.Stats, as of State.
 	Stats() model.Stats
-	// Candidates is model.Model.Candidates.
 	Candidates(key model.Key) (all []model.Candidate, ok bool)
-	// Find is model.Model.Find.
 	Find(addr netip.Addr, protocol model.Protocol, port uint16) (key model.Key, name string, ok bool)
 }
 

@@ -15,8 +15,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/source/network"
 )
 
-// Service is a row of TableServices: a Service as this node serves it, with the names of the Service
-// API.
+// Service is a row of TableServices, with the names of the Service API.
 type Service struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
@@ -27,15 +26,15 @@ type Service struct {
 	AffinitySeconds       int            `json:"sessionAffinityTimeoutSeconds,omitempty"`
 	SourceRanges          []netip.Prefix `json:"loadBalancerSourceRanges,omitempty"`
 	HealthCheckNodePort   uint16         `json:"healthCheckNodePort,omitempty"`
-	// LocalReady counts the ready endpoints of this node, of IPv4 and of IPv6.
+	// of IPv4 and of IPv6
 	LocalReady []int  `json:"localReadyEndpoints,omitempty"`
 	Ports      []Port `json:"ports"`
 }
 
-// Port is a port of a Service, with the addresses that it holds against other Services.
+// Port is a port of a Service, with won addresses.
 type Port struct {
 	Name string `json:"name,omitempty"`
-	// Protocol is "TCP", "UDP" or "SCTP".
+	// "TCP", "UDP" or "SCTP"
 	Protocol        string       `json:"protocol"`
 	Port            uint16       `json:"port"`
 	ClusterIPs      []netip.Addr `json:"clusterIPs,omitempty"`
@@ -48,10 +47,10 @@ type Port struct {
 // Endpoint is an endpoint of a port.
 type Endpoint struct {
 	Address netip.AddrPort `json:"address"`
-	// Use has "cluster", "local" and "draining": the lists of model.Backends that have it.
+	// the lists of model.Backends: "cluster", "local" and "draining"
 	Use   []string `json:"use"`
 	Local bool     `json:"local"`
-	// Excluded is set by readers: why it does not receive some or all new flows.
+	// set by readers: why it does not receive some or all new flows
 	Excluded string `json:"excluded,omitempty"`
 }
 
@@ -59,17 +58,16 @@ type Endpoint struct {
 type Address struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Port is the name of the port.
+	// name of the port
 	Port string `json:"port,omitempty"`
 }
 
-// PolicyLocal and PolicyCluster are the traffic policies.
+// Traffic policies.
 const (
 	PolicyLocal   = "Local"
 	PolicyCluster = "Cluster"
 )
 
-// The uses of endpoints.
 const (
 	useCluster  = "cluster"
 	useLocal    = "local"

@@ -22,8 +22,7 @@ func parseAddr(s string) (netip.Addr, error) {
 	return a, err
 }
 
-// parsePrefixes returns the prefixes by family, sorted, without duplicates. It adds invalid ones to bad
-// and skips blanks.
+// parsePrefixes returns the prefixes by family, sorted, without duplicates. It skips blanks.
 func parsePrefixes(field string, in []string, bad *findings) (out Prefixes) {
 	for i, text := range in {
 		if strings.TrimSpace(text) == "" {

@@ -5,19 +5,17 @@ import (
 	"slices"
 )
 
-// source selects endpoints of a Service's slices by port and family. Protocol 0 selects all ports, as
-// addresses with port 0.
+// Protocol 0 selects all ports, as addresses with port 0.
 type source struct {
 	name     interned
 	protocol Protocol
 	family   Family
 }
 
-// largeSize is the number of a Service's endpoints from which the model keeps the merged lists of its
-// slices: a changed slice then costs less than merging all.
+// From largeSize endpoints on, the model keeps a Service's merged lists.
 const largeSize = 128
 
-// gather appends a slice's selected endpoints. s may be nil.
+// s may be nil.
 func (m *Model) gather(all []entry, s *slice, of source) []entry {
 	if s == nil || s.family != of.family {
 		return all
@@ -29,7 +27,6 @@ func (m *Model) gather(all []entry, s *slice, of source) []entry {
 			all = s.gather(all, 0, zones)
 		}
 	} else {
-		// A Service and its slices may have thousands of ports.
 		at, _ := slices.BinarySearchFunc(s.ports, of, func(p slicePort, of source) int { return p.compare(of.name, of.protocol) })
 		for ; at < len(s.ports) && s.ports[at].compare(of.name, of.protocol) == 0; at++ {
 			all = s.gather(all, s.ports[at].number, zones)
@@ -39,7 +36,7 @@ func (m *Model) gather(all []entry, s *slice, of source) []entry {
 	return all
 }
 
-// merged returns the packed list of the selected endpoints of all slices, with repeats.
+// with repeats
 func (m *Model) merged(r *record, of source) string {
 	if list, ok := r.merged[of]; ok {
 		return list
@@ -58,7 +55,6 @@ func (m *Model) merged(r *record, of source) string {
 	return list
 }
 
-// updateMerged applies a slice's change to the merged lists of its Service. was or now may be nil.
 func (m *Model) updateMerged(r *record, was, now *slice) {
 	r.endpoints += now.len() - was.len()
 	if r.endpoints < m.largeSize {
@@ -69,7 +65,7 @@ func (m *Model) updateMerged(r *record, was, now *slice) {
 	}
 }
 
-// selected returns the packed list of the selected endpoints, without repeats, and its counts.
+// selected is packed, without repeats.
 func (m *Model) selected(r *record, of source) (list string, c readyCounts) {
 	width := widths[of.family]
 	list = withoutRepeats(m.merged(r, of), width)
@@ -85,7 +81,6 @@ func (m *Model) backends(s *service, p *servicePort, f Family) Backends {
 	return m.partition(s, p, list, c.choose(s, p), widths[f])
 }
 
-// partition distributes the selected endpoints to the lists of Backends.
 func (m *Model) partition(s *service, p *servicePort, list string, c choice, width int) (b Backends) {
 	b.Cluster = m.filter(s, p, list, c.inCluster, width)
 	if c.hasLocal {
@@ -140,8 +135,7 @@ func (m *Model) reportTooMany(s *service, p *servicePort, n int) {
 	m.reportFindings("Service", s.of.key, nil, f)
 }
 
-// localReady counts the addresses of ready local endpoints over all ports, per family. Terminating ones
-// do not count: load balancers should stop sending (rule 121).
+// Terminating endpoints do not count: load balancers should stop sending (rule 121).
 func (m *Model) localReady(s *service) (out [NumFamilies]int) {
 	for f := range NumFamilies {
 		if s.clusterIPs[f].IsValid() {

@@ -7,42 +7,37 @@ import (
 	"strings"
 )
 
-// Candidate is an endpoint in a Service's EndpointSlices for one port, used or not. It is a row of local
-// state.
+// Candidate is an endpoint in a Service's EndpointSlices for one port, used or not.
 type Candidate struct {
-	// Endpoint has port 0 if Excluded is NoPort.
+	// port 0 if Excluded is NoPort
 	Endpoint
-	// Port is the name of the Service's port.
 	Port string `json:"port,omitempty"`
-	// Protocol is an IANA number.
+	// IANA number
 	Protocol Protocol `json:"protocol"`
-	// Cluster, ForLocal and Draining report membership in the lists of Backends.
+	// membership in the lists of Backends
 	Cluster  bool `json:"inCluster,omitempty"`
 	ForLocal bool `json:"inLocal,omitempty"`
 	Draining bool `json:"draining,omitempty"`
-	// Excluded is why the endpoint is not in Cluster.
+	// why the endpoint is not in Cluster
 	Excluded Exclusion `json:"excluded,omitempty"`
-	// SlicePorts are the ports of its slices if Port is not among them.
+	// ports of the slices, if Port is missing there
 	SlicePorts string `json:"slicePorts,omitempty"`
 }
 
 // Exclusion is why the traffic policy Cluster does not use an endpoint.
 type Exclusion uint8
 
-// The exclusions.
+// The values of Exclusion.
 const (
-	// NotExcluded means the endpoint is used.
 	NotExcluded Exclusion = iota
-	// NotReady means the condition ready is false.
 	NotReady
-	// Terminating means its pod is being deleted, and other endpoints are ready or it no longer serves.
+	// The pod is being deleted, and other endpoints are ready or it no longer serves.
 	Terminating
-	// OtherNode means it has hints only for other nodes, and other endpoints have hints for this node.
+	// The hints are only for other nodes, and other endpoints have hints for this node.
 	OtherNode
-	// OtherZone means it has hints only for other zones, and other endpoints have hints for this node's
-	// zone.
+	// as OtherNode, for zones
 	OtherZone
-	// NoPort means its slices lack the name and protocol of the Service's port.
+	// The slices lack the name and protocol of the Service's port.
 	NoPort
 )
 
@@ -96,9 +91,8 @@ func portText(name string, protocol Protocol) string {
 	return name + "/" + protocol.String()
 }
 
-// Candidates returns the endpoints of a Service by port, family and address. It includes events after the
-// last Refresh, unlike Service. The cost is linear in the Service's endpoints. ok is false if the Service
-// does not exist.
+// Candidates returns the endpoints of a Service by port, family and address. Unlike Service, it includes
+// events after the last Refresh.
 func (m *Model) Candidates(key Key) (out []Candidate, ok bool) {
 	r := m.records[key]
 	if r == nil || r.parsed == nil {
@@ -128,8 +122,7 @@ func (m *Model) Candidates(key Key) (out []Candidate, ok bool) {
 	return out, true
 }
 
-// appendOthers appends endpoints of slices without the port. out[first:] has the endpoints of slices with
-// it.
+// out[first:] has the endpoints of slices with the port.
 func (m *Model) appendOthers(out []Candidate, first int, r *record, of source) []Candidate {
 	have := make(map[netip.Addr]bool)
 	for _, c := range out[first:] {

@@ -1,7 +1,5 @@
 package model
 
-// readyCounts counts a port's ready endpoints in one family, in total and by flag. The counts decide
-// which endpoints are used.
 type readyCounts struct {
 	ready, local            int
 	hintedNode, forThisNode int
@@ -29,8 +27,8 @@ func (c *readyCounts) add(t flags) {
 	}
 }
 
-// topology returns the ready endpoints for the policy Cluster. Hints apply only if every endpoint has
-// them and one is for this node. Node hints precede zone hints (rules 71, 72).
+// Hints apply only if every endpoint has hints and one is for this node. Node hints precede zone hints (rules
+// 71, 72).
 func (c *readyCounts) topology() topology {
 	switch {
 	case c.ready == 0:
@@ -59,7 +57,7 @@ func (c *readyCounts) choose(s *service, p *servicePort) choice {
 	}
 }
 
-// worst returns ready if such an endpoint exists, else leaving (rules 63, 64).
+// rules 63, 64
 func worst(readyOnes int) state {
 	if readyOnes > 0 {
 		return ready

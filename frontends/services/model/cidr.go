@@ -12,8 +12,8 @@ type serviceCIDR struct {
 	bad    findings
 }
 
-// SetServiceCIDR stores a ServiceCIDR. It counts until deleted, because it may still have ClusterIPs
-// (rule 16).
+// SetServiceCIDR stores a ServiceCIDR. It counts until deleted, because it may still have ClusterIPs (rule
+// 16).
 func (m *Model) SetServiceCIDR(o *networkingv1.ServiceCIDR) {
 	m.stats.ServiceCIDREvents++
 	c := &serviceCIDR{name: strings.Clone(o.Name)}

@@ -14,7 +14,6 @@ type claim struct {
 	port     uint16
 }
 
-// String names the claim in logs.
 func (c claim) String() string {
 	if !c.addr.IsValid() {
 		return "nodePort " + strconv.Itoa(int(c.port)) + "/" + c.protocol.String()
@@ -96,8 +95,8 @@ func (s *service) eachClaim(f func(claim)) {
 	}
 }
 
-// Find returns the Service with an address and port, and the port's name, as of the last Refresh. The
-// zero address finds a NodePort.
+// Find returns the Service and port name of an address and port, as of the last Refresh. The zero address
+// finds a NodePort.
 func (m *Model) Find(addr netip.Addr, protocol Protocol, port uint16) (key Key, name string, ok bool) {
 	s := m.claims.holders[claim{addr, protocol, port}]
 	if s == nil {
@@ -111,8 +110,7 @@ func (m *Model) Find(addr netip.Addr, protocol Protocol, port uint16) (key Key, 
 	return Key{}, "", false
 }
 
-// resolveClaims updates the claims of the named Services. It returns their names and the names of
-// Services that won or lost claims.
+// resolveClaims returns the affected Services.
 func (m *Model) resolveClaims(dirty []Key) []Key {
 	touched := make(map[Key]struct{}, len(dirty))
 	// previous claimants, the winner first

@@ -15,8 +15,7 @@ const AddressConflict = "AddressConflict"
 // maxNamed bounds the claims in a Notice, because Event texts are limited.
 const maxNamed = 8
 
-// reporters bounds the nodes that report a conflict. Every node finds it, and an Event costs two
-// requests.
+// reporters bounds the nodes that report a conflict. An Event costs two requests.
 const reporters = 3
 
 type loss struct {
@@ -24,7 +23,7 @@ type loss struct {
 	claims          []claim
 }
 
-// report reports new losers of claims in a stable order. It does not repeat a loss to the same Service.
+// report does not repeat a loss to the same Service.
 func (m *Model) report(before map[claim][]Key) {
 	losses := make(map[[2]Key]*loss)
 	for k, had := range before {
@@ -62,9 +61,8 @@ func (m *Model) report(before map[claim][]Key) {
 	}
 }
 
-// reports decides whether this node is a Reporter. It must have one of the first endpoints of the winner,
-// or of the loser if the winner has none. All nodes agree because they know the same endpoints. Without
-// endpoints no node reports: no traffic is lost.
+// A Reporter has one of the first endpoints of the winner, or of the loser if the winner is without
+// endpoints. All nodes know the same endpoints.
 func (m *Model) reports(l *loss) bool {
 	for _, key := range []Key{l.holder, l.service} {
 		if first := m.records[key].firstEndpoints(reporters); len(first) > 0 {

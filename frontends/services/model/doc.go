@@ -1,32 +1,24 @@
-// Package model computes the node-local state of Services: the addresses of each port and the endpoints
-// that this node may use, after all decisions about readiness, policy, topology and conflicts. It also
-// has the node and the ServiceCIDRs.
+// Package model computes the node-local state of Services: the addresses of each port and the endpoints that
+// this node may use. It also has the node and the ServiceCIDRs.
 //
-// It takes Kubernetes objects, and returns immutable Service values and their changes. It does not know
-// nftables. Read model.go first, then service.go. "rule 16" in a comment is a row of testdata/behaviour.txt
-// in the parent directory.
+// It takes Kubernetes objects, and returns immutable Service values and their changes. "rule 16" in a comment
+// is a row of testdata/behaviour.txt in the parent directory.
 //
-// An event stores the parsed object and marks its Service dirty on a change. Refresh computes each dirty
-// Service once and returns the different outcomes. Outcomes depend only on the existing objects, not on
-// the order of events. An invalid part of an object is left out and logged once, with object and field;
-// the rest is used.
+// An event stores the parsed object and marks its Service dirty. Refresh computes each dirty Service once and
+// returns the different outcomes. Outcomes do not depend on the order of events. An invalid part of an object
+// is left out and logged once; the rest is used.
 //
 // # Conflicts
 //
-// ClusterIPs, external addresses and load balancer addresses are one space. A port of an address belongs
-// to the oldest Service that claims it. NodePorts are a separate space. The loser gets a Notice.
+// A port of an address belongs to the oldest Service with a claim. The loser gets a Notice.
 //
 // # Cost
 //
-// An event costs its object, and Refresh costs the changed Services, independent of the number of Services.
-// From largeSize endpoints on, the model keeps a Service's merged slices per port and family as packed
-// lists (packed.go). A changed slice then costs its entries and a few passes over the bytes of these lists,
-// about 1 ms for 100,000 endpoints. Stats.Work counts the visited objects.
+// An event costs its object, and Refresh costs the changed Services; Stats.Work counts the visited objects.
 //
 // # Memory
 //
-// The model never refers to API objects or their strings. A deleted object leaves no data. An IPv4
-// endpoint needs 5 bytes in its slice and 7 in each list.
+// The model never refers to API objects or their strings. A deleted object leaves no data.
 //
 // # Concurrency
 //

@@ -9,22 +9,21 @@ import (
 
 // Endpoint is a destination of traffic.
 type Endpoint struct {
-	// Addr has no zone.
+	// without zone
 	Addr netip.AddrPort `json:"address"`
-	// Local is true for endpoints on this node.
+	// on this node
 	Local bool `json:"local"`
 }
 
-// Endpoints is an immutable list of endpoints of one family, sorted by address and port, without
-// duplicates. The zero value is empty.
+// Endpoints is an immutable list of endpoints, sorted by address and port, without duplicates.
 type Endpoints struct {
-	// one byte with the width, and a packed list of it, which is not empty; flags are flagLocal or 0
+	// one byte with the width, and a packed list, which is not empty; flags are flagLocal or 0
 	packed string
 }
 
 const flagLocal = 1
 
-// MakeEndpoints returns a list of endpoints of one family, in any order. The first duplicate wins.
+// MakeEndpoints returns a list of endpoints, in any order, with the same family. The first duplicate wins.
 func MakeEndpoints(in ...Endpoint) Endpoints {
 	if len(in) == 0 {
 		return Endpoints{}
@@ -43,7 +42,6 @@ func MakeEndpoints(in ...Endpoint) Endpoints {
 	return Endpoints{string(rune(width)) + packSorted(all, width)}
 }
 
-// list returns the packed list and its width.
 func (e Endpoints) list() (list string, width int) {
 	if e.packed == "" {
 		return "", 1
@@ -79,7 +77,7 @@ func (e Endpoints) All() iter.Seq[Endpoint] {
 	}
 }
 
-// Has reports whether the list has an address and port of its family.
+// Has reports whether the list has an address and port.
 func (e Endpoints) Has(addr netip.AddrPort) bool {
 	list, width := e.list()
 	if width != widths[FamilyOf(addr.Addr())] {
@@ -93,8 +91,8 @@ func (e Endpoints) Has(addr netip.AddrPort) bool {
 // Equal reports whether both have the same endpoints.
 func (e Endpoints) Equal(o Endpoints) bool { return e == o }
 
-// Diff calls left for endpoints only in old and came for endpoints only in e, ordered by address. It
-// calls both if Local differs. Both lists are of one family.
+// Diff calls left for endpoints only in old and came for endpoints only in e, ordered by address. It calls
+// both if Local differs. Both lists have the same family.
 func (e Endpoints) Diff(old Endpoints, left, came func(Endpoint)) {
 	was, oldWidth := old.list()
 	now, width := e.list()

@@ -20,7 +20,6 @@ var (
 	errNoHealthPort = errors.New("a Service of type LoadBalancer with externalTrafficPolicy Local requires it")
 )
 
-// externalLocal reports whether a Service has the external policy Local and is reachable from outside.
 // External addresses count even if unused (rules 35, 55).
 func externalLocal(o *corev1.Service) bool {
 	switch o.Spec.Type {
@@ -50,12 +49,10 @@ func (s *service) parseAffinity(o *corev1.Service) {
 	}
 }
 
-// parseExternal parses addresses outside the cluster's ranges, in the Service's families. A duplicate
-// counts as ClusterIP first, then as load balancer address, then as external address.
+// A duplicate counts as ClusterIP first, then as load balancer address.
 func (s *service) parseExternal(o *corev1.Service, ignoreExternalIPs bool) {
 	if !ignoreExternalIPs {
 		for i, text := range o.Spec.ExternalIPs {
-			// Blank entries are common; skip them.
 			if strings.TrimSpace(text) != "" {
 				s.addExternal(index("spec.externalIPs", i), text, false)
 			}
@@ -84,7 +81,7 @@ func (s *service) addExternal(field, text string, loadBalancer bool) {
 	f := FamilyOf(a)
 	switch {
 	case !s.clusterIPs[f].IsValid():
-		// The Service lacks this family (rules 32, 40).
+		// rules 32, 40
 	case s.clusterIPs[f] == a:
 		s.bad.add(field, fmt.Errorf("%s %w", a, errOwnClusterIP))
 	default:
@@ -92,8 +89,7 @@ func (s *service) addExternal(field, text string, loadBalancer bool) {
 	}
 }
 
-// parseRanges parses source ranges. A family without ranges, or with an all-address range, allows all
-// (rules 45, 46).
+// A family without ranges, or with an all-address range, allows all (rules 45, 46).
 func (s *service) parseRanges(o *corev1.Service) {
 	all := parsePrefixes("spec.loadBalancerSourceRanges", o.Spec.LoadBalancerSourceRanges, &s.bad)
 	for f := range all {
@@ -103,9 +99,8 @@ func (s *service) parseRanges(o *corev1.Service) {
 	}
 }
 
-// allowed returns the source ranges of a family. If they contain the node's address, load balancer
-// addresses are added. A flow from the node to such an address may have that source, because the node
-// often has the address too (rule 44).
+// If the source ranges contain the node's address, load balancer addresses are added. The node often has such
+// an address too and uses it as a source (rule 44).
 func (s *service) allowed(f Family, node netip.Addr) []netip.Prefix {
 	base := s.ranges[f]
 	if !node.IsValid() || !slices.ContainsFunc(base, func(p netip.Prefix) bool { return p.Contains(node) }) {

@@ -9,7 +9,6 @@ type finding struct {
 	why   string
 }
 
-// findings are kept with the object, so that each is reported once.
 type findings []finding
 
 func (f *findings) add(field string, why error) {

@@ -4,16 +4,15 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
-// flags describe the use of an endpoint. Of endpoints with the same address the smallest flags win: not
-// terminating (rule 66), then the best state, then local. The other bits make the order independent of
-// the slices.
+// Of endpoints with the same address the smallest flags win: not terminating (rule 66), then the best state,
+// then local. The other bits make the order independent of the slices.
 type flags uint8
 
 const (
 	// hints for nodes exist; they include this node
 	hintedNode flags = 1 << iota
 	forThisNode
-	// The same for zones. Parsed slices lack these flags, because they depend on the node's zone.
+	// Parsed slices lack these flags, because they depend on the node's zone.
 	hintedZone
 	forThisZone
 	// not on this node
@@ -21,7 +20,7 @@ const (
 	// Two bits are the state.
 	_
 	_
-	// terminating endpoints lose against others with the same address.
+	// loses against others with the same address
 	terminating
 )
 
@@ -31,17 +30,15 @@ func (t flags) state() state { return state(t >> stateBits & 3) }
 
 func (t flags) local() bool { return t&elsewhere == 0 }
 
-// state is the use of an endpoint, best first.
+// The best state comes first.
 type state uint8
 
 const (
-	// ready endpoints get new flows.
 	ready state = iota
-	// leaving endpoints serve but terminate. They get new flows if no endpoint is ready.
+	// They get new flows if no endpoint is ready.
 	leaving
 	// serving endpoints are neither ready nor terminating. They keep existing flows.
 	serving
-	// unusable endpoints get no traffic.
 	unusable
 )
 

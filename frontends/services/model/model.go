@@ -16,19 +16,16 @@ import (
 
 // Config describes the node of the model.
 type Config struct {
-	// NodeName is this node's name; its endpoints are local.
 	NodeName string
 	// NodeAddresses override the Node object's addresses if valid (kube-proxy's bindAddress).
 	NodeAddresses [NumFamilies]netip.Addr
 	// IgnoreExternalIPs ignores spec.externalIPs (feature gate AllowServiceExternalIPs off).
 	IgnoreExternalIPs bool
-	// Started is the start of this process's responsibility; earlier triggers are ignored. The zero time
-	// means now.
+	// Earlier triggers are ignored. The zero time means now.
 	Started time.Time
-	// Notify receives conflicts between Services; nil discards. The Set methods and Refresh call it. It
-	// must not call the model.
+	// nil discards; must not call the model
 	Notify func(Notice)
-	// Logger logs invalid parts of objects; nil discards.
+	// nil discards
 	Logger *slog.Logger
 }
 
@@ -55,18 +52,17 @@ type Model struct {
 	noExtras *extras
 	dirty    map[Key]struct{}
 	triggers triggers
-	// endpoints had the name of this node or of another one
+	// endpoints had the name of this node or of another node
 	named struct{ here, elsewhere atomic.Bool }
-	// this is the node as of the last event.
+	// as of the last event
 	this          Node
 	nodeFindings  findings
 	cidrsDirty    bool
 	reportedNode  Node
 	reportedCIDRs Prefixes
 	stats         Stats
-	// scratch memory
-	entries []entry
-	packed  []byte
+	entries       []entry
+	packed        []byte
 }
 
 // New returns an empty model.
@@ -217,8 +213,7 @@ func (m *Model) Refresh() Changes {
 // maxIdleRoom bounds the elements whose memory is kept until the next Refresh.
 const maxIdleRoom = 256
 
-// reset prepares the next Refresh. It frees large maps, because clearing a map costs its past maximum
-// size.
+// Clearing a map costs its past maximum size.
 func (m *Model) reset() {
 	if len(m.dirty) > maxIdleRoom {
 		m.dirty = make(map[Key]struct{})
@@ -249,13 +244,12 @@ func (m *Model) Stats() Stats {
 	return s
 }
 
-// Snapshot returns the whole state as of the last Refresh.
+// Snapshot returns the state as of the last Refresh.
 func (m *Model) Snapshot() Snapshot {
 	return m.Select(sortedKeys(m.records))
 }
 
-// Select returns the state with only the named Services, in the given order. Unknown names are ignored;
-// nil selects an empty list.
+// Select returns the state with only the named Services, in the given order. Unknown names are ignored.
 func (m *Model) Select(names []Key) Snapshot {
 	s := Snapshot{
 		Revision: m.stats.Revision, Node: m.reportedNode, ServiceCIDRs: m.reportedCIDRs,

@@ -26,8 +26,7 @@ func (m *Model) SetNode(o *corev1.Node) {
 	m.setNode(n)
 }
 
-// DeleteNode records that the Node object was deleted. The node may still exist and keeps its addresses,
-// zone and pod CIDRs, but load balancers should avoid it.
+// DeleteNode records the deletion. The node may still exist and keeps its addresses, zone and pod CIDRs.
 func (m *Model) DeleteNode(name string) {
 	m.stats.NodeEvents++
 	if name != m.cfg.NodeName || !m.this.Known {
@@ -41,18 +40,15 @@ func (m *Model) DeleteNode(name string) {
 	}
 }
 
-// NodeEligible reports whether load balancers may send new traffic: the Node exists and is not being
-// removed. It does not wait for Refresh.
+// NodeEligible reports whether load balancers may send new traffic. It does not wait for Refresh.
 func (m *Model) NodeEligible() bool { return m.this.Known && !m.this.Leaving }
 
-// Located reports whether this node's name is plausible: a Node or endpoint has it, or no endpoint has
-// named a node.
+// Located reports whether a Node or endpoint has this node's name, or no endpoint has named a node.
 func (m *Model) Located() bool {
 	return m.this.Known || m.named.here.Load() || !m.named.elsewhere.Load()
 }
 
-// setNode marks affected Services: with hints if the zone changes, with source ranges if an address
-// changes.
+// Services with hints depend on the zone, Services with source ranges on the address.
 func (m *Model) setNode(n Node) {
 	was := m.this
 	m.this = n

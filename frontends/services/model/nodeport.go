@@ -2,20 +2,18 @@ package model
 
 import "net/netip"
 
-// NodePortAddresses are the local addresses of one family that accept NodePorts.
+// NodePortAddresses are the local addresses for NodePorts in one family.
 type NodePortAddresses struct {
-	// All means every local address except loopback.
+	// except loopback
 	All bool
-	// Prefixes have the addresses if All is false. Empty means no NodePorts in this family.
+	// if All is false; empty means no NodePorts
 	Prefixes []netip.Prefix
-	// Primary means Prefixes has the node's own address.
+	// Prefixes has the node's own address.
 	Primary bool
 }
 
-// NodePortAddressesOf returns the addresses for a family. If configured is set, a family without prefixes
-// has no NodePorts, and a prefix of length 0 means all addresses. Loopback never accepts NodePorts.
-// Without configured it is the node's own address, or every address while the node's addresses are
-// unknown.
+// NodePortAddressesOf returns the addresses for a family. A configured prefix of length 0 means all
+// addresses. Without configured it is the node's own address, or every address while it is unknown.
 func NodePortAddressesOf(configured []netip.Prefix, node *Node, f Family) NodePortAddresses {
 	var out NodePortAddresses
 	for _, p := range configured {

@@ -11,10 +11,9 @@ import (
 )
 
 // entry is an endpoint in packed form: address, port and flags in sort order. The first width bytes count;
-// the rest is zero. A packed list is a string of entries of one width, sorted.
+// the rest is zero. A packed list is a sorted string of entries with the same width.
 type entry [widthIPv6]byte
 
-// Widths of an entry in bytes.
 const (
 	widthIPv4 = 4 + 2 + 1
 	widthIPv6 = 16 + 2 + 1
@@ -22,7 +21,6 @@ const (
 
 var widths = [NumFamilies]int{IPv4: widthIPv4, IPv6: widthIPv6}
 
-// pack packs an endpoint with an address that fits width.
 func pack(a netip.AddrPort, flags byte, width int) (e entry) {
 	if width == widthIPv4 {
 		b := a.Addr().As4()
@@ -47,7 +45,7 @@ func unpack(s string) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom16(b), port)
 }
 
-// compareEntries first compares 8 bytes, all of widthIPv4, as a number: sorting is several times as fast.
+// The first 8 bytes are all of widthIPv4.
 func compareEntries(a, b entry) int {
 	if x, y := binary.BigEndian.Uint64(a[:]), binary.BigEndian.Uint64(b[:]); x != y {
 		return cmp.Compare(x, y)
@@ -55,7 +53,6 @@ func compareEntries(a, b entry) int {
 	return bytes.Compare(a[8:], b[8:])
 }
 
-// packSorted returns the packed list of entries. It sorts them.
 func packSorted(all []entry, width int) string {
 	slices.SortFunc(all, compareEntries)
 	var b strings.Builder
@@ -66,13 +63,12 @@ func packSorted(all []entry, width int) string {
 	return b.String()
 }
 
-// before returns the number of bytes of a packed list with the entries less than one.
+// before returns a number of bytes.
 func before(list, one string, width int) int {
 	return width * sort.Search(len(list)/width, func(i int) bool { return list[i*width:(i+1)*width] >= one })
 }
 
-// replaceEntries returns the packed list without the entries of was and with the entries of now. It sorts
-// both.
+// replaceEntries sorts was and now.
 func replaceEntries(list string, was, now []entry, width int) string {
 	slices.SortFunc(was, compareEntries)
 	slices.SortFunc(now, compareEntries)
@@ -102,8 +98,8 @@ func replaceEntries(list string, was, now []entry, width int) string {
 	return b.String()
 }
 
-// diffPacked calls f in order for entries in only one of two packed lists; came is true for entries of now.
-// Of entries that differ only in flags, the entry of was comes first. It stops when f returns false.
+// diffPacked calls f in order, for entries with different flags first with the entry of was. It stops when f
+// returns false.
 func diffPacked(was, now string, width int, f func(entry string, came bool) bool) {
 	const block = 64
 	for {
@@ -130,7 +126,7 @@ func diffPacked(was, now string, width int, f func(entry string, came bool) bool
 	}
 }
 
-// withoutRepeats returns a packed list without later entries that differ only in flags.
+// Repeats may differ in flags.
 func withoutRepeats(list string, width int) string {
 	for i := width; i < len(list); i += width {
 		// Most neighbours differ in the last byte of the address.

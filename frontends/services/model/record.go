@@ -5,17 +5,16 @@ import (
 	"unique"
 )
 
-// record has the data of one Service, which need not exist.
+// The Service need not exist.
 type record struct {
 	// key does not refer to an API object's string.
 	key Key
 	// latest Service, and the one in claims, or nil
-	parsed  *service
-	claimed *service
-	slices  *slice
-	// number of endpoints in slices
+	parsed    *service
+	claimed   *service
+	slices    *slice
 	endpoints int
-	// merged has the merged lists of slices that the last outcome used; nil for few endpoints.
+	// nil for few endpoints
 	merged  map[source]string
 	outcome *Service
 }
@@ -35,7 +34,6 @@ func (m *Model) forget(key Key) {
 	}
 }
 
-// link replaces a slice, or inserts it at the head of the list.
 func (r *record) link(was, now *slice) {
 	if was == nil {
 		now.next = r.slices

@@ -17,10 +17,10 @@ import (
 // proxyNameLabel means that another proxy implements the Service.
 const proxyNameLabel = "service.kubernetes.io/service-proxy-name"
 
-// interned is a string without reference to an API object. Many objects share port names and zones.
+// interned is a string without reference to an API object.
 type interned = unique.Handle[string]
 
-// service is a parsed Service. It does not refer to the API object, which needs many times the memory.
+// service does not refer to the API object, which needs many times the memory.
 type service struct {
 	of              *record
 	created         time.Time
@@ -34,7 +34,7 @@ type service struct {
 	*extras
 }
 
-// extras are fields that few Services use. The others share an empty value.
+// Services without extras share an empty value.
 type extras struct {
 	external [NumFamilies][]External
 	ranges   Prefixes
@@ -63,8 +63,8 @@ func equalExtras(a, b *extras) bool {
 		equalPrefixes(&a.ranges, &b.ranges) && slices.Equal(a.bad, b.bad)
 }
 
-// parseService returns nil for a Service without rules: headless, ExternalName, or of another proxy
-// (rules 101, 102).
+// parseService returns nil for a Service without rules: headless, ExternalName, or of another proxy (rules
+// 101, 102).
 func (m *Model) parseService(o *corev1.Service) (*service, findings) {
 	if _, foreign := o.Labels[proxyNameLabel]; foreign || o.Spec.Type == corev1.ServiceTypeExternalName || o.Spec.ClusterIP == corev1.ClusterIPNone {
 		return nil, nil
@@ -109,8 +109,8 @@ func (m *Model) parseService(o *corev1.Service) (*service, findings) {
 	return s, s.bad
 }
 
-// parseClusterIPs reports whether any exists. The API server sets each family in ipFamilies; a file
-// without it has one address per family (rule 97).
+// parseClusterIPs reports whether any exists. A manifest without ipFamilies has one address per family (rule
+// 97).
 func (s *service) parseClusterIPs(o *corev1.Service) bool {
 	ips, field := o.Spec.ClusterIPs, "spec.clusterIPs"
 	if len(ips) == 0 {
@@ -144,7 +144,7 @@ func (s *service) parseClusterIPs(o *corev1.Service) bool {
 	return any
 }
 
-// parseServicePort returns a port and the field of the error. Number 0 means the port is unusable.
+// Number 0 means the port is unusable.
 func parseServicePort(o *corev1.ServicePort) (p servicePort, field string, err error) {
 	p.name = unique.Make(o.Name)
 	if p.protocol, err = network.ParseProtocol(o.Protocol); err != nil {
@@ -167,9 +167,8 @@ var (
 	errRepeatedNode = errors.New("the Service has another port with this nodePort and protocol")
 )
 
-// checkRepeats compares a port with earlier ones. It sets the number to 0, so that the caller drops the
-// port, if name or number repeats. It sets nodePort to 0 if only nodePort repeats. seen has each name,
-// number and nodePort separately.
+// checkRepeats sets the number to 0 if name or number repeats, and nodePort to 0 if only nodePort repeats.
+// seen has each name, number and nodePort separately.
 func (p *servicePort) checkRepeats(seen map[servicePort]bool) (field string, err error) {
 	name, number := servicePort{protocol: p.protocol, name: p.name}, servicePort{protocol: p.protocol, number: p.number}
 	switch {
@@ -229,8 +228,7 @@ func (m *Model) compute(r *record) *Service {
 	return out
 }
 
-// heldExternal returns the external addresses that a port has won. Usually it has all, and all ports
-// share one list.
+// Usually a port has won all external addresses, and all ports share one list.
 func (m *Model) heldExternal(s *service, p *servicePort, f Family) []External {
 	all := s.external[f]
 	has := func(e External) bool {

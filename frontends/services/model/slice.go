@@ -17,7 +17,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/source/network"
 )
 
-// slice is a parsed EndpointSlice. It does not refer to the API object.
+// slice does not refer to the API object.
 type slice struct {
 	name   types.NamespacedName
 	of     *record
@@ -63,8 +63,7 @@ func equalSlice(a, b *slice) bool {
 		a.endpoints == b.endpoints && slices.EqualFunc(a.zones, b.zones, slices.Equal) && slices.Equal(a.bad, b.bad)
 }
 
-// parseSlice returns nil for unused slices: headless, without a Service name, or of host names (rules 69,
-// 99, 103).
+// parseSlice returns nil for unused slices (rules 69, 99, 103).
 func (m *Model) parseSlice(o *discoveryv1.EndpointSlice) (*slice, findings) {
 	owner := o.Labels[discoveryv1.LabelServiceName]
 	if _, headless := o.Labels[corev1.IsHeadlessService]; headless || owner == "" {
@@ -135,7 +134,6 @@ func (s *slice) pack(all []endpoint) {
 	s.endpoints = string(packed)
 }
 
-// bytes for an endpoint's zones
 func (s *slice) zoneBytes() int {
 	switch n := len(s.zones); {
 	case n == 0:
@@ -147,13 +145,11 @@ func (s *slice) zoneBytes() int {
 	}
 }
 
-// bytes of an endpoint
 func (s *slice) stride() int { return addrBytes[s.family] + 1 + s.zoneBytes() }
 
-// bytes of an address
 var addrBytes = [NumFamilies]int{IPv4: 4, IPv6: 16}
 
-// len returns the number of endpoints; s may be nil.
+// s may be nil.
 func (s *slice) len() int {
 	if s == nil {
 		return 0
@@ -161,7 +157,7 @@ func (s *slice) len() int {
 	return len(s.endpoints) / s.stride()
 }
 
-// gather appends the endpoints with one port number. zones has this node's flags for each list of zones.
+// zones has this node's flags for each list of zones.
 func (s *slice) gather(all []entry, port uint16, zones []flags) []entry {
 	all = slices.Grow(all, s.len())
 	w := widths[s.family]

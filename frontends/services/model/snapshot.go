@@ -1,6 +1,6 @@
 package model
 
-// Snapshot is the whole state at one revision. Its Services are sorted by name and immutable.
+// Snapshot is the whole state at one revision, sorted by name and immutable.
 type Snapshot struct {
 	// Revision is Stats.Revision, not a commit's revision.
 	Revision     uint64

@@ -39,8 +39,7 @@ func nodeHints(h *discoveryv1.EndpointHints, node string) (t flags) {
 	return t
 }
 
-// zoneHints returns 1 + the index of an endpoint's list of zones, adding new lists. Endpoints share
-// lists; there are about as many as zones. seen maps joined names to this number.
+// zoneHints returns 1 + the index of an endpoint's list of zones.
 func (s *slice) zoneHints(h *discoveryv1.EndpointHints, seen map[string]uint32) uint32 {
 	if len(h.ForZones) == 0 {
 		return 0
@@ -63,8 +62,7 @@ func (s *slice) zoneHints(h *discoveryv1.EndpointHints, seen map[string]uint32) 
 	return n
 }
 
-// zoneFlags returns this node's flags for each list of zones. A node without a zone matches none (rule
-// 73).
+// A node without a zone matches no list (rule 73).
 func (m *Model) zoneFlags(s *slice) []flags {
 	if len(s.zones) == 0 {
 		return nil

@@ -7,8 +7,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
-// maxTriggers bounds the triggers between Refreshes. It is exceeded only if publishing is blocked for
-// long.
 const maxTriggers = 1 << 14
 
 type triggers struct {
@@ -17,7 +15,7 @@ type triggers struct {
 	of      map[Key][]Trigger
 }
 
-// triggerOf returns a slice's trigger time in nanoseconds, or 0 if missing or invalid (rule 158).
+// nanoseconds, or 0 if missing or invalid (rule 158)
 func triggerOf(o *discoveryv1.EndpointSlice) int64 {
 	text, ok := o.Annotations[corev1.EndpointsLastChangeTriggerTime]
 	if !ok {
@@ -30,8 +28,7 @@ func triggerOf(o *discoveryv1.EndpointSlice) int64 {
 	return t.UnixNano()
 }
 
-// collect keeps the trigger of a changed slice if it is new. Slices keep their annotations, and earlier
-// changes were not programmed by this process.
+// collect keeps the trigger of a changed slice if it is new, because slices keep their annotations.
 func (t *triggers) collect(was, now *slice) {
 	if now.trigger <= t.started || was != nil && was.trigger == now.trigger || t.count >= maxTriggers {
 		return

@@ -15,7 +15,7 @@ type Key = types.NamespacedName
 // Family is an IP family, usable as an index.
 type Family uint8
 
-// The families.
+// The values of Family.
 const (
 	IPv4 Family = iota
 	IPv6
@@ -49,66 +49,61 @@ const (
 	SCTP = network.SCTP
 )
 
-// MaxEndpoints bounds the used endpoints of a port, and so a Service's load on a node.
+// MaxEndpoints bounds the used endpoints of a port.
 const MaxEndpoints = 1 << 18
 
 // Service is a Service as this node sees it. It is immutable.
 type Service struct {
 	Name    Key
 	Created time.Time
-	// ClusterIPs has at most one address per family.
+	// at most one address per family
 	ClusterIPs [NumFamilies]netip.Addr
-	// InternalLocal and ExternalLocal are true for the traffic policy Local. ExternalLocal requires
-	// reachability from outside.
+	// true for the traffic policy Local; ExternalLocal requires reachability from outside
 	InternalLocal bool
 	ExternalLocal bool
-	// HealthCheckNodePort is the TCP port for load balancer checks; 0 if absent.
+	// 0 if absent
 	HealthCheckNodePort uint16
-	// Affinity is how long a client keeps its endpoint after its last new flow (session affinity
-	// ClientIP), in whole seconds; 0 if absent.
+	// Affinity is how long a client keeps its endpoint after its last new flow, in whole seconds; 0 if
+	// absent.
 	Affinity time.Duration
-	// SourceRanges restrict sources of load balancer traffic, sorted. A nil list allows all.
+	// sorted; nil allows all
 	SourceRanges [NumFamilies][]netip.Prefix
-	// LocalReady counts the distinct addresses of ready local endpoints over all ports, per family. It is
-	// 0 without HealthCheckNodePort.
+	// LocalReady counts the distinct addresses of ready local endpoints over all ports. It is 0 without
+	// HealthCheckNodePort.
 	LocalReady [NumFamilies]int
-	// Ports are sorted by name and protocol.
+	// sorted by name and protocol
 	Ports []Port
 }
 
 // Port is one port of a Service.
 type Port struct {
-	// Name is empty only for a single port.
+	// empty only for a single port
 	Name     string
 	Protocol Protocol
 	Number   uint16
-	// ClusterIPs are the Service's addresses on which this port won the claim against other Services.
+	// won claims only
 	ClusterIPs [NumFamilies]netip.Addr
-	// External are the addresses outside the cluster's ranges on which this port won the claim, sorted,
-	// unique.
+	// won claims only, sorted, unique
 	External [NumFamilies][]External
-	// NodePort is 0 if absent or held by an older Service.
+	// 0 if absent or held by an older Service
 	NodePort uint16
 	Backends [NumFamilies]Backends
 }
 
-// External is one of a Service's externalIPs, or a load balancer address whose traffic this node takes
-// (ipMode VIP).
+// External is one of a Service's externalIPs, or a load balancer address with ipMode VIP.
 type External struct {
 	Addr netip.Addr
-	// LoadBalancer marks an address of status.loadBalancer, subject to SourceRanges.
+	// of status.loadBalancer, subject to SourceRanges
 	LoadBalancer bool
 }
 
 // Backends are a port's endpoints in one family.
 type Backends struct {
-	// Cluster has the endpoints for the policy Cluster: the ready ones, or else the serving, terminating
-	// ones.
+	// the ready endpoints, or else the serving, terminating ones
 	Cluster Endpoints
-	// Local has this node's endpoints by the same rule. It is empty unless a policy is Local.
+	// this node's endpoints by the same rule; empty unless a policy is Local
 	Local Endpoints
-	// Draining has endpoints that keep existing flows but get no new flows from Cluster. It is for UDP
-	// only: a UDP flow ends when its endpoint leaves all lists.
+	// for UDP only: a flow ends when its endpoint leaves all lists
 	Draining Endpoints
 }
 
@@ -117,18 +112,16 @@ type Prefixes = [NumFamilies][]netip.Prefix
 
 // Node is the relevant state of this node's Node object.
 type Node struct {
-	// Known is true once the object has been seen.
 	Known bool
 	Name  string
-	// Addresses are the primary addresses per family: configured, first InternalIP, or first ExternalIP.
+	// configured, first InternalIP, or first ExternalIP
 	Addresses [NumFamilies]netip.Addr
-	// PodCIDRs are the pods' ranges. If the object loses them, the old ones stay and Kept is true.
+	// If the object loses its PodCIDRs, the old ranges stay and Kept is true.
 	PodCIDRs Prefixes
 	Kept     bool
-	// Zone is the label topology.kubernetes.io/zone, or empty.
+	// label topology.kubernetes.io/zone
 	Zone string
-	// Leaving means load balancers should avoid the node: its object is deleted, being deleted, or has
-	// DeletionTaint.
+	// The object is deleted, being deleted, or has DeletionTaint.
 	Leaving bool
 }
 
@@ -141,19 +134,17 @@ type Change struct {
 
 // Changes are the result of Refresh.
 type Changes struct {
-	// Services are sorted by name.
 	Services []Change
-	// Node is nil if unchanged.
+	// nil if unchanged
 	Node *Node
-	// ServiceCIDRs are the ranges of all ClusterIPs, nil if unchanged.
+	// nil if unchanged
 	ServiceCIDRs *Prefixes
-	// Triggers are the causing changes in the cluster.
-	Triggers []Trigger
+	Triggers     []Trigger
 }
 
 // Trigger is a change of a Service's endpoints in one family.
 type Trigger struct {
-	// At is the annotation endpoints.kubernetes.io/last-change-trigger-time.
+	// annotation endpoints.kubernetes.io/last-change-trigger-time
 	At     time.Time
 	Family Family
 }
@@ -166,11 +157,9 @@ func (c *Changes) Empty() bool {
 // Notice is a message to a Service's owner.
 type Notice struct {
 	Service Key
-	// Reason is AddressConflict; Message is a sentence.
 	Reason  string
 	Message string
-	// Reporter selects at most three nodes to send the Notice to the API server, or none if neither
-	// Service has endpoints.
+	// Reporter selects at most three nodes to send the Notice.
 	Reporter bool
 }
 
@@ -180,18 +169,17 @@ type Stats struct {
 	SliceEvents       uint64 `json:"sliceEvents"`
 	NodeEvents        uint64 `json:"nodeEvents"`
 	ServiceCIDREvents uint64 `json:"serviceCIDREvents"`
-	// ServiceChanges and NodeChanges count differences in the outcome.
+	// differences in the outcome
 	ServiceChanges uint64 `json:"serviceChanges"`
 	NodeChanges    uint64 `json:"nodeChanges"`
-	// Revision counts the Refresh calls with changes in this process.
+	// Refresh calls with changes in this process
 	Revision uint64 `json:"revision"`
-	// Skipped counts invalid parts of objects.
+	// invalid parts of objects
 	Skipped uint64 `json:"skipped"`
-	// Conflicts is the current number of lost claims.
+	// current number of lost claims
 	Conflicts int `json:"conflicts"`
-	// Work counts visited endpoints, slices, Services and claims.
-	Work uint64 `json:"-"`
-	// Services and Slices are the numbers of objects in the model.
-	Services int `json:"services"`
-	Slices   int `json:"slices"`
+	// visited endpoints, slices, Services and claims
+	Work     uint64 `json:"-"`
+	Services int    `json:"services"`
+	Slices   int    `json:"slices"`
 }

@@ -13,8 +13,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/source"
 )
 
-// kube-proxy's selectors. They exclude Services of other proxies, headless Services, and headless slices
-// (rule 104).
+// kube-proxy's selectors exclude Services of other proxies and headless Services (rule 104).
 const (
 	proxyNameLabel  = "service.kubernetes.io/service-proxy-name"
 	clusterIPField  = "spec.clusterIP"
@@ -74,7 +73,7 @@ func completeService(s *corev1.Service) (missing string) {
 	return ""
 }
 
-// completeSlice does the same for an EndpointSlice, and names unnamed ports like the API server.
+// completeSlice names unnamed ports like the API server.
 func completeSlice(s *discoveryv1.EndpointSlice) (missing string) {
 	if s.AddressType == "" {
 		return "addressType"

@@ -9,8 +9,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/source/wire"
 )
 
-// Field numbers in generated.proto of k8s.io/apimachinery and k8s.io/api/discovery/v1, and of map
-// entries.
+// Field numbers in generated.proto of k8s.io/apimachinery and k8s.io/api/discovery/v1, and of map entries.
 const (
 	sliceMeta, sliceEndpoints, slicePorts, sliceAddressType              = 1, 2, 3, 4
 	metaName, metaNamespace, metaLabels, metaAnnotations                 = 1, 3, 11, 12
@@ -18,14 +17,12 @@ const (
 	entryKey, entryValue                                                 = 1, 2
 )
 
-// Labels and annotations of slices for the model.
 var (
 	sliceLabels      = []string{discoveryv1.LabelServiceName, corev1.IsHeadlessService}
 	sliceAnnotations = []string{corev1.EndpointsLastChangeTriggerTime}
 )
 
-// unmarshalSlice decodes the model's fields of an EndpointSlice in protobuf. It skips the rest, most of
-// the message, such as managed fields and references to pods.
+// unmarshalSlice decodes the model's fields of an EndpointSlice in protobuf.
 func unmarshalSlice(message []byte) (*discoveryv1.EndpointSlice, error) {
 	s, endpoints := &discoveryv1.EndpointSlice{}, 0
 	err := wire.Fields(message, func(f wire.Field) error {
@@ -100,7 +97,7 @@ func entry(to *map[string]string, names []string, f wire.Field) error {
 	return err
 }
 
-// endpointField decodes a field of an endpoint. Only the first address is used (rule 68).
+// Only the first address is used (rule 68).
 func endpointField(e *discoveryv1.Endpoint, f wire.Field) error {
 	switch f.Number {
 	case endpointAddresses:

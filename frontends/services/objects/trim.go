@@ -11,8 +11,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// trimMeta removes unused metadata, most of an object's bytes, and keeps the named labels and
-// annotations.
+// Unused metadata is most of an object's bytes.
 func trimMeta(o metav1.Object, labels, annotations []string) {
 	o.SetManagedFields(nil)
 	o.SetOwnerReferences(nil)
@@ -42,7 +41,7 @@ func trimService(o *corev1.Service) *corev1.Service {
 	return o
 }
 
-// trimSlice keeps the endpoints' reachability and last change. Only the first address is used (rule 68).
+// Only the first address is used (rule 68).
 func trimSlice(o *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 	trimMeta(o, sliceLabels, sliceAnnotations)
 	for i := range o.Endpoints {

@@ -17,27 +17,21 @@ import (
 var listPrefix = [numLists]string{byCluster: "", byLocal: "local-"}
 
 const (
-	// Prefixes of the maps from client to endpoint, the sets of valid endpoints, and the chains that add
-	// map entries.
 	affinityPrefix  = "affinity-"
 	endpointsPrefix = "endpoints-"
 	rememberPrefix  = "remember-"
-	// earlierPrefix, then rememberPrefix, began the chain that earlier versions had for each endpoint.
+	// earlierPrefix, then rememberPrefix, began the chain of each endpoint in earlier versions.
 	earlierPrefix = "local-" + rememberPrefix
-	// maxName is NFT_NAME_MAXLEN. maxPrefix bounds the text before a port's name, including limitedPrefix
-	// and an id.
+	// maxName is NFT_NAME_MAXLEN. maxPrefix bounds the text before a port's name.
 	maxName      = 255
 	maxPrefix    = 64
 	affinitySize = 65536
 )
 
-// affinity is the state of a port with session affinity in one family. Each list with endpoints has a map
-// from client to endpoint, filled by packets, and a set of its endpoints. All listeners of a port share
-// them, so a client gets the same endpoint from each.
+// All listeners of a port share an affinity, so a client gets the same endpoint from each.
 type affinity struct {
-	family   model.Family
-	protocol model.Protocol
-	// namespace, Service, protocol and port
+	family    model.Family
+	protocol  model.Protocol
 	name      string
 	endpoints [numLists]model.Endpoints
 	shape     shape
@@ -46,13 +40,11 @@ type affinity struct {
 type shape struct {
 	timeout time.Duration
 	lists   [numLists]bool
-	// picks are the numbers of endpoints for flows of unknown clients, by NodePort and way; 0 for no
-	// chain.
+	// picks are the numbers of endpoints for flows of unknown clients; 0 for no chain.
 	picks [2][numWays]int32
 }
 
-// affinityName names a port as kube-proxy does. The hash keeps truncated names unique and is the same on
-// every node.
+// affinityName names a port as kube-proxy does. The hash is the same on every node.
 func affinityName(s model.Key, p *model.Port) string {
 	name := fmt.Sprintf("%s/%s/%s/%s", s.Namespace, s.Name, p.Protocol, p.Name)
 	sum := sha256.Sum256([]byte(name))
@@ -63,7 +55,6 @@ func affinityName(s model.Key, p *model.Port) string {
 func (a *affinity) mapName(l list) string { return listPrefix[l] + affinityPrefix + a.name }
 func (a *affinity) setName(l list) string { return listPrefix[l] + endpointsPrefix + a.name }
 
-// portObject returns the port's name in the name of a session affinity chain, set or map.
 func portObject(object string) (name string, ok bool) {
 	for _, prefix := range []string{affinityPrefix, endpointsPrefix} {
 		for _, l := range listPrefix {
@@ -91,9 +82,7 @@ func portChain(object string) (name string, ok bool) {
 	return "", false
 }
 
-// chains returns a port's recall chains and its remember chain. The remember chain keeps a known client's
-// endpoint and restarts the timeout; it ignores endpoints that left and other programs' endpoints. Rules
-// use maps per port, because binding a map of all Services makes the kernel walk every element.
+// Rules use maps per port, because binding a map of all Services makes the kernel walk every element.
 func (a *affinity) chains(t *table, cfg *Config) (out []*weftv1.Chain) {
 	var rules []string
 	for l, used := range a.shape.lists {
@@ -145,7 +134,6 @@ func (p *patch) member(e model.Endpoint) *weftv1.Element {
 	return p.arena.element(appendEndpoint(key[:0], e.Addr), nil, nil)
 }
 
-// affinity returns the affinity with the same family and name, or an unused one.
 func (r *rendered) affinity(of *affinity) *affinity {
 	for _, a := range r.affinities {
 		if a.family == of.family && a.name == of.name {
@@ -155,7 +143,6 @@ func (r *rendered) affinity(of *affinity) *affinity {
 	return &affinity{family: of.family, protocol: of.protocol, name: of.name}
 }
 
-// remember renders the changes of ports with session affinity. Unused chains are emptied until Cleanup.
 func (r *Renderer) remember(old, now *rendered, patches *[model.NumFamilies]patch) {
 	for _, a := range old.affinities {
 		if is := now.affinity(a); !is.used() {
@@ -213,7 +200,7 @@ func named(chains []*weftv1.Chain, name string) *weftv1.Chain {
 	return chains[i]
 }
 
-// members updates a set of endpoints and returns the number of differences.
+// members returns the number of differences.
 func (p *patch) members(name string, was, is model.Endpoints) (n uint64) {
 	e := &weftv1.ElementPatch{Set: name}
 	is.Diff(was, func(gone model.Endpoint) {

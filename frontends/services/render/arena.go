@@ -4,18 +4,18 @@ import weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 
 const (
 	arenaElements = 8
-	// minimum bytes of text per shared allocation
+	// bytes
 	arenaText = 1 << 15
 )
 
-// arena allocates elements and their texts in batches. Texts are empty until seal.
+// Texts are empty until seal.
 type arena struct {
 	free []weftv1.Element
 	text []byte
 	ends []elementEnds
 }
 
-// elementEnds has the end offsets of an element's texts. Each begins at the previous end.
+// Each text begins at the previous end.
 type elementEnds struct {
 	element             *weftv1.Element
 	key, value, comment int32

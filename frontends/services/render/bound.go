@@ -7,8 +7,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// Maximum ports of a Service. Each needs elements, and with session affinity also maps, which the kernel
-// looks up linearly. EndpointSlices have 100 ports by convention.
+// Maximum ports of a Service. The kernel looks up the maps of session affinity linearly.
 const (
 	maxPorts         = 10_000
 	maxAffinityPorts = 1_000
@@ -33,11 +32,11 @@ func (r *Renderer) LeftOut() map[model.Key]error {
 }
 
 const (
-	// affinityPortSize is the extra size of a port with session affinity and endpoints: its maps take the
-	// kernel as long as that many elements.
+	// affinityPortSize is the extra size of a port with session affinity: its maps take the kernel as long as
+	// this many elements.
 	affinityPortSize = 64
-	// slowerMaps maps in a table add the cost of one element to each further map, because the kernel
-	// compares all names.
+	// slowerMaps maps in a table add an element's cost to each further map, because the kernel compares
+	// all names.
 	slowerMaps = 16
 )
 
@@ -50,7 +49,7 @@ func (r *Renderer) Size(s *model.Service) int {
 	return n
 }
 
-// portSize returns the size of a port. If present, it includes the cost caused by existing ports.
+// If present, portSize includes the cost caused by existing ports.
 func (r *Renderer) portSize(s *model.Service, p *model.Port, present bool) (n int) {
 	r.eachFamily(s, p, func(p *model.Port, f model.Family) {
 		if s.Affinity > 0 && p.Backends[f].Cluster.Len() > 0 {

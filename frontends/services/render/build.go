@@ -10,15 +10,15 @@ import (
 type rendered struct {
 	service   *model.Service
 	listeners []listener
-	// indexes of listeners; built on the first lookup among many
+	// built on the first lookup among many
 	at         map[listenerKey]int
 	affinities []*affinity
 }
 
-// manyListeners is the maximum for linear search.
+// maximum for linear search
 const manyListeners = 32
 
-// index returns the index of a listener, or -1. It tries hint first.
+// index returns -1 if absent. It tries hint first.
 func (r *rendered) index(k listenerKey, hint int) int {
 	if hint < len(r.listeners) && r.listeners[hint].key == k {
 		return hint
@@ -65,8 +65,8 @@ type want struct {
 
 func (w *want) uses(l list) bool { return w.main == l || w.local && l == byLocal }
 
-// build renders a Service, which may be nil, reusing the pools of old. Pools are updated in place if
-// possible; then the listeners of old stay valid except for the endpoints in those pools.
+// build updates pools of old in place if possible; then the listeners of old stay valid except for the
+// endpoints in those pools. s may be nil.
 func (r *Renderer) build(s *model.Service, old *rendered) (*rendered, revisions) {
 	if s == nil {
 		return r.none, nil
@@ -86,7 +86,6 @@ func (r *Renderer) each(s *model.Service, f func(*model.Port, model.Family)) {
 	}
 }
 
-// eachFamily calls f for each family of a port, unless p is nil.
 func (r *Renderer) eachFamily(s *model.Service, p *model.Port, f func(*model.Port, model.Family)) {
 	for fam := range model.NumFamilies {
 		if p != nil && r.cfg.Families[fam] && s.ClusterIPs[fam].IsValid() {
@@ -102,8 +101,7 @@ func (r *Renderer) size(s *model.Service) (n int) {
 	return n
 }
 
-// listen calls f for the address and number of each listener of a port in one family. e is the external
-// address, if any.
+// e is nil for the ClusterIP and the NodePort.
 func listen(p *model.Port, fam model.Family, f func(addr netip.Addr, number uint16, e *model.External)) {
 	if ip := p.ClusterIPs[fam]; ip.IsValid() {
 		f(ip, p.Number, nil)
@@ -176,7 +174,7 @@ func (b *builder) pools() {
 	}
 }
 
-// pool returns the pool of one port's listeners [from, to) for a list, or nil if they need none.
+// pool is for the listeners [from, to); nil if they need no pool.
 func (b *builder) pool(from, to int, l list) *pool {
 	var base, other *pool
 	var had []byte
@@ -229,8 +227,7 @@ func (b *builder) pool(from, to int, l list) *pool {
 	return base
 }
 
-// stays reports whether a pool can be updated in place. It must not be shared with a listener that gets
-// another pool.
+// A pool updated in place must not be shared with a listener of another pool.
 func (b *builder) stays(p *pool, backends *model.Backends, l list) bool {
 	for i := range b.old.listeners {
 		was := &b.old.listeners[i]

@@ -10,8 +10,7 @@ import (
 // maxComment is NFTNL_UDATA_COMMENT_MAXLEN.
 const maxComment = 128
 
-// appendComment appends a port as "namespace/name:port". A hash replaces the end of a long name, so that
-// it stays unique and is the same on every node.
+// A hash, the same on every node, replaces the end of a long name.
 func appendComment(b []byte, name model.Key, port string) []byte {
 	from := len(b)
 	b = append(append(append(b, name.Namespace...), '/'), name.Name...)

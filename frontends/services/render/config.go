@@ -20,44 +20,37 @@ const (
 
 // Config describes the ruleset of the node.
 type Config struct {
-	// Families are the families of this node.
-	Families [model.NumFamilies]bool
-	// Detect recognizes flows from pods.
-	Detect Detect
-	// MasqueradeAll masquerades every flow to a ClusterIP.
+	Families      [model.NumFamilies]bool
+	Detect        Detect
 	MasqueradeAll bool
-	// MasqueradeBit is the packet mark bit, 0 to 31, that requests masquerading. 0 means bit 0, not the
-	// default.
+	// MasqueradeBit is the packet mark bit, 0 to 31, that requests masquerading. 0 is not the default.
 	MasqueradeBit int
-	// NodePortAddresses are as configured; see model.NodePortAddressesOf.
+	// as in model.NodePortAddressesOf
 	NodePortAddresses []netip.Prefix
-	// Counters selects the counters.
-	Counters Counters
+	Counters          Counters
 }
 
-// Detect recognizes flows from pods (kube-proxy's detectLocal). Flows to a ClusterIP from other sources
-// are masqueraded. Pods reach all endpoints of a Service with externalTrafficPolicy Local. Without a
-// working detection, flows to a ClusterIP are never masqueraded.
+// Detect recognizes flows from pods (kube-proxy's detectLocal). Flows to a ClusterIP from other sources are
+// masqueraded. Without a working detection, they are not.
 type Detect struct {
-	Mode DetectMode
-	// CIDRs are for DetectCIDRs.
+	Mode  DetectMode
 	CIDRs []netip.Prefix
-	// Interface is the name for DetectInterface, or the prefix for DetectInterfacePrefix.
+	// name for DetectInterface, or prefix for DetectInterfacePrefix
 	Interface string
 }
 
 // DetectMode is a way to recognize flows from pods.
 type DetectMode uint8
 
-// The values of DetectMode, with kube-proxy's names.
+// The values of DetectMode.
 const (
-	// DetectCIDRs: the source is in Detect.CIDRs (ClusterCIDR). Without CIDRs no flow matches.
+	// the source is in Detect.CIDRs (ClusterCIDR)
 	DetectCIDRs DetectMode = iota
-	// DetectNode: the source is in the Node's PodCIDRs (NodeCIDR).
+	// the source is in the Node's PodCIDRs (NodeCIDR)
 	DetectNode
-	// DetectInterface: the input interface is the pods' interface (BridgeInterface).
+	// the input interface is the pods' interface (BridgeInterface)
 	DetectInterface
-	// DetectInterfacePrefix: the input interface has the prefix (InterfaceNamePrefix).
+	// the input interface has the prefix (InterfaceNamePrefix)
 	DetectInterfacePrefix
 )
 
@@ -100,7 +93,6 @@ func prefixes(in []netip.Prefix, f model.Family) []netip.Prefix {
 	return out
 }
 
-// family has nft's keywords for a family.
 type family struct {
 	// table family, and address keyword in rules
 	table    string

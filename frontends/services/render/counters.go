@@ -11,15 +11,13 @@ type Counters uint8
 
 // The values of Counters.
 const (
-	// CountNothing declares no counters.
 	CountNothing Counters = iota
-	// CountServices counts new connections per listener, and dropped packets by reason.
+	// new connections per listener, and dropped packets by reason
 	CountServices
-	// CountEndpoints also counts new connections per slot without session affinity.
+	// also new connections per slot without session affinity
 	CountEndpoints
 )
 
-// The flag values of Counters.
 var counterNames = [...]string{CountNothing: "none", CountServices: "service", CountEndpoints: "endpoint"}
 
 // String implements fmt.Stringer.
@@ -38,19 +36,16 @@ func ParseCounters(name string) (Counters, error) {
 // DropReason is why a packet to a Service is dropped or rejected.
 type DropReason uint8
 
-// The reasons.
+// The values of DropReason. NoEndpoints and UnknownPort reject the packet.
 const (
-	// NoEndpoints: the port has no endpoints. The packet is rejected.
 	NoEndpoints DropReason = iota
-	// NoLocalEndpoints: the traffic policy is Local and all endpoints are on other nodes.
+	// The traffic policy is Local and all endpoints are on other nodes.
 	NoLocalEndpoints
-	// UnknownPort: the ClusterIP has no such port. The packet is rejected.
+	// The ClusterIP has no such port.
 	UnknownPort
-	// UnusedClusterIP: no Service has this address of the ServiceCIDRs.
+	// No Service has this address of the ServiceCIDRs.
 	UnusedClusterIP
-	// SourceRanges: the source is not in loadBalancerSourceRanges.
 	SourceRanges
-	// NumDropReasons is the number of reasons.
 	NumDropReasons
 )
 
@@ -61,7 +56,7 @@ func (r DropReason) String() string { return dropReasons[r] }
 
 const dropCounter = "dropped-"
 
-// DroppedBy returns the reason of a named drop counter.
+// DroppedBy returns the reason of a drop counter.
 func DroppedBy(counter string) (DropReason, bool) {
 	for r := range NumDropReasons {
 		if counter == dropCounter+r.String() {
@@ -71,7 +66,6 @@ func DroppedBy(counter string) (DropReason, bool) {
 	return 0, false
 }
 
-// drop returns the counter and verdict that end a rule.
 func (c *Config) drop(r DropReason, verdict string) string {
 	if c.Counters == CountNothing {
 		return verdict
@@ -96,8 +90,7 @@ func (c *Config) counts(s set) bool {
 	return d.connections && c.Counters >= CountServices || d.slot && c.Counters >= CountEndpoints
 }
 
-// ConnectionSets returns the names of the sets and maps whose elements count connections. Elements are
-// listeners for CountServices, and slots with their endpoints for CountEndpoints.
+// ConnectionSets returns the sets and maps with counters of connections.
 func (c Counters) ConnectionSets() (out []string) {
 	cfg := Config{Counters: c}
 	for s := range numSets {

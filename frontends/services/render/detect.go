@@ -10,7 +10,7 @@ import (
 // maxInterface is IFNAMSIZ without the NUL.
 const maxInterface = 15
 
-// validate rejects invalid detections. Rules quote the interface without escaping.
+// Rules do not escape the interface.
 func (d *Detect) validate() error {
 	switch d.Mode {
 	case DetectCIDRs, DetectNode:
@@ -29,7 +29,7 @@ func (d *Detect) validate() error {
 	return nil
 }
 
-// detection is a match of flows from pods. The zero value matches no flow.
+// The zero detection matches no flow.
 type detection struct {
 	field, value string
 }
@@ -41,8 +41,7 @@ func (t *table) detect(cfg *Config, podCIDRs []netip.Prefix) detection {
 		return detection{"iifname", `"` + d.Interface + `"`}
 	case DetectInterfacePrefix:
 		if len(d.Interface) == maxInterface {
-			// A name of maximum length has no room for the star, and cannot be the prefix of a longer
-			// name.
+			// A name of maximum length has no room for the star.
 			return detection{"iifname", `"` + d.Interface + `"`}
 		}
 		return detection{"iifname", `"` + d.Interface + `*"`}
@@ -65,5 +64,5 @@ func (d detection) works() bool { return d.field != "" }
 
 func (d detection) pod() string { return d.field + " " + d.value }
 
-// notPod matches flows from other sources. Packets in the output hook have no input interface and match.
+// Packets in the output hook have no input interface and match.
 func (d detection) notPod() string { return d.field + " != " + d.value }

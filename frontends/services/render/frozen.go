@@ -5,7 +5,6 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// frozen is the state of a table that is published as committed.
 type frozen struct {
 	on   bool
 	kept *weftv1.Table
@@ -20,9 +19,8 @@ func (r *Renderer) Part(o *weftv1.ObjectName) (name string, ok bool) {
 	return t.family.String(), true
 }
 
-// Freeze makes Snapshot repeat the committed table of a part and omits the part from patches. The
-// renderer still updates its state. It reports whether any Service has an address of that family. If not,
-// load balancers need not avoid the node.
+// Freeze makes Snapshot repeat the committed table of a part and omits the part from patches. It reports
+// whether any Service has an address of that family.
 func (r *Renderer) Freeze(part string, committed *weftv1.Fragment) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -6,7 +6,6 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// hook is a chain on a kernel hook.
 type hook struct {
 	name, kind, hook, priority string
 	rules                      []string
@@ -18,20 +17,17 @@ func (h *hook) chain() *weftv1.Chain {
 	return c
 }
 
-// firewall checks source ranges for the first packet of a flow. UDP flows have no end, so every client
-// packet is checked, and a client that loses access is cut off.
+// UDP flows have no end, so every client packet is checked, and a client without access is cut off.
 var firewall = []string{"meta l4proto udp ct direction original jump " + chainFirewall, "meta l4proto != udp ct state new jump " + chainFirewall}
 
-// hooks are the chains that exist only while a listener has an element for a role. Source ranges apply
-// before destination NAT.
+// hooks are the chains that exist only while a listener has an element for a role.
 var hooks = [numRoles][]hook{
 	roleNoEndpoint: {{"filter-input", "filter", "input", "filter", []string{"ct state new jump " + chainInputCheck}}},
 	roleLimited: {
 		{"firewall-prerouting", "filter", "prerouting", "dstnat - 10", firewall},
 		{"firewall-output", "filter", "output", "-110", firewall},
 	},
-	// The kernel runs nat chains for the first packet of a flow, here after DNAT. Before srcnat the
-	// source is still the client's; nft has no name for srcnat in the input hook.
+	// Before srcnat the source is still the client's; nft has no name for srcnat in the input hook.
 	roleRemember: {
 		{"nat-remember-postrouting", "nat", "postrouting", "srcnat - 1", []string{"ct status dnat jump " + chainRemember}},
 		{"nat-remember-input", "nat", "input", "99", []string{"ct status dnat jump " + chainRemember}},
@@ -44,7 +40,6 @@ func (p *patch) hooks(r role) {
 	}
 }
 
-// restoreHooks adopts the roles whose chains an earlier table has completely.
 func (t *table) restoreHooks(of *weftv1.Table) {
 	missing := func(h hook) bool {
 		return !slices.ContainsFunc(of.GetChains(), func(c *weftv1.Chain) bool { return c.GetName() == h.name })

@@ -10,11 +10,10 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// localSlots is the first slot of the Local list if a listener has both lists. It leaves room for the
-// Cluster list and draining endpoints.
+// localSlots is the first slot of the Local list if a listener has both lists, after the Cluster list and
+// draining endpoints.
 const localSlots = 1_000_000
 
-// target is the kind of a map's value for a listener.
 type target uint8
 
 const (
@@ -50,8 +49,7 @@ type verdict struct {
 
 var shortcutChains = [2]string{chainShortcut, chainNodePortShortcut}
 
-// pickNames are prefixes of pick chains, by affinity, NodePort and way. With affinity a recall chain
-// comes first, so fewer ways remain.
+// by affinity, NodePort and way
 var pickNames = [2][2][]string{
 	{
 		{"pick-", "external-pick-", "local-pick-"},
@@ -63,7 +61,7 @@ var pickNames = [2][2][]string{
 	},
 }
 
-// recallNames are prefixes of recall chains, by NodePort and way.
+// by NodePort and way
 var recallNames = [2][]string{
 	{"recall-", "external-recall-", "local-recall-", "internal-recall-"},
 	{"nodeport-shortcut-recall-", "nodeport-recall-", "nodeport-local-recall-"},
@@ -87,7 +85,7 @@ func (v verdict) list() list {
 	return byCluster
 }
 
-// append writes the verdict as an element's value. a is the port's affinity.
+// a is the port's affinity.
 func (v verdict) append(b []byte, a *affinity) []byte {
 	switch v.to {
 	case dropped:
@@ -151,7 +149,6 @@ func (t *table) before(cfg *Config, v verdict) (rules []string) {
 	case masqueraded:
 		rules = append(rules, cfg.mark())
 	case kept:
-		// Traffic exempt from the policy Local goes to all endpoints.
 		rules = append(rules, "jump "+shortcutChains[v.nodePort])
 	default:
 		panic(fmt.Sprintf("render: unknown way %d", v.way))

@@ -7,8 +7,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// listenerKey is an address and port on which a Service accepts flows. Without an address it is a
-// NodePort.
+// A listenerKey without an address is a NodePort.
 type listenerKey struct {
 	addr     netip.Addr
 	port     uint16
@@ -18,7 +17,6 @@ type listenerKey struct {
 
 func (k listenerKey) nodePort() bool { return !k.addr.IsValid() }
 
-// append writes the listener's part of an element's key, without the slot.
 func (k listenerKey) append(b []byte) []byte {
 	if !k.nodePort() {
 		b = append(k.addr.AppendTo(b), separator...)
@@ -32,20 +30,18 @@ func (k listenerKey) String() string { return string(k.append(nil)) }
 type role uint8
 
 const (
-	// roleService decides about new flows.
 	roleService role = iota
-	// roleShortcut decides about flows that may take a shortcut.
+	// roleShortcut decides about flows exempt from the policy Local.
 	roleShortcut
-	// roleNoEndpoint decides about flows that no other role handled.
+	// roleNoEndpoint decides about flows left by the other roles.
 	roleNoEndpoint
 	roleLimited
-	// roleRemember remembers the endpoints of flows.
 	roleRemember
 	roleCounted
 	numRoles
 )
 
-// roleSets are the sets and maps of roles, by NodePort. NodePorts have no source ranges.
+// NodePorts have no source ranges.
 var roleSets = [2][numRoles]set{
 	{roleService: services, roleShortcut: shortcuts, roleNoEndpoint: noEndpoints, roleRemember: stickyServices,
 		roleLimited: sourceRanges, roleCounted: serviceConnections},
@@ -55,12 +51,11 @@ var roleSets = [2][numRoles]set{
 
 var slotSets = [2]set{endpoints, nodePortEndpoints}
 
-// listener is a rendered address, protocol and port on which a Service accepts flows.
 type listener struct {
 	key  listenerKey
 	port string
-	// main has the endpoints of list. local has the Local endpoints if the listener has both lists, else
-	// nil. Pools are shared; an update may pass them to the listener that replaces this one.
+	// main has the endpoints of list. local has the Local endpoints if the listener has both lists, else nil.
+	// An update may pass pools to the listener that replaces this one.
 	main, local *pool
 	verdicts    [numRoles]verdict
 	// total is main's slot count at rendering. active and kept count the slots for new flows in main and
@@ -88,8 +83,6 @@ func (f *listener) measure() {
 	}
 }
 
-// decide sets the verdicts for traffic from inside or outside the cluster. elsewhere is true if other
-// nodes have endpoints.
 func (f *listener) decide(inside, local, elsewhere bool) {
 	nodePort := uint8(index(f.key.nodePort()))
 	to := func(w way, n int32) verdict {
@@ -152,7 +145,7 @@ type group struct {
 
 const numGroups = 2
 
-// groups returns the slots by list. The index of a group is fixed; a group may be empty.
+// groups is indexed by list; a group may be empty.
 func (f *listener) groups() (out [numGroups]group) {
 	if f == nil {
 		return out

@@ -11,9 +11,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// Owner returns the Service of an object in a violation. It finds elements by key, and chains, sets and
-// maps of session affinity by name. Examples are "element ip weft endpoints { 10.96.0.1 . tcp . 80 . 3 }"
-// and "rule ip weft remember-01234567-default/web/tcp/http #1". Shared chains have no owner.
+// Owner returns the Service of an object in a violation. Shared chains have no owner.
 func (r *Renderer) Owner(o *weftv1.ObjectName) (model.Key, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -50,9 +48,7 @@ func (r *rendered) keys() iter.Seq[listenerKey] {
 	}
 }
 
-// owners maps listeners and addresses to Services. If two Services have the same key, briefly while an
-// update is tried in parts, the last one rendered wins. Keys are hashes, because there are many and
-// lookups are rare.
+// If two Services have the same key while an update is tried in parts, the last one rendered wins.
 type owners struct {
 	seed maphash.Seed
 	all  map[uint64]*rendered
@@ -70,7 +66,6 @@ func (o *owners) of(k listenerKey) (model.Key, bool) {
 	return s.service.Name, true
 }
 
-// hashed returns the Service of a key with the same hash.
 func (o *owners) hashed(k listenerKey) *rendered { return o.all[maphash.Comparable(o.seed, k)] }
 
 func (o *owners) change(old, now *rendered) {
@@ -98,7 +93,7 @@ func (r *Renderer) ownerByName(port string) (model.Key, bool) {
 	return key, slices.ContainsFunc(s.affinities, func(a *affinity) bool { return a.name == port })
 }
 
-// listenerOf returns the owner key of an element: its listener, or in cluster-ips its address.
+// In cluster-ips the owner key is the address.
 func (t *table) listenerOf(name, key string) (k listenerKey, ok bool) {
 	s, ok := setOf(name)
 	if !ok {

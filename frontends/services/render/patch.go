@@ -10,16 +10,16 @@ type patch struct {
 	add    [numSets][]*weftv1.Element
 	remove [numSets][]string
 	put    []*weftv1.Chain
-	// session affinity: new and deleted sets and maps, and element changes of its sets
+	// for session affinity
 	maps, sets []*weftv1.Set
 	deleteSets []string
 	elements   []*weftv1.ElementPatch
 	arena      arena
-	// discard drops elements, so that only the renderer's state changes.
+	// discard drops elements, so only the renderer's state changes.
 	discard bool
 }
 
-// set adds or replaces an element. It copies the texts.
+// set copies the texts.
 func (p *patch) set(in set, key, value, comment []byte) {
 	if !p.discard {
 		p.add[in] = append(p.add[in], p.arena.element(key, value, comment))

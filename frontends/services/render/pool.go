@@ -22,9 +22,8 @@ func (l list) of(b *model.Backends) model.Endpoints {
 	return b.Local
 }
 
-// pool assigns the endpoints of a port to slots, for one family and list. All listeners of the port with
-// that list share it. The first active slots get new flows. For UDP all other serving endpoints follow
-// and keep their existing flows.
+// pool assigns the endpoints of a port to slots, for one family and list. The first active slots get new
+// flows; for UDP all other serving endpoints follow.
 type pool struct {
 	list   list
 	drains bool
@@ -33,8 +32,7 @@ type pool struct {
 	slots  slots
 }
 
-// newPool returns a pool in which endpoints keep the slots of an earlier process if possible. had is as
-// in previousSlots.
+// had is as in previousSlots.
 func newPool(f model.Family, protocol model.Protocol, l list, b *model.Backends, had []byte) *pool {
 	p := &pool{list: l, drains: protocol == model.UDP, active: l.of(b).Len(), of: b, slots: slots{width: widths[f]}}
 	draining := p.draining()
@@ -56,7 +54,7 @@ func newPool(f model.Family, protocol model.Protocol, l list, b *model.Backends,
 	return p
 }
 
-// keep fills empty slots with the endpoints that can keep them, and returns these endpoints.
+// keep returns the endpoints kept in their slots.
 func (p *pool) keep(had []byte) map[netip.AddrPort]bool {
 	if had == nil {
 		return nil
@@ -117,16 +115,15 @@ func (p *pool) clone() *pool {
 	return &out
 }
 
-// candidate is an endpoint that may move: its slot, or -1, and its new section.
+// slot is -1 if absent.
 type candidate struct {
 	ep   netip.AddrPort
 	slot int
 	part part
 }
 
-// revise updates the pool to other endpoints or another list; candidates come from differing. Endpoints
-// keep their slots if possible, and the rest fill gaps in order, so the result depends only on the slots
-// and endpoints. It returns the changed slots in order, and the number of endpoints considered.
+// candidates come from differing. The result depends only on the slots and endpoints. revise returns the
+// changed slots in order, and the number of endpoints considered.
 func (p *pool) revise(l list, b *model.Backends, candidates []candidate) (changed []int, looked int) {
 	p.list, p.of = l, b
 	active, total := l.of(b).Len(), p.slots.len()
@@ -156,7 +153,7 @@ func (p *pool) revise(l list, b *model.Backends, candidates []candidate) (change
 	return p.move(candidates, active, total), looked
 }
 
-// differing returns the endpoints whose lists changed, sorted.
+// differing is sorted.
 func (p *pool) differing(l list, b *model.Backends) (out []candidate) {
 	note := func(e model.Endpoint) { out = append(out, candidate{ep: e.Addr}) }
 	l.of(b).Diff(p.list.of(p.of), note, note)
@@ -169,7 +166,7 @@ func (p *pool) differing(l list, b *model.Backends) (out []candidate) {
 	return slices.CompactFunc(out, func(a, b candidate) bool { return a.ep == b.ep })
 }
 
-// move assigns slots to sorted candidates. Of total slots, the first active ones get new flows.
+// candidates are sorted. The first active of total slots get new flows.
 func (p *pool) move(candidates []candidate, active, total int) (changed []int) {
 	var gaps []int
 	var homeless [behind + 1][]netip.AddrPort

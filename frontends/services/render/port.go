@@ -9,10 +9,9 @@ import (
 // Port is a port of a Service.
 type Port struct {
 	Service model.Key
-	// Name may be empty for a single port.
-	Name   string
-	Number uint16
-	// Affinity is true with session affinity.
+	// may be empty for a single port
+	Name     string
+	Number   uint16
 	Affinity bool
 	Protocol model.Protocol
 }

@@ -9,18 +9,16 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// Renderer holds the rendered state: slots of endpoints and use counts of shared objects.
+// Renderer holds the rendered state.
 type Renderer struct {
 	cfg Config
 
 	mu       sync.Mutex
 	tables   [model.NumFamilies]*table
 	services map[model.Key]*rendered
-	// stands in for a missing Service
-	none   *rendered
-	node   model.Node
-	owners owners
-	// Services too large to render, and why
+	none     *rendered
+	node     model.Node
+	owners   owners
 	leftOut  map[model.Key]error
 	elements int
 	work     uint64
@@ -29,7 +27,7 @@ type Renderer struct {
 type table struct {
 	family model.Family
 	names  family
-	// on is true once the family is in use. A running frontend never removes a table.
+	// A running frontend never removes a table.
 	on     bool
 	frozen frozen
 
@@ -38,20 +36,19 @@ type table struct {
 	pods         detection
 	serviceCIDRs []string
 
-	clusterIPs uses[netip.Addr]
-	hairpins   uses[hairpinKey]
-	// pick chains, and roles whose hook chains are in use
+	clusterIPs   uses[netip.Addr]
+	hairpins     uses[hairpinKey]
 	picks        onDemand[verdict]
 	hooks        onDemand[role]
 	affinityMaps int
 	sources      uses[sources]
 	limited      uses[limited]
-	// names of unused, empty chains of source ranges and session affinity
+	// unused, empty
 	idleChains map[string]struct{}
 	previous   map[listenerKey]*previousSlots
 }
 
-// hairpinKey is an endpoint on this node that may be both source and destination of a flow.
+// A hairpinKey's endpoint may be both source and destination of a flow.
 type hairpinKey struct {
 	addr     netip.AddrPort
 	protocol model.Protocol
@@ -61,7 +58,6 @@ func (h hairpinKey) compare(o hairpinKey) int {
 	return cmp.Or(h.addr.Compare(o.addr), cmp.Compare(h.protocol, o.protocol))
 }
 
-// appendTo writes an element's key, with the endpoint as source and destination.
 func (h hairpinKey) appendTo(b []byte) []byte {
 	b = append(h.addr.Addr().AppendTo(b), separator...)
 	return listenerKey{addr: h.addr.Addr(), port: h.addr.Port(), protocol: h.protocol}.append(b)
@@ -121,7 +117,7 @@ func (r *Renderer) table(family, name string) *table {
 }
 
 // Work counts the objects that updates visited: listeners, slots, differing endpoints, chains and element
-// keys. Snapshots do not count. The work of an update does not depend on the size of the rest.
+// keys. Snapshots do not count.
 func (r *Renderer) Work() uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// Restore adopts the slots and chains of an earlier process's fragment, so that the first update does not
-// move endpoints. It ignores unknown objects. Call it before the first Update.
+// Restore adopts the slots and chains of an earlier process's fragment, so the first update does not move
+// endpoints. It ignores unknown objects. Call it before the first Update.
 func (r *Renderer) Restore(f *weftv1.Fragment) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -38,10 +38,10 @@ func (t *table) restore(of *weftv1.Table) {
 	}
 }
 
-// previousSlots are a listener's earlier slots, packed as in slots. Zeros mean an empty slot.
+// previousSlots are packed as in slots. Zeros mean an empty slot.
 type previousSlots struct{ slots, local []byte }
 
-// restoreSlots records the endpoints of slots. A listener's elements are usually adjacent.
+// A listener's elements are usually adjacent.
 func (t *table) restoreSlots(in set, elements []*weftv1.Element) {
 	var h *previousSlots
 	last := ""

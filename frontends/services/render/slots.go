@@ -11,17 +11,14 @@ import (
 
 const (
 	portBytes = 2
-	// bytes of an IPv6 slot
-	maxWidth = 16 + portBytes
+	maxWidth  = 16 + portBytes
 )
 
 // widths are the bytes per slot: address, then port, both big-endian.
 var widths = [model.NumFamilies]int{model.IPv4: 4 + portBytes, model.IPv6: maxWidth}
 
-// slots are the endpoints of one family by number. They are packed, because Services and endpoints can be
-// very many. Endpoints are unique.
+// The endpoints are unique.
 type slots struct {
-	// bytes per slot
 	width  int
 	packed []byte
 }
@@ -47,7 +44,7 @@ func (s *slots) at(i int) netip.AddrPort {
 	return netip.AddrPortFrom(addr, binary.BigEndian.Uint16(raw[s.width-portBytes:]))
 }
 
-// make makes n empty slots, which the caller must fill.
+// The caller must fill the slots.
 func (s *slots) make(n int) { s.packed = make([]byte, n*s.width) }
 
 func (s *slots) vacant(i int) bool {
@@ -55,7 +52,7 @@ func (s *slots) vacant(i int) bool {
 	return bytes.Equal(s.raw(i), empty[:s.width])
 }
 
-// find returns the slot of an endpoint, or -1. It scans the packed bytes.
+// find returns -1 if absent.
 func (s *slots) find(ep netip.AddrPort) int {
 	var scratch [maxWidth]byte
 	raw := pack(scratch[:0], ep)
@@ -70,7 +67,7 @@ func (s *slots) find(ep netip.AddrPort) int {
 	}
 }
 
-// finder returns find for n calls. It indexes the slots if that is faster.
+// finder indexes the slots if n calls are then faster.
 func (s *slots) finder(n int) func(netip.AddrPort) int {
 	const fewScans = 64
 	if n <= fewScans || s.len() <= fewScans {
@@ -88,7 +85,7 @@ func (s *slots) finder(n int) func(netip.AddrPort) int {
 	}
 }
 
-// put fills an empty slot, or appends one.
+// put fills an empty slot, or appends a slot.
 func (s *slots) put(i int, ep netip.AddrPort) {
 	if i == s.len() {
 		s.packed = pack(s.packed, ep)
@@ -97,10 +94,10 @@ func (s *slots) put(i int, ep netip.AddrPort) {
 	}
 }
 
-// vacate empties a slot. The caller must fill it or cut it off.
+// The caller must fill an empty slot or cut it off.
 func (s *slots) vacate(i int) { clear(s.raw(i)) }
 
-// cut keeps the first n slots. The others must be empty.
+// The cut slots must be empty.
 func (s *slots) cut(n int) {
 	s.packed = s.packed[:n*s.width]
 	const sparse, small = 4, 64

@@ -49,7 +49,7 @@ func (r *Renderer) Snapshot() *weftv1.Fragment {
 	return out
 }
 
-// room returns empty patches with capacity for all elements. Growing them would double the memory.
+// Growing the patches would double the memory.
 func (r *Renderer) room(all []*rendered) (patches [model.NumFamilies]patch) {
 	var n [model.NumFamilies][numSets]int
 	var members [model.NumFamilies]int

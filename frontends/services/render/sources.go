@@ -23,7 +23,7 @@ const (
 	limitedPrefix = "limited-"
 )
 
-// sourcesOf returns the sources of a family. Nil ranges allow all; empty ranges reject all.
+// Nil ranges allow all; empty ranges reject all.
 func sourcesOf(ranges []netip.Prefix, f model.Family) sources {
 	switch texts := prefixTexts(ranges, f); {
 	case ranges == nil:
@@ -53,9 +53,9 @@ func (s sources) chain(t *table, cfg *Config) *weftv1.Chain {
 	return chain(sourcesPrefix+s.id(), t.names.spell(match)+cfg.drop(SourceRanges, "drop")+` comment "source not in loadBalancerSourceRanges"`)
 }
 
-// limited is a chain that checks the sources again after the listener was found. During a commit a packet
+// limited is a chain that checks the sources again after the lookup of the listener. During a commit a packet
 // may see the old rules in the firewall hook and the new rules in the listener's hook, because the kernel
-// reads the generation anew for each hook and lookup.
+// reads the generation anew for each hook.
 type limited struct {
 	sources sources
 	to      string
@@ -71,7 +71,6 @@ func (l limited) chain() *weftv1.Chain {
 	return chain(l.name(), "jump "+sourcesPrefix+l.sources.id(), "goto "+l.to)
 }
 
-// limited returns the chain before a listener's chain for new flows, if it has source ranges.
 func (f *listener) limited() (l limited, ok bool) {
 	if v := f.verdicts[roleService]; f.sources != "" && v.to != absent {
 		return limited{f.sources, strings.TrimPrefix(string(v.append(nil, f.sticky)), "goto ")}, true

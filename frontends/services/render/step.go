@@ -21,13 +21,13 @@ type division struct {
 	size   int
 }
 
-// piece is an old port, a new port, or both if one replaces the other.
+// was or is may be nil.
 type piece struct {
 	of      *division
 	was, is *model.Port
 	size    int
-	// taken is true if the piece is in the next update or unchanged. left is true if the old port leaves
-	// in the next update and the new one follows later.
+	// taken is true if the piece is in the next update or unchanged. left is true if only the old port leaves
+	// in the next update.
 	taken, left bool
 	in          *bundle
 }
@@ -36,16 +36,14 @@ type bundle struct {
 	pieces []*piece
 	// size of the smallest Service
 	rank, size int
-	// large is true if the old ports leave first.
-	large bool
+	large      bool
 }
 
-// maxBundle is the maximum size of ports that hand over listeners in one update. In larger bundles the
-// old ports leave first, so that other changes do not wait.
+// In bundles larger than maxBundle the old ports leave first.
 const maxBundle = 1 << 15
 
-// Divide implements publish.Divisible. It divides Services into ports. Ports that hand listeners over are
-// in one update, up to maxBundle, and small Services come first.
+// Divide implements publish.Divisible. It divides Services into ports. Ports that hand listeners over are in
+// one update, up to maxBundle.
 func (r *Renderer) Divide(all []change, most int) (now, later []change) {
 	return r.divideWithin(all, most, maxBundle)
 }
@@ -119,7 +117,6 @@ func (r *Renderer) divide(c change) *division {
 	return d
 }
 
-// alike reports whether one Service can have ports of both.
 func alike(a, b *model.Service) bool {
 	for f, ip := range a.ClusterIPs {
 		if ip.IsValid() != b.ClusterIPs[f].IsValid() {
@@ -129,8 +126,7 @@ func alike(a, b *model.Service) bool {
 	return a.InternalLocal == b.InternalLocal && a.ExternalLocal == b.ExternalLocal && a.Affinity == b.Affinity
 }
 
-// bundles returns the changed pieces, smallest Services first. Larger handovers come last, so that other
-// changes do not wait for them.
+// smallest Services first, larger handovers last
 func (r *Renderer) bundles(divisions []*division, largest int) []*bundle {
 	at := make(map[listenerKey]*piece)
 	var out []*bundle
@@ -187,7 +183,7 @@ func (b *bundle) join(o *bundle) {
 	o.pieces = nil
 }
 
-// leave marks old ports as left, up to a size, and reports whether it marked any.
+// most is a size.
 func (r *Renderer) leave(b *bundle, most int) (some bool) {
 	for _, p := range b.pieces {
 		if p.was == nil || some && most <= 0 {

@@ -32,8 +32,7 @@ const (
 	numSets
 )
 
-// declarations are the sets and maps of a table; connection sets exist only if counted. "ip" stands for
-// the family's keyword.
+// "ip" stands for the family's keyword.
 var declarations = [numSets]struct {
 	name   string
 	typeof string
@@ -58,7 +57,7 @@ var declarations = [numSets]struct {
 	sourceRanges: {name: "source-ranges", typeof: "ip daddr . meta l4proto . th dport : verdict", isMap: true},
 	// Listener to the chain that picks an endpoint.
 	services: {name: "services", typeof: "ip daddr . meta l4proto . th dport : verdict", isMap: true},
-	// The same for traffic exempt from the policy Local.
+	// Services, for traffic exempt from the policy Local.
 	shortcuts: {name: "shortcuts", typeof: "ip daddr . meta l4proto . th dport : verdict", isMap: true},
 	// Listener and slot to endpoint.
 	endpoints: {name: "endpoints", isMap: true, conntrack: true, slot: true,
@@ -70,15 +69,13 @@ var declarations = [numSets]struct {
 	nodePortEndpoints: {name: "nodeport-endpoints", isMap: true, conntrack: true, nodePort: true, slot: true,
 		typeof: "meta l4proto . th dport . numgen random mod 65536 : ip daddr . th dport"},
 	noEndpointNodePorts: {name: "no-endpoint-nodeports", typeof: "meta l4proto . th dport : verdict", isMap: true, nodePort: true},
-	// Listeners with session affinity to their remember chain.
-	stickyServices:  {name: "sticky-services", typeof: "ip daddr . meta l4proto . th dport : verdict", isMap: true},
-	stickyNodePorts: {name: "sticky-nodeports", typeof: "meta l4proto . th dport : verdict", isMap: true, nodePort: true},
+	stickyServices:      {name: "sticky-services", typeof: "ip daddr . meta l4proto . th dport : verdict", isMap: true},
+	stickyNodePorts:     {name: "sticky-nodeports", typeof: "meta l4proto . th dport : verdict", isMap: true, nodePort: true},
 	// Listeners, counting flows sent to endpoints.
 	serviceConnections:  {name: "service-connections", typeof: "ip daddr . meta l4proto . th dport", connections: true},
 	nodePortConnections: {name: "nodeport-connections", typeof: "meta l4proto . th dport", nodePort: true, connections: true},
 }
 
-// spell replaces the keywords "ip saddr", "ip daddr" and "dnat ip" by the family's.
 func (w family) spell(text string) string {
 	if w.table == "ip" {
 		return text
@@ -86,7 +83,6 @@ func (w family) spell(text string) string {
 	return strings.NewReplacer("ip saddr", w.table+" saddr", "ip daddr", w.table+" daddr", "dnat ip ", "dnat "+w.table+" ").Replace(text)
 }
 
-// Names of chains used more than once.
 const (
 	chainServices         = "services"
 	chainFirewall         = "firewall"
@@ -100,9 +96,7 @@ const (
 	chainRemember         = "remember"
 )
 
-// base are the permanent chains on hooks. Established packets pass one rule per filter hook. The kernel
-// runs nat chains only for the first packet of a flow. In the output hook nft has no name for the
-// priority of destination NAT.
+// In the output hook nft has no name for the priority of destination NAT.
 var base = []hook{
 	{"nat-prerouting", "nat", "prerouting", "dstnat", []string{"jump " + chainServices}},
 	{"nat-output", "nat", "output", "-100", []string{"jump " + chainServices}},
@@ -121,8 +115,7 @@ func chain(name string, rules ...string) *weftv1.Chain {
 	return c
 }
 
-// chains returns the chains that depend only on the configuration and node. It excludes pick chains,
-// session affinity chains and chains on demand.
+// These chains depend only on the configuration and node.
 func (t *table) chains(cfg *Config) []*weftv1.Chain {
 	out := []*weftv1.Chain{
 		chain(chainMark, cfg.mark()),
@@ -154,7 +147,6 @@ func (c *Config) bit() uint32 { return 1 << c.MasqueradeBit }
 
 func (c *Config) mark() string { return fmt.Sprintf("meta mark set meta mark or 0x%08x", c.bit()) }
 
-// nodeChains returns the chains that depend on NodePort addresses and pod detection.
 func (t *table) nodeChains(cfg *Config) []*weftv1.Chain {
 	var rules []string
 	switch clusterIPs := t.names.spell("ip daddr @cluster-ips jump " + chainMark); {
@@ -177,8 +169,7 @@ func (t *table) nodeChains(cfg *Config) []*weftv1.Chain {
 	}
 }
 
-// shortcutRules let pods keep their source on the way to all endpoints. Processes of the node may have
-// any node address and are masqueraded.
+// Processes of the node may have any node address and are masqueraded.
 func (t *table) shortcutRules(cfg *Config, lookup string) (out []string) {
 	if t.pods.works() {
 		out = append(out, t.pods.pod()+" "+lookup)
@@ -197,7 +188,6 @@ func (t *table) nodePortMatch() string {
 	}
 }
 
-// prefixTexts returns the result of prefixes in nft syntax.
 func prefixTexts(in []netip.Prefix, f model.Family) (out []string) {
 	for _, p := range prefixes(in, f) {
 		out = append(out, prefixText(p))
@@ -205,7 +195,7 @@ func prefixTexts(in []netip.Prefix, f model.Family) (out []string) {
 	return out
 }
 
-// prefixText is a prefix in nft syntax: a single address has no length.
+// A single address has no length.
 func prefixText(p netip.Prefix) string {
 	if p.IsSingleIP() {
 		return p.Addr().String()

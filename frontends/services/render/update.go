@@ -12,8 +12,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// Update renders changes. Each changed Service is replaced by its New; Old is ignored. The update is a
-// snapshot if a table came into use.
+// Update renders changes and ignores Change.Old. The update is a snapshot if a table came into use.
 func (r *Renderer) Update(c model.Changes) publish.Update {
 	var patches [model.NumFamilies]patch
 	return r.update(c, &patches)
@@ -93,8 +92,7 @@ func (r *Renderer) changeServiceCIDRs(c model.Prefixes, patches *[model.NumFamil
 	}
 }
 
-// replace renders one Service. The order of Services does not matter: if a listener moves from one
-// Service to another in the same update, its elements are replaced.
+// The order of Services does not matter: elements of a listener that moves between Services are replaced.
 func (r *Renderer) replace(c model.Change, patches *[model.NumFamilies]patch) {
 	delete(r.leftOut, c.Name)
 	if why := check(c.New); why != nil {
@@ -116,8 +114,7 @@ func (r *Renderer) replace(c model.Change, patches *[model.NumFamilies]patch) {
 	}
 }
 
-// removeOld removes lost listeners and lost elements of other listeners. Slots of remaining listeners are
-// left to addNew.
+// Slots of remaining listeners are left to addNew.
 func (r *Renderer) removeOld(old, now *rendered, patches *[model.NumFamilies]patch) {
 	r.work += uint64(len(old.listeners))
 	for i := range old.listeners {
@@ -228,7 +225,7 @@ func (t *table) countUses(f *listener, by int) {
 	}
 }
 
-// count counts a Service's addresses, which other Services may share.
+// Other Services may share an address.
 func (r *Renderer) count(s *model.Service, by int) {
 	for f, ip := range s.ClusterIPs {
 		if ip.IsValid() && r.cfg.Families[f] {
@@ -237,8 +234,7 @@ func (r *Renderer) count(s *model.Service, by int) {
 	}
 }
 
-// countHairpins counts endpoints on this node, which may send flows to themselves. It diffs port by port,
-// so the cost is proportional to the difference.
+// The cost of countHairpins is proportional to the difference.
 func (r *Renderer) countHairpins(old, now []model.Port) {
 	none := &model.Port{}
 	for i := range max(len(old), len(now)) {
@@ -286,7 +282,6 @@ func (t *table) renderUses(cfg *Config, p *patch) {
 	renderChains(t, p, &t.limited, limited.chain)
 }
 
-// renderChains declares the chains of newly used keys and empties the unused ones.
 func renderChains[K comparable](t *table, p *patch, u *uses[K], of func(K) *weftv1.Chain) {
 	began, ended := u.changed()
 	for _, k := range began {
@@ -304,7 +299,6 @@ func (t *table) empty(p *patch, name string) {
 	p.chain(chain(name))
 }
 
-// renderKeys adds the elements of newly used keys and removes the unused ones.
 func renderKeys[K comparable](p *patch, in set, u *uses[K], text func(K, []byte) []byte) {
 	began, ended := u.changed()
 	addKeys(p, in, began, text)

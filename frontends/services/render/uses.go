@@ -28,7 +28,6 @@ func (u *uses[K]) add(k K, by int) {
 	u.count[k] = n
 }
 
-// changed returns the keys that became used and unused, sorted.
 func (u *uses[K]) changed() (began, ended []K) {
 	for k, had := range u.before {
 		switch has := u.count[k] > 0; {
@@ -53,9 +52,8 @@ func (u *uses[K]) keys() []K {
 	return out
 }
 
-// onDemand are chains declared on first use. Unused chains stay until Cleanup: before kernel 6.2 a
-// deleted element keeps its chain busy for a moment, and a Service that comes and goes must not change
-// hooks.
+// onDemand are chains declared on first use. Unused chains stay until Cleanup: before kernel 6.2 a deleted
+// element keeps its chain busy for a moment.
 type onDemand[K comparable] struct {
 	uses[K]
 	idle map[K]struct{}
@@ -65,7 +63,6 @@ func newOnDemand[K comparable](compare func(a, b K) int) onDemand[K] {
 	return onDemand[K]{uses: newUses(compare), idle: make(map[K]struct{})}
 }
 
-// update calls declare for newly used chains that are not declared.
 func (d *onDemand[K]) update(declare func(K)) {
 	began, ended := d.changed()
 	for _, k := range began {

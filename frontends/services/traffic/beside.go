@@ -14,10 +14,10 @@ type schedule struct {
 	patience, timeout time.Duration
 }
 
-// maxAge bounds the age of exported data.
+// of exported data
 const maxAge = 5 * time.Minute
 
-// beside reads independently of scrapes, because a read may take too long for a scrape.
+// A read may take too long for a scrape.
 type beside struct {
 	schedule
 	now  func() time.Time
@@ -33,7 +33,7 @@ type beside struct {
 	err  error
 }
 
-// latest begins a read if due and waits briefly. It returns nil if the data is recent, else the error.
+// latest begins a read if due and waits briefly.
 func (r *beside) latest(ctx context.Context) error {
 	r.mu.Lock()
 	now := r.now()
@@ -71,7 +71,7 @@ func (r *beside) running() bool {
 	}
 }
 
-// begin begins a read. The caller holds the lock.
+// The caller of begin holds the lock.
 func (r *beside) begin(now time.Time) {
 	ctx, cancel := context.WithTimeout(context.Background(), r.timeout)
 	done := make(chan struct{})

@@ -17,7 +17,6 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/render"
 )
 
-// Metric names.
 const (
 	metricConnections         = "weft_service_new_connections_total"
 	metricEndpointConnections = "weft_service_endpoint_new_connections_total"
@@ -27,7 +26,7 @@ const (
 	metricBytes               = "weft_service_active_connection_bytes"
 )
 
-// Maximum series of ports and endpoints. The rest is summed as Service "others".
+// The rest is summed as Service "others".
 const (
 	maxPorts     = 1000
 	maxEndpoints = 5000
@@ -42,21 +41,18 @@ type Ports interface {
 
 // Config describes a Collector.
 type Config struct {
-	// Socket is the aggregator's socket path; empty means the default.
+	// empty means the default
 	Socket string
-	// Publisher is the name for reading.
+	// name for reading
 	Publisher string
-	// Counters selects the rules' counters.
-	Counters render.Counters
+	Counters  render.Counters
 	// Flows also counts conntrack entries.
 	Flows bool
 	Ports Ports
-	// Adopted reports whether the rules are older than this process. Counts before the first scrape are
-	// then ignored.
+	// The rules are older than this process: counts before the first scrape are ignored.
 	Adopted func() bool
-	// Now is the clock.
-	Now    func() time.Time
-	Logger *slog.Logger
+	Now     func() time.Time
+	Logger  *slog.Logger
 }
 
 // Collector reads kernel counters on a scrape. It implements prometheus.Collector.
@@ -99,14 +95,13 @@ func New(cfg Config) *Collector {
 	return c
 }
 
-// Describe implements prometheus.Collector.
 func (c *Collector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{c.descs.connections, c.descs.endpoints, c.descs.dropped, c.descs.active, c.descs.activeEndpoints, c.descs.bytes} {
 		out <- d
 	}
 }
 
-// Collect implements prometheus.Collector. Values are missing while the aggregator does not answer.
+// Collect implements prometheus.Collector.
 func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	for _, part := range []struct {
 		wanted bool
@@ -168,7 +163,6 @@ func (c *Collector) readFlows(ctx context.Context) error {
 	return nil
 }
 
-// tables reads both families' named counters and counted elements.
 func (c *Collector) tables(ctx context.Context, conn *client.Client) (out []*weftv1.GetTableResponse, err error) {
 	for _, family := range []string{"ip", "ip6"} {
 		t, err := conn.GetTable(ctx, &weftv1.GetTableRequest{

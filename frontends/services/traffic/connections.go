@@ -12,10 +12,10 @@ import (
 
 const others = "others"
 
-// labels of a series; endpoint is empty for a port.
+// endpoint is empty for a port.
 type labels struct{ namespace, service, name, protocol, endpoint string }
 
-// labelsOf returns the labels of a port. An unnamed port has its number.
+// An unnamed port has its number.
 func labelsOf(p render.Port, endpoint string) labels {
 	name := p.Name
 	if name == "" {
@@ -43,8 +43,7 @@ func newCounts() *counts {
 	return &counts{ports: newTotals(maxPorts), endpoints: newTotals(maxEndpoints), drops: make(map[dropKey]uint64)}
 }
 
-// update adds the counts since the last update. If adopted, it only records the counts of an earlier
-// process.
+// If adopted, update only records the counts of an earlier process.
 func (c *counts) update(tables []*weftv1.GetTableResponse, ports Ports, adopted bool) {
 	c.adopted = adopted
 	for _, t := range tables {
@@ -77,7 +76,6 @@ func (c *counts) drop(family string, o *weftv1.Object) {
 	c.drops[k] = n
 }
 
-// element adds an element's count: a set's listener, or a map's slot and endpoint.
 func (c *counts) element(family, set string, e *weftv1.Element, ports Ports) {
 	p, ok := ports.PortOf(family, set, e.GetKey())
 	if !ok {
@@ -92,13 +90,12 @@ func (c *counts) element(family, set string, e *weftv1.Element, ports Ports) {
 		addr, port, _ := strings.Cut(e.GetValue(), " . ")
 		to, endpoint = &c.endpoints, net.JoinHostPort(addr, port)
 	}
-	// The key includes the Service, because another one may get the address.
+	// Another Service may get the address.
 	to.add(source{family, set, e.GetKey(), e.GetValue(), p.Service.String()}, labelsOf(p, endpoint), e.GetState().Packets(), c.adopted)
 }
 
 type source struct{ family, set, key, value, service string }
 
-// seen is an element's count at the last read.
 type seen struct {
 	count uint64
 	of    labels
@@ -119,7 +116,7 @@ func newTotals(limit int) totals {
 	return totals{last: make(map[source]seen), sums: make(map[labels]uint64), uses: make(map[labels]int), limit: limit}
 }
 
-// add adds an element's count since the last read. If adopted, counting starts now.
+// If adopted, counting starts now.
 func (t *totals) add(from source, to labels, n uint64, adopted bool) {
 	was, ok := t.last[from]
 	if !ok {
@@ -146,7 +143,7 @@ func (t *totals) add(from source, to labels, n uint64, adopted bool) {
 // maxMissed is how many successive updates may miss an existing element.
 const maxMissed = 2
 
-// forget removes missing elements and empty series. An existing element that was missed restarts at 0.
+// An existing missed element restarts at 0.
 func (t *totals) forget(exists func(source) bool) {
 	for from, s := range t.last {
 		if s.missed++; s.missed < maxMissed {
@@ -165,7 +162,6 @@ func (t *totals) forget(exists func(source) bool) {
 	}
 }
 
-// bounded returns the sums, with the excess as one series.
 func (t *totals) bounded() map[labels]uint64 {
 	out := maps.Clone(t.sums)
 	if t.others > 0 {
@@ -174,7 +170,7 @@ func (t *totals) bounded() map[labels]uint64 {
 	return out
 }
 
-// since returns a counter's growth. A smaller value means a restart from 0.
+// A smaller value means a restart from 0.
 func since(before, now uint64) uint64 {
 	if now < before {
 		return now

@@ -58,7 +58,6 @@ func (c *flowCounts) add(f *client.Flow, ports Ports, endpoints bool) {
 	}
 }
 
-// portAt returns the port of a connection: of an address, or else a NodePort.
 func portAt(f *client.Flow, ports Ports) (render.Port, bool) {
 	protocol := model.Protocol(f.Protocol)
 	to := netip.AddrPortFrom(f.Destination.Addr().Unmap(), f.Destination.Port())
@@ -74,7 +73,7 @@ func addTo(all map[labels]flowCount, of labels, f *client.Flow) {
 	all[of] = n
 }
 
-// bounded keeps the series with the most connections and joins the rest.
+// The series with the most connections stay.
 func bounded(in map[labels]flowCount, limit int) map[labels]flowCount {
 	if len(in) <= limit {
 		return in

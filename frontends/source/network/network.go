@@ -19,7 +19,7 @@ const (
 	SCTP Protocol = 132
 )
 
-// String returns nft's name, in lower case.
+// String returns nft's name.
 func (p Protocol) String() string {
 	switch p {
 	case TCP:
@@ -55,8 +55,7 @@ func ParsePort(n int32) (uint16, error) {
 	return uint16(n), nil
 }
 
-// ParseAddr parses an address. It accepts surrounding space and the decimal leading zeros of old objects,
-// and unmaps IPv4 in IPv6.
+// ParseAddr accepts surrounding space and the decimal leading zeros of old objects, and unmaps IPv4 in IPv6.
 func ParseAddr(s string) (netip.Addr, error) {
 	a, err := netip.ParseAddr(s)
 	if err != nil {

@@ -1,8 +1,7 @@
-// Package quiet limits the log of client-go, which logs each failed attempt to reach an API server and
-// each canceled request.
+// Package quiet limits the log of client-go, which logs each failed attempt to reach an API server.
 //
-// It takes log records and passes on records not logged within the last minute. Records with equal
-// messages and attributes are equal. Read quiet.go. The package does not change records.
+// It passes on records not logged within the last minute, unchanged. Records with equal messages and
+// attributes are equal.
 //
 // # Concurrency
 //

@@ -32,7 +32,6 @@ func New(next slog.Handler) slog.Handler {
 	return handler{Handler: next, said: &said{at: make(map[string]time.Time)}}
 }
 
-// Handle implements slog.Handler.
 func (q handler) Handle(ctx context.Context, r slog.Record) error {
 	canceled := false
 	var id strings.Builder
@@ -50,17 +49,15 @@ func (q handler) Handle(ctx context.Context, r slog.Record) error {
 	return q.Handler.Handle(ctx, r)
 }
 
-// WithAttrs implements slog.Handler.
 func (q handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return handler{Handler: q.Handler.WithAttrs(attrs), prefix: q.prefix + fmt.Sprint(attrs), said: q.said}
 }
 
-// WithGroup implements slog.Handler.
 func (q handler) WithGroup(name string) slog.Handler {
 	return handler{Handler: q.Handler.WithGroup(name), prefix: q.prefix + name, said: q.said}
 }
 
-// recently reports whether a message was logged within quietFor, else records it as logged now.
+// recently records a message not logged within quietFor as logged now.
 func (s *said) recently(id string, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,9 +12,9 @@ type Field struct {
 	Number protowire.Number
 	// Type selects Value or Varint. Other types have no value.
 	Type protowire.Type
-	// Value has a string, bytes or a message.
+	// a string, bytes or a message
 	Value []byte
-	// Varint has a number or boolean.
+	// a number or boolean
 	Varint uint64
 }
 

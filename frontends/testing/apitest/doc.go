@@ -1,9 +1,8 @@
-// Package apitest is a Kubernetes API server for tests of frontends. It lists, streams and watches
-// objects over HTTP, in JSON or protobuf, with selectors, versions and injected faults.
+// Package apitest is a Kubernetes API server for tests of frontends, with selectors, versions and injected
+// faults.
 //
-// It takes objects from the test (Set, Delete) or from API clients (POST, PUT, DELETE), and answers like
-// an API server. Read server.go first. It has all resources of client-go, and more from Install. It does
-// not validate objects. Command replay runs it as a process.
+// It takes objects from the test or from API clients (POST, PUT, DELETE). It has all resources of client-go,
+// and more from Install. It does not validate objects.
 //
 // # Concurrency
 //

@@ -20,7 +20,6 @@ type encoder struct {
 	group schema.GroupVersion
 }
 
-// newEncoder uses the first supported type of Accept.
 func newEncoder(r *http.Request, group schema.GroupVersion, t types) (encoder, error) {
 	accept := r.Header.Get("Accept")
 	for _, one := range strings.Split(accept, ",") {
@@ -62,7 +61,7 @@ func (e encoder) stream(w http.ResponseWriter) *stream {
 	return &stream{enc: e, w: w, out: streaming.NewEncoder(e.info.StreamSerializer.NewFrameWriter(w), events)}
 }
 
-// stream is the answer to a watch. err is set once the connection is closed.
+// err is set once the connection is closed.
 type stream struct {
 	enc encoder
 	w   http.ResponseWriter
@@ -78,7 +77,7 @@ func (s *stream) send(kind watch.EventType, o runtime.Object) {
 	s.err = s.out.Encode(&metav1.WatchEvent{Type: string(kind), Object: runtime.RawExtension{Raw: raw}})
 }
 
-// flush sends written events. Like an API server, a watch flushes only when it is idle.
+// Like an API server, a watch flushes only when it is idle.
 func (s *stream) flush() {
 	if s.err == nil {
 		s.err = http.NewResponseController(s.w).Flush()

@@ -10,27 +10,26 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Fault is the fault of one request.
+// Fault is the fault of a request.
 type Fault struct {
-	// Status is the answer's status. RetryAfter is in seconds; 0 means absent.
+	// RetryAfter is in seconds.
 	Status     int
 	RetryAfter int
-	// Garbage is the body of an answer with status 200.
+	// body with status 200
 	Garbage string
-	// Hold delays the answer until closed.
+	// delays the answer until closed
 	Hold <-chan struct{}
-	// CutAfter closes the connection after this number of bytes.
+	// in bytes
 	CutAfter int
-	// Event is sent as a watch error instead of objects.
+	// as a watch error
 	Event *metav1.Status
 }
 
-// Expired is the event of a watch whose version is too old.
+// Expired is the event of a watch with an old version.
 func Expired() *metav1.Status {
 	return &apierrors.NewResourceExpired("too old resource version").ErrStatus
 }
 
-// before applies faults before the answer, and reports whether they replace it.
 func (f Fault) before(ctx context.Context, w http.ResponseWriter, enc encoder) bool {
 	if f.Hold != nil {
 		select {
@@ -69,13 +68,11 @@ func (f Fault) limit(w http.ResponseWriter) http.ResponseWriter {
 	return &cutWriter{ResponseWriter: w, left: f.CutAfter}
 }
 
-// cutWriter closes the connection after a number of bytes.
 type cutWriter struct {
 	http.ResponseWriter
 	left int
 }
 
-// Write implements http.ResponseWriter.
 func (c *cutWriter) Write(p []byte) (int, error) {
 	if len(p) < c.left {
 		c.left -= len(p)
@@ -86,5 +83,4 @@ func (c *cutWriter) Write(p []byte) (int, error) {
 	panic(http.ErrAbortHandler)
 }
 
-// Unwrap returns the writer for http.ResponseController.
 func (c *cutWriter) Unwrap() http.ResponseWriter { return c.ResponseWriter }

@@ -109,17 +109,14 @@ func (s selection) has(o Object) bool {
 	return s.labels.Matches(labels.Set(o.GetLabels())) && s.fields.Matches(fieldsOf{o})
 }
 
-// fieldsOf are an object's selectable fields. It implements fields.Fields without a map, because a list
-// reads the fields of many objects.
+// fieldsOf needs no map, because a list reads the fields of many objects.
 type fieldsOf struct{ Object }
 
-// Has implements fields.Fields.
 func (f fieldsOf) Has(field string) bool {
 	_, ok := f.get(field)
 	return ok
 }
 
-// Get implements fields.Fields.
 func (f fieldsOf) Get(field string) string {
 	value, _ := f.get(field)
 	return value
@@ -241,13 +238,12 @@ func (s *Server) watch(ctx context.Context, w http.ResponseWriter, enc encoder, 
 	}
 }
 
-// after returns the changes since a version. The server's lock is held.
+// The caller of after holds the server's lock.
 func (k *kind) after(version int) []change {
 	at, _ := slices.BinarySearchFunc(k.history, version+1, func(c change, v int) int { return cmp.Compare(c.version, v) })
 	return slices.Clone(k.history[at:])
 }
 
-// last returns a deleted object with its deletion's version.
 func (c change) last() Object {
 	o := c.before.DeepCopyObject().(Object) //nolint:forcetypeassert // a copy of one
 	o.SetResourceVersion(strconv.Itoa(c.version))

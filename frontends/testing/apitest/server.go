@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// maxHistory is the number of changes a watch can catch up with, as in an API server's watch cache.
+// maxHistory is the number of changes a watch can catch up with.
 const maxHistory = 1000
 
 // Object is an object of the server.
@@ -55,7 +55,7 @@ type kind struct {
 	gvk     schema.GroupVersionKind
 	objects map[string]Object
 	history []change
-	// last version not in history
+	// not in history
 	compacted int
 }
 
@@ -66,13 +66,13 @@ type change struct {
 
 // Request is a received request.
 type Request struct {
-	// Resource is the resource, such as "services".
+	// such as "services"
 	Resource string
-	// Verb is "get", "list", "stream" (a list as a watch) or "watch".
+	// "get", "list", "stream" (a list as a watch) or "watch"
 	Verb   string
 	Query  url.Values
 	Header http.Header
-	// N counts requests with this resource and verb from 1.
+	// by resource and verb, from 1
 	N int
 }
 
@@ -85,7 +85,7 @@ func New(t testing.TB) *Server {
 	return NewOn(t, net.Listen)
 }
 
-// NewOn starts a server with another Listen, such as in another network namespace.
+// NewOn starts a server with another Listen.
 func NewOn(t testing.TB, listen Listen) *Server {
 	t.Helper()
 	s, err := Start(listen, "127.0.0.1:0")
@@ -103,15 +103,14 @@ func Start(listen Listen, address string) (*Server, error) {
 	return s, s.start(address)
 }
 
-// Install adds a scheme's custom resources, like CustomResourceDefinitions. They use only JSON. The
-// scheme must not change afterwards.
+// Install adds a scheme's custom resources, only in JSON. The scheme must not change afterwards.
 func (s *Server) Install(custom *runtime.Scheme) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.types = append(s.types, types{custom, serializer.NewCodecFactory(custom)})
 }
 
-// kindOf returns an object's kind. The lock is held.
+// The lock is held.
 func (s *Server) kindOf(o Object) *kind {
 	var err error
 	for _, t := range s.types {
@@ -185,7 +184,7 @@ func (s *Server) Delete(objects ...Object) {
 	s.change(objects, func(Object) Object { return nil })
 }
 
-// change replaces each object with next's result; nil deletes.
+// nil deletes.
 func (s *Server) change(objects []Object, next func(Object) Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -214,7 +213,7 @@ func (s *Server) Version() int {
 	return s.version
 }
 
-// Compact deletes the history. A watch from an old version, or behind, fails with 410.
+// Compact deletes the history. A watch from an old version fails with 410.
 func (s *Server) Compact() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -224,7 +223,7 @@ func (s *Server) Compact() {
 	s.wake()
 }
 
-// Bookmark sends a bookmark with the newest version to all watches.
+// Bookmark sends a bookmark to all watches.
 func (s *Server) Bookmark() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -233,7 +232,7 @@ func (s *Server) Bookmark() {
 	s.wake()
 }
 
-// Fault sets the faults from now on; a nil f clears them. f is called sequentially for each request.
+// Fault sets the faults from now on; nil clears them. f is called sequentially for each request.
 func (s *Server) Fault(f func(Request) Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -260,7 +259,7 @@ func (s *Server) Requests(resource string) []Request {
 	return out
 }
 
-// wake wakes the watches. The lock is held.
+// The lock is held.
 func (s *Server) wake() {
 	close(s.changed)
 	s.changed = make(chan struct{})
@@ -274,7 +273,7 @@ func (k *kind) note(c change) {
 	}
 }
 
-// kind returns a kind, adding it if new. The lock is held.
+// The lock is held.
 func (s *Server) kind(t types, gvk schema.GroupVersionKind) *kind {
 	k := s.kinds[gvk]
 	if k == nil {

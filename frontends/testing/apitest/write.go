@@ -11,8 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// write creates, replaces or deletes an object: POST to the resource, PUT to the object or its status,
-// DELETE of the object. It does not validate, and the last write wins.
+// The last write wins.
 func (s *Server) write(w http.ResponseWriter, r *http.Request, enc encoder, k *kind, place place) {
 	if r.Method == http.MethodDelete {
 		o := k.empty()

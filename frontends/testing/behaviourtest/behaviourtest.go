@@ -15,17 +15,15 @@ import (
 
 // Table is a list of behaviours and the place of their tests.
 type Table struct {
-	// File is the list.
 	File string
-	// Page is the name of the page with the list and its tests.
+	// page with the list and its tests
 	Page string
-	// Tag begins a behaviour's tag, such as "Behaviour".
-	Tag string
-	// Root is the directory of all tests.
+	// begins a behaviour's tag, such as "Behaviour"
+	Tag  string
 	Root string
 }
 
-// pages names the environment variable of the directory for pages.
+// environment variable of the directory for pages
 const pages = "WEFT_PAGES"
 
 var (
@@ -33,8 +31,8 @@ var (
 	row      = regexp.MustCompile(`^(\d+)\t(.*)$`)
 )
 
-// Check compares the list with the tests: every number from 1 to the last one has a row, and at least one test
-// unless its text says "not weft's"; every tag has a row.
+// Check compares the list with the tests: every number from 1 has a row, and a test unless its text says "not
+// weft's"; every tag has a row.
 func (b Table) Check(t *testing.T) {
 	t.Helper()
 	problems, page, err := b.compare()
@@ -51,7 +49,6 @@ func (b Table) Check(t *testing.T) {
 	}
 }
 
-// compare returns the problems of the list, and its page.
 func (b Table) compare() (problems []string, page string, err error) {
 	shown, err := b.tags()
 	if err != nil {
@@ -97,7 +94,7 @@ func (b Table) compare() (problems []string, page string, err error) {
 	return problems, out.String(), nil
 }
 
-// tags returns each number's tests, as "TestName in path", sorted.
+// tags are as "TestName in path", sorted.
 func (b Table) tags() (map[int][]string, error) {
 	// A tag ends a test's doc comment, or is a line of a story.
 	tag := regexp.MustCompile(`^(?://|#) ` + b.Tag + `: ([0-9, -]+)\.$`)

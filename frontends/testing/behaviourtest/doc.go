@@ -1,4 +1,4 @@
-// Package behaviourtest compares a list of behaviours with the tests that show them. A row of the list is a number,
-// a tab and the behaviour. The doc comment of a test ends with a tag, "Behaviour: 3, 7-9."; a story has the tag on a
-// line after "# ". If WEFT_PAGES names a directory, Check writes the list with its tests there, as Markdown.
+// Package behaviourtest compares a list of behaviours with their tests. A row of the list is a number, a tab
+// and the behaviour. The doc comment of a test ends with a tag, "Behaviour: 3, 7-9."; a story has the tag
+// after "# ". If WEFT_PAGES names a directory, Check writes the list there, as Markdown.
 package behaviourtest

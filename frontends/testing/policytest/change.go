@@ -10,11 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Change is a changed object. Old is nil for a new object, New for a removed one. The objects are
-// pointers to API types.
+// Change is a changed object. Old is nil for a new object, New for a removed one.
 type Change struct{ Old, New metav1.Object }
 
-// Objects returns all objects of the cluster as new ones, sorted by kind and name.
+// Objects returns all objects of the cluster as new, sorted by kind and name.
 func (c *Cluster) Objects() []Change {
 	var all []Change
 	for _, k := range slices.Sorted(maps.Keys(c.Nodes)) {
@@ -35,8 +34,7 @@ func (c *Cluster) Objects() []Change {
 	return all
 }
 
-// Change makes a random change and returns its objects, in a possible order of arrival. The number
-// of objects of each kind stays near Config.
+// Change makes a random change and returns its objects, in a possible order of arrival.
 func (g *Generator) Change() []Change {
 	for {
 		var changes []Change
@@ -80,14 +78,14 @@ func (g *Generator) changePod() []Change {
 		kind = 8
 	}
 	switch kind {
-	case 0: // ends, or is at its end
+	case 0: // ends
 		if !pod.Spec.HostNetwork {
 			pod.Status.Phase = pick(g, corev1.PodSucceeded, corev1.PodFailed)
 		}
-	case 1: // terminates and stays as it is until it is removed
+	case 1:
 		now := metav1.Unix(int64(g.serial), 0)
 		pod.DeletionTimestamp = &now
-	case 2: // its address comes, or another one
+	case 2: // new address
 		if pod.Spec.HostNetwork || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 			return nil
 		}
@@ -100,7 +98,7 @@ func (g *Generator) changePod() []Change {
 	return []Change{{Old: old, New: pod}}
 }
 
-// removePod removes a pod. Sometimes another pod gets its address, and is sometimes reported first.
+// Another pod may get the address, and be reported first.
 func (g *Generator) removePod() []Change {
 	key, _ := anyOf(g, g.Cluster.Pods, compareNames)
 	old := g.Cluster.Pods[key]
@@ -222,8 +220,8 @@ func (c *Cluster) Ends() []netip.Addr {
 	return slices.Compact(all)
 }
 
-// Flows returns every flow between two ends of the same family: with each port in or next to
-// policies, and without ports.
+// Flows returns every flow between two ends of the same family, with each port in or next to policies, and
+// without ports.
 func (c *Cluster) Flows() []Flow {
 	var all []Flow
 	ends := c.Ends()
@@ -249,7 +247,7 @@ func protocols() []corev1.Protocol {
 
 func flowPorts() []int32 { return append(portNumbers(), 82, 500) }
 
-// Flow returns one of Flows at random, for the ends of the cluster.
+// Flow returns one of Flows at random.
 func (g *Generator) Flow(ends []netip.Addr) Flow {
 	for {
 		f := Flow{From: pick(g, ends...), To: pick(g, ends...)}

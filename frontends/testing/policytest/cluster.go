@@ -30,8 +30,8 @@ func NewCluster() *Cluster {
 	}
 }
 
-// Addresses returns the pod's addresses in the pod network. It is empty for a pod that is in its
-// host's network, has ended, or has no address yet.
+// Addresses returns the pod's addresses in the pod network, or nil for a pod in its host's network or after
+// its end.
 func Addresses(pod *corev1.Pod) []netip.Addr {
 	if pod.Spec.HostNetwork || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return nil

@@ -15,8 +15,8 @@ const (
 	baselineTier = v1alpha2.BaselineTier
 )
 
-// tier decides by the ClusterNetworkPolicies of a tier with the pod as a subject. Without a
-// matching rule, or with Pass, the decision is not final.
+// tier decides by a tier's ClusterNetworkPolicies for the pod. Without a matching rule, or with Pass, the
+// decision is not final.
 func (e *Evaluator) tier(tier v1alpha2.Tier, pod *corev1.Pod, dir Direction, f Flow) (d Decision, final bool) {
 	for _, p := range e.clusterPolicies {
 		if p.Spec.Tier != tier || !e.subject(&p.Spec.Subject, pod) {
@@ -84,9 +84,8 @@ func clusterRules(p *v1alpha2.ClusterNetworkPolicy, dir Direction) []clusterRule
 	return all
 }
 
-// action returns the effect of a matching rule. A rule with an unknown kind of peer, which has no
-// known field, fails closed: it never matches if it accepts, and otherwise denies everything. The
-// experimental kinds nodes and domainNames are unknown.
+// action fails closed for an unknown kind of peer, with no known field. The experimental kinds nodes and
+// domainNames are unknown.
 func (e *Evaluator) action(r clusterRule, addr netip.Addr, f Flow) (v1alpha2.ClusterNetworkPolicyRuleAction, bool) {
 	unknown := slices.ContainsFunc(r.peers, func(p v1alpha2.ClusterNetworkPolicyEgressPeer) bool {
 		return p.Namespaces == nil && p.Pods == nil && p.Networks == nil
@@ -110,7 +109,7 @@ func (e *Evaluator) action(r clusterRule, addr netip.Addr, f Flow) (v1alpha2.Clu
 	return r.action, peer && e.protocols(r.protocols, f)
 }
 
-// protocols reports whether an entry matches the destination; an empty list matches all.
+// An empty list matches all.
 func (e *Evaluator) protocols(protocols []v1alpha2.ClusterNetworkPolicyProtocol, f Flow) bool {
 	if len(protocols) == 0 {
 		return true

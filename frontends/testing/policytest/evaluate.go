@@ -12,13 +12,12 @@ import (
 	"sigs.k8s.io/network-policy-api/apis/v1alpha2"
 )
 
-// Flow is the first packet of a connection in the network of the nodes: its destination is
-// translated from the Service, its source is not masqueraded yet.
+// Flow is the first packet of a connection, after the Service's translation and before masquerading.
 type Flow struct {
 	From, To netip.Addr
-	// Protocol is TCP, UDP or SCTP, or empty for one without ports, such as ICMP.
+	// TCP, UDP or SCTP, or empty without ports, such as ICMP
 	Protocol corev1.Protocol
-	// Port is the destination port.
+	// destination port
 	Port int32
 }
 
@@ -37,14 +36,12 @@ const (
 // Decision is one end's decision about a flow.
 type Decision struct {
 	Allowed bool
-	// Policy names the deciding policy: "NetworkPolicy shop/db" or "ClusterNetworkPolicy db". It is
-	// empty if no policy decides, or if several NetworkPolicies isolate the pod and no rule
+	// Policy is empty if no policy decides, or if several NetworkPolicies isolate the pod and no rule
 	// accepts.
 	Policy string
-	// Rule is its rule, "ingress[0]", or empty if no rule matches.
+	// "ingress[0]", or empty if no rule matches
 	Rule string
-	// Why explains a decision without a policy.
-	Why string
+	Why  string
 }
 
 // Verdict has the decisions of both ends of a flow.
@@ -54,12 +51,12 @@ type Verdict struct {
 	Ingress Decision
 }
 
-// String returns both decisions in words.
+// String returns both decisions.
 func (v Verdict) String() string {
 	return fmt.Sprintf("allowed=%t egress{%s} ingress{%s}", v.Allowed, v.Egress, v.Ingress)
 }
 
-// String returns the decision in words.
+// String returns the decision.
 func (d Decision) String() string {
 	verb := "denied"
 	if d.Allowed {
@@ -71,7 +68,7 @@ func (d Decision) String() string {
 // Evaluator decides flows in one state of a cluster.
 type Evaluator struct {
 	cluster *Cluster
-	// owners has the pods by address in the pod network. An address must not have two pods.
+	// An address must not have two pods.
 	owners map[netip.Addr]*corev1.Pod
 	nodes  map[netip.Addr]string
 	// policies are sorted by name, clusterPolicies by priority and name.
@@ -112,8 +109,7 @@ func (e *Evaluator) Owner(addr netip.Addr) (*corev1.Pod, bool) {
 // Evaluate decides one flow.
 func (c *Cluster) Evaluate(f Flow) Verdict { return c.Evaluator().Evaluate(f) }
 
-// Evaluate decides a flow. It is allowed if both ends allow it. An end outside the pod network does
-// not decide.
+// Evaluate decides a flow. Both ends must allow it. An end outside the pod network does not decide.
 func (e *Evaluator) Evaluate(f Flow) Verdict {
 	from, to := e.owners[f.From], e.owners[f.To]
 	v := Verdict{
@@ -135,8 +131,7 @@ func (e *Evaluator) Evaluate(f Flow) Verdict {
 	return v
 }
 
-// decide is the decision of a pod: of the tier Admin, then of NetworkPolicies (final if one selects
-// the pod), then of the tier Baseline.
+// The order is tier Admin, NetworkPolicies (final if one selects the pod), tier Baseline.
 func (e *Evaluator) decide(pod *corev1.Pod, dir Direction, f Flow) Decision {
 	if d, final := e.tier(adminTier, pod, dir, f); final {
 		return d

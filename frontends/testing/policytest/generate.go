@@ -13,26 +13,20 @@ import (
 
 // Config describes the cluster of a Generator.
 type Config struct {
-	// Seed determines all random choices.
-	Seed uint64
-	// Nodes, Namespaces, Pods and Policies are the approximate numbers in a cluster. The pods are
-	// spread over the nodes and namespaces.
+	Seed                              uint64
 	Nodes, Namespaces, Pods, Policies int
-	// ClusterPolicies is the approximate number of ClusterNetworkPolicies.
-	ClusterPolicies int
-	// KeepPods is true if changes do not add or remove pods and namespaces, but change only their
-	// labels and policies.
+	ClusterPolicies                   int
+	// Changes do not add or remove pods and namespaces.
 	KeepPods bool
 }
 
 // Generator makes a random cluster and changes it. The API server would accept all its objects.
 type Generator struct {
-	// Cluster is the present state. Change replaces its content.
 	Cluster *Cluster
 
 	cfg    Config
 	rng    *rand.Rand
-	serial int // numbers everything that needs a new name or UID
+	serial int // for new names and UIDs
 }
 
 // New makes a cluster. Nodes are "node-1" and so on.
@@ -56,7 +50,7 @@ func New(cfg Config) *Generator {
 	return g
 }
 
-// Rand is the generator's source of random numbers, for a test's choices by its seed.
+// Rand is the generator's source of random numbers.
 func (g *Generator) Rand() *rand.Rand { return g.rng }
 
 func (g *Generator) name(prefix string) string {
@@ -76,7 +70,7 @@ func some[T any](g *Generator, most int, f func() T) []T {
 	return all
 }
 
-// anyOf returns a key chosen by the seed, and false for an empty map.
+// false for an empty map
 func anyOf[K comparable, V any](g *Generator, m map[K]V, compare func(a, b K) int) (k K, ok bool) {
 	if len(m) == 0 {
 		return k, false
@@ -164,8 +158,7 @@ func (g *Generator) addPod() *corev1.Pod {
 	return pod
 }
 
-// containerPorts returns ports for another container of the pod. Other pods give the names to other
-// ports. Within a pod a name is unique for each protocol.
+// Within a pod a name is unique for each protocol.
 func (g *Generator) containerPorts(pod *corev1.Pod) []corev1.ContainerPort {
 	var ports []corev1.ContainerPort
 	for _, name := range []string{"web", "dns", "metrics"} {
@@ -185,8 +178,7 @@ func (g *Generator) containerPorts(pod *corev1.Pod) []corev1.ContainerPort {
 
 func portNumbers() []int32 { return []int32{80, 81, 443, 5353} }
 
-// address gives the pod unused addresses from its node; another pod may have had them. One pod in
-// seven has a single family.
+// Another pod may have had the address. One pod in seven has a single family.
 func (g *Generator) address(pod *corev1.Pod) {
 	var node int
 	if _, err := fmt.Sscanf(pod.Spec.NodeName, "node-%d", &node); err != nil {

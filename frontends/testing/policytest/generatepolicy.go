@@ -27,7 +27,7 @@ func (g *Generator) addPolicy() *networkingv1.NetworkPolicy {
 	return p
 }
 
-// fillPolicy writes the whole specification, with empty sections and sections not in policyTypes.
+// fillPolicy also writes empty sections and sections not in policyTypes.
 func (g *Generator) fillPolicy(spec *networkingv1.NetworkPolicySpec) {
 	*spec = networkingv1.NetworkPolicySpec{PodSelector: g.selector("app", "tier", "env")}
 	in, out := networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress
@@ -101,7 +101,6 @@ func (g *Generator) policyPorts() []networkingv1.NetworkPolicyPort {
 	})
 }
 
-// selector returns a selector of any kind: empty, labels, or operators, also combined.
 func (g *Generator) selector(keys ...string) metav1.LabelSelector {
 	var s metav1.LabelSelector
 	value := func(key string) string {
@@ -141,7 +140,7 @@ func (g *Generator) selector(keys ...string) metav1.LabelSelector {
 	return s
 }
 
-// block returns a range of addresses, perhaps with bits set after its length, and its exceptions.
+// block returns a range, perhaps with bits set after its length, and its exceptions.
 func (g *Generator) block() (cidr string, except []string) {
 	node, host := 1+g.rng.IntN(g.cfg.Nodes), 2+g.rng.IntN(6)
 	v4, v6 := fmt.Sprintf("10.244.%d.%d", node, host), fmt.Sprintf("fd00:10:244:%d::%x", node, host)

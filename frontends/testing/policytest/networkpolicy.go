@@ -12,8 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// networkPolicies decides by the NetworkPolicies that select the pod in the direction. Without
-// them, the decision is not final.
+// Without a NetworkPolicy for the pod in the direction, the decision is not final.
 func (e *Evaluator) networkPolicies(pod *corev1.Pod, dir Direction, f Flow) (d Decision, final bool) {
 	var selecting []string
 	for _, p := range e.policies {
@@ -33,8 +32,7 @@ func (e *Evaluator) networkPolicies(pod *corev1.Pod, dir Direction, f Flow) (d D
 
 func compareNames(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) }
 
-// restricts reports whether the policy isolates pods in the direction. Without policyTypes, all
-// policies affect ingress, and policies with egress rules affect egress.
+// Without policyTypes, all policies affect ingress, and policies with egress rules affect egress.
 func restricts(p *networkingv1.NetworkPolicy, dir Direction) bool {
 	if len(p.Spec.PolicyTypes) == 0 {
 		return dir == Ingress || len(p.Spec.Egress) > 0
@@ -72,7 +70,7 @@ func other(dir Direction, f Flow) netip.Addr {
 	return f.To
 }
 
-// peers reports whether an entry matches the address; an empty list matches all.
+// An empty list matches all.
 func (e *Evaluator) peers(namespace string, peers []networkingv1.NetworkPolicyPeer, addr netip.Addr) bool {
 	if len(peers) == 0 {
 		return true
@@ -96,7 +94,7 @@ func (e *Evaluator) peers(namespace string, peers []networkingv1.NetworkPolicyPe
 // The CIDR may have bits set after its length.
 func within(cidr string, addr netip.Addr) bool { return netip.MustParsePrefix(cidr).Contains(addr) }
 
-// ports reports whether an entry matches the destination; an empty list matches all.
+// An empty list matches all.
 func (e *Evaluator) ports(ports []networkingv1.NetworkPolicyPort, f Flow) bool {
 	if len(ports) == 0 {
 		return true
@@ -121,8 +119,7 @@ func (e *Evaluator) ports(ports []networkingv1.NetworkPolicyPort, f Flow) bool {
 	})
 }
 
-// named reports whether the destination is a pod with a port of this name and the flow's protocol
-// and number. Sidecar init containers count.
+// Sidecar init containers count.
 func (e *Evaluator) named(name string, f Flow) bool {
 	pod := e.owners[f.To]
 	if pod == nil {

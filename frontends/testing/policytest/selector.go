@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// selects reports whether the labels meet all requirements. An empty selector matches everything.
+// An empty selector matches everything.
 func selects(s *metav1.LabelSelector, labels map[string]string) bool {
 	for key, want := range s.MatchLabels {
 		if got, ok := labels[key]; !ok || got != want {

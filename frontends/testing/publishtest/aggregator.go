@@ -22,22 +22,21 @@ import (
 type Aggregator struct {
 	weftv1.UnimplementedPublisherServer
 	weftv1.UnimplementedInspectServer
-	// Socket is the path to connect to.
 	Socket string
 	server *grpc.Server
 
 	mu       sync.Mutex
 	judge    Judge
 	elements map[string]string
-	// rules by chain, such as "chain ip weft input"
+	// by chain, such as "chain ip weft input"
 	chains   map[string]string
 	gate     chan struct{}
 	revision uint64
 	updates  []string
 }
 
-// Judge returns the violations of an update, or nil to accept it. It receives the resulting element
-// values, keyed by Element, and the rules of all chains.
+// Judge returns the violations of an update, or nil. It receives the resulting element values, keyed by
+// Element, and the rules of all chains.
 type Judge func(elements map[string]string) []*weftv1.Violation
 
 // New starts an aggregator for the duration of the test.
@@ -48,7 +47,7 @@ func New(t testing.TB) *Aggregator {
 	return f
 }
 
-// Stop closes all connections and the socket.
+// Stop closes the connections and the socket.
 func (f *Aggregator) Stop() { f.server.Stop() }
 
 // Start listens again after Stop.
@@ -67,7 +66,7 @@ func (f *Aggregator) Start(t testing.TB) {
 	t.Cleanup(func() { srv.Stop(); <-done })
 }
 
-// GetFragment implements the API method. All elements are in maps.
+// GetFragment implements the API method.
 func (f *Aggregator) GetFragment(req *weftv1.GetFragmentRequest, stream grpc.ServerStreamingServer[weftv1.GetFragmentResponse]) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -146,7 +145,7 @@ func chainName(family, table, chain string) string {
 	return "chain " + family + " " + table + " " + chain
 }
 
-// Plan implements the API method for one fragment. It counts as the update "plan".
+// Plan implements the API method for one fragment.
 func (f *Aggregator) Plan(req *weftv1.PlanRequest, stream grpc.ServerStreamingServer[weftv1.PlanResponse]) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -223,21 +222,21 @@ func (f *Aggregator) Judge(judge Judge) {
 	f.judge = judge
 }
 
-// Elements returns a copy of the elements, keyed by Element.
+// Elements returns the elements, keyed by Element.
 func (f *Aggregator) Elements() map[string]string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return maps.Clone(f.elements)
 }
 
-// Chains returns a copy of the rules by chain, such as "chain ip weft input".
+// Chains returns a copy of the rules by chain.
 func (f *Aggregator) Chains() map[string]string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return maps.Clone(f.chains)
 }
 
-// Clear forgets the elements, as if the fragment had been deleted.
+// Clear forgets the elements.
 func (f *Aggregator) Clear() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -245,7 +244,7 @@ func (f *Aggregator) Clear() {
 	clear(f.chains)
 }
 
-// Updates returns "snapshot", "patch" and "plan" in order of arrival.
+// Updates returns "snapshot", "patch" and "plan" in order.
 func (f *Aggregator) Updates() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -1,5 +1,4 @@
-// Package publishtest is an aggregator for tests of frontends. It keeps published elements, and rejects
-// updates as a test requests. It does not interpret rules.
+// Package publishtest is an aggregator for tests of frontends. It does not interpret rules.
 //
 // # Concurrency
 //

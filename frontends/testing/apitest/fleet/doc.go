@@ -1,9 +1,7 @@
-// Command fleet follows an API server like the Service frontends of many nodes, each with the real code
-// of frontends/source and its four watches, and counts their requests.
+// Command fleet follows an API server like the Service frontends of many nodes, and counts their requests.
 //
-// All nodes are in this process. A front in the same process counts requests to the API server and adds
-// the credentials. Connections are pipes of HTTP/1.1, so that neither handshakes nor file descriptors
-// limit a machine. A closed front refuses and counts connections, like a machine without a server.
+// A front counts requests and adds the credentials. Connections are pipes, so neither handshakes nor file
+// descriptors limit a machine.
 //
 // With "-policy capped" nodes retry as in commit 238984c: each watch by itself, after at most 3 s.
 //

@@ -19,7 +19,7 @@ import (
 
 const copySize = 2 << 10
 
-// front is a counting reverse proxy for an API server.
+// front is a counting reverse proxy.
 type front struct {
 	handler http.Handler
 	// requests, refused connections, and currently open watches
@@ -95,14 +95,13 @@ func (f *front) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	return p.dial(ctx)
 }
 
-// watchWriter counts a watch from its successful answer on.
+// Only successful watches count.
 type watchWriter struct {
 	http.ResponseWriter
 	open    *atomic.Int64
 	counted bool
 }
 
-// WriteHeader implements http.ResponseWriter.
 func (w *watchWriter) WriteHeader(code int) {
 	if code == http.StatusOK && !w.counted {
 		w.counted = true
@@ -111,7 +110,6 @@ func (w *watchWriter) WriteHeader(code int) {
 	w.ResponseWriter.WriteHeader(code)
 }
 
-// Unwrap returns the writer for http.ResponseController.
 func (w *watchWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (w *watchWriter) end() {
@@ -120,17 +118,13 @@ func (w *watchWriter) end() {
 	}
 }
 
-// buffers is an httputil.BufferPool for idle watches.
 type buffers struct{}
 
-// Get implements httputil.BufferPool.
 func (buffers) Get() []byte { return make([]byte, copySize) }
 
-// Put implements httputil.BufferPool.
 func (buffers) Put([]byte) {}
 
-// discard drops the server's and proxy's logs, because connections end by intention.
+// Connections end by intention.
 type discard struct{}
 
-// Write implements io.Writer.
 func (discard) Write(p []byte) (int, error) { return len(p), nil }

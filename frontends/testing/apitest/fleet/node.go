@@ -15,7 +15,6 @@ import (
 	"github.com/weft-proxy/weft/frontends/source"
 )
 
-// node follows the API server behind dial until ctx ends.
 type node func(ctx context.Context, name string, dial dial) error
 
 type dial func(ctx context.Context, network, address string) (net.Conn, error)

@@ -29,7 +29,6 @@ func (p *pipes) dial(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-// Accept implements net.Listener.
 func (p *pipes) Accept() (net.Conn, error) {
 	select {
 	case c := <-p.accepted:
@@ -39,11 +38,9 @@ func (p *pipes) Accept() (net.Conn, error) {
 	}
 }
 
-// Close implements net.Listener.
 func (p *pipes) Close() error {
 	p.once.Do(func() { close(p.closed) })
 	return nil
 }
 
-// Addr implements net.Listener.
 func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }

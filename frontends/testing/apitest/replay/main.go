@@ -1,5 +1,4 @@
-// Command replay runs package apitest as a cheap API server process, to measure its clients. It starts
-// empty, and objects come over HTTP.
+// Command replay runs package apitest as an empty API server process, to measure its clients.
 //
 //	replay -listen 127.0.0.1:8001
 package main

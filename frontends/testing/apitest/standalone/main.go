@@ -2,8 +2,7 @@
 //
 //	standalone -address 127.0.0.1:6443 -objects FILE [-cert FILE -key FILE] [-status 401]
 //
-// It has the objects of a YAML file and objects written to it. With -status every answer has that status.
-// It prints a line per request of a list or object.
+// It has the objects of a YAML file and objects written to it. With -status every answer has this status.
 package main
 
 import (
@@ -91,7 +90,6 @@ func load(api *apitest.Server, file string) error {
 
 type rawObject []byte
 
-// UnmarshalJSON implements json.Unmarshaler.
 func (r *rawObject) UnmarshalJSON(b []byte) error {
 	*r = append((*r)[:0], b...)
 	return nil
