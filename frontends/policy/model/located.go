@@ -7,8 +7,7 @@ import (
 	"slices"
 )
 
-// Located returns an error if policies exist, but no Node or pod has the name of this node. Then no
-// pod is isolated here, perhaps because the name is wrong.
+// Located returns an error if policies exist, but no Node or pod has the name of this node.
 func (m *Model) Located() error {
 	if m.node != nil || len(m.locals) > 0 || len(m.policies) == 0 {
 		return nil
