@@ -13,7 +13,7 @@ import (
 	"github.com/weft-proxy/weft/nft/printable"
 )
 
-// minInterval keeps the questions cheap.
+// Cheap questions.
 const minInterval = 200 * time.Millisecond
 
 type options struct {
@@ -22,7 +22,6 @@ type options struct {
 	once     bool
 }
 
-// New returns the verb.
 func New() *cobra.Command {
 	o := options{}
 	cmd := &cobra.Command{
@@ -98,7 +97,7 @@ func (o *options) live(ctx context.Context, in, out *os.File) error {
 			return nil
 		}
 		var next *sample
-		// A daemon that restarts is asked again.
+		// A restarting daemon is asked again.
 		if next, err = s.sample(ctx); err == nil {
 			before, after = after, next
 		}
