@@ -19,7 +19,7 @@ type scope struct {
 	files      []*unit
 	// in a file outside context
 	counted bool
-	// The lookup failed, but is no error: the declaration is wrong or maybe unread, or the name was
+	// The lookup failed, but is not reported: the declaration is wrong or maybe unread, or the name was
 	// reported.
 	incomplete bool
 	// reported names
