@@ -159,6 +159,7 @@ func (f *Frontend) tick(ctx context.Context) {
 	}
 }
 
+// Status returns the progress.
 func (f *Frontend) Status() Status {
 	return Status{Synced: f.isSynced(), Status: f.publisher.Status(), Pending: f.state.backlog.Oldest(), Rejected: f.publisher.Refused()}
 }

@@ -67,6 +67,7 @@ func state(err error) State {
 	return NotReady
 }
 
+// Status is a condition at one time.
 type Status struct {
 	Name  string `json:"name"`
 	State State  `json:"state"`

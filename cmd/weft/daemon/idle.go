@@ -28,11 +28,11 @@ func limitGarbage(idle bool) {
 	}
 }
 
-// idler returns memory and processors while a daemon is idle. After a start, a resync or a rolling
-// update, the runtime would keep the garbage and free pages.
+// idler returns memory and processors while a daemon is idle: the runtime would keep the garbage of
+// a start or a resync.
 //
-// A single change passes through a dozen goroutines in sequence, and wakes a thread for each. An
-// idle daemon therefore runs on one processor, until one period after a burst begins.
+// A single change passes through a dozen goroutines, and wakes a thread for each. An idle daemon
+// therefore runs on one processor, until one period after a burst begins.
 type idler struct {
 	// between two looks at the heap
 	period time.Duration

@@ -37,6 +37,7 @@ type Config struct {
 	Now func() time.Time
 }
 
+// Report is the result of an examination.
 type Report struct {
 	// empty without an answer
 	Conditions []*conditions.Process `json:"conditions"`
@@ -141,6 +142,7 @@ func (c *check) unknown(err error) Finding {
 	}
 }
 
+// Severity is how bad a finding is.
 type Severity string
 
 // Severities.

@@ -13,12 +13,12 @@
 // # Resync
 //
 // After a lost connection, client.Session sends each fragment as acknowledged, with the lines in
-// flight. If that is rejected, it sends the acknowledged content, and then each line.
+// flight; if rejected, it sends the acknowledged content, and then each line.
 //
 // # Concurrency
 //
-// One goroutine reads lines, and the caller's writes answers. A line has at most MaxLine bytes;
-// reading stops while maxInFlight updates or maxBytes wait for their acknowledgement.
+// A line has at most MaxLine bytes; reading stops while maxInFlight updates or maxBytes wait for
+// their acknowledgement.
 //
 // # Errors
 //

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// In bytes: some 700,000 elements.
+	// MaxLine is in bytes: some 700,000 elements.
 	MaxLine = 64 << 20
 	// A fragment's nft text travels in one message.
 	maxNFT = client.MaxMessage - 64<<10

@@ -9,8 +9,7 @@
 // to them from base chains. It keeps the chains of other programs and of the kubelet
 // (KUBE-FIREWALL, KUBE-KUBELET-CANARY, KUBE-IPTABLES-HINT, KUBE-MARK-DROP).
 //
-// Established connections follow connection tracking and survive. New ones need rules, so Remove
-// rejects a node without weft's rules.
+// New connections need rules, so Remove rejects a node without weft's rules.
 //
 // # Errors
 //

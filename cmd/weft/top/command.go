@@ -22,6 +22,7 @@ type options struct {
 	once     bool
 }
 
+// New returns the verb.
 func New() *cobra.Command {
 	o := options{}
 	cmd := &cobra.Command{

@@ -43,7 +43,7 @@ type Policy struct {
 	// "ingress" and "egress" if it applies to a pod.
 	Directions []string `json:"directions"`
 	publish.OutcomeRow
-	// Problems are invalid parts that match nothing.
+	// Problems are the invalid parts.
 	Problems []string `json:"problems,omitempty"`
 	Ingress  []Rule   `json:"ingress,omitempty"`
 	Egress   []Rule   `json:"egress,omitempty"`

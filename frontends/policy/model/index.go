@@ -2,8 +2,7 @@ package model
 
 import "slices"
 
-// labelIndex finds the values with a selector that requires one of the object's labels, or no
-// label.
+// labelIndex finds values with a selector that requires a label of the object, or no label.
 type labelIndex[T comparable] struct {
 	byLabel map[label][]T
 	rest    []T
@@ -50,8 +49,7 @@ func (x *labelIndex[T]) each(labels []label, f func(T)) {
 // clusterIndex prefers the label required of the pods to the label of namespaces.
 type clusterIndex[T comparable] struct{ byPod, byNamespace labelIndex[T] }
 
-// of returns the index and the selector for its key. Objects without a selector of namespaces are
-// in own.
+// Objects without a selector of namespaces are in own.
 func (x *clusterIndex[T]) of(namespaces, pods *selector, own *labelIndex[T]) (*labelIndex[T], *selector) {
 	if namespaces == nil {
 		return own, pods

@@ -33,8 +33,7 @@ func validKey(key string) error {
 // Of a value, and of a key without a prefix.
 const maxPlainName = 63
 
-// plainName is faster than the regular expressions of package validation, which judge all other
-// texts.
+// plainName is faster than the regular expressions of package validation.
 func plainName(s string) bool {
 	if s == "" || len(s) > maxPlainName || !alphanumeric(s[0]) || !alphanumeric(s[len(s)-1]) {
 		return false

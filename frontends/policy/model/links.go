@@ -33,8 +33,8 @@ func (m *Model) SetLink(a netip.Addr, l Link) {
 }
 
 // linkOf also returns more addresses without a pod that this node routes to the interface. On a
-// bridge there are no more, because the pods themselves claim addresses. An interface shared by
-// several pods counts for no pod.
+// bridge the pods themselves claim addresses, so more is empty. An interface shared by several pods
+// counts for no pod.
 func (m *Model) linkOf(addresses []netip.Addr) (l Link, more []netip.Addr) {
 	for _, a := range addresses {
 		if l = m.links.of[a]; l != (Link{}) {

@@ -15,7 +15,7 @@ func (m *Model) Located() error {
 	return fmt.Errorf("no Node and no pod has the name of this node, %q, so no policy applies here: compare it with `kubectl get nodes`, and give the right one (--hostname-override)", m.cfg.NodeName)
 }
 
-// Outside returns an error if a pod of this node has an address outside Node.PodCIDRs.
+// Outside returns an error if a local pod has an address outside Node.PodCIDRs.
 func (m *Model) Outside() error {
 	if m.node == nil || len(m.node.node.PodCIDRs) == 0 {
 		return errors.New("the Node has no podCIDRs: let the cluster allocate them (--allocate-node-cidrs of kube-controller-manager), or use --policy-nri-socket")

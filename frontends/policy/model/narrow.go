@@ -36,7 +36,7 @@ func (n narrowings) set(s *set, c *SetChange) {
 	}
 }
 
-// The old policies are the reported ones, the new policies the existing ones.
+// Reported old policies, existing new policies.
 func (m *Model) narrowPod(c PodChange, narrowed narrowings) {
 	if c.New == nil {
 		return
@@ -80,7 +80,7 @@ func (m *Model) lessAllowed(old, now []PolicyID, d Direction) bool {
 }
 
 // In an ordered tier, added policies must accept, removed policies must have denied, and the others
-// must keep their order.
+// keep their order.
 func (m *Model) lessInOrder(old, now []PolicyID, d Direction) bool {
 	var kept, keptNow []PolicyID
 	for _, id := range old {
@@ -179,8 +179,7 @@ func lessInSet(old, now []Rule) bool {
 	return false
 }
 
-// The rules are ordered. lessInSequence skips new accepting and old denying rules, and compares the
-// others in pairs.
+// lessInSequence skips new accepting and old denying rules, and compares the others in order.
 func lessInSequence(old, now []Rule) bool {
 	i, j := 0, 0
 	for i < len(old) || j < len(now) {

@@ -221,8 +221,8 @@ func (r *ruleBuilder) done() Rule {
 	return r.rule
 }
 
-// destinations returns the pods that resolve a named port: the selected local pods at ingress, the
-// peers at egress, or all pods if the peers include addresses.
+// A named port is resolved by the selected local pods at ingress, and by the peers at egress, or
+// all pods if the peers include addresses.
 func (r *ruleBuilder) destinations() []selection {
 	switch {
 	case r.direction == Ingress && r.policy.namespaces == nil:

@@ -28,7 +28,7 @@ const (
 	addressIP                              = 1
 )
 
-// UnmarshalPod returns the parsed form of a Pod in protobuf, without references to the message.
+// UnmarshalPod returns the parsed form of a Pod in protobuf.
 func UnmarshalPod(message []byte) (*PodObject, error) {
 	m := podMessage{created: time.Time{}.Unix()}
 	if err := wire.Fields(message, m.field); err != nil {
@@ -69,8 +69,8 @@ func (m *podMessage) object() *PodObject {
 	case m.podIP != "":
 		out.setAddresses("status.podIP", []string{m.podIP})
 	}
-	// Named ports of containers precede the ports of sidecars, init containers that keep running
-	// (rule 27). A name means its first port for each protocol (rule 25).
+	// Ports of containers precede the ports of sidecars (rule 27). A name means its first port for
+	// each protocol (rule 25).
 	for _, ports := range [][]containerPort{m.containers, m.sidecars} {
 		for _, p := range ports {
 			out.addPort(p.name, corev1.Protocol(p.protocol), p.number)

@@ -32,9 +32,8 @@ type policyRules struct {
 	tooMany bool
 }
 
-// maxSets limits the sets of a policy: one for each selector of pods, and for each named port and
-// selector that resolves it. The kernel searches a list of all sets, so tens of thousands would
-// delay every update.
+// maxSets limits the sets of a policy, one for each selector of pods, and for each named port and
+// selector. The kernel searches a list of all sets, so tens of thousands would delay every update.
 const maxSets = 1000
 
 var errTooManySets = fmt.Errorf("the rules name more than %d distinct selectors and named ports: none of them accepts anything", maxSets)

@@ -43,8 +43,7 @@ type SandboxObject struct {
 	pod PodObject
 }
 
-// ParseSandbox returns the parsed form of a Sandbox, without invalid addresses. Other invalid parts
-// are an error.
+// ParseSandbox ignores invalid addresses; other invalid parts are an error.
 func ParseSandbox(s *Sandbox) (*SandboxObject, error) {
 	if err := s.validate(); err != nil {
 		return nil, fmt.Errorf("parse sandbox %.64q of pod %.64q: %w", s.ID, s.Name, err)

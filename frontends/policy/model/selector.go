@@ -29,10 +29,8 @@ const maxRequirements = 1000
 
 func all() *selector { return &selector{} }
 
-// parseSelector omits an invalid requirement, reports it in bad and returns false. A value of
-// matchExpressions impossible for a label is valid, as for objects older than the API server's
-// check: it matches no pod.
-// updates an object older than its check: it matches no pod.
+// parseSelector omits an invalid requirement, reports it in bad and returns false. An impossible
+// value in matchExpressions is valid, as in old API objects: it matches no pod.
 func parseSelector(field string, in *metav1.LabelSelector, bad *findings) (out *selector, ok bool) {
 	out, ok = all(), true
 	var invalid []string

@@ -93,8 +93,8 @@ func (s *set) appendMembers(out []Member, p *pod, a netip.Addr) []Member {
 	return out
 }
 
-// membersAt returns a buffer that the next call reuses. A member counts if all claimants, at least
-// one, contribute it, or for a denying rule, if one does.
+// membersAt returns a buffer that the next call reuses. A member counts if all claimants contribute
+// it, or for a denying rule, if one does.
 func (m *Model) membersAt(s *set, a netip.Addr, claimants []*pod) []Member {
 	out := m.members[:0]
 	if s.matches(claimants[0]) {

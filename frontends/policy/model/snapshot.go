@@ -20,8 +20,7 @@ type Snapshot struct {
 // PolicyState is a policy that applies to a pod of this node.
 type PolicyState struct {
 	*Policy
-	// Problems has a line for each invalid part, such as "spec.ingress[0].ports[0]: port 0 is not
-	// in 1 to 65535".
+	// Such as "spec.ingress[0].ports[0]: port 0 is not in 1 to 65535".
 	Problems []string
 }
 
@@ -56,7 +55,7 @@ func (m *Model) Snapshot() Snapshot {
 	return out
 }
 
-// Policy returns a policy as of the last Refresh, nil if it applies to no local pod.
+// Policy returns a policy as of the last Refresh, or nil.
 func (m *Model) Policy(id PolicyID) *Policy {
 	if a := m.active[id]; a != nil {
 		return a.reported
@@ -64,13 +63,13 @@ func (m *Model) Policy(id PolicyID) *Policy {
 	return nil
 }
 
-// Pods returns the pods of this node as of the last Refresh, sorted by UID.
+// Pods returns the local pods as of the last Refresh, sorted by UID.
 func (m *Model) Pods() []*Pod {
 	return slices.SortedFunc(maps.Values(m.outcome), func(a, b *Pod) int { return cmp.Compare(a.UID, b.UID) })
 }
 
-// Members walks over the pods of all possible namespaces and returns the members of a set in use,
-// sorted.
+// Members returns the members of a set in use, sorted, with a walk over the pods of all possible
+// namespaces.
 func (m *Model) Members(id SetID) []Member {
 	s := m.sets[id]
 	if s == nil {

@@ -77,18 +77,17 @@ const (
 // Rule matches traffic if the other end and the destination port match; the zero Rule never
 // matches.
 type Rule struct {
-	// Name is "ingress[0]", followed by the name of a ClusterNetworkPolicy's rule: `egress[2]
+	// Name is "ingress[0]" or, with the name of a ClusterNetworkPolicy's rule, `egress[2]
 	// "to-dns"`.
 	Name   string
 	Action Action
-	// Any means that every other end matches, also outside the cluster; Pods and Blocks are empty.
+	// Any matches every other end, also outside the cluster; Pods and Blocks are empty.
 	Any bool
 	// Pods have no duplicates.
 	Pods []SetID
 	// Blocks are sorted, disjoint and not adjacent, IPv4 first.
 	Blocks []Range
-	// AllPorts means that every protocol and port matches, ICMP included; Ports and NamedPorts are
-	// empty.
+	// AllPorts matches every protocol and port, ICMP included; Ports and NamedPorts are empty.
 	AllPorts bool
 	// Ports are sorted, disjoint and not adjacent for each protocol.
 	Ports []PortRange
@@ -128,12 +127,12 @@ type Member struct {
 type Pod struct {
 	UID  types.UID
 	Name types.NamespacedName
-	// Addresses are sorted, without addresses of an older local owner, at most one of each family.
+	// Addresses are sorted, one of each family, without addresses of an older local owner.
 	// Addresses routed to its interface without a pod follow.
 	Addresses []netip.Addr
 	Link      Link
-	// Policies are ordered by tier, priority, namespace and name, including policies of other local
-	// pods with one of Addresses.
+	// Policies are in the order of decision, with policies of other local pods with one of
+	// Addresses.
 	Policies [NumDirections][]PolicyID
 }
 
@@ -151,15 +150,15 @@ type PodChange struct{ Old, New *Pod }
 // PolicyChange is a changed policy: Old or New is nil while it applies to no local pod.
 type PolicyChange struct{ Old, New *Policy }
 
-// SetChange is a changed set. A new set has all its members in Added; Removed is empty for a
-// removed set.
+// SetChange is a changed set; Added has all members of a new set, Removed is empty for a removed
+// one.
 type SetChange struct {
 	Old, New       *Set
 	Added, Removed []Member
 }
 
-// Changes are the result of Refresh: Pods by UID, Policies by tier, namespace and name, Sets by ID,
-// members by address, protocol and port.
+// Changes are the result of Refresh, sorted: Pods by UID, Policies by tier, namespace and name,
+// Sets by ID, members by address, protocol and port.
 type Changes struct {
 	Pods     []PodChange
 	Policies []PolicyChange

@@ -35,8 +35,8 @@ type policyLookup struct {
 
 var tierPrefixes = map[model.Tier]string{model.TierAdmin: "admin", model.TierBaseline: "baseline"}
 
-// All rules of a tier's ClusterNetworkPolicies are in one chain, so that Pass can return. A policy
-// that is left out drops, because its denied traffic is unknown.
+// One chain, so that Pass can return. A policy that is left out drops, because its denied traffic
+// is unknown.
 func (t *table) tierChain(ids []model.PolicyID, l lookup) *object {
 	b, d := &chainBuilder{table: t, lookup: l}, l.direction()
 	for _, id := range ids {
@@ -106,7 +106,7 @@ func (b *chainBuilder) jump(to *object) {
 	}
 }
 
-// Permanent objects. Chains of policies have a hash in their names, so no name is the same.
+// Chains of policies have a hash in their names, so these names are free.
 const (
 	setSelf     = "self"
 	setLinks    = "links"

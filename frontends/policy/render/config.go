@@ -31,8 +31,8 @@ const (
 type Config struct {
 	// Families are IPv4, IPv6.
 	Families [2]bool
-	// RecheckFor is the time of a recheck without EndRecheck: see LimitRecheck. It must be at least
-	// the idle time of connections. 0 means DefaultRecheckFor.
+	// RecheckFor limits a recheck without EndRecheck: see LimitRecheck. It must be at least the
+	// idle time of connections. 0 means DefaultRecheckFor.
 	RecheckFor time.Duration
 	Start      Start
 	// DropLog is the number of logged drops per second for each set of policies and direction; 0

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Rechecked is an address whose established connections are judged again.
+// Rechecked is an address with established connections that are judged again.
 type Rechecked struct {
 	// Addr is unspecified for all addresses of the family.
 	Addr netip.Addr
@@ -14,7 +14,7 @@ type Rechecked struct {
 	Committed time.Time
 }
 
-// Rechecked returns the addresses that are rechecked, sorted.
+// Rechecked returns the addresses under recheck, sorted.
 func (r *Renderer) Rechecked() (out []Rechecked) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -30,7 +30,7 @@ func (r *Renderer) Rechecked() (out []Rechecked) {
 	return out
 }
 
-// Committed notes that all results of Update and Snapshot are in force.
+// Committed notes that all updates are in force.
 func (r *Renderer) Committed() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -59,9 +59,8 @@ func (r *Renderer) committed() {
 }
 
 // EndRecheck ends the recheck of addresses from Rechecked, except for denied ones and addresses
-// narrowed again meanwhile. denied has the addresses of all remaining denied connections. If all
-// connections of a family are rechecked, the addresses in denied are added first, and are alone
-// after the next call.
+// narrowed again. denied has the addresses of all remaining denied connections. If all connections
+// of a family are rechecked, these addresses are added first, and are alone after the next call.
 //
 // changed means that the next Update has something to send.
 func (r *Renderer) EndRecheck(looked []Rechecked, denied map[netip.Addr]struct{}) (changed bool) {
@@ -90,7 +89,7 @@ func (r *recheck) end(l Rechecked, denied map[netip.Addr]struct{}, f *family) (c
 	return true
 }
 
-// endAll takes two steps: the kernel switches to the rules before their set has its elements.
+// The kernel switches to the rules before their set has its elements.
 func (r *recheck) endAll(denied map[netip.Addr]struct{}, f *family) (changed bool) {
 	complete := true
 	var missing []netip.Addr
@@ -117,8 +116,7 @@ func (r *recheck) endAll(denied map[netip.Addr]struct{}, f *family) (changed boo
 	return len(missing) > 0
 }
 
-// LimitRecheck sets whether a recheck ends after Config.RecheckFor, as initially; callers of
-// EndRecheck need no limit.
+// LimitRecheck sets whether a recheck ends after Config.RecheckFor, as initially.
 func (r *Renderer) LimitRecheck(limited bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

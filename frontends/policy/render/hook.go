@@ -9,7 +9,7 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// hooks cost every packet, so they exist only while a packet may have to be dropped.
+// hooks exist only while a packet may have to be dropped: they cost every packet.
 type hooks struct {
 	declared map[string]*weftv1.Chain
 	idle     map[string]struct{} // unused, until Cleanup
@@ -58,8 +58,7 @@ func (t *table) forward() *weftv1.Chain {
 	return baseChain(chainForward, slices.Concat(rules, t.judged(egress), t.judged(ingress)))
 }
 
-// judged leads to the chains by a known interface; otherwise, and for packets of the other end, by
-// the address.
+// judged leads to the chains by a known interface, or else, and for the other end, by the address.
 func (t *table) judged(d lookup) (rules []string) {
 	side, address := "oifname", t.family.destination
 	if d == egress {
@@ -140,8 +139,8 @@ func (t *table) withoutConnection(states string, sides ...string) (rules []strin
 const firstClientPort = "32768"
 
 // middle judges TCP packets of connections unknown to conntrack, after `conntrack -F` or at the
-// first start. A packet of the server would open them in the wrong direction, so only packets with
-// a client's ports go on.
+// first start. A packet of the server would open them in the wrong direction, so only a client's
+// ports go on.
 func (t *table) middle() *weftv1.Chain {
 	out := chain(chainMiddle, "tcp sport >= "+firstClientPort+" tcp dport < "+firstClientPort+" return")
 	for _, side := range []string{"saddr", "daddr"} {

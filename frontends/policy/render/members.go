@@ -22,11 +22,10 @@ type members struct {
 	state       map[model.Member]memberState
 	changed     []model.Member // possible differences from the kernel, with duplicates
 	missing     int            // not yet in the kernel
-	// The model has removed the set. Members are not updated, because the chains with this set will
-	// go.
+	// Removed from the model: the chains with this set will go.
 	gone bool
-	// filled is true after the first member. Until then no rule names the set; waiting are the
-	// policies with these rules.
+	// After the first member. Until then no rule names the set; waiting are the policies with these
+	// rules.
 	filled   bool
 	waiting  map[model.PolicyID]struct{}
 	denied   bool                // by a rule that does not accept

@@ -42,7 +42,7 @@ func (id identity) name(prefix, readable string) string {
 	return strings.TrimRight(out[:min(len(out), maxName)], "-./")
 }
 
-// shorten ends a cut text with a hash of the whole, so that it is unique and equal on every node.
+// A cut text ends with a hash of the whole, so that it is unique and equal on every node.
 func shorten(text string, most int) string {
 	if len(text) <= most {
 		return text

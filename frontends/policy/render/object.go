@@ -10,8 +10,8 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-// object is a chain, set or counter. Other content is another object, except for the members of a
-// set of pods. So a change of policies takes effect at once with the elements of pods.
+// Other content is another object, except for the members of a set of pods. So a change of policies
+// takes effect at once with the elements of pods.
 type object struct {
 	name     string
 	identity identity
@@ -132,8 +132,8 @@ func (s *objects) answered(rejected bool) {
 	}
 }
 
-// setsInStep is the number of set names that the kernel compares in the time for one rule:
-// nft_set_lookup in net/netfilter/nf_tables_api.c walks the table's sets.
+// setsInStep is the number of sets that nft_set_lookup (net/netfilter/nf_tables_api.c) walks in the
+// time for one rule.
 const setsInStep = 256
 
 // size estimates the kernel's work, in rules.
@@ -165,7 +165,7 @@ func (o *object) isSet() bool {
 	return is || o.members != nil
 }
 
-// declareFresh declares the present update's objects first, and forgets unused ones.
+// The present update's objects come first; unused ones are forgotten.
 func (t *table) declareFresh(p *patch, most int) {
 	fresh := slices.Concat(t.fresh[t.later:], t.fresh[:t.later])
 	t.fresh = nil

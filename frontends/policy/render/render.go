@@ -129,8 +129,7 @@ func (r *Renderer) Work() uint64 {
 	return n
 }
 
-// Pending reports whether another Update has something to send: the rest of large sets, or the end
-// of a recheck.
+// Pending reports whether another Update has something to send.
 func (r *Renderer) Pending() bool {
 	due := r.Due()
 	r.mu.Lock()

@@ -66,7 +66,7 @@ func (b *chainBuilder) chain(prefix, readable, about string) *object {
 	})
 }
 
-// After leaving a pod, a packet may enter another one and gets its verdict next.
+// After leaving a pod, a packet may enter another one.
 func (b *chainBuilder) accept() string {
 	if b.lookup == egress {
 		return "goto " + chainEgressAllowed
@@ -83,8 +83,8 @@ func (b *chainBuilder) policy(p *model.Policy) {
 	}
 }
 
-// rule adds an nft rule for each pair of a peer and a port or, if fewer, one for each peer with a
-// jump to a chain of the ports.
+// One nft rule for each pair of a peer and a port or, if fewer, one for each peer with a jump to a
+// chain of the ports.
 func (b *chainBuilder) rule(of model.PolicyID, r *model.Rule) {
 	peers, ports := b.peers(of, r), b.ports(of, r)
 	if len(peers) == 0 || len(ports) == 0 {
@@ -155,8 +155,7 @@ func (b *chainBuilder) log(of model.PolicyID, policies string) {
 	}
 }
 
-// DropCounter begins the names of counters of dropped packets. Their comments name the policies and
-// the direction.
+// DropCounter begins the names of counters of drops; comments name the policies and the direction.
 const DropCounter = "drop"
 
 // The counter goes on when the rules change.

@@ -114,8 +114,7 @@ func (r *Renderer) Idle() bool {
 	return false
 }
 
-// Cleanup returns the patch to remove unused objects, or some of very many; nil without unused
-// objects.
+// Cleanup returns the patch to remove unused objects, or some of very many, or nil.
 func (r *Renderer) Cleanup() *weftv1.Patch {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -371,8 +371,8 @@ func (t *table) flushMembers(p *patch) {
 	}
 }
 
-// A pod keeps its chain until the sets of the new chain are full. A pod without a chain gets the
-// new one at once, or an isolating one while the new one is undeclared.
+// A pod keeps its chain until the sets of the new chain are full; without a chain, it gets the new
+// one at once, or an isolating one while that is undeclared.
 func (t *table) flushPods(p *patch) {
 	if len(t.unsentPods) == 0 {
 		return
