@@ -167,8 +167,8 @@ func (f *Frontend) Status() Status {
 // Name returns the subject of the frontend in one word.
 func (f *Frontend) Name() string { return "network-policies" }
 
-// Ready returns nil once this process has committed its rules, unless a manifest has been invalid
-// since the start or Config.Start cannot be enforced.
+// Ready returns nil once this process has committed its rules, if all manifests were valid and
+// Config.Start can be enforced.
 func (f *Frontend) Ready() error {
 	status := f.publisher.Status()
 	thing, unknown := f.unknown()

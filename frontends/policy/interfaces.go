@@ -33,8 +33,7 @@ func (f *Frontend) noteLinks(pods []model.PodChange) {
 	}
 }
 
-// Interfaces returns an error about local pods with policies and an interface unknown for longer
-// than a grace period.
+// Interfaces returns an error about pods with policies and an interface unknown for long.
 func (f *Frontend) Interfaces() error {
 	var names []string
 	f.state.mu.Lock()

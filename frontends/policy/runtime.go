@@ -32,8 +32,8 @@ func newContainerRuntime(f *Frontend) (*containerRuntime, error) {
 	return r, err
 }
 
-// awaitPods waits up to runtimeTimeout: a first update without the report would end the isolation
-// of pods unknown to the API after a restart.
+// A first update without the report would end the isolation of pods unknown to the API after a
+// restart.
 func (r *containerRuntime) awaitPods(ctx context.Context) {
 	if r == nil {
 		return

@@ -90,8 +90,8 @@ func (f *Frontend) awaitStart(ctx context.Context) {
 	close(f.start.ready)
 }
 
-// awaitKnown waits until all isolating objects are known: an earlier update would end the isolation
-// by the earlier process. Without earlier rules it does not wait.
+// awaitKnown waits for all isolating objects: an earlier update would end the isolation by the
+// earlier process. Without earlier rules it does not wait.
 func (f *Frontend) awaitKnown(ctx context.Context) {
 	tick := time.NewTicker(startInterval)
 	defer tick.Stop()

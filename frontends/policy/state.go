@@ -34,8 +34,8 @@ type state struct {
 	pods      carried
 }
 
-// apply holds one lock, so that a refresh never sees half of a batch. It counts events by resource;
-// dirty means that the model may have changed.
+// With one lock, a refresh never sees half of a batch. Events are counted by resource; dirty means
+// that the model may have changed.
 func (s *state) apply(events []source.Event) (counts map[string]int, dirty bool) {
 	counts = make(map[string]int)
 	s.mu.Lock()

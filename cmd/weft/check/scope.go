@@ -19,11 +19,9 @@ type scope struct {
 	files      []*unit
 	// in a file outside context
 	counted bool
-	// The lookup failed, but is not reported: the declaration is wrong or maybe unread, or the name was
-	// reported.
+	// The lookup failed, but is not reported: the declaration is wrong or unread, or was reported.
 	incomplete bool
-	// reported names
-	unknown map[ruleset.DeclarationID]bool
+	unknown    map[ruleset.DeclarationID]bool
 	// a file was not read to its end
 	partial *bool
 }

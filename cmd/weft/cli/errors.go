@@ -12,8 +12,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/client"
 )
 
-// Describe returns an error for people: every violation with its line of text, a gRPC status
-// without "rpc error: code = ...".
+// Describe returns an error for people, with every violation and its line of text.
 func Describe(err error) string {
 	var rejected *client.RejectedError
 	if errors.As(err, &rejected) {

@@ -42,8 +42,7 @@ func (o *Output) Set(s string) error {
 // Type implements pflag.Value.
 func (o *Output) Type() string { return "format" }
 
-// Write prints v, a proto.Message or a value for encoding/json, as "json" or "yaml", or escapes v
-// and calls text.
+// Write prints v as "json" or "yaml", or escapes v and calls text.
 func (o *Output) Write(w io.Writer, v any, text func() error) error {
 	if o.Format != "json" && o.Format != "yaml" {
 		Escape(v)

@@ -14,8 +14,8 @@ const (
 	clockRecent = 90 * time.Second
 )
 
-// wallClock compares the wall clock with the monotonic clock to notice steps, which affect dates in
-// logs and the validity of certificates. It is safe for concurrent use.
+// wallClock compares the wall clock with the monotonic clock to notice steps. It is safe for
+// concurrent use.
 type wallClock struct {
 	log *slog.Logger
 	// has a monotonic clock reading

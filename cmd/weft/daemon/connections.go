@@ -21,8 +21,8 @@ const (
 )
 
 // httpConnections limits the connections of an HTTP server so that clients do not block a probe.
-// For a new connection above the limit, it closes the longest idle one or, if none is idle, the one
-// with the oldest request.
+// Above the limit, it closes the longest idle connection or, if all are busy, the connection with
+// the oldest request.
 type httpConnections struct {
 	most int
 

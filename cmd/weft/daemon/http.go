@@ -317,7 +317,7 @@ const portPatience = time.Second
 type listeners map[string]net.Listener
 
 // listen binds the addresses first, so that a wrong address is an error of the command. Without
-// hardFail the server retries an address in use or missing. The ports are closed when ctx ends.
+// hardFail the server retries. The ports are closed when ctx ends.
 func (s *httpSettings) listen(ctx context.Context) (listeners, error) {
 	bound := make(listeners)
 	ours := make(map[string]bool)

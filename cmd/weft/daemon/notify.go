@@ -17,8 +17,8 @@ const (
 	notifyInterval = 20 * time.Millisecond
 )
 
-// notifyStarted reports the start to systemd when the process's own frontends have published, or
-// after patience. Publishers of other units may wait for this unit, so they do not count.
+// notifyStarted reports to systemd when the process's own frontends have published, or after
+// patience. Publishers of other units may wait for this unit.
 func notifyStarted(ctx context.Context, socket string, ready check, patience time.Duration) error {
 	for end := time.Now().Add(patience); ready() != nil && time.Now().Before(end); {
 		if !cli.Pause(ctx, notifyInterval) {

@@ -26,8 +26,7 @@ func (p *IncludePath) AddFlag(flags *pflag.FlagSet) {
 	flags.StringArrayVarP((*[]string)(p), "include-path", "I", []string{"/etc"}, "directory in which to look for included files")
 }
 
-// Read returns a file with its included files, parsed only with includes: the daemon could not name
-// the places of their errors.
+// Read returns a file with its included files, parsed only with includes.
 func (p IncludePath) Read(stdin io.Reader, path string) (*ruleset.Bundle, error) {
 	text, err := Read(stdin, path)
 	if err != nil {
@@ -56,9 +55,9 @@ func (p IncludePath) bundle(path, text string) (*ruleset.Bundle, error) {
 	return bundle, nil
 }
 
-// Open reads included files from the directory of the including file and, unless the name begins
-// with "./" or "../", the include path. A name is the first existing file; a pattern is the
-// matching files of all directories, sorted by name in each.
+// Open reads included files from the including file's directory and, unless the name begins with
+// "./" or "../", the include path. A name is the first existing file, a pattern all matching files,
+// sorted by name in each directory.
 func (p IncludePath) Open(from, pattern string) ([]ruleset.SourceFile, error) {
 	dirs := []string{""}
 	if !filepath.IsAbs(pattern) {
@@ -140,8 +139,7 @@ func withExcerpts(err error) error {
 	return errors.New(strings.Join(lines, "\n"))
 }
 
-// Locate changes places in the text of b to places in the included files, with the files' names. b
-// may be nil.
+// Locate changes places in the text of b, which may be nil, to places in the included files.
 func Locate(b *ruleset.Bundle, violations []*weftv1.Violation) {
 	for _, v := range violations {
 		if b == nil || v.GetLine() == 0 {

@@ -14,8 +14,7 @@ import (
 // Above the aggregator's limit; bounds memory for a wrong path, such as a device.
 const maxSize = 64 << 20
 
-// Read returns the text of a file; "-" is stdin. More than 64 MiB, or text that is not UTF-8, is an
-// error.
+// Read returns the text of a file; "-" is stdin. The limit is 64 MiB of UTF-8.
 func Read(stdin io.Reader, path string) (string, error) {
 	in := stdin
 	if path != "-" {

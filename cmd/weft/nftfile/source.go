@@ -33,7 +33,7 @@ func (s *Selection) AddFlags(cmd *cobra.Command) {
 	_ = cmd.MarkFlagFilename("file", "nft")
 }
 
-// AddFragmentFlags adds all flags.
+// AddFragmentFlags adds --name, --priority and --include-path (-I) too.
 func (s *Selection) AddFragmentFlags(cmd *cobra.Command) {
 	s.AddFlags(cmd)
 	s.includes.AddFlag(cmd.Flags())

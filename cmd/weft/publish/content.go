@@ -46,7 +46,6 @@ func (k *kept) Apply(p *weftv1.Patch) {
 		err = k.content.patch(p)
 	}
 	if err != nil {
-		// The content is unknown now.
 		k.content = nil
 	}
 }
@@ -121,7 +120,6 @@ func (c *content) patch(p *weftv1.Patch) error {
 	return nil
 }
 
-// The canonical key, and an element's set or map.
 func (c *content) locate(key string) (id string, of *set.Set) {
 	if key == entries.Head {
 		return key, nil

@@ -67,7 +67,6 @@ func Run(ctx context.Context, cfg Config) (Result, error) {
 	return b.result, err
 }
 
-// Goroutines read, hold the session, and answer.
 type bridge struct {
 	cfg     Config
 	session *client.Session
@@ -78,9 +77,8 @@ type bridge struct {
 }
 
 type submission struct {
-	id   *uint64
-	line int
-	// otherwise err is set
+	id      *uint64
+	line    int
 	pending *client.Pending
 	err     error
 	// with the input's error in err

@@ -2,17 +2,15 @@
 // iptables chains of modes iptables (iptables-nft over netlink, legacy iptables with its programs)
 // and ipvs.
 //
-// [Remove] cleans a network namespace, and [Find] only looks. The [Report] has removed rules, and
-// tasks for the operator.
+// [Remove] cleans a network namespace, and [Find] only looks.
 //
-// As "kube-proxy --cleanup" does, the package removes kube-proxy's chains by their names, and jumps
-// to them from base chains. It keeps the chains of other programs and of the kubelet
-// (KUBE-FIREWALL, KUBE-KUBELET-CANARY, KUBE-IPTABLES-HINT, KUBE-MARK-DROP).
+// As in "kube-proxy --cleanup", chains are removed by their names, with jumps from base chains.
+// Chains of other programs and of the kubelet stay (KUBE-FIREWALL, KUBE-KUBELET-CANARY,
+// KUBE-IPTABLES-HINT, KUBE-MARK-DROP).
 //
 // New connections need rules, so Remove rejects a node without weft's rules.
 //
 // # Errors
 //
-// The report is valid even with an error: weft's rules are missing, or errors of package nft/kernel
-// and of the programs of legacy iptables.
+// The report is valid even with an error.
 package takeover

@@ -17,8 +17,8 @@ import (
 	"github.com/weft-proxy/weft/nft/object"
 )
 
-// Only legacy iptables' programs use its interface to the kernel. They are called if installed and
-// if legacy tables exist.
+// Only legacy iptables' programs use its interface to the kernel. They are called if legacy tables
+// exist.
 
 type legacyTable struct {
 	program string // iptables-legacy or ip6tables-legacy

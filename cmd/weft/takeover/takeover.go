@@ -38,7 +38,7 @@ type Report struct {
 }
 
 // Remove removes kube-proxy's rules. If weft's rules are missing it only returns an error, unless
-// Force is set. It continues after an error, and is idempotent.
+// Force is set. It is idempotent.
 func Remove(ctx context.Context, cfg Config) (Report, error) {
 	var report Report
 	conn, plans, notices, err := find(ctx, cfg)

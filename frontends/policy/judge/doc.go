@@ -1,5 +1,5 @@
-// Package judge decides whether the policies of this node allow a connection, and by which policy
-// and rule, like the rendered rules.
+// Package judge decides like the rendered rules whether policies of this node allow a connection,
+// and by which rule.
 //
 // It takes flows, and the state of the policies through the interface State. It does no I/O.
 //

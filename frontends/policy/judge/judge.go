@@ -8,7 +8,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-// State is the enforced state for the addresses of one family.
+// State is the enforced state of a family.
 type State interface {
 	// Pod returns the pod of this node with an address, or nil.
 	Pod(netip.Addr) *model.Pod
@@ -24,8 +24,7 @@ type Judge struct {
 	State State
 	// Local reports the node's own addresses. Required.
 	Local func(netip.Addr) bool
-	// Unknown reports addresses in a pod range of this node without a known pod; nil means no
-	// address.
+	// Unknown reports addresses without a known pod in a pod range of this node; may be nil.
 	Unknown func(netip.Addr) bool
 }
 
@@ -33,7 +32,6 @@ func (j *Judge) Flow(f Flow) Verdict {
 	var v Verdict
 	switch {
 	case j.Local(f.Source):
-		// Nor the replies.
 		node := Decision{Allowed: true, Reason: FromNode}
 		v.Ends = [model.NumDirections]Decision{node, node}
 	case j.Unknown != nil && !j.Local(f.Destination) && j.unknown(f, &v):
@@ -96,8 +94,7 @@ func (j *Judge) decide(f Flow, d model.Direction, ids []model.PolicyID) Decision
 	return Decision{Allowed: true, Reason: NoPolicy}
 }
 
-// tier returns false if no rule decides, and the policies of other tiers. The tier's policies come
-// first.
+// The tier's policies come first; ok is false if no rule decides.
 func (j *Judge) tier(f Flow, d model.Direction, ids []model.PolicyID, t model.Tier) (rest []model.PolicyID, decision Decision, ok bool) {
 	n := 0
 	for n < len(ids) && ids[n].Tier == t {

@@ -37,14 +37,13 @@ func (v Verdict) String() string {
 	return fmt.Sprintf("%s: egress %s; ingress %s", word, v.Ends[model.Egress], v.Ends[model.Ingress])
 }
 
-// Decision is the decision of one end of a flow.
+// Decision is the decision of an end.
 type Decision struct {
 	Allowed bool
 	Reason  Reason
 	// Pod is the local pod at this end, or empty.
 	Pod types.NamespacedName
-	// Policy and Rule decided, if the reason is ByRule; Policy alone if LeftOut. Rule is a
-	// model.Rule.Name.
+	// Policy and Rule decided, if the reason is ByRule; Policy alone if LeftOut.
 	Policy model.PolicyID
 	Rule   string
 }

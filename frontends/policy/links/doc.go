@@ -6,9 +6,9 @@
 // # Routed plugins
 //
 // A unicast route to one address without a gateway leads to its interface, in any table but local.
-// The table main comes first, then the lowest table, then the lowest metric. A route to loopback or
-// a bridge is ignored, and so is one with a type of service, a source prefix, several next hops or
-// a next hop object.
+// The table main comes first, then the lowest table, then the lowest metric. Ignored are routes to
+// loopback or a bridge, or with a type of service, a source prefix, several next hops or a next hop
+// object.
 //
 // If an address of the host is removed, the kernel removes the IPv4 routes with this preferred
 // source without an event. Such a link stays until its interface is removed.

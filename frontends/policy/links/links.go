@@ -38,8 +38,7 @@ type Tracker struct {
 	mu        sync.Mutex // guards the fields below
 	table     *table
 	delivered map[netip.Addr]model.Link
-	// Until they are looked up.
-	adopted map[netip.Addr]string
+	adopted   map[netip.Addr]string
 
 	synced   chan struct{}
 	syncOnce sync.Once
@@ -47,7 +46,7 @@ type Tracker struct {
 	warn     func(message string, err error)
 }
 
-// New returns a tracker; an error means that a required field is missing.
+// New returns a tracker; required fields must be set.
 func New(cfg Config) (*Tracker, error) {
 	if cfg.Deliver == nil {
 		return nil, errors.New("configure link tracker: Deliver is required")

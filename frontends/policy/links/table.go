@@ -35,7 +35,6 @@ type route struct {
 	device int32
 }
 
-// A MAC behind a device, or the device itself.
 type station struct {
 	device int32
 	mac    [6]byte
@@ -55,7 +54,7 @@ type table struct {
 	warn    func(message string, err error)
 	ifaces  map[int32]iface
 	entries map[netip.Addr]entry
-	users   map[station]set // whose entries name a station
+	users   map[station]set // by named station
 	changed set             // since the last delivery
 }
 
@@ -157,8 +156,7 @@ func (t *table) setRoute(b []byte, exists, replace bool) {
 	h, a := split(b, unix.SizeofRtMsg)
 	to, ok := netip.AddrFromSlice(a[unix.RTA_DST])
 	table := a.number(unix.RTA_TABLE)
-	// Family, lengths of destination and source, type of service, table, protocol, scope, type,
-	// flags.
+	// Family, lengths, type of service, table, protocol, scope, type, flags.
 	if !ok || int(h[1]) != to.BitLen() || h[2] != 0 || h[3] != 0 || table == unix.RT_TABLE_LOCAL || binary.NativeEndian.Uint32(h[8:])&unix.RTM_F_CLONED != 0 {
 		return
 	}
@@ -228,7 +226,7 @@ func (t *table) bind(addr netip.Addr, bridge, port int32) {
 	t.edit(addr, func(e *entry) { e.port = port })
 }
 
-// keepPorts copies the ports of addresses that are still in the same bridge.
+// Only within the same bridge.
 func (t *table) keepPorts(before *table) {
 	for addr, e := range before.entries {
 		t.bind(addr, before.ifaces[e.port].master, e.port)

@@ -14,9 +14,9 @@ import (
 
 // ParseClusterPolicy returns the parsed form of a ClusterNetworkPolicy.
 //
-// A rule with an invalid or unknown peer or protocol is ignored if it accepts, and otherwise denies
-// everything (rule 63). With more than maxSets sets, all rules are invalid. A policy with an
-// unknown tier or an invalid subject selects no pod.
+// A rule with an invalid peer or protocol is ignored if it accepts, and otherwise denies everything
+// (rule 63). With more than maxSets sets, all rules are invalid. With an unknown tier or an invalid
+// subject, no pod is selected.
 func ParseClusterPolicy(o *v1alpha2.ClusterNetworkPolicy) *PolicyObject {
 	out := &PolicyObject{
 		id: PolicyID{Name: strings.Clone(o.Name)}, priority: o.Spec.Priority,

@@ -62,8 +62,7 @@ type Notice struct {
 	// Reason is one of the constants.
 	Reason  string
 	Message string
-	// Reporter is true on at most three nodes: the node of a pod, or the nodes of the first pods of
-	// a policy.
+	// Reporter is true on the node of a pod, or on at most three nodes of a policy.
 	Reporter bool
 }
 

@@ -15,9 +15,9 @@ import (
 
 // ParsePolicy returns the parsed form of a NetworkPolicy.
 //
-// An invalid peer or port never matches; the rest of the rule stays in force. With an invalid
-// requirement in podSelector, the policy accepts no traffic for the pods selected by the rest. With
-// more than maxSets sets, it accepts no traffic. An unknown policy type is ignored.
+// An invalid peer or port never matches. With an invalid requirement in podSelector, the pods
+// selected by the rest are isolated without accepted traffic. With more than maxSets sets, no
+// traffic is accepted.
 func ParsePolicy(o *networkingv1.NetworkPolicy) *PolicyObject {
 	out := &PolicyObject{
 		id:  PolicyID{Tier: TierNetworkPolicy, Namespace: intern(o.Namespace), Name: strings.Clone(o.Name)},
@@ -221,8 +221,8 @@ func (r *ruleBuilder) done() Rule {
 	return r.rule
 }
 
-// A named port is resolved by the selected local pods at ingress, and by the peers at egress, or
-// all pods if the peers include addresses.
+// At ingress the selected local pods, at egress the peers, or all pods if the peers include
+// addresses.
 func (r *ruleBuilder) destinations() []selection {
 	switch {
 	case r.direction == Ingress && r.policy.namespaces == nil:

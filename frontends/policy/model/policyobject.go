@@ -18,8 +18,8 @@ type PolicyObject struct {
 	// Nil for a NetworkPolicy.
 	namespaces *selector
 	pods       *selector
-	// spec has the rules of a NetworkPolicy in protobuf, to save memory while inactive; parsed has
-	// the rules of a ClusterNetworkPolicy.
+	// spec has the rules of a NetworkPolicy in protobuf, to save memory; parsed has the rules of a
+	// ClusterNetworkPolicy.
 	spec   []byte
 	parsed *policyRules
 	bad    findings
@@ -28,12 +28,12 @@ type PolicyObject struct {
 type policyRules struct {
 	policy *Policy
 	sets   map[SetID]*selection
-	// tooMany means that the rules name more than maxSets sets and are incomplete.
+	// Then the rules are incomplete.
 	tooMany bool
 }
 
-// maxSets limits the sets of a policy, one for each selector of pods, and for each named port and
-// selector. The kernel searches a list of all sets, so tens of thousands would delay every update.
+// One set for each selector of pods, and for each named port and selector. The kernel searches a
+// list of all sets: tens of thousands would delay every update.
 const maxSets = 1000
 
 var errTooManySets = fmt.Errorf("the rules name more than %d distinct selectors and named ports: none of them accepts anything", maxSets)

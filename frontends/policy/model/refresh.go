@@ -70,7 +70,7 @@ func (m *Model) refreshPods(out *Changes, narrowed narrowings) {
 	clear(m.dirtyPods)
 }
 
-// pod returns nil without an own address. Policies of other pods with the same address also apply.
+// Without an own address, pod returns nil. Policies of other pods with the address also apply.
 func (m *Model) pod(p *pod) *Pod {
 	if p == nil {
 		return nil

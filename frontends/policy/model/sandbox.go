@@ -87,8 +87,7 @@ func (s *Sandbox) validate() error {
 	return errors.Join(errs...)
 }
 
-// A sandbox counts only for addresses that the local Pod of the same name lacks: before the API
-// reports the Pod, after its deletion, or when recreated.
+// A sandbox counts only for addresses that the local Pod of the same name lacks.
 type sandboxes struct {
 	byID    map[string]*SandboxObject
 	byPod   map[types.NamespacedName][]*SandboxObject // sorted by ID

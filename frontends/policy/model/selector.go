@@ -24,7 +24,7 @@ type requirement struct {
 	values []string
 }
 
-// The requirements of a selector are compared with the labels of many pods.
+// Compared with the labels of many pods.
 const maxRequirements = 1000
 
 func all() *selector { return &selector{} }
@@ -126,7 +126,7 @@ func (r *requirement) write(b *strings.Builder) {
 	}
 }
 
-// word quotes texts other than a name, key or value, so that canonical forms are unique.
+// Texts other than names, keys and values are quoted, so that canonical forms are unique.
 func word(s string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./", r)

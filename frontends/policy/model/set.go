@@ -8,7 +8,7 @@ import (
 
 // A selection has pods, or named ports of pods.
 type selection struct {
-	// action matters for shared addresses: see Model.membersAt.
+	// For shared addresses: see Model.membersAt.
 	action     Action
 	local      bool
 	namespace  string // of the pods, if namespaces is nil
@@ -43,7 +43,7 @@ func (s *selection) text() string {
 	return out + [...]string{Accept: "", Deny: " to deny", Pass: " to pass"}[s.action]
 }
 
-// While the labels of the namespace are unknown, the absence of a label does not let a rule accept.
+// While the labels are unknown, the absence of a label does not let a rule accept.
 func (s *selection) matchesNamespace(n *namespace) bool {
 	if s.namespaces == nil {
 		return n.name == s.namespace

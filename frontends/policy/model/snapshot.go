@@ -68,8 +68,7 @@ func (m *Model) Pods() []*Pod {
 	return slices.SortedFunc(maps.Values(m.outcome), func(a, b *Pod) int { return cmp.Compare(a.UID, b.UID) })
 }
 
-// Members returns the members of a set in use, sorted, with a walk over the pods of all possible
-// namespaces.
+// Members walks over the pods of all possible namespaces for a set in use.
 func (m *Model) Members(id SetID) []Member {
 	s := m.sets[id]
 	if s == nil {

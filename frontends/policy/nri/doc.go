@@ -20,6 +20,6 @@
 //
 // # Errors
 //
-// Run logs a missing runtime and retries. It ignores an invalid sandbox. It disconnects a runtime
-// that violates NRI, exceeds a limit, or does not report its pods.
+// One goroutine of the session delivers the changes in order, and ends before the next session
+// begins.
 package nri

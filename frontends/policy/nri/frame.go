@@ -10,13 +10,10 @@ import (
 
 // NRI has one request in flight, and ttrpc the same limit for messages.
 const (
-	// Without an answer.
 	maxRequests = 16
-	// Without the header of ttrpc.
-	maxMessage = 4 << 20
-	maxFrame   = messageHeader + maxMessage
-	// Waiting for a reader.
-	maxFrames = 32
+	maxMessage  = 4 << 20
+	maxFrame    = messageHeader + maxMessage
+	maxFrames   = 32
 )
 
 // The length is first in a message of ttrpc, and second in a frame.
@@ -31,8 +28,7 @@ const (
 	responseMessage = 2
 )
 
-// checker finds the headers in a stream that arrives in arbitrary parts. A nil checker accepts
-// everything.
+// checker finds the headers in arbitrary parts of a stream; nil accepts everything.
 type checker struct {
 	check  func(header []byte) (length uint32, err error)
 	header []byte

@@ -30,8 +30,8 @@ type Config struct {
 	// Deliver applies a change, and returns a channel that is closed once a commit has it.
 	// Required. One goroutine calls it at a time.
 	Deliver func(change func(*model.Model)) (committed <-chan struct{})
-	// Wait limits the time until a request is answered, like half the runtime's request timeout, 1
-	// s by default. 0 means DefaultWait.
+	// Wait limits the time until an answer, like half the runtime's request timeout. 0 means
+	// DefaultWait.
 	Wait time.Duration
 	// Pods of a disconnected runtime count for Forget; 0 means DefaultForget.
 	Forget time.Duration
@@ -73,7 +73,6 @@ func (p *Plugin) Synced() <-chan struct{} { return p.synced }
 // Run follows the runtime until ctx ends, and reconnects when the runtime restarts.
 func (p *Plugin) Run(ctx context.Context) {
 	retry, reported := minRetry, ""
-	// known means that pods of the runtime may count.
 	known, lost := false, time.Now()
 	for {
 		s := &session{Plugin: p, changes: make(chan change, maxChanges)}

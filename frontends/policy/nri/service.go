@@ -113,7 +113,6 @@ func (s *session) pod(ctx context.Context, e event, p *nripb.PodSandbox) (*nripb
 		case <-ctx.Done():
 		}
 	default:
-		// Without a subscription.
 	}
 	return &nripb.Empty{}, nil
 }

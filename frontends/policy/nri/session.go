@@ -42,13 +42,12 @@ type session struct {
 	// fail ends the session; the first reason counts.
 	fail context.CancelCauseFunc
 
-	// All pods are reported.
 	complete atomic.Bool
 	// The limit until a request is answered.
 	wait atomic.Int64
 
 	mu     sync.Mutex
-	report report // parts of the first report
+	report report // of the first report
 }
 
 type change struct {
