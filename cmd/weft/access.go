@@ -70,7 +70,7 @@ fragment would be refused, 2 the command line is wrong.`,
 	cmd.Flags().StringVar(&c.as, "as", "", "a publisher's name, or uid:N[,gid:N][,executable:PATH][,cgroup:PATH]")
 	cmd.Flags().StringVarP(&c.file, "file", "f", "", "a .nft file; - reads standard input")
 	cmd.Flags().Int32Var(&c.priority, "priority", 0, "priority of the fragment")
-	// The only errors are unknown flags.
+	// Errors are unknown flags.
 	_ = cmd.MarkFlagFilename("config", "yaml")
 	_ = cmd.MarkFlagFilename("file", "nft")
 	return cmd
@@ -175,7 +175,7 @@ func parsePeer(text string) (*access.Peer, error) {
 	return peer, nil
 }
 
-// p is nil for a publisher without limits.
+// Nil without limits.
 func printRights(w io.Writer, name string, p *access.Publisher) error {
 	if p == nil {
 		_, err := fmt.Fprintf(w, "publisher %s is not in the configuration: it has all rights and no limits\n", name)
@@ -227,19 +227,18 @@ func (c *accessCheck) admit(control *access.Control, publisher string, bundle *r
 	return fmt.Errorf("access check: %s does not admit fragment %s", c.config, key)
 }
 
-// ungranted has parts of a table: they need a grant if another publisher declared them first.
+// They need a grant if another publisher declared them first.
 type ungranted struct {
 	table nft.TableID
-	// in nft's words, such as "chain input"
+	// such as "chain input"
 	parts []string
-	// other publishers with access to the table
+	// with access to the table
 	publishers []string
 	// the deciding line
 	where string
 }
 
-// ungrantedParts returns the parts of an update that may need a grant, in tables of other publishers
-// too. Only a daemon knows the order of declarations.
+// ungrantedParts has tables of other publishers too: only a daemon knows the order of declarations.
 func ungrantedParts(policy *access.Policy, p *access.Publisher, update *desired.Update) []ungranted {
 	var all []ungranted
 	for i := range update.Tables {

@@ -24,7 +24,7 @@ type application struct {
 	files    nftfile.Selection
 	lifetime string
 	life     weftv1.Lifetime
-	// time until the revert, if confirmed is true
+	// until the revert, if confirmed
 	confirm   time.Duration
 	confirmed bool
 	stage     bool
@@ -72,7 +72,7 @@ fragment NAME-staged, with tables of such names.`,
 	return cmd
 }
 
-// run publishes the files in sequence, and reports all errors.
+// In sequence, with all errors.
 func (a *application) run(ctx context.Context) error {
 	a.life = weftv1.Lifetime(weftv1.Lifetime_value["LIFETIME_"+strings.ToUpper(a.lifetime)])
 	if a.life != weftv1.Lifetime_LIFETIME_STICKY && a.life != weftv1.Lifetime_LIFETIME_DURABLE {
@@ -86,7 +86,7 @@ func (a *application) run(ctx context.Context) error {
 		return err
 	}
 	if len(sources) == 1 {
-		// An unreadable file is an error even if no daemon runs.
+		// An error even if no daemon runs.
 		f, bundle, err := a.read(sources[0])
 		if err != nil {
 			return err
@@ -105,7 +105,7 @@ func (a *application) run(ctx context.Context) error {
 	})
 }
 
-// read returns the fragment of a file. The bundle is nil for text without places in files.
+// The bundle is nil for text without places in files.
 func (a *application) read(from nftfile.Source) (*weftv1.Fragment, *ruleset.Bundle, error) {
 	f, bundle, err := a.files.Fragment(a.stdin, from)
 	if err != nil {
@@ -143,7 +143,7 @@ func (a *application) apply(ctx context.Context, c *client.Client, f *weftv1.Fra
 	after, err := content(ctx, c, f.GetName())
 	what := outcome(before, after)
 	if err != nil {
-		// Without the content the change is unknown.
+		// Unknown without the content.
 		what = "applied"
 	}
 	done()

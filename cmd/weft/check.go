@@ -68,7 +68,7 @@ and --strict is set, 2 the command line is wrong.`,
 	cmd.Flags().BoolVar(&node, "node", false, "the files are for a node of Kubernetes: find what cuts it off from SSH, its kubelet or its API server")
 	cmd.Flags().BoolVar(&strict, "strict", false, "fail if there are findings")
 	includes.AddFlag(cmd.Flags())
-	// The only errors are unknown flags.
+	// Errors are unknown flags.
 	_ = cmd.MarkFlagFilename("file", "nft")
 	_ = cmd.MarkFlagFilename("with", "nft")
 	return cmd
@@ -130,7 +130,7 @@ func runCheck(stdout, stderr io.Writer, files []check.File, netlink, strict bool
 	return err
 }
 
-// counted returns "1 error", "2 errors".
+// Such as "2 errors".
 func counted(n int, noun string) string {
 	if n != 1 {
 		noun += "s"

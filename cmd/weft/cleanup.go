@@ -74,8 +74,7 @@ then run this. It refuses to run while weft's own rules are missing.`,
 	return cmd
 }
 
-// checkNetwork returns an error if the weft on a socket is in another network namespace: the path may
-// lead to the host's weft.
+// The path of a socket may lead to the host's weft, in another network namespace.
 func checkNetwork(socket string) error {
 	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: socket, Net: "unix"})
 	if err != nil {
@@ -112,8 +111,7 @@ func sameNetwork(pid int32) error {
 	return nil
 }
 
-// cleanUp makes a running weft remove its tables, or removes them itself. daemon reports whether a
-// weft ran.
+// cleanUp asks a running weft (daemon is true), or removes the tables itself.
 func cleanUp(ctx context.Context, socket string) (tables []string, daemon bool, err error) {
 	tables, err = cli.Ask(ctx, client.Config{Socket: socket, DialTimeout: -1}, func(c *client.Client) ([]string, error) { return c.Cleanup(ctx) })
 	// No weft listens, or it stands by.
@@ -124,7 +122,7 @@ func cleanUp(ctx context.Context, socket string) (tables []string, daemon bool, 
 	return tables, false, err
 }
 
-// cleanKernel removes the tables of weft unless a process other than "weft hold" owns them.
+// Unless a process other than "weft hold" owns them.
 func cleanKernel(socket string) ([]string, error) {
 	lease := server.NewLease(server.HoldSocket(socket), slog.New(slog.DiscardHandler))
 	conn, err := kernel.Open(kernel.Config{Inherit: lease.Inherit})
@@ -164,7 +162,7 @@ func printCleanup(w io.Writer, tables []string, daemon bool) {
 	}
 }
 
-// printTakeover prints the removed rules, even after an error.
+// Even after an error.
 func printTakeover(w io.Writer, report takeover.Report, err error) {
 	for _, what := range report.Removed {
 		fmt.Fprintf(w, "removed %s\n", what)

@@ -52,7 +52,7 @@ weft history lists the revisions.
 	return cmd
 }
 
-// revisions returns the revisions to compare; to is 0 for now.
+// to is 0 for now.
 func revisions(ctx context.Context, c *client.Client, args []string, commit string) (from, to uint64, err error) {
 	if commit != "" {
 		to, err = cli.FindRevision(ctx, c, commit)
@@ -109,12 +109,12 @@ func comparisonText(f *weftv1.FragmentComparison) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// Drop the first three lines with the names of files.
+	// The first three lines name the files.
 	parts := strings.SplitN(string(diff.Diff("before", []byte(before), "after", []byte(after))), "\n", 4)
 	return b.String() + parts[len(parts)-1], nil
 }
 
-// contentText returns a .nft file with the fragment's other fields in a comment.
+// Other fields are in a comment.
 func contentText(f *weftv1.Fragment) (string, error) {
 	if f == nil {
 		return "", nil

@@ -9,7 +9,7 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
-// newHelpCmd replaces cobra's help, which exits with 0 for an unknown command.
+// cobra's help exits with 0 for an unknown command.
 func newHelpCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]...",
@@ -32,7 +32,7 @@ func newHelpCmd() *cobra.Command {
 	}
 }
 
-// adaptCompletion makes cobra's verb completion reject an unknown shell, and adds examples.
+// cobra's verb accepts an unknown shell.
 func adaptCompletion(cmd *cobra.Command) {
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.Example = "  weft completion bash >weft.bash"

@@ -47,13 +47,13 @@ weft diff shows the content of what changed.
 	cmd.Flags().StringVar(&req.Publisher, "of", "", "show only commits that changed fragments of this publisher")
 	cmd.Flags().Uint32VarP(&req.Limit, "limit", "n", 20, "show at most so many commits; 0 shows all")
 	cmd.Flags().StringVar(&before, "before", "", "show only commits before this revision")
-	// The only errors are unknown flags.
+	// Errors are unknown flags.
 	_ = cmd.RegisterFlagCompletionFunc("of", conn.CompletePublishers)
 	_ = cmd.RegisterFlagCompletionFunc("before", conn.CompleteRevisions)
 	return cmd
 }
 
-// The first entry of newest has the last revision.
+// newest begins with the last revision.
 func printHistory(w io.Writer, list, newest *weftv1.ListRevisionsResponse) error {
 	var last uint64
 	for _, r := range newest.GetRevisions() {

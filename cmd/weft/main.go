@@ -1,7 +1,6 @@
-// Command weft is a node agent for Kubernetes that owns nftables: an aggregator that merges fragments
-// of ruleset from many publishers and is the only writer to the kernel, the Service frontend that
-// replaces kube-proxy, and the NetworkPolicy frontend. Each verb has a file; packages daemon and get
-// have the daemons and "weft get".
+// Command weft is a node agent for Kubernetes that owns nftables: an aggregator of fragments from
+// many publishers, the Service frontend that replaces kube-proxy, and the NetworkPolicy frontend.
+// Each verb has a file or a package.
 package main
 
 import (
@@ -29,8 +28,8 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// run executes a command line and returns its exit code: 0 success, 1 failure, 2 a wrong command line,
-// 3 a plan with changes ("weft plan").
+// The exit code is 0 for success, 1 for failure, 2 for a wrong command line, 3 for a plan with
+// changes.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -13,7 +13,7 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
-// content returns the committed content of the caller's fragment, or nil.
+// Nil without a fragment.
 func content(ctx context.Context, c *client.Client, name string) (*weftv1.Fragment, error) {
 	got, err := c.Get(ctx, "", name)
 	if errors.Is(err, client.ErrNotFound) {
@@ -25,8 +25,8 @@ func content(ctx context.Context, c *client.Client, name string) (*weftv1.Fragme
 	return got.GetFragment(), nil
 }
 
-// outcome names a fragment's change as kubectl does. The aggregator prints both contents, so that
-// equal content is equal in any notation.
+// As kubectl does. The aggregator prints both contents, so that equal content is equal in any
+// notation.
 func outcome(before, after *weftv1.Fragment) string {
 	switch {
 	case proto.Equal(before, after) && (before == nil) == (after == nil):
@@ -34,15 +34,14 @@ func outcome(before, after *weftv1.Fragment) string {
 	case before == nil:
 		return "created"
 	case after == nil:
-		// A file without rules withdraws the fragment.
+		// Without rules the fragment is withdrawn.
 		return "deleted"
 	default:
 		return "configured"
 	}
 }
 
-// each calls do for each name. It reports errors on stderr and continues, unless the aggregator is
-// gone. Its error counts the successes and names the failures.
+// each continues after an error, unless the aggregator is gone. The final error names the failures.
 func each(ctx context.Context, stderr io.Writer, done string, names []string, do func(i int) error) error {
 	var failed []string
 	for i, name := range names {

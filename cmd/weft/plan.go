@@ -91,11 +91,11 @@ func refusedPlan(rejections []*weftv1.Rejection) error {
 type planRequest struct {
 	files   nftfile.Selection
 	deletes []string
-	// by the names of their fragments
+	// by fragment
 	bundles map[string]*ruleset.Bundle
 }
 
-// locate translates places of violations into places of the included files.
+// Into places of the included files.
 func (p *planRequest) locate(plan *weftv1.PlanResponse) {
 	for _, r := range plan.GetRejections() {
 		nftfile.Locate(p.bundles[r.GetFragment().GetName()], r.GetViolations())
@@ -127,7 +127,6 @@ func (p *planRequest) message(stdin io.Reader) (*weftv1.PlanRequest, error) {
 	return req, nil
 }
 
-// printPlan prints the changes, the hidden elements, the rejections and a summary.
 func printPlan(w io.Writer, p *weftv1.PlanResponse) error {
 	var b strings.Builder
 	several := slices.ContainsFunc(p.GetChanges(), func(c *weftv1.Change) bool { return c.GetFragment().Text() != p.GetChanges()[0].GetFragment().Text() })
@@ -164,7 +163,7 @@ func costLine(c *weftv1.PathCost) string {
 	return line + "\n"
 }
 
-// changeLine returns a line of a diff, with the fragment's name if several is set.
+// With the fragment's name if several is set.
 func changeLine(c *weftv1.Change, several bool) string {
 	sign := "?"
 	switch c.GetOperation() {

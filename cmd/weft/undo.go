@@ -60,7 +60,7 @@ type undo struct {
 	out      io.Writer
 }
 
-// run checks everything before it changes anything.
+// All checks come before the first change.
 func (u *undo) run(ctx context.Context, c *client.Client) error {
 	commit, err := c.CompareRevisions(ctx, u.revision-1, u.revision)
 	if err != nil {
@@ -81,7 +81,7 @@ func (u *undo) run(ctx context.Context, c *client.Client) error {
 			return err
 		}
 	}
-	// The fragments are sorted by publisher.
+	// Sorted by publisher.
 	publishers := slices.Compact(cli.Map(fragments, func(f *weftv1.FragmentComparison) string { return f.GetFragment().GetPublisher() }))
 	for _, step := range []func(context.Context, *client.Client, []*weftv1.FragmentComparison) error{u.plan, u.apply} {
 		for _, p := range publishers {
@@ -96,7 +96,7 @@ func (u *undo) run(ctx context.Context, c *client.Client) error {
 	return nil
 }
 
-// known returns an error if the earlier content is not recorded or has expired.
+// The earlier content may be unrecorded or expired.
 func (u *undo) known(fragments []*weftv1.FragmentComparison) error {
 	now := time.Now()
 	for _, f := range fragments {
@@ -113,7 +113,6 @@ func (u *undo) known(fragments []*weftv1.FragmentComparison) error {
 	return nil
 }
 
-// changedSince rejects fragments with a later change.
 func (u *undo) changedSince(ctx context.Context, c *client.Client, fragments []*weftv1.FragmentComparison) error {
 	list, err := c.ListRevisions(ctx, &weftv1.ListRevisionsRequest{})
 	if err != nil {
@@ -133,7 +132,7 @@ func (u *undo) changedSince(ctx context.Context, c *client.Client, fragments []*
 	return nil
 }
 
-// connected rejects fragments of publishers with a stream.
+// A publisher with a stream is connected.
 func (u *undo) connected(ctx context.Context, c *client.Client, fragments []*weftv1.FragmentComparison) error {
 	list, err := c.ListPublishers(ctx)
 	if err != nil {
@@ -150,7 +149,7 @@ func (u *undo) connected(ctx context.Context, c *client.Client, fragments []*wef
 	return nil
 }
 
-// plan returns an error if the earlier content would be refused now.
+// The earlier content may be refused now.
 func (u *undo) plan(ctx context.Context, c *client.Client, fragments []*weftv1.FragmentComparison) error {
 	req := &weftv1.PlanRequest{}
 	for _, f := range fragments {

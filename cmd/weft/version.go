@@ -9,7 +9,7 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
-// version is set by the linker (see the Makefile).
+// Set by the linker (see the Makefile).
 var version = "unknown"
 
 func newVersionCmd() *cobra.Command {

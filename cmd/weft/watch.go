@@ -40,7 +40,6 @@ func newWatchCmd() *cobra.Command {
 	return cmd
 }
 
-// writeEvent prints a line of text or JSON, or a YAML document.
 func writeEvent(w io.Writer, format string, ev *weftv1.WatchResponse) error {
 	if format == "table" {
 		cli.Escape(ev)
@@ -61,9 +60,9 @@ func writeEvent(w io.Writer, format string, ev *weftv1.WatchResponse) error {
 	return err
 }
 
-// printEvent prints one line, and another for each violation.
+// With another line for each violation.
 func printEvent(w io.Writer, ev *weftv1.WatchResponse) error {
-	// The default is for events of an aggregator newer than this command.
+	// For an aggregator newer than this command.
 	text := ev.String()
 	switch e := ev.GetEvent().(type) {
 	case *weftv1.WatchResponse_Commit:

@@ -11,7 +11,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/localstate"
 )
 
-// bridgeSettings pass packets between two ports of a bridge to nftables, for IPv4 and IPv6.
+// Between two ports of a bridge, for IPv4 and IPv6.
 var bridgeSettings = [2]string{"bridge-nf-call-iptables", "bridge-nf-call-ip6tables"}
 
 type host struct {
@@ -35,9 +35,8 @@ func networks(name string) (out []netip.Prefix) {
 	return out
 }
 
-// unfilteredBridges returns the bridges that connect local pods and bypass nftables from port to
-// port (rule 41), and the settings to change. It calls pods, for addresses of pods, only if bridges
-// exist and a setting is wrong.
+// unfilteredBridges returns the bridges that connect local pods and bypass nftables (rule 41), and
+// the settings to change. It calls pods only if bridges exist and a setting is wrong.
 func (h host) unfilteredBridges(have [2]bool, pods func() []netip.Addr) (bridges, settings []string) {
 	// The only error is an invalid pattern.
 	found, _ := filepath.Glob(h.sys + "/class/net/*/bridge")
@@ -66,8 +65,7 @@ func (h host) unfilteredBridges(have [2]bool, pods func() []netip.Addr) (bridges
 	return slices.Compact(bridges), settings
 }
 
-// podAddresses returns the addresses of possibly bridged local pods, and one for each prefix of
-// pods: a bridge may exist before its first pod.
+// podAddresses has one address for each prefix too: a bridge may exist before its first pod.
 func podAddresses(s localstate.State) []netip.Addr {
 	var out []netip.Addr
 	for _, p := range s.Pods {
@@ -81,8 +79,7 @@ func podAddresses(s localstate.State) []netip.Addr {
 	return out
 }
 
-// warnBridges logs a warning if a bridge connects pods past the rules, unless it equals the warning
-// before. It returns the present warning.
+// warnBridges returns the present warning, and logs it unless it equals before.
 func (f *Frontend) warnBridges(h host, before string) string {
 	bridges, settings := h.unfilteredBridges(f.have, func() []netip.Addr { return podAddresses(f.state.State()) })
 	now := strings.Join(bridges, ",") + " " + strings.Join(settings, ",")

@@ -8,14 +8,13 @@ import (
 	"github.com/weft-proxy/weft/frontends/publish"
 )
 
-// carried has the outcomes of pods, which are beside the publisher's items: each commit carries all
-// their changes. The lock of the state guards it.
+// carried has the outcomes of pods: each commit carries all their changes. The lock of the state
+// guards it.
 type carried struct {
 	outcomes map[types.UID]publish.Outcome
-	wanted   map[types.UID]struct{} // changed, without a commit
+	wanted   map[types.UID]struct{} // without a commit
 }
 
-// want notes that a pod changed or was removed.
 func (c *carried) want(key types.UID, exists bool) {
 	if !exists {
 		delete(c.outcomes, key)
@@ -40,7 +39,7 @@ func (c *carried) commit(revision uint64, since time.Time) {
 	c.wanted = nil
 }
 
-// outcome returns the outcome of a pod. degraded is the reason of failing commits, or nil.
+// degraded is the reason of failing commits, or nil.
 func (c *carried) outcome(key types.UID, degraded error) publish.Outcome {
 	o := c.outcomes[key]
 	if o.State == publish.Wanted {

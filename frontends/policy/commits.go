@@ -1,8 +1,8 @@
 package policy
 
-// commits counts changes and wakes the waiters for their commit. The lock of the state guards it.
+// commits wakes the waiters for a commit. The lock of the state guards it.
 type commits struct {
-	// The changes that arrived, that a refresh found, and that a commit has.
+	// Changes that arrived, that a refresh found, and that a commit has.
 	arrived, taken, answered uint64
 	waiters                  []waiter
 }
@@ -12,7 +12,6 @@ type waiter struct {
 	done    chan struct{}
 }
 
-// arrive counts a change, which the backlog must count too.
 func (c *commits) arrive() { c.arrived++ }
 
 func (c *commits) take() { c.taken = c.arrived }
@@ -32,7 +31,7 @@ func (c *commits) answer() {
 	c.waiters = rest
 }
 
-// wait returns a channel that is closed once all changes so far are answered.
+// The channel is closed once all changes so far are answered.
 func (c *commits) wait() <-chan struct{} {
 	done := make(chan struct{})
 	if c.arrived <= c.answered {

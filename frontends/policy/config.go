@@ -23,48 +23,46 @@ const (
 	DefaultMaxRetry = 30 * time.Second
 )
 
-// Events receives events about objects of the cluster: kind is "Normal" or "Warning", reason is one
-// word. It must not block.
+// Events receives events about objects of the cluster, and must not block. kind is "Normal" or
+// "Warning", reason is one word.
 type Events interface {
 	Object(ref corev1.ObjectReference, kind, reason, message string)
 }
 
 // Config describes a Frontend.
 type Config struct {
-	// Source has the objects. Required. The caller runs it.
+	// Required. The caller runs it.
 	Source source.Source
-	// NodeName is this node's name in Kubernetes. Its pods are isolated here. Required.
+	// Required.
 	NodeName string
-	// Socket is the path of the aggregator's socket; empty means the default.
+	// Empty means the default.
 	Socket string
-	// Local carries the updates to an aggregator in the same process, instead of the socket.
+	// Local replaces the socket in the same process.
 	Local grpc.ClientConnInterface
-	// RuntimeSocket is the path of the NRI socket of the container runtime, which reports pods
-	// before the API does. If empty, only the API reports pods.
+	// RuntimeSocket is the NRI socket of the container runtime; empty disables it.
 	RuntimeSocket string
-	// Start says what happens to unknown pods of this node.
-	Start render.Start
-	// DropLog is the number of dropped packets per second that are logged for each set of policies
-	// and direction; 0 disables the log.
+	Start         render.Start
+	// DropLog is the number of logged drops per second for each set of policies and direction; 0
+	// disables the log.
 	DropLog int
-	// RecheckFor is how long connections are judged again after a policy was narrowed, if this
-	// publisher may not list connections; 0 means render.DefaultRecheckFor.
+	// RecheckFor limits a recheck if this publisher may not list connections; 0 means
+	// render.DefaultRecheckFor.
 	RecheckFor time.Duration
-	// MinInterval is the least time from the end of one update to the start of the next. 0 means
-	// DefaultMinInterval; negative disables it.
+	// MinInterval is the least time between two updates. 0 means DefaultMinInterval; negative
+	// disables it.
 	MinInterval time.Duration
-	// MaxRetry limits the wait after a failed update. The frontend is unhealthy if a change waits
-	// twice as long. 0 means DefaultMaxRetry.
+	// MaxRetry limits the wait after a failed update; 0 means DefaultMaxRetry. The frontend is
+	// unhealthy if a change waits twice as long.
 	MaxRetry time.Duration
-	// Events receives warnings about policies and pods; nil discards.
+	// Nil discards.
 	Events Events
-	// StatusClient writes the conditions of ClusterNetworkPolicies; nil disables this.
+	// Nil means that no conditions of ClusterNetworkPolicies are written.
 	StatusClient kubernetes.Interface
-	// Now is the clock of latencies; nil means time.Now.
+	// Nil means time.Now.
 	Now func() time.Time
-	// Logger; nil discards.
+	// Nil discards.
 	Logger *slog.Logger
-	// Registerer receives the metrics; nil disables them.
+	// Nil disables the metrics.
 	Registerer prometheus.Registerer
 }
 

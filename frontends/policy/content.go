@@ -11,18 +11,14 @@ import (
 
 type change = publish.Change[model.PolicyID, model.Policy]
 
-// content is the fragment of all policies. It implements publish.Renderer, Cleaner and Staged. The
-// publishing goroutine calls its own methods.
-//
-// Policies are the items: a rejected policy is left out. Other changes, such as pods and members,
-// go with the next Render.
+// content is the fragment of all policies, with policies as items: a rejected policy is left out.
+// Other changes go with the next Render.
 type content struct {
 	*render.Renderer
 	state *state
 	// adopt receives the earlier bridge ports of pod addresses.
 	adopt func(map[netip.Addr]string)
-	// others are changes for the next Render, without their policies, in the order of the
-	// Refreshes.
+	// others are changes for the next Render, without policies, in the order of the Refreshes.
 	others []model.Changes
 }
 
@@ -56,8 +52,8 @@ func changeOf(p model.PolicyChange) change {
 // Value implements publish.Renderer.
 func (c *content) Value(id model.PolicyID) *model.Policy { return c.state.policy(id) }
 
-// Render implements publish.Renderer. Several Refreshes lead to a snapshot: their changes cannot be
-// joined, because a set may have gone and come back.
+// Render implements publish.Renderer. Changes of several Refreshes cannot be joined, because a set
+// may have gone and come back: they lead to a snapshot.
 func (c *content) Render(items []change, patch bool) publish.Update {
 	var last model.Changes
 	several := len(c.others) > 1

@@ -26,17 +26,17 @@ const (
 )
 
 type drop struct {
-	// The isolating policies, or the policy of the dropping rule, as in the comment of the counter.
+	// As in the comment of the counter.
 	policies, direction string
 }
 
-// drops reads the kernel's counters at each scrape. It implements prometheus.Collector.
+// drops reads the kernel's counters at each scrape.
 type drops struct {
 	socket string
 	desc   *prometheus.Desc
 
 	mu sync.Mutex
-	// nil until the first scrape that reaches an aggregator.
+	// nil until a scrape reaches an aggregator.
 	client *client.Client
 }
 
@@ -49,8 +49,7 @@ func newDrops(socket string) *drops {
 // Describe implements prometheus.Collector.
 func (d *drops) Describe(out chan<- *prometheus.Desc) { out <- d.desc }
 
-// Collect implements prometheus.Collector. It reports no values while the aggregator does not
-// answer.
+// Collect implements prometheus.Collector, without values while the aggregator does not answer.
 func (d *drops) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()

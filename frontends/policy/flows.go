@@ -17,17 +17,14 @@ import (
 )
 
 const (
-	// commitAge is the wait after a commit before connections are listed. By then, packets accepted
-	// by the old rules are in conntrack.
+	// After commitAge, packets accepted by the old rules are in conntrack.
 	commitAge = time.Second
 	// answerTime is the wait after the commit before a denied connection without an end, such as
-	// UDP, is deleted. Until then its packets are dropped one by one. If a pod answered an earlier
-	// packet after the deletion, it would open a connection in the other direction, with the denied
-	// packets as replies. The kernel keeps a UDP connection for the same time
-	// (nf_conntrack_udp_timeout).
+	// UDP, is deleted: a pod's answer to an earlier packet would open a connection in the other
+	// direction. nf_conntrack_udp_timeout is the same.
 	answerTime = 30 * time.Second
-	// maxDelay limits the time between two listings of an address. It starts at twice commitAge and
-	// doubles each time.
+	// maxDelay limits the time between two listings of an address, which starts at twice commitAge
+	// and doubles.
 	maxDelay   = time.Minute
 	maxDeleted = 65_536
 )
@@ -46,19 +43,18 @@ type rechecked interface {
 }
 
 // flows cuts connections that policies no longer allow. While an address is rechecked, the kernel
-// drops their packets one by one. flows lists its connections, deletes denied ones once answers to
-// earlier packets can no longer come, and then ends the recheck.
+// drops their packets one by one. flows deletes denied ones once answers can no longer come, and
+// then ends the recheck.
 //
 // It does not delete an open TCP or SCTP connection: conntrack would take the next packet as the
-// first of a connection, perhaps in the other, allowed direction. Its addresses are rechecked until
-// conntrack has forgotten it.
+// first of a connection, perhaps in the other, allowed direction.
 type flows struct {
 	renderer   rechecked
 	connect    func(context.Context) (flowTable, error) // must not wait for an aggregator
 	disconnect func()                                   // called in the end
 	addresses  func() ([]netip.Addr, error)             // the node's own
 	changed    func()                                   // called when the renderer has something to send
-	// The constant, less in tests.
+	// Less in tests.
 	answerTime time.Duration
 	now        func() time.Time
 	metrics    *flowMetrics
@@ -66,16 +62,16 @@ type flows struct {
 
 	committed chan struct{} // has a value after a commit
 
-	// The fields below belong to run. attempts has the next listing of each address.
+	// The fields below belong to run.
 	attempts map[netip.Addr]attempt
-	// earliest is the time of the next possible listing; failed is the wait after a failed listing,
-	// 0 after a success.
+	// earliest is for the next listing; failed is the wait after a failed listing, 0 after a
+	// success.
 	earliest time.Time
 	failed   time.Duration
-	limited  bool // the missing right to list the table has been logged
+	limited  bool // has been logged
 }
 
-// attempt is the next listing of an address rechecked since a commit.
+// For an address rechecked since a commit.
 type attempt struct {
 	committed, next time.Time
 	delay           time.Duration
@@ -113,8 +109,7 @@ func (f *flows) run(ctx context.Context) {
 	}
 }
 
-// step lists the connections of due addresses. It returns the time of the next call, zero for after
-// the next commit.
+// step returns the time of the next call, zero for after the next commit.
 func (f *flows) step(ctx context.Context) time.Time {
 	began := f.now()
 	due, next := f.due(began)
@@ -139,7 +134,7 @@ func (f *flows) step(ctx context.Context) time.Time {
 	return later(next, f.earliest)
 }
 
-// later returns the later time, or zero if the first one is zero.
+// Zero is the latest time.
 func later(a, b time.Time) time.Time {
 	if a.IsZero() || a.After(b) {
 		return a
@@ -147,7 +142,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// due returns the addresses to list now, and the time of the next listing, or zero.
+// next may be zero.
 func (f *flows) due(now time.Time) (due []render.Rechecked, next time.Time) {
 	attempts := make(map[netip.Addr]attempt)
 	for _, r := range f.renderer.Rechecked() {
@@ -170,8 +165,7 @@ func (f *flows) due(now time.Time) (due []render.Rechecked, next time.Time) {
 	return due[:min(len(due), client.MaxFlowAddresses)], next
 }
 
-// report logs why the table cannot be listed, and returns the wait. Without the right to list it, a
-// recheck has a time limit.
+// report returns the wait. Without the right to list the table, a recheck has a time limit.
 func (f *flows) report(err error) time.Duration {
 	switch {
 	case err == nil:
@@ -195,8 +189,8 @@ func (f *flows) report(err error) time.Duration {
 	}
 }
 
-// look lists and judges the connections of addresses. It deletes denied connections without
-// outstanding answers, and ends the recheck of addresses without denied connections.
+// look deletes denied connections without outstanding answers, and ends the recheck of addresses
+// without denied connections.
 func (f *flows) look(ctx context.Context, due []render.Rechecked) error {
 	table, err := f.connect(ctx)
 	if err != nil {
@@ -233,7 +227,6 @@ func (f *flows) look(ctx context.Context, due []render.Rechecked) error {
 	return err
 }
 
-// aggregatorTable connects to the aggregator at the first listing.
 type aggregatorTable struct {
 	socket string
 	client *client.Client

@@ -12,16 +12,15 @@ import (
 )
 
 type listing struct {
-	// addresses are under recheck, own are the node's. The value says whether a denied connection
-	// there may still be answered.
+	// addresses are under recheck: true if a denied connection there may still be answered. own are
+	// the node's.
 	addresses map[netip.Addr]bool
 	own       map[netip.Addr]struct{}
-	denied    map[netip.Addr]struct{} // addresses of denied connections
-	deleted   []client.Flow           // connections to delete
+	denied    map[netip.Addr]struct{} // of denied connections
+	deleted   []client.Flow
 }
 
-// newListing returns a listing of the addresses due. Connections narrowed before the time answered
-// have no outstanding answers.
+// Connections narrowed before answered have no outstanding answers.
 func newListing(due []render.Rechecked, own []netip.Addr, answered time.Time) *listing {
 	l := &listing{addresses: make(map[netip.Addr]bool, len(due)), own: make(map[netip.Addr]struct{}, len(own)), denied: make(map[netip.Addr]struct{})}
 	for _, r := range due {
@@ -50,7 +49,7 @@ func (l *listing) local(a netip.Addr) bool {
 	return ok
 }
 
-// judge judges a connection by its ends after destination NAT and before source NAT.
+// The ends are after destination NAT and before source NAT.
 func (l *listing) judge(r rechecked, f *client.Flow) {
 	flow := judge.Flow{
 		Source: f.Source.Addr(), Destination: f.ReplySource.Addr(),
@@ -75,9 +74,8 @@ func (l *listing) judge(r rechecked, f *client.Flow) {
 	}
 }
 
-// deletable reports whether a denied connection can be deleted. It cannot if conntrack would take a
-// later packet as the first of a connection. An end of TCP or SCTP sends until it is closed, other
-// ends only answer.
+// deletable is false if conntrack would take a later packet as the first of a connection. An end of
+// TCP or SCTP sends until it is closed, other ends only answer.
 func deletable(f *client.Flow, answers bool) bool {
 	switch model.Protocol(f.Protocol) {
 	case model.TCP:

@@ -7,7 +7,6 @@ import (
 	"github.com/weft-proxy/weft/frontends/publish"
 )
 
-// Names of the metrics of flows.
 const (
 	metricRechecked    = "weft_policy_rechecked_addresses"
 	metricFlowsJudged  = "weft_policy_flows_judged_total"
@@ -16,7 +15,7 @@ const (
 
 type flowMetrics struct{ judged, deleted prometheus.Counter }
 
-// newFlowMetrics registers the metrics, unless reg is nil.
+// reg may be nil.
 func newFlowMetrics(reg prometheus.Registerer, r *render.Renderer) (*flowMetrics, error) {
 	rechecked := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: metricRechecked,
 		Help: "Addresses whose established connections are judged packet by packet, because less is allowed to them than before. All addresses of a family count as one."},

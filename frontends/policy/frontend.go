@@ -25,10 +25,9 @@ import (
 
 const wakeInterval = time.Minute
 
-// The kernel takes less than 100 ms for this many rules.
+// The kernel takes less than 100 ms for these rules.
 const portion = 4096
 
-// errUnanswered means that an update was sent, or is about to be.
 var errUnanswered = errors.New("the aggregator has not answered")
 
 // Frontend follows network policies and publishes their rules.
@@ -45,8 +44,8 @@ type Frontend struct {
 	links     *links.Tracker
 	runtime   *containerRuntime // nil without Config.RuntimeSocket
 	status    *status.Writer    // nil without Config.StatusClient
-	have      [2]bool           // IP families of the node
-	// Pods with policies and an unknown interface. The lock of state guards it.
+	have      [2]bool           // of the node
+	// Pods with policies and an unknown interface; the lock of state is held.
 	unlinked map[types.UID]unlinked
 }
 
@@ -55,14 +54,13 @@ type Status struct {
 	// Synced is true once the source has delivered all existing objects.
 	Synced bool
 	publish.Status
-	// Pending is the time since which the oldest event waits for its commit, or zero.
+	// Pending is the arrival of the oldest uncommitted event, or zero.
 	Pending time.Time
-	// Rejected are the policies rejected by the aggregator, or impossible to render.
+	// Rejected policies are rejected by the aggregator, or impossible to render.
 	Rejected []model.PolicyID
 }
 
-// New returns a frontend and subscribes it to its source, which must not run yet. It does no I/O
-// except to look for IPv6.
+// New returns a frontend and subscribes it to its source, which must not run yet.
 func New(cfg Config) (*Frontend, error) {
 	f, err := newFrontend(cfg)
 	if err != nil {
@@ -127,8 +125,7 @@ func (f *Frontend) subscribeStatus() error {
 	return f.cfg.Source.Subscribe(f.status.Subscription())
 }
 
-// Run works until ctx ends, and then returns nil. It leaves all rules in place. It does not run the
-// source, which may have other subscribers.
+// Run works until ctx ends, and then returns nil; all rules stay. It does not run the source.
 func (f *Frontend) Run(ctx context.Context) error {
 	defer f.drops.close()
 	g, ctx := errgroup.WithContext(ctx)
@@ -170,9 +167,8 @@ func (f *Frontend) Status() Status {
 // Name returns the subject of the frontend in one word.
 func (f *Frontend) Name() string { return "network-policies" }
 
-// Ready returns nil once this process has committed its rules, and before that the reason of the
-// delay. It also returns an error while a manifest has been invalid since the start, and if
-// Config.Start cannot be enforced.
+// Ready returns nil once this process has committed its rules, if all manifests were valid and
+// Config.Start can be enforced.
 func (f *Frontend) Ready() error {
 	status := f.publisher.Status()
 	thing, unknown := f.unknown()
@@ -190,8 +186,7 @@ func (f *Frontend) Ready() error {
 	}
 }
 
-// Healthy returns nil if rules of this process or of an earlier one are in force, and no change
-// waits longer than twice Config.MaxRetry.
+// Healthy returns nil if rules are in force, and no change waits longer than twice Config.MaxRetry.
 func (f *Frontend) Healthy() error {
 	status := f.publisher.Status()
 	if !status.Restored || errors.Is(status.Err, client.ErrPermission) {
@@ -208,8 +203,7 @@ func (f *Frontend) Healthy() error {
 	return nil
 }
 
-// Degraded returns a problem beside rules in force: the aggregator is away or does not commit, a
-// change waits for long, policies are refused, or objects are unknown.
+// Degraded returns a problem beside rules in force.
 func (f *Frontend) Degraded() error {
 	status := f.Status()
 	if err := status.Status.Degraded(); err != nil {

@@ -11,8 +11,7 @@ import (
 )
 
 const (
-	// interfaceGrace is the time for which the interface of a pod may be unknown: pods start before
-	// it exists.
+	// Pods start before their interface exists.
 	interfaceGrace = 30 * time.Second
 	maxInterfaces  = 5
 )
@@ -22,8 +21,7 @@ type unlinked struct {
 	since time.Time
 }
 
-// noteLinks notes since when the interfaces of pods with policies are unknown. The lock of the
-// state is held.
+// noteLinks notes since when interfaces are unknown. The lock of the state is held.
 func (f *Frontend) noteLinks(pods []model.PodChange) {
 	for _, c := range pods {
 		pod := cmp.Or(c.New, c.Old)
@@ -35,8 +33,7 @@ func (f *Frontend) noteLinks(pods []model.PodChange) {
 	}
 }
 
-// Interfaces returns an error about local pods with policies and an interface unknown for longer
-// than a grace period. Their policies hold for their addresses.
+// Interfaces returns an error about pods with policies and an interface unknown for long.
 func (f *Frontend) Interfaces() error {
 	var names []string
 	f.state.mu.Lock()

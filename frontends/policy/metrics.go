@@ -8,7 +8,6 @@ import (
 
 const metricPrefix = "weft_policy_"
 
-// Names of the metrics beside package publish.
 const (
 	metricChanges  = metricPrefix + "changes_total"
 	metricPods     = metricPrefix + "pods"
@@ -23,7 +22,7 @@ type metrics struct {
 	changes *prometheus.CounterVec
 }
 
-// newMetrics registers the metrics, unless reg is nil.
+// reg may be nil.
 func newMetrics(reg prometheus.Registerer, f *Frontend) (*metrics, error) {
 	m := &metrics{
 		Metrics: f.publisher.NewMetrics(metricPrefix, "Policies that apply to a pod of this node, by what became of them: wanted, in force, refused, left out."),

@@ -17,8 +17,7 @@ const (
 	clusterPolicyVersion = "policy.networking.k8s.io/v1alpha2"
 )
 
-// observer tells metrics, readers and users about the rules in force. It implements
-// publish.Observer.
+// observer tells metrics, readers and users about the rules in force.
 type observer struct{ *Frontend }
 
 // Sent implements publish.Observer.

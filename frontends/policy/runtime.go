@@ -9,13 +9,11 @@ import (
 )
 
 const (
-	// runtimeTimeout limits the wait of the first update for the container runtime. The earlier
-	// rules are in force meanwhile.
+	// The earlier rules are in force during runtimeTimeout.
 	runtimeTimeout = 5 * time.Second
 	sandboxEvents  = "sandboxes"
 )
 
-// containerRuntime follows the container runtime, which knows pods before the API does.
 type containerRuntime struct {
 	frontend *Frontend
 	plugin   *nri.Plugin
@@ -34,8 +32,8 @@ func newContainerRuntime(f *Frontend) (*containerRuntime, error) {
 	return r, err
 }
 
-// awaitPods waits for the runtime's report, up to runtimeTimeout. A first update without it would
-// end the isolation of pods unknown to the API after a restart.
+// A first update without the report would end the isolation of pods unknown to the API after a
+// restart.
 func (r *containerRuntime) awaitPods(ctx context.Context) {
 	if r == nil {
 		return
@@ -51,7 +49,7 @@ func (r *containerRuntime) awaitPods(ctx context.Context) {
 	}
 }
 
-// deliver applies a change of sandboxes to the model. The channel is closed once a commit has it.
+// The channel is closed once a commit has the change.
 func (r *containerRuntime) deliver(change func(*model.Model)) <-chan struct{} {
 	f := r.frontend
 	f.metrics.Events.WithLabelValues("sandbox").Inc()

@@ -16,7 +16,6 @@ const (
 	metricRuntimeIsolation = "weft_policy_runtime_isolation_seconds"
 )
 
-// runtimeMetrics exist only with Config.RuntimeSocket.
 type runtimeMetrics struct {
 	numbers   []prometheus.Collector
 	isolation prometheus.Histogram

@@ -16,13 +16,13 @@ const startInterval = 200 * time.Millisecond
 
 // start is the condition of the first update.
 type start struct {
-	// Closed when the source has delivered all existing objects.
+	// All existing objects are delivered.
 	synced chan struct{}
-	ready  chan struct{} // closed when the first update may be sent
+	ready  chan struct{} // the first update may be sent
 
 	mu sync.Mutex
-	// unread are manifests that have been invalid since the start, or the resource of
-	// ClusterNetworkPolicies if the API server lacks it.
+	// unread are manifests invalid since the start, or the missing resource of
+	// ClusterNetworkPolicies.
 	unread []string
 }
 
@@ -32,7 +32,6 @@ func (s *start) setUnread(names []string) {
 	s.unread = slices.Clone(names)
 }
 
-// unknownThing is a required but unknown object.
 type unknownThing int
 
 const (
@@ -59,8 +58,7 @@ func (f *Frontend) unknown() (unknownThing, error) {
 	return 0, nil
 }
 
-// startDenies returns why --policy-start=deny does not isolate all unknown pods, nil if it does or
-// need not.
+// startDenies returns why --policy-start=deny does not isolate all unknown pods, or nil.
 func (f *Frontend) startDenies() error {
 	if f.cfg.Start != render.StartDeny || !f.isSynced() {
 		return nil
@@ -92,9 +90,8 @@ func (f *Frontend) awaitStart(ctx context.Context) {
 	close(f.start.ready)
 }
 
-// awaitKnown waits until all isolating objects are known. An earlier update would end the isolation
-// by the earlier process. The earlier rules stay in force meanwhile. If they do not exist, it does
-// not wait, because the known policies are better than no policies.
+// awaitKnown waits for all isolating objects: an earlier update would end the isolation by the
+// earlier process. Without earlier rules it does not wait.
 func (f *Frontend) awaitKnown(ctx context.Context) {
 	tick := time.NewTicker(startInterval)
 	defer tick.Stop()

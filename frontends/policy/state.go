@@ -14,30 +14,28 @@ import (
 	"github.com/weft-proxy/weft/frontends/source"
 )
 
-// maxFound limits the changes that readers find while no update is answered. Later ones are not
-// shown.
+// maxFound limits the changes that readers find while no update is answered.
 const maxFound = 100
 
-// state is the model, and its uncommitted events. It implements localstate.Source.
+// state is the model, and its uncommitted events.
 type state struct {
 	backlog *publish.Backlog
-	// outcome says whether a policy is in force, degraded why commits fail. Both are called under
-	// the lock.
+	// outcome says whether a policy is in force, degraded why commits fail; the lock is held.
 	outcome  func(model.PolicyID) publish.Outcome
 	want     func(...model.PolicyID)
 	degraded func() error
 
-	mu      sync.Mutex // held for a batch of events, or for a refresh
+	mu      sync.Mutex // for a batch of events, or for a refresh
 	model   *model.Model
 	commits commits
-	// Changes found by a reader, unknown to the publisher.
+	// By a reader, unknown to the publisher.
 	found     []model.Changes
 	refreshed func(*model.Changes) // called under the lock
 	pods      carried
 }
 
-// apply applies a batch of events under one lock, so that a refresh never sees half of a batch. It
-// counts them by resource, and reports whether the model may have changed.
+// With one lock, a refresh never sees half of a batch. Events are counted by resource; dirty means
+// that the model may have changed.
 func (s *state) apply(events []source.Event) (counts map[string]int, dirty bool) {
 	counts = make(map[string]int)
 	s.mu.Lock()
@@ -53,8 +51,8 @@ func (s *state) apply(events []source.Event) (counts map[string]int, dirty bool)
 	return counts, dirty
 }
 
-// change applies a change without a source. It returns a channel that is closed once a commit has
-// the present state, and reports whether the model may have changed.
+// change applies a change without a source. committed is closed once a commit has the present
+// state.
 func (s *state) change(kind string, apply func(*model.Model)) (committed <-chan struct{}, dirty bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,7 +82,7 @@ func (s *state) answered() {
 	s.commits.answer()
 }
 
-// refresh returns the changes, which the backlog then counts as taken.
+// The backlog counts the changes as taken.
 func (s *state) refresh() []model.Changes {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +107,7 @@ func (s *state) note(c *model.Changes) {
 	}
 }
 
-// ahead returns the pods and policies found by a reader, without an update.
+// ahead returns objects found by a reader, without an update.
 func (s *state) ahead() (pods map[types.UID]bool, policies map[model.PolicyID]bool) {
 	pods, policies = make(map[types.UID]bool), make(map[model.PolicyID]bool)
 	for i := range s.found {
@@ -123,7 +121,7 @@ func (s *state) ahead() (pods map[types.UID]bool, policies map[model.PolicyID]bo
 	return pods, policies
 }
 
-// unless returns the outcome of an object. It is not in force if a reader has found a newer value.
+// An object is not in force if a reader has found a newer value.
 func unless(ahead bool, o publish.Outcome) publish.Outcome {
 	if ahead && o.State == publish.InForce {
 		o.State = publish.Wanted
@@ -141,14 +139,14 @@ func (s *state) find() {
 	}
 }
 
-// committed notes that the changes of all refreshes are in force.
+// All refreshes are in force.
 func (s *state) committed(revision uint64, since time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pods.commit(revision, since)
 }
 
-// policy returns a policy as the publisher knows it, nil if it applies to no local pod.
+// policy returns nil if the policy applies to no local pod.
 func (s *state) policy(id model.PolicyID) *model.Policy {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,21 +18,21 @@ import (
 type File struct {
 	Name string
 	Text string
-	// Context files contribute only declarations.
+	// Only the declarations count.
 	Context bool
-	// Open reads included files; nil rejects includes.
+	// Reads included files, or nil.
 	Open ruleset.OpenFunc
 }
 
 // Problem is an error of a file.
 type Problem struct {
-	// File is the checked file; Err.File is set for an included file.
+	// Err.File is set for an included file.
 	File string
-	// Err has the place and the source line if known.
+	// With place and source line if known.
 	Err *syntax.Error
 }
 
-// String returns "FILE:LINE:COL: message", with the source line and a caret if the place is known.
+// String returns "FILE:LINE:COL: message", with the source line and a caret.
 func (p Problem) String() string {
 	if p.Err.File != "" {
 		p.File = p.Err.File
@@ -45,17 +45,17 @@ func (p Problem) String() string {
 
 // Result is the result of a check.
 type Result struct {
-	// in the order of the files and of their places
+	// by file and place
 	Problems []Problem
-	// Counts of compiled objects outside context files. Sets include maps, and Objects include
-	// flowtables. A set in two files counts twice, a table once.
+	// Counts of compiled objects outside context files. Sets include maps, Objects flowtables. A
+	// set in two files counts twice, a table once.
 	Tables, Rules, Sets, Elements, Objects int
 
 	tables []*table
 	units  []*unit
 }
 
-// Run checks files in nft's own syntax or JSON.
+// Run checks files in nft's syntax or JSON.
 func Run(files []File) *Result {
 	c := &checker{scopes: map[nft.TableID]*scope{}}
 	units := make([]*unit, len(files))
@@ -79,22 +79,21 @@ func Run(files []File) *Result {
 type checker struct {
 	scopes map[nft.TableID]*scope
 	out    Result
-	// partial means that an incompletely read file may declare any name.
+	// An incompletely read file may declare any name.
 	partial bool
 }
 
 type unit struct {
 	*File
 	parsed []nft.Table
-	// compiled tables
 	tables []*table
 	places *ruleset.Positions
-	// the file with its included files, nil if it may not include any
+	// nil if the file may not include any
 	bundle *ruleset.Bundle
 	errs   []*syntax.Error
 }
 
-// table is the compiled part of a table in one file.
+// In one file.
 type table struct {
 	id     nft.TableID
 	sets   []setContent
@@ -113,7 +112,7 @@ type chainContent struct {
 
 func (u *unit) fail(err *syntax.Error) { u.errs = append(u.errs, err) }
 
-// faulty reports whether the error of a declaration was reported.
+// A reported error.
 func (u *unit) faulty(t *nft.Table, kind, name string) bool {
 	return u.places.Faulty(ruleset.DeclarationID{Table: t.ID(), Kind: kind, Name: name})
 }
@@ -232,7 +231,7 @@ func (c *checker) chain(u *unit, t *nft.Table, s *scope, decl *nft.Chain) {
 	}
 }
 
-// set records a compiled set or map, or its error, and packs its elements.
+// With packed elements, or the error.
 func (c *checker) set(u *unit, out *table, s *scope, decl *nft.Set, declared *set.Set, err error) {
 	id := ruleset.DeclarationID{Table: out.id, Kind: "set", Name: decl.Name}
 	if u.places.Faulty(id) {
@@ -286,7 +285,7 @@ func (c *checker) compile(u *unit) {
 	}
 }
 
-// checkVerdicts checks that the chains of elements exist.
+// The chains must exist.
 func checkVerdicts(u *unit, s *scope, declared *setContent) {
 	if !declared.decl.Verdict {
 		return
@@ -317,8 +316,7 @@ func (c *checker) rules(u *unit, s *scope, chain *nft.Chain) chainContent {
 	return out
 }
 
-// ruleError returns the error of a rule with its place in the file: rules are compiled in canonical
-// form, with other columns.
+// Rules are compiled in canonical form, with other columns.
 func ruleError(u *unit, s *scope, chain string, n int, r nft.Rule, err error) *syntax.Error {
 	at := (*syntax.Error)(nil)
 	if src, ok := u.places.Rule(s.id, chain, n); ok {

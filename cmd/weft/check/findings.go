@@ -12,13 +12,12 @@ import (
 	"github.com/weft-proxy/weft/nft/lint"
 )
 
-// replaces matches a command that makes a file the whole ruleset.
+// A command that makes a file the whole ruleset.
 var replaces = regexp.MustCompile(`(?m)^\s*flush\s+ruleset\b`)
 
-// Findings returns the findings of package lint in all files, including rules of context. The other
-// files are one party. needs is the traffic that the node must receive; without needs lint reports no
-// traffic as cut off. Sets without a reading rule are findings only if the files are the whole
-// ruleset: with context, or if a file flushes the ruleset.
+// Findings returns the findings of package lint. Files other than context are one party. needs is
+// the traffic that the node must receive. Sets without a reading rule are findings only if the
+// files are the whole ruleset: with context, or if a file flushes the ruleset.
 func (r *Result) Findings(needs []lint.Need) ([]lint.Finding, error) {
 	rules, err := load.Tables(cli.Map(r.units, func(u *unit) load.Part {
 		p := load.Part{Tables: u.parsed}

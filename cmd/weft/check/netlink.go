@@ -8,8 +8,7 @@ import (
 	"github.com/weft-proxy/weft/nft/compile"
 )
 
-// Netlink prints sets with elements and the expressions of rules in the notation of "nft
-// --debug=netlink", without context files. It returns the error of w.
+// Netlink prints sets and rules in the notation of "nft --debug=netlink", without context files.
 func (r *Result) Netlink(w io.Writer) error {
 	var b strings.Builder
 	for _, t := range r.tables {

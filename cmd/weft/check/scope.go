@@ -9,7 +9,7 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// scope implements compile.Scope with the declarations of all files in one table.
+// The declarations of all files in one table.
 type scope struct {
 	id         nft.TableID
 	sets       map[string]*set.Set
@@ -17,14 +17,12 @@ type scope struct {
 	objects    map[object.Ref]bool
 	flowtables map[string]bool
 	files      []*unit
-	// whether a file outside context has the table
+	// in a file outside context
 	counted bool
-	// incomplete is set by a failed lookup that is not an error: the declaration is wrong or maybe
-	// unread, or the name was reported before.
+	// The lookup failed, but is not reported: the declaration is wrong or unread, or was reported.
 	incomplete bool
-	// reported names
-	unknown map[ruleset.DeclarationID]bool
-	// true if a file was not read to its end
+	unknown    map[ruleset.DeclarationID]bool
+	// a file was not read to its end
 	partial *bool
 }
 
@@ -55,7 +53,7 @@ func (s *scope) Flowtable(name string) bool {
 	return s.found(s.flowtables[name], "flowtable", name)
 }
 
-// found returns ok, and sets incomplete if a failure must not be reported.
+// found sets incomplete if a failure must not be reported.
 func (s *scope) found(ok bool, kind, name string) bool {
 	if ok {
 		return true
@@ -67,7 +65,7 @@ func (s *scope) found(ok bool, kind, name string) bool {
 	return false
 }
 
-// first returns the first file other than u that declares an object.
+// Other than u.
 func (s *scope) first(id ruleset.DeclarationID, u *unit) string {
 	for _, f := range s.files {
 		if f != u && f.places.Declared(id) {

@@ -12,7 +12,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/client"
 )
 
-// Object is the kind of object named by a verb's arguments.
+// Object is the kind of a verb's object.
 type Object int
 
 const (
@@ -26,7 +26,7 @@ const (
 
 const completionTime = time.Second
 
-// Complete completes an argument with the words from ask, if they come within a second.
+// Complete completes with the words from ask within a second.
 func Complete(cmd *cobra.Command, ask func(context.Context) ([]string, error)) ([]string, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
 	defer cancel()
@@ -44,7 +44,7 @@ func (c *Connection) complete(cmd *cobra.Command, ask func(context.Context, *cli
 	})
 }
 
-// CompleteFragments completes an argument with the names of all fragments, as "publisher/name".
+// CompleteFragments completes "publisher/name".
 func (c *Connection) CompleteFragments(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return c.complete(cmd, func(ctx context.Context, cl *client.Client) ([]string, error) {
 		list, err := cl.List(ctx)
@@ -52,7 +52,7 @@ func (c *Connection) CompleteFragments(cmd *cobra.Command, _ []string, _ string)
 	})
 }
 
-// CompletePublishers completes an argument with the names of publishers.
+// CompletePublishers completes names of publishers.
 func (c *Connection) CompletePublishers(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return c.complete(cmd, func(ctx context.Context, cl *client.Client) ([]string, error) {
 		list, err := cl.ListPublishers(ctx)
@@ -60,7 +60,7 @@ func (c *Connection) CompletePublishers(cmd *cobra.Command, _ []string, _ string
 	})
 }
 
-// CompleteObject completes each argument in turn with objects of the aggregator.
+// CompleteObject completes each argument in turn.
 func (c *Connection) CompleteObject(what Object) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		return c.complete(cmd, func(ctx context.Context, cl *client.Client) ([]string, error) {

@@ -24,14 +24,13 @@ func (c *Connection) AddFlags(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("publisher", c.CompletePublishers)
 }
 
-// Do calls f with a connection made within client.DefaultDialTimeout. It returns the error of
-// client.Dial or f.
+// Do calls f with a connection made within client.DefaultDialTimeout.
 func (c *Connection) Do(ctx context.Context, f func(*client.Client) error) error {
 	_, err := Ask(ctx, client.Config{Socket: c.Socket, Publisher: c.Publisher}, func(cl *client.Client) (none struct{}, _ error) { return none, f(cl) })
 	return err
 }
 
-// Ask calls ask with a connection. It returns the error of client.Dial or ask.
+// Ask calls ask with a connection.
 func Ask[T any](ctx context.Context, config client.Config, ask func(*client.Client) (T, error)) (answer T, err error) {
 	cl, err := client.Dial(ctx, config)
 	if err != nil {
@@ -41,7 +40,7 @@ func Ask[T any](ctx context.Context, config client.Config, ask func(*client.Clie
 	return ask(cl)
 }
 
-// Query completes a command that prints the answer to one question as text, JSON or YAML.
+// Query completes a command that prints an answer as text, JSON or YAML.
 func Query[T any](cmd *cobra.Command, conn *Connection, text string,
 	ask func(ctx context.Context, c *client.Client, args []string) (T, error), print func(w io.Writer, answer T) error) *cobra.Command {
 	var output Output
@@ -60,7 +59,7 @@ func Query[T any](cmd *cobra.Command, conn *Connection, text string,
 	return cmd
 }
 
-// SplitName splits "publisher/name". An empty publisher is the caller.
+// SplitName splits "publisher/name"; the publisher may be empty.
 func SplitName(arg string) (publisher, name string) {
 	if p, n, ok := strings.Cut(arg, "/"); ok {
 		return p, n

@@ -1,5 +1,3 @@
-// Package cli is the common command line of weft's verbs: the flags of an aggregator, -o, completion
-// of names, exit codes ([ExitCode]) and errors of a wrong command line ([UsageError]).
-//
-// Read errors.go first, then connection.go and output.go.
+// Package cli is the common command line of weft's verbs: flags, -o, completion, exit codes
+// ([ExitCode]) and errors of a wrong command line ([UsageError]).
 package cli

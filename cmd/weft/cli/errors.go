@@ -12,8 +12,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/client"
 )
 
-// Describe returns an error for people: for a rejection every violation with its line of text, for a
-// gRPC status the message without "rpc error: code = ...".
+// Describe returns an error for people, with every violation and its line of text.
 func Describe(err error) string {
 	var rejected *client.RejectedError
 	if errors.As(err, &rejected) {
@@ -39,7 +38,7 @@ func statusText(st *status.Status) string {
 	}
 }
 
-// UsageError is a wrong command line. The exit code is 2.
+// UsageError is a wrong command line: exit code 2.
 type UsageError struct{ err error }
 
 func (e *UsageError) Error() string { return e.err.Error() }
@@ -51,12 +50,12 @@ func Usagef(format string, args ...any) error {
 	return &UsageError{fmt.Errorf(format, args...)}
 }
 
-// ExitCode is an error that only sets the exit code: the command has printed everything.
+// ExitCode only sets the exit code: everything is printed.
 type ExitCode int
 
 func (e ExitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// CheckArgs makes the errors of Args UsageErrors, for a complete command and its subcommands.
+// CheckArgs makes the errors of Args UsageErrors, with subcommands.
 func CheckArgs(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		CheckArgs(sub)

@@ -7,9 +7,8 @@ import (
 	"github.com/weft-proxy/weft/nft/printable"
 )
 
-// Escape escapes the strings of a proto.Message for people, in place, but keeps line ends and tabs of
-// excerpts: content that an older aggregator accepted may forge lines or hide text. It ignores other
-// values.
+// Escape escapes the strings of a proto.Message in place, except line ends and tabs of excerpts:
+// old content may forge lines or hide text.
 func Escape(v any) {
 	if m, ok := v.(proto.Message); ok && m.ProtoReflect().IsValid() {
 		escapeMessage(m.ProtoReflect())
@@ -19,7 +18,7 @@ func Escape(v any) {
 func escapeMessage(m protoreflect.Message) {
 	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 		switch {
-		// No printed message of the aggregator has a map.
+		// No printed message has a map.
 		case f.IsMap(), f.Message() == nil && f.Kind() != protoreflect.StringKind:
 		case f.IsList():
 			for i := range v.List().Len() {

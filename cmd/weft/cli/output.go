@@ -19,7 +19,7 @@ type Output struct {
 	allowed []string
 }
 
-// AddFlag adds -o with the formats of a verb; the first is the default.
+// AddFlag adds -o; the first format is the default.
 func (o *Output) AddFlag(cmd *cobra.Command, allowed ...string) {
 	o.Format, o.allowed = allowed[0], allowed
 	cmd.Flags().VarP(o, "output", "o", "output format: "+strings.Join(allowed, ", "))
@@ -42,8 +42,7 @@ func (o *Output) Set(s string) error {
 // Type implements pflag.Value.
 func (o *Output) Type() string { return "format" }
 
-// Write prints v, a proto.Message or a value for encoding/json, as "json" or "yaml". Otherwise it
-// escapes a message and calls text to print it.
+// Write prints v as "json" or "yaml", or escapes v and calls text.
 func (o *Output) Write(w io.Writer, v any, text func() error) error {
 	if o.Format != "json" && o.Format != "yaml" {
 		Escape(v)
@@ -63,7 +62,7 @@ func (o *Output) Write(w io.Writer, v any, text func() error) error {
 	return err
 }
 
-// MarshalJSON returns indented JSON, with the JSON mapping of protobuf for messages.
+// MarshalJSON returns indented JSON, in protobuf's mapping for messages.
 func MarshalJSON(v any) ([]byte, error) {
 	m, ok := v.(proto.Message)
 	if !ok {

@@ -13,8 +13,7 @@ import (
 
 const clearLine = "\r\x1b[K"
 
-// Progress shows the elapsed time of an operation in a line, after one second and if w is a terminal.
-// Call done before other output.
+// Progress shows the elapsed time on a terminal after one second. Call done before other output.
 func Progress(w io.Writer, what string) (done func()) {
 	terminal := Terminal(w)
 	if terminal == nil {
@@ -42,7 +41,7 @@ func progress(w io.Writer, what string) (done func()) {
 	}
 }
 
-// Terminal returns the terminal of a Writer, or nil if it is another file or lacks cursor control.
+// Terminal returns the terminal of a Writer, or nil without cursor control.
 func Terminal(w io.Writer) *os.File {
 	if u, ok := w.(interface{ Unwrap() io.Writer }); ok {
 		w = u.Unwrap()
@@ -54,7 +53,7 @@ func Terminal(w io.Writer) *os.File {
 	return f
 }
 
-// Pause waits. It returns false if ctx ends meanwhile.
+// Pause returns false if ctx ends meanwhile.
 func Pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():

@@ -14,18 +14,18 @@ import (
 
 const (
 	minDigits = 5
-	// whole is less than every revision: they begin with the milliseconds since 1970.
+	// Revisions begin with the milliseconds since 1970.
 	whole   = 1_000_000_000_000
 	page    = 256
 	offered = 40
 )
 
-// RevisionHelp explains short forms to users.
+// RevisionHelp explains short forms.
 const RevisionHelp = `Tables show the last digits of a revision, and every verb accepts them: they mean the newest
 revision that ends in them. With -o json revisions are whole.`
 
-// ShortRevision returns enough last digits of a revision to find it among all up to last and half as
-// many again, or all digits if last is 0.
+// ShortRevision returns last digits that are unique up to last and half as many again, or all
+// digits if last is 0.
 func ShortRevision(revision, last uint64) string {
 	text := strconv.FormatUint(revision, 10)
 	if last < revision {
@@ -38,8 +38,7 @@ func ShortRevision(revision, last uint64) string {
 	return text[max(0, len(text)-digits):]
 }
 
-// FindRevision returns the revision of an argument: a whole number, or the last digits of the newest
-// match.
+// FindRevision returns a whole number, or the newest revision with these last digits.
 //
 // Possible errors: a *UsageError, the errors of client.Client.ListRevisions, no match.
 func FindRevision(ctx context.Context, c *client.Client, arg string) (uint64, error) {
@@ -70,7 +69,7 @@ func FindRevision(ctx context.Context, c *client.Client, arg string) (uint64, er
 	}
 }
 
-// CompleteRevisions completes a revision with the last ones and their fragments.
+// CompleteRevisions completes a revision.
 func (c *Connection) CompleteRevisions(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return c.complete(cmd, func(ctx context.Context, cl *client.Client) (words []string, err error) {
 		list, err := cl.ListRevisions(ctx, &weftv1.ListRevisionsRequest{Limit: offered})

@@ -8,7 +8,7 @@ import (
 	"github.com/weft-proxy/weft/nft/lint"
 )
 
-// Counts returns the changes of a commit, such as "+3 -1 elements, +1 rules".
+// Counts returns a text such as "+3 -1 elements, +1 rules".
 func Counts(c *weftv1.Counts) string {
 	var parts []string
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
@@ -32,17 +32,17 @@ func Counts(c *weftv1.Counts) string {
 	return strings.Join(parts, ", ")
 }
 
-// Finding returns a finding as text of a few lines.
+// Finding returns a finding as text.
 func Finding(f *weftv1.Finding) string {
 	return lint.Format(f.GetId(), f.GetText(), f.GetRemedy(), f.GetRules(), f.GetExample(), int(f.GetMore()))
 }
 
-// Word returns an enum value for tables: "STATE_ADOPTED" with the prefix "STATE_" is "adopted".
+// Word returns "adopted" for "STATE_ADOPTED" and the prefix "STATE_".
 func Word(name, prefix string) string { return strings.ToLower(strings.TrimPrefix(name, prefix)) }
 
 const maxNamed = 8
 
-// Some joins the first eight names by commas, and counts the others. The empty list is "-".
+// Some joins eight names, and counts the others; "-" for an empty list.
 func Some(names []string) string {
 	if len(names) == 0 {
 		return "-"
@@ -53,7 +53,7 @@ func Some(names []string) string {
 	return strings.Join(names, ",")
 }
 
-// Map returns the results of f for a list. It is not nil.
+// Map returns the results of f, never nil.
 func Map[T, U any](list []T, f func(T) U) []U {
 	out := make([]U, len(list))
 	for i, e := range list {

@@ -13,7 +13,7 @@ import (
 // State of a condition.
 type State int
 
-// The states, the worst last.
+// The worst state is last.
 const (
 	OK State = iota
 	Degraded
@@ -37,12 +37,11 @@ func (s *State) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Condition is one aspect of the health of a process.
+// Condition is an aspect of a process's health.
 type Condition struct {
-	// Name is in Kinds. Required.
+	// In Kinds. Required.
 	Name string
-	// Check returns nil, an error of Degrade if the process still works, or another error if it is not
-	// ready. Required.
+	// Check returns nil, or an error, of Degrade if the process still works. Required.
 	Check func() error
 }
 
@@ -50,7 +49,7 @@ type degradedError struct{ error }
 
 func (e degradedError) Unwrap() error { return e.error }
 
-// Degrade returns err as an error that does not make the process unready. It keeps a nil err.
+// Degrade marks err as an error of a ready process; nil stays.
 func Degrade(err error) error {
 	if err == nil {
 		return nil
@@ -72,19 +71,19 @@ func state(err error) State {
 type Status struct {
 	Name  string `json:"name"`
 	State State  `json:"state"`
-	// when the state was first seen
+	// first seen in this state
 	Since time.Time `json:"since"`
-	// Message is the error in one line, Remedy the action to take. Both are "" for OK.
+	// Both are "" for OK: the error in one line, and the action to take.
 	Message string `json:"message,omitempty"`
 	Remedy  string `json:"remedy,omitempty"`
 }
 
-// Process is the list of conditions of a process, and the row of Table.
+// Process is the row of Table.
 type Process struct {
-	// Process is a verb, Version weft's version.
+	// A verb, and weft's version.
 	Process string `json:"process"`
 	Version string `json:"version"`
-	// a cause before its effects
+	// causes first
 	Conditions []Status `json:"conditions"`
 }
 
@@ -93,7 +92,7 @@ func (p *Process) Wrong() []Status {
 	return slices.DeleteFunc(slices.Clone(p.Conditions), func(s Status) bool { return s.State == OK })
 }
 
-// Ready returns an error with the conditions that are not ready, or nil.
+// Ready returns an error for conditions that are not ready, or nil.
 func (p *Process) Ready() error {
 	var errs []string
 	for _, s := range p.Conditions {
@@ -107,7 +106,7 @@ func (p *Process) Ready() error {
 	return errors.New(strings.Join(errs, "; "))
 }
 
-// State returns the worst state of the conditions.
+// State returns the worst state.
 func (p *Process) State() (worst State) {
 	for _, s := range p.Conditions {
 		worst = max(worst, s.State)
@@ -115,7 +114,7 @@ func (p *Process) State() (worst State) {
 	return worst
 }
 
-// String returns the state and the names of the conditions that are not OK.
+// String names the state and the conditions that are not OK.
 func (p *Process) String() string {
 	names := cli.Map(p.Wrong(), func(s Status) string { return s.Name })
 	text := fmt.Sprintf("weft %s %s: %s", p.Process, p.Version, p.State())

@@ -2,12 +2,11 @@ package conditions
 
 import "slices"
 
-// Kind is a possible condition of a process.
+// Kind is a possible condition.
 type Kind struct {
 	// the same in all versions, for alerts
 	Name string
-	// Meaning explains a condition that is not OK, Remedy is the action to take. Both lack a full
-	// stop.
+	// Meaning and Remedy lack a full stop.
 	Meaning, Remedy string
 }
 
@@ -53,7 +52,7 @@ var Kinds = []Kind{
 	{Takeover, "With `--takeover`: kube-proxy's rules are still there, or there again", "Take kube-proxy off this node, or wait for what the message names"},
 }
 
-// KindOf returns the kind of a name, or the zero Kind.
+// KindOf returns a kind by name, or zero.
 func KindOf(name string) Kind {
 	if i := slices.IndexFunc(Kinds, func(k Kind) bool { return k.Name == name }); i >= 0 {
 		return Kinds[i]

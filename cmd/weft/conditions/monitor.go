@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	// A look of Run wakes a resting process.
+	// A look wakes a resting process.
 	interval = 10 * time.Second
-	// hold is how long a condition must last before its report, plus a random time up to hold: nodes
-	// of a cluster share many causes.
+	// hold is the least time before a report, plus a random time up to hold: nodes of a cluster
+	// share many causes.
 	hold = 30 * time.Second
-	// maxReason limits the characters of a message in an event, to fit the remedy.
+	// Characters of a message in an event; the remedy must fit.
 	maxReason = 500
 )
 
@@ -39,13 +39,13 @@ const (
 // Config configures a Monitor.
 type Config struct {
 	Process, Version string
-	// a cause before its effects
+	// causes first
 	Conditions []Condition
 	// Event does not block. It may be nil.
 	Event func(kind, reason, condition, message string)
-	// nil discards
+	// may be nil
 	Logger *slog.Logger
-	// nil means none
+	// may be nil
 	Registerer prometheus.Registerer
 	// nil means time.Now
 	Now func() time.Time
@@ -61,15 +61,14 @@ type Monitor struct {
 
 type track struct {
 	Status
-	// between 0 and hold
+	// up to hold
 	spread time.Duration
-	// reported is the reported message, "" while the condition counts as OK. wrongSince is the begin
-	// of the problem.
+	// reported is "" while the condition counts as OK. wrongSince is the begin of the problem.
 	reported   string
 	wrongSince time.Time
 }
 
-// NewMonitor returns an error if a metric is registered already, or a condition is not in Kinds.
+// NewMonitor returns an error if a metric is registered, or a condition is not in Kinds.
 func NewMonitor(cfg Config) (*Monitor, error) {
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if cfg.Now == nil {
@@ -93,7 +92,7 @@ func NewMonitor(cfg Config) (*Monitor, error) {
 	return m, nil
 }
 
-// Look returns the current conditions in the order of Config.Conditions.
+// Look returns the conditions in the order of Config.Conditions.
 func (m *Monitor) Look() *Process {
 	results := make([]error, len(m.cfg.Conditions))
 	for i, c := range m.cfg.Conditions {
@@ -127,7 +126,7 @@ func (m *Monitor) Run(ctx context.Context) {
 	}
 }
 
-// Report reports conditions that have lasted long enough, and their end, in the log and as events.
+// Report reports lasting conditions, and their end.
 func (m *Monitor) Report() {
 	list := m.Look().Conditions
 	m.mu.Lock()
@@ -139,7 +138,7 @@ func (m *Monitor) Report() {
 		case wrong && t.reported == "" && now.Sub(t.wrongSince) >= hold+t.spread:
 			t.reported = s.Message
 			m.cfg.Logger.Warn("weft is "+s.State.String(), "condition", s.Name, "since", t.wrongSince.UTC().Format(time.RFC3339), "reason", s.Message, "remedy", s.Remedy)
-			// The API server cannot receive the event before it answers again.
+			// Without the API server, the event cannot arrive.
 			if s.Name != APIServer {
 				m.cfg.Event(eventWarning, ReasonDegraded, s.Name, fmt.Sprintf("%s: %.*s. Remedy: %s.", s.Name, maxReason, s.Message, s.Remedy))
 			}

@@ -11,9 +11,8 @@ import (
 	"github.com/weft-proxy/weft/aggregator/client"
 )
 
-// Readyz answers /readyz: 200, or 503 with the reason as JSON if a condition is not ready. ?verbose
-// adds a line for each condition, as the API server does: [+] ok, [!] degraded, [-] not ready, with
-// the remedy below.
+// Readyz answers /readyz: 200, or 503 with the reason as JSON. ?verbose adds a line for each
+// condition: [+] ok, [!] degraded, [-] not ready, with the remedy.
 func (m *Monitor) Readyz(w http.ResponseWriter, r *http.Request) {
 	p := m.Look()
 	if !r.URL.Query().Has("verbose") {
@@ -37,8 +36,7 @@ func (m *Monitor) Readyz(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, "%sreadyz check %s\n", lines.String(), last)
 }
 
-// Answer answers a health check with JSON: 200, or 503 with the reason, and the conditions that are
-// not OK.
+// Answer answers a health check with JSON: 200, or 503 with the reason.
 func Answer(w http.ResponseWriter, err error, wrong ...Status) {
 	body := struct {
 		Time       time.Time `json:"currentTime"`
@@ -56,7 +54,7 @@ func Answer(w http.ResponseWriter, err error, wrong ...Status) {
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-// TableName is the name of the table of a process's conditions. It has one Process.
+// TableName names a table with one Process.
 const TableName = "conditions"
 
 // Table returns the table of the process's conditions.

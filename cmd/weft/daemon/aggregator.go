@@ -59,7 +59,7 @@ func (a *aggregatorFlags) add(set, state, expert *pflag.FlagSet) {
 }
 
 func (a *aggregatorFlags) check() error {
-	if !(a.rate >= 0) || a.burst < 1 { // NaN is rejected too
+	if !(a.rate >= 0) || a.burst < 1 { // NaN too
 		return cli.Usagef("--commit-rate %v --commit-burst %d: want at least 0 and 1", a.rate, a.burst)
 	}
 	if a.historyEntries < 0 || a.historyBytes < 0 {
@@ -81,8 +81,7 @@ func (a *aggregatorFlags) limit() rate.Limit {
 	return rate.Limit(a.rate)
 }
 
-// openFlows opens a connection for removals after commits and one for listings of publishers, so that
-// a listing does not delay a removal.
+// With two connections, a listing of publishers does not delay a removal after a commit.
 func openFlows() (flows, flowTable *conntrack.Conn, err error) {
 	if flows, err = conntrack.Open(); err != nil {
 		return nil, nil, err
@@ -94,7 +93,7 @@ func openFlows() (flows, flowTable *conntrack.Conn, err error) {
 	return flows, flowTable, nil
 }
 
-// follow makes g follow the access configuration. SIGHUP triggers a read.
+// SIGHUP triggers a read.
 func follow(ctx context.Context, g *errgroup.Group, control *access.Control) {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
@@ -105,7 +104,7 @@ func follow(ctx context.Context, g *errgroup.Group, control *access.Control) {
 	})
 }
 
-// openKernel opens the kernel. The lease passes its socket to and from a holder.
+// The lease passes the kernel's socket to and from a holder.
 func openKernel(socket string, log *slog.Logger) (*kernel.Conn, *server.Lease, error) {
 	lease := server.NewLease(server.HoldSocket(socket), log)
 	conn, err := kernel.Open(kernel.Config{Inherit: lease.Inherit})
@@ -115,8 +114,7 @@ func openKernel(socket string, log *slog.Logger) (*kernel.Conn, *server.Lease, e
 	return conn, lease, err
 }
 
-// startAggregator starts the aggregator and its server in g. With --standby they start later, when no
-// other weft has the socket.
+// With --standby the parts start when no other weft has the socket.
 func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
 	a, accessFile, log := &d.aggregator, d.settings.accessFile, d.log.With("component", "aggregator")
 	if err := a.check(); err != nil {
@@ -161,8 +159,7 @@ func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
 	}
 	run := func(srv *server.Server) error {
 		d.socket = srv
-		// Not earlier: a frontend would publish to another weft, which also has the HTTP ports. After
-		// a restart the daemon is ready when the earlier publishers are back.
+		// Not earlier: a frontend would publish to another weft, which also has the HTTP ports.
 		if err := d.serve(ctx, g, agg.Healthy); err != nil {
 			closeAll()
 			return errors.Join(err, srv.Close())

@@ -9,8 +9,7 @@ import (
 	_ "k8s.io/component-base/metrics/prometheus/restclient" // client-go reports to it
 )
 
-// clientMetrics implements prometheus.GathererFunc with the metrics of client-go, as in every component
-// of Kubernetes. The other metrics of that registry are in weft's own.
+// clientMetrics gathers the metrics of client-go; weft's own registry has the other metrics.
 func clientMetrics() ([]*dto.MetricFamily, error) {
 	all, err := legacyregistry.DefaultGatherer.Gather()
 	return slices.DeleteFunc(all, func(f *dto.MetricFamily) bool { return !strings.HasPrefix(f.GetName(), "rest_client_") }), err

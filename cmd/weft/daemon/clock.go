@@ -8,15 +8,14 @@ import (
 )
 
 const (
-	// clockJump is the smallest reported step. Time servers usually make smaller corrections.
+	// Time servers usually make smaller corrections.
 	clockJump = 10 * time.Second
-	// clockRecent is how long a step is reported: longer than it takes to become an event.
+	// clockRecent is longer than a step takes to become an event.
 	clockRecent = 90 * time.Second
 )
 
-// wallClock compares the wall clock with the monotonic clock to notice steps. Rules, retries and
-// deadlines do not depend on the wall clock, but dates in logs and the validity of certificates do. It
-// is safe for concurrent use.
+// wallClock compares the wall clock with the monotonic clock to notice steps. It is safe for
+// concurrent use.
 type wallClock struct {
 	log *slog.Logger
 	// has a monotonic clock reading
@@ -26,7 +25,7 @@ type wallClock struct {
 	// at the last look
 	wall   time.Time
 	uptime time.Duration
-	// by is the last step, zero without one, and at its uptime.
+	// zero without a step
 	by, at time.Duration
 }
 

@@ -32,14 +32,14 @@ type frontend interface {
 	Run(ctx context.Context) error
 	Ready() error
 	Name() string
-	// Degraded returns a problem although the rules are committed.
+	// A problem although the rules are committed.
 	Degraded() error
 	Tables() []client.Table
 }
 
 type frontendFlags struct {
 	manifests string
-	// socket exists only if the aggregator is another process.
+	// Only if the aggregator is another process.
 	socket string
 }
 
@@ -60,13 +60,13 @@ func (f *frontendFlags) add(set *pflag.FlagSet, verb Verb) {
 	}
 }
 
-// flagLocalState is accepted, because units and manifests of earlier versions have it.
+// Units and manifests of earlier versions have it.
 const flagLocalState = "local-state-socket"
 
 type cluster struct {
 	nodeName string
 	version  string
-	// socket is the aggregator's, local its connection within the process.
+	// The aggregator's socket, or its connection within the process.
 	socket string
 	local  grpc.ClientConnInterface
 	source source.Source
@@ -118,8 +118,7 @@ func (d *daemon) newCluster() (*cluster, error) {
 	return c, nil
 }
 
-// source returns the objects to follow, and a client for objects of an API server. restarted reports
-// whether rules of an earlier process are in force.
+// restarted reports whether rules of an earlier process are in force.
 func (f *frontendFlags) source(set *kubeproxy.Settings, version string, restarted func(context.Context) bool, log *slog.Logger) (source.Source, kubernetes.Interface, error) {
 	if f.manifests != "" {
 		if set.Configuration.ClientConnection.Kubeconfig != "" && set.File == "" {
@@ -148,17 +147,16 @@ func kubeConfig(set *kubeproxy.Settings, version string) source.KubeConfig {
 	}
 }
 
-// services reports whether the process has the Service frontend.
 func (c *cluster) run(ctx context.Context, g *errgroup.Group, services bool) {
 	g.Go(func() error { return c.events.Run(ctx) })
-	// One event per node: kube-proxy's event belongs to the Services.
+	// One event per node.
 	if services {
 		c.events.Node(event.Normal, event.Starting, "weft "+c.version)
 	}
 	g.Go(func() error { return c.source.Run(ctx) })
 }
 
-// servedTables returns the tables of the process by the publisher that serves them.
+// By the publisher that serves them.
 func (d *daemon) servedTables() map[string][]client.Table {
 	out := make(map[string][]client.Table)
 	if d.verb.hasAggregator() {
@@ -173,7 +171,6 @@ func (d *daemon) servedTables() map[string][]client.Table {
 	return out
 }
 
-// serveTables offers the tables to readers of the aggregator.
 func (d *daemon) serveTables(ctx context.Context, g *errgroup.Group, socket string) {
 	for publisher, tables := range d.servedTables() {
 		g.Go(func() error {
@@ -189,7 +186,7 @@ func (d *daemon) startFrontends(ctx context.Context, g *errgroup.Group) error {
 	return d.serve(ctx, g, func() error { return nil })
 }
 
-// healthy returns errors that the Service frontend's health does not include.
+// Errors that the Service frontend's health does not include.
 func (d *daemon) healthy() error {
 	return joined(d, func(f interface{ Healthy() error }) error { return f.Healthy() })
 }
@@ -203,8 +200,7 @@ func joined[T any](d *daemon, ask func(T) error) (err error) {
 	return err
 }
 
-// restartedWait limits the wait for the aggregator's answer. Without rules it answers as soon as it
-// listens.
+// Without rules, the aggregator answers as soon as it listens.
 const restartedWait = time.Second
 
 func (d *daemon) publishers() (names []string) {

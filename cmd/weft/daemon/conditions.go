@@ -10,7 +10,7 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/sysctl"
 )
 
-// newMonitor accepts nil for a process without the aggregator.
+// of may be nil.
 func (d *daemon) newMonitor(of *aggregatorHealth) error {
 	d.servers = &serverErrors{}
 	if d.takeover {
@@ -26,7 +26,7 @@ func (d *daemon) newMonitor(of *aggregatorHealth) error {
 	return err
 }
 
-// The conditions have a cause before its effects.
+// A cause comes before its effects.
 func (d *daemon) conditions(of *aggregatorHealth) []conditions.Condition {
 	list := []conditions.Condition{degrading(conditions.Clock, d.clock.check)}
 	if d.cluster != nil {
@@ -61,8 +61,7 @@ func degrading(name string, failing check) conditions.Condition {
 	return readyThen(name, func() error { return nil }, failing)
 }
 
-// readyThen returns a condition that is not ready while ready fails, and else degraded while failing
-// fails.
+// Not ready while ready fails, else degraded while failing fails.
 func readyThen(name string, ready, failing check) conditions.Condition {
 	return conditions.Condition{Name: name, Check: func() error {
 		if err := ready(); err != nil {
@@ -81,8 +80,8 @@ type aggregatorHealth struct {
 		Missing() error
 		Refused() error
 	}
-	// rival fails if another weft wants the socket, current if the configuration in force differs from
-	// its file. They are called once the socket exists.
+	// rival fails if another weft wants the socket, current if the configuration differs from its
+	// file. Both need the socket.
 	rival, current check
 	// of the host's file system
 	root string
@@ -106,7 +105,6 @@ var (
 	conntrackLimit   = prometheus.NewDesc("weft_conntrack_limit", "Connections that the kernel tracks at most; further ones are dropped.", nil, nil)
 )
 
-// conntrackSize is the root of the host's file system.
 type conntrackSize string
 
 // Describe implements prometheus.Collector.
@@ -114,7 +112,7 @@ func (root conntrackSize) Describe(to chan<- *prometheus.Desc) {
 	prometheus.DescribeByCollect(root, to)
 }
 
-// Collect implements prometheus.Collector, without metrics if the kernel does not track connections.
+// Collect implements prometheus.Collector; the kernel may not track connections.
 func (root conntrackSize) Collect(to chan<- prometheus.Metric) {
 	if entries, limit, err := sysctl.Tracked(string(root)); err == nil && limit > 0 {
 		to <- prometheus.MustNewConstMetric(conntrackEntries, prometheus.GaugeValue, float64(entries))
@@ -122,7 +120,7 @@ func (root conntrackSize) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// conntrackFull is the percentage of the table above which new connections are about to be dropped.
+// In percent; above it new connections are about to be dropped.
 const conntrackFull = 95
 
 func checkConntrack(root string) error {

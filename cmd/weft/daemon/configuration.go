@@ -48,7 +48,7 @@ func (c *configurationFlags) add(proxy, own *pflag.FlagSet, verb Verb) {
 	own.StringArrayVar(&c.files, "config", nil, help)
 }
 
-// complete makes a log that begins with the warnings.
+// The log begins with the warnings.
 func (f *Flags) complete(stderr io.Writer) (*settings, *slog.Logger, error) {
 	proxyFile, accessFile, err := f.configuration.sort(f.verb)
 	if err != nil {
@@ -108,14 +108,14 @@ func (c *configurationFlags) runOnce(ctx context.Context, s *settings, log *slog
 	return false, nil
 }
 
-// setUpConntrack sets up connection tracking for a weft that later runs with CAP_NET_ADMIN alone.
+// For a weft that later runs with CAP_NET_ADMIN alone.
 func setUpConntrack(ctx context.Context, s *settings, log *slog.Logger) error {
 	flows, err := conntrack.Open()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = flows.Close() }()
-	// Reading the table makes the kernel load the module. The destination matches no flow.
+	// Reading the table makes the kernel load the module.
 	nowhere := conntrack.Destination{Addr: netip.IPv4Unspecified()}
 	if _, err := flows.Reconcile(ctx, []conntrack.Destination{nowhere}); err != nil {
 		log.Warn("cannot read the connection tracking table", "error", err)
@@ -123,8 +123,8 @@ func setUpConntrack(ctx context.Context, s *settings, log *slog.Logger) error {
 	return sysctl.Run(ctx, sysctl.Config{Conntrack: s.Conntrack, Once: true, Logger: log})
 }
 
-// tune sets up connection tracking and the OOM score. weft run replaces kube-proxy and applies its
-// defaults. The other verbs may run without Kubernetes, and apply only values from a flag or a file.
+// weft run replaces kube-proxy and applies its defaults; other verbs apply only values from a flag
+// or a file.
 func (d *daemon) tune(ctx context.Context, g *errgroup.Group) {
 	s := d.settings
 	host := d.verb == VerbRun || d.verb == VerbAggregator && s.HostGiven
@@ -136,8 +136,7 @@ func (d *daemon) tune(ctx context.Context, g *errgroup.Group) {
 	}
 }
 
-// setOOMScore warns only about a score that the operator asked for: the kubelet sets its own for
-// critical pods.
+// Only an explicit score causes a warning: the kubelet sets its own for critical pods.
 func setOOMScore(ctx context.Context, s *settings, log *slog.Logger) {
 	level := slog.LevelDebug
 	if s.OOMGiven {
@@ -148,8 +147,8 @@ func setOOMScore(ctx context.Context, s *settings, log *slog.Logger) {
 	}
 }
 
-// follow ends the daemon when kube-proxy's configuration file changes, so that it restarts with the
-// new one. The aggregator alone follows only the settings of the machine.
+// follow ends the daemon when kube-proxy's configuration file changes. The aggregator alone follows
+// only the settings of the machine.
 func (d *daemon) follow(ctx context.Context, g *errgroup.Group) {
 	if d.settings.File == "" {
 		return

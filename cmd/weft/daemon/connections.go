@@ -10,10 +10,9 @@ import (
 )
 
 const (
-	// The kubelet, load balancers and monitoring need a few connections each; the other descriptors
-	// are for publishers.
+	// Other descriptors are for publishers.
 	maxHTTPConnections = 64
-	// An HTTP server may use at most 1/descriptorShare of the process's descriptors.
+	// Share of the process's descriptors for an HTTP server.
 	descriptorShare = 16
 	idleTimeout     = time.Minute
 	headerTimeout   = 5 * time.Second
@@ -21,9 +20,9 @@ const (
 	writeTimeout = 30 * time.Second
 )
 
-// httpConnections limits the connections of an HTTP server so that clients with open connections do
-// not block a probe. It always accepts a new connection. Above the limit it closes the longest idle
-// connection or, if none is idle, the connection with the oldest request.
+// httpConnections limits the connections of an HTTP server so that clients do not block a probe.
+// Above the limit, it closes the longest idle connection or, if all are busy, the connection with
+// the oldest request.
 type httpConnections struct {
 	most int
 
@@ -58,13 +57,13 @@ func (c *httpConnections) changed(conn net.Conn, state http.ConnState) {
 		delete(c.open, oldest)
 		_ = oldest.Close()
 	}
-	// A connection closed to make room may still report a state.
+	// A closed connection may still report a state.
 	if _, ok := c.open[conn]; ok || state == http.StateNew {
 		c.open[conn] = httpConnection{idle: state != http.StateActive, since: time.Now()}
 	}
 }
 
-// oldest returns the connection to close next. c.mu is held, and c.open is not empty.
+// c.mu is held, and c.open is not empty.
 func (c *httpConnections) oldest() (oldest net.Conn) {
 	for conn, this := range c.open {
 		best := c.open[oldest]

@@ -22,7 +22,7 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/takeover"
 )
 
-// Verb names a command and its parts.
+// Verb names a command.
 type Verb string
 
 // The verbs.
@@ -41,7 +41,7 @@ func (v Verb) mayHavePolicy() bool { return v == VerbRun || v == VerbPolicy }
 
 func (v Verb) followsCluster() bool { return v != VerbAggregator }
 
-// Titles of the groups of flags in the help.
+// Groups in the help.
 const (
 	proxyFlags  = "Flags of kube-proxy"
 	weftFlags   = "Flags of weft"
@@ -62,11 +62,11 @@ type Flags struct {
 	services      serviceFlags
 	policy        policyFlags
 	configuration configurationFlags
-	// takeover removes kube-proxy's rules, handover removes weft's when kube-proxy is back.
+	// takeover removes kube-proxy's rules, handover weft's.
 	takeover, handover bool
 }
 
-// AddFlags adds the flags of a verb. The caller parses set before it calls Run.
+// AddFlags adds the flags of a verb; the caller parses set.
 func AddFlags(set *pflag.FlagSet, verb Verb) *Flags {
 	f := &Flags{verb: verb, set: set, configuration: configurationFlags{proxy: kubeproxy.New()}}
 	for _, title := range []string{proxyFlags, weftFlags, policyGroup, stateFlags, expertFlags} {
@@ -98,7 +98,7 @@ func AddFlags(set *pflag.FlagSet, verb Verb) *Flags {
 	return f
 }
 
-// Usages returns the help of the flags in groups, with the command's flag --help.
+// Usages returns the help in groups, with the command's flag --help.
 func (f *Flags) Usages(help *pflag.Flag) string {
 	f.groups.FlagSet(weftFlags).AddFlag(help)
 	var b strings.Builder
@@ -110,9 +110,8 @@ func (f *Flags) Usages(help *pflag.Flag) string {
 	return b.String()
 }
 
-// Run runs the daemon until ctx ends or a part fails. It returns nil if the tables were cleaned up or
-// kube-proxy's configuration file changed. With --write-config-to or --init-only it does only that.
-// version is weft's own.
+// Run runs the daemon until ctx ends or a part fails. It returns nil after a cleanup or a change of
+// kube-proxy's configuration file.
 //
 // Possible errors: a *cli.UsageError or an *access.FileError for a wrong setting; the error of a part.
 func (f *Flags) Run(ctx context.Context, stderr io.Writer, version string) error {
@@ -150,7 +149,7 @@ func (f *Flags) Run(ctx context.Context, stderr io.Writer, version string) error
 	}
 	end := ctx.Done()
 	if f.handover {
-		// The parts continue until the handover is done.
+		// Until the handover is done.
 		ctx = context.WithoutCancel(ctx)
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -194,18 +193,17 @@ type daemon struct {
 	monitor *conditions.Monitor
 	clock   *wallClock
 	servers *serverErrors
-	// nil unless weft is to remove the rules of kube-proxy
+	// nil unless weft removes the rules of kube-proxy
 	successor *successor
-	// nil without the aggregator
-	tables *aggregator.Aggregator
-	// nil without the aggregator, and before serve
+	tables    *aggregator.Aggregator
+	// nil before serve
 	socket *server.Server
 	local  server.Local
-	// ends the HTTP ports and the successor; nil before serve
+	// nil before serve
 	releasePorts context.CancelFunc
 }
 
-// start waits, with --standby, for the end of a weft with the same socket or ports.
+// With --standby, start waits for the end of a weft with the same socket or ports.
 func (d *daemon) start(ctx context.Context, g *errgroup.Group) error {
 	start := d.startAggregator
 	if !d.verb.hasAggregator() {

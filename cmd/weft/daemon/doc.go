@@ -6,16 +6,9 @@
 // aggregator and its socket (aggregator.go), the frontends (cluster.go, services.go, policy.go), the
 // HTTP servers (http.go, pages.go).
 //
-// The package rejects a wrong setting before it changes anything. The aggregator and the frontends own
-// the rules.
+// The package rejects a wrong setting before it changes anything.
 //
 // # Concurrency
 //
-// The parts run in one errgroup. If one fails or the context ends, all parts stop.
-//
-// # Hand-made parts
-//
-// Metrics of client-go and of health checks are component-base's. pages.go writes /flagz, /statusz and
-// /healthz itself, because Kubernetes has them in its API server's library. notify.go writes one datagram
-// to systemd without a library.
+// If a part fails or the context ends, all parts stop.
 package daemon

@@ -11,8 +11,7 @@ import (
 	"github.com/weft-proxy/weft/conntrack"
 )
 
-// kube-proxy's metrics about connection tracking, without its label ip_family: one pass reads the
-// flows of both families.
+// kube-proxy's metrics without its label ip_family: one pass reads both families.
 const (
 	metricFlowSeconds = "kubeproxy_conntrack_reconciler_sync_duration_seconds"
 	metricFlowDeleted = "kubeproxy_conntrack_reconciler_deleted_entries_total"
@@ -54,7 +53,7 @@ func (m *measuredFlows) measure(pass func() (int, error)) (deleted int, err erro
 	return deleted, err
 }
 
-// metricPublisherFlows counts entries deleted by DeleteFlows.
+// Entries deleted by DeleteFlows.
 const metricPublisherFlows = "weft_flows_deleted_total"
 
 type measuredTable struct {

@@ -19,23 +19,22 @@ const flagHandover = "handover"
 
 const (
 	handoverPoll = time.Second
-	// consecutive looks that must find kube-proxy's rules in force
+	// consecutive looks with kube-proxy's rules in force
 	handoverLooks = 3
 	labelPatience = 5 * time.Second
 )
 
 const reasonHandover = "WeftHandsOver"
 
-// handover gives the node back to kube-proxy if the Node's label asks for that: weft updates its rules
-// until kube-proxy's are in force, and then removes them. Its old rules would otherwise take
-// precedence, without further updates.
+// handover gives the node back to kube-proxy if the Node's label asks for that: weft removes its
+// rules once kube-proxy's are in force.
 type handover struct {
 	label func(context.Context) (string, error)
-	// release closes the ports that kube-proxy needs.
+	// Closes the ports that kube-proxy needs.
 	release func()
-	// inForce returns why kube-proxy's rules are not in force.
+	// Returns why kube-proxy's rules are not in force.
 	inForce func(context.Context) error
-	// cleanup also ends the daemon.
+	// Ends the daemon too.
 	cleanup func(context.Context) ([]nft.TableID, error)
 	event   func(kind, reason, message string)
 	log     *slog.Logger
@@ -70,7 +69,7 @@ func (f *Flags) checkHandover() error {
 	return nil
 }
 
-// proxyLabel returns the node's value of takeover.Label, or "".
+// The node's value of takeover.Label, or "".
 func (c *cluster) proxyLabel(ctx context.Context) (string, error) {
 	// weft may list and watch Nodes, but not get them.
 	nodes, err := c.api.CoreV1().Nodes().List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + c.nodeName})
@@ -83,8 +82,7 @@ func (c *cluster) proxyLabel(ctx context.Context) (string, error) {
 	return nodes.Items[0].Labels[takeover.Label], nil
 }
 
-// run waits for end, and then hands over if the node has another proxy now. It returns when the daemon
-// is to end. A failed step leaves the rules unchanged.
+// run returns when the daemon is to end. A failed step leaves the rules unchanged.
 func (h *handover) run(ctx context.Context, end <-chan struct{}) {
 	select {
 	case <-ctx.Done():
@@ -115,7 +113,7 @@ func (h *handover) run(ctx context.Context, end <-chan struct{}) {
 	h.log.Info("the node is given back: kube-proxy's rules are in force, and weft's are removed", "tables", len(tables))
 }
 
-// await waits until kube-proxy's rules are in force. It returns false if ctx ends first.
+// await returns false if ctx ends first.
 func (h *handover) await(ctx context.Context) bool {
 	logged := ""
 	for looks := 0; looks < handoverLooks; {
@@ -124,7 +122,7 @@ func (h *handover) await(ctx context.Context) bool {
 		}
 		err := h.inForce(ctx)
 		if err == nil {
-			// The event is early because the end does not wait for events.
+			// Early, because the end does not wait for events.
 			if looks++; looks == 1 {
 				h.event(event.Normal, takeover.ReasonHandedOver, "the rules of kube-proxy are in force, those of weft go")
 			}

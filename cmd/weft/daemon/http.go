@@ -34,7 +34,7 @@ const (
 	defaultMetricsAddress = "127.0.0.1:10249"
 	defaultHealthzAddress = "0.0.0.0:10256"
 
-	// The NetworkPolicy frontend alone runs beside the Service frontend or kube-proxy.
+	// Other ports: beside the Service frontend or kube-proxy.
 	policyMetricsAddress = "127.0.0.1:10243"
 	policyHealthzAddress = "127.0.0.1:10244"
 )
@@ -56,7 +56,7 @@ func (f *httpFlags) add(set *pflag.FlagSet, verb Verb) {
 	set.StringVar(&f.healthz, flagHealthz, healthz, "address of /healthz, /livez and /readyz; empty turns it off")
 }
 
-// settings returns kube-proxy's addresses only for a daemon with the Service frontend.
+// With kube-proxy's addresses only for the Service frontend.
 func (f *httpFlags) settings(verb Verb, proxy *kubeproxy.Settings) httpSettings {
 	switch verb {
 	case VerbAggregator:
@@ -73,13 +73,13 @@ func (f *httpFlags) settings(verb Verb, proxy *kubeproxy.Settings) httpSettings 
 	}
 }
 
-// httpSettings has kube-proxy's ports and paths. An empty address turns a server off.
+// An empty address turns a server off.
 type httpSettings struct {
 	metrics string
 	healthz string
-	// hardFail ends the daemon if a server fails, as kube-proxy's bindAddressHardFail.
+	// As kube-proxy's bindAddressHardFail.
 	hardFail bool
-	// profiling adds /debug/pprof to the address of the metrics.
+	// At the address of the metrics.
 	profiling bool
 	// JSON of /configz; nil shows the flags
 	configuration any
@@ -99,7 +99,7 @@ func (s *httpSettings) endpoints() []endpoint {
 	}
 }
 
-// check returns why a part is not healthy or not ready, or nil.
+// Returns why a part is not healthy or not ready, or nil.
 type check func() error
 
 type proxyHealth interface {
@@ -108,7 +108,7 @@ type proxyHealth interface {
 	Require(check func() error)
 }
 
-// nodeEvents records events without blocking.
+// nodeEvents does not block.
 type nodeEvents interface {
 	Node(kind, reason, message string)
 }
@@ -122,9 +122,9 @@ type httpServers struct {
 	healthy check
 	monitor *conditions.Monitor
 	errors  *serverErrors
-	// published checks the other frontends for /healthz, but not for /livez. It may be nil.
+	// For /healthz, but not for /livez. It may be nil.
 	published check
-	// nil without the Service frontend, when healthy answers
+	// nil without the Service frontend
 	proxy proxyHealth
 	// may be nil
 	page http.Handler
@@ -160,7 +160,7 @@ func (s *httpServers) run(ctx context.Context, g *errgroup.Group, reg *prometheu
 	}
 }
 
-// keep serves until ctx ends. It retries a failed server, or returns the error with hardFail.
+// keep retries a failed server, or returns the error with hardFail.
 func (s *httpServers) keep(ctx context.Context, e endpoint, handler http.Handler) error {
 	retry := cmp.Or(s.retry, serveRetry)
 	reported := ""
@@ -208,14 +208,12 @@ func (s *httpServers) serve(ctx context.Context, l net.Listener, e endpoint, han
 	return fmt.Errorf("serve http on %s: %w", l.Addr(), srv.Serve(l))
 }
 
-// serverErrors has the errors of HTTP servers by their flags: nil for a running server, no entry while
-// the state is unknown. A nil serverErrors discards.
+// By flag: nil for a running server, no entry while unknown. A nil serverErrors discards.
 type serverErrors struct {
 	mu     sync.Mutex
 	byFlag map[string]error
 }
 
-// set records the state of a server, nil if it runs.
 func (e *serverErrors) set(flag string, err error) {
 	if e == nil {
 		return
@@ -234,7 +232,7 @@ func (e *serverErrors) set(flag string, err error) {
 	e.byFlag[flag] = err
 }
 
-// running returns nil if all servers are known to run.
+// nil if all servers run
 func (e *serverErrors) running() error {
 	e.mu.Lock()
 	known := len(e.byFlag)
@@ -245,7 +243,7 @@ func (e *serverErrors) running() error {
 	return e.err()
 }
 
-// The errors are in the order of their flags.
+// In the order of flags.
 func (e *serverErrors) err() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -269,7 +267,7 @@ func (s *httpServers) healthHandler() http.Handler {
 	return mux
 }
 
-// health returns errors for /healthz of all parts except the Service frontend.
+// Without the Service frontend.
 func (s *httpServers) health() error {
 	if err := s.healthy(); err != nil || s.published == nil {
 		return err
@@ -277,7 +275,7 @@ func (s *httpServers) health() error {
 	return s.published()
 }
 
-// proxyHealthz answers as kube-proxy does, unless another frontend is not healthy.
+// As kube-proxy does, unless another frontend is not healthy.
 func (s *httpServers) proxyHealthz(w http.ResponseWriter, r *http.Request) {
 	if s.published != nil && s.published() != nil {
 		answer(s.published)(w, r)
@@ -313,15 +311,13 @@ func answer(check check) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { conditions.Answer(w, check()) }
 }
 
-// portPatience is the wait for the port of a weft that is ending: the kernel closes the files of a
-// killed process one by one.
+// The kernel closes the files of a killed process one by one.
 const portPatience = time.Second
 
 type listeners map[string]net.Listener
 
-// listen binds the addresses before anything runs, so that a wrong address is an error of the command.
-// Without hardFail the server retries an address that is in use or does not exist yet. The ports are
-// closed when ctx ends.
+// listen binds the addresses first, so that a wrong address is an error of the command. Without
+// hardFail the server retries. The ports are closed when ctx ends.
 func (s *httpSettings) listen(ctx context.Context) (listeners, error) {
 	bound := make(listeners)
 	ours := make(map[string]bool)
@@ -344,7 +340,6 @@ func (s *httpSettings) listen(ctx context.Context) (listeners, error) {
 	return bound, nil
 }
 
-// bind waits up to portPatience for an address in use.
 func bind(ctx context.Context, address string) (net.Listener, error) {
 	for deadline := time.Now().Add(portPatience); ; {
 		l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)

@@ -11,7 +11,7 @@ import (
 
 const (
 	// gcPercent bounds a daemon that compiles large updates of a hostile publisher (TestPortSets of
-	// cmd/weft/attack): it grows by up to 51 MiB, with Go's 100 by 65.
+	// cmd/weft/attack).
 	gcPercent = 75
 	// A collection costs as much as 30 single changes.
 	idleGCPercent = 150
@@ -28,15 +28,11 @@ func limitGarbage(idle bool) {
 	}
 }
 
-// idler returns memory and processors while a daemon is idle.
+// idler returns memory and processors while a daemon is idle: the runtime would keep the garbage of
+// a start or a resync.
 //
-// A start, a resync or a rolling update allocates several times the memory that the process keeps. In
-// the quiet time afterwards the runtime would keep the garbage until its forced collection, and the
-// free pages as long as its next goal has room for them. The idler returns both.
-//
-// A single change passes through a dozen goroutines in sequence. On several processors each step wakes
-// a thread that finds no work, a third of the cost of the change. An idle daemon therefore runs on one
-// processor, and on all again at most one period after a burst begins.
+// A single change passes through a dozen goroutines, and wakes a thread for each. An idle daemon
+// therefore runs on one processor, until one period after a burst begins.
 type idler struct {
 	// between two looks at the heap
 	period time.Duration
@@ -47,16 +43,16 @@ type idler struct {
 	read     func() heap
 	free     func()
 	setIdle  func(bool)
-	// last is one period old, freed is from after the last collection.
+	// last is one period old, freed after the last collection.
 	last, freed heap
 	idle        bool
 }
 
-// heap is the state of the runtime's heap, in bytes.
+// In bytes.
 type heap struct {
-	// since the start of the process
+	// since the start
 	allocated uint64
-	// memory not returned to the system: live and dead objects, and free pages
+	// live and dead objects, and free pages
 	held uint64
 }
 
@@ -77,8 +73,8 @@ func (i *idler) run(ctx context.Context) error {
 	}
 }
 
-// judge ends a period. After an idle one it frees memory if the process holds half as much again as
-// after the last time.
+// judge frees memory after an idle period if the process holds half as much again as after the last
+// time.
 func (i *idler) judge() {
 	now := i.read()
 	idle := now.allocated-i.last.allocated < i.quietBytes
@@ -94,8 +90,7 @@ func (i *idler) judge() {
 	}
 }
 
-// setIdle gives Go one processor and more garbage, or all processors. It keeps the operator's
-// GOMAXPROCS and GOGC.
+// The operator's GOMAXPROCS and GOGC stay.
 func setIdle(idle bool) {
 	limitGarbage(idle)
 	switch {

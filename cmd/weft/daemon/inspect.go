@@ -9,8 +9,7 @@ import (
 
 const kubeletPort = 10250
 
-// needs returns the traffic that the node needs: SSH and the kubelet if they listen, and the API
-// server if there is a kubelet.
+// needs has SSH and the kubelet if they listen, and the API server if there is a kubelet.
 func needs() []lint.Need {
 	// Without sock_diag fewer needs are known.
 	listens, _ := sockdiag.Listening()

@@ -10,16 +10,15 @@ import (
 )
 
 const (
-	// notifySocket names systemd's socket for a unit with Type=notify.
+	// For a unit with Type=notify.
 	notifySocket = "NOTIFY_SOCKET"
-	// notifyPatience bounds the wait for rules: a start does not fail while the API server is away.
+	// A start does not fail while the API server is away.
 	notifyPatience = 10 * time.Second
 	notifyInterval = 20 * time.Millisecond
 )
 
-// notifyStarted reports the start to systemd when the process's own frontends have published, or after
-// patience. So `systemctl start` fails if the daemon cannot start, and otherwise returns with the
-// rules in force. Publishers of other units may wait for this unit, so they do not count.
+// notifyStarted reports to systemd when the process's own frontends have published, or after
+// patience. Publishers of other units may wait for this unit.
 func notifyStarted(ctx context.Context, socket string, ready check, patience time.Duration) error {
 	for end := time.Now().Add(patience); ready() != nil && time.Now().Before(end); {
 		if !cli.Pause(ctx, notifyInterval) {

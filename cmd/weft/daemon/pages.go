@@ -18,8 +18,7 @@ import (
 
 const configGroup = "kubeproxy.config.k8s.io"
 
-// pages are /healthz, /metrics/slis, /configz, /flagz and /statusz, as in every component of
-// Kubernetes.
+// As in every component of Kubernetes.
 type pages struct {
 	mux     *http.ServeMux
 	paths   []string
@@ -28,7 +27,7 @@ type pages struct {
 	version string
 }
 
-// newPages returns the pages. /configz shows the flags if configuration is nil.
+// /configz shows the flags if configuration is nil.
 func newPages(version string, flags *pflag.FlagSet, configuration any) *pages {
 	p := &pages{mux: http.NewServeMux(), flags: flags, started: time.Now(), version: version}
 	registry := metrics.NewKubeRegistry()
@@ -50,8 +49,7 @@ func plain(w http.ResponseWriter) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 }
 
-// healthz answers as the API machinery does: "ok", or 500 and a line for each check, which ?verbose
-// always prints.
+// "ok", or 500 and a line for each check; ?verbose always prints the lines.
 func (p *pages) healthz(healthy check) http.HandlerFunc {
 	checks := []struct {
 		name  string

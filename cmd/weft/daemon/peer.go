@@ -17,8 +17,8 @@ import (
 	"github.com/weft-proxy/weft/frontends/publish"
 )
 
-// peerSynced is kube-proxy's metric of its last write of rules, in seconds since 1970. It has the
-// label ip_family since kube-proxy 1.36.
+// kube-proxy's last write of rules, in seconds since 1970, with the label ip_family since
+// kube-proxy 1.36.
 const (
 	peerSynced = "kubeproxy_sync_proxy_rules_last_timestamp_seconds"
 	peerFamily = "ip_family"
@@ -28,11 +28,10 @@ const (
 	peerPatience = 2 * time.Second
 	// The answer has some 100 KB.
 	peerBytes = 16 << 20
-	// familyPatience is the wait for a second family, whose rules kube-proxy writes a moment later.
+	// kube-proxy writes the second family a moment later.
 	familyPatience = 30 * time.Second
 )
 
-// peerProbe reads from kube-proxy's metrics whether its rules are in force.
 type peerProbe struct {
 	url      string
 	client   *http.Client
@@ -55,7 +54,6 @@ func newPeerProbe(address string) *peerProbe {
 	return p
 }
 
-// dialable returns an address that reaches a listener on address.
 func dialable(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -96,8 +94,7 @@ func (p *peerProbe) check(ctx context.Context) error {
 	return fmt.Errorf("kube-proxy has not written its rules of %s yet", strings.Join(missing, " and "))
 }
 
-// read returns the families with written rules: "IPv4", "IPv6", or "" from a kube-proxy that does not
-// distinguish them.
+// The families with written rules: "IPv4", "IPv6", or "" if kube-proxy does not distinguish them.
 func (p *peerProbe) read(ctx context.Context) (map[string]bool, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url, nil)
 	if err != nil {

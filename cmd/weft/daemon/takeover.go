@@ -20,10 +20,10 @@ const (
 	takeoverWatch = time.Minute
 )
 
-// successor removes kube-proxy's rules once weft's are in force and kube-proxy has ended. Then it
+// successor removes kube-proxy's rules once weft's are in force and kube-proxy has ended, and
 // watches for new ones.
 type successor struct {
-	// ready returns why weft's rules are not in force, running why kube-proxy may still run.
+	// Why weft's rules are not in force, and why kube-proxy may still run.
 	ready, running check
 	remove         func(context.Context) (takeover.Report, error)
 	find           func(context.Context) ([]string, error)
@@ -54,7 +54,7 @@ func (d *daemon) published() error {
 	return nil
 }
 
-// checkTakeover rejects settings that hide the end of kube-proxy.
+// Without these settings, the end of kube-proxy is hidden.
 func (s *httpSettings) checkTakeover() error {
 	if s.metrics == "" || s.healthz == "" {
 		return cli.Usagef("--%s: it needs --%s and --%s: that kube-proxy has ended is seen by its ports, which weft then has", flagTakeover, flagMetrics, flagHealthz)

@@ -39,8 +39,8 @@ func checkSocket(_ context.Context, n *node, r *findings) error {
 	return nil
 }
 
-// checkHealth looks whether weft's server for health checks answers load balancers. The status code does
-// not matter: as with kube-proxy, it only says whether the node leaves.
+// The status code of a health check does not matter: as with kube-proxy, it only says whether the
+// node leaves.
 func checkHealth(ctx context.Context, n *node, r *findings) error {
 	if !n.running() {
 		return nil

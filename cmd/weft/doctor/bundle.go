@@ -24,14 +24,13 @@ import (
 )
 
 const (
-	// bundleLimit is for all parts together.
+	// For all parts together.
 	bundleLimit = 30 * time.Second
-	// maxPart is in bytes; larger parts are cut.
+	// In bytes; larger parts are cut.
 	maxPart = 64 << 20
 )
 
-// A bundle has the state of weft, the kernel and the node's network. It never has a kubeconfig, token,
-// certificate, environment, or weft's configuration.
+// Never a kubeconfig, token, certificate, environment, or weft's configuration.
 
 var procFiles = []string{
 	"proc/version", "proc/uptime", "proc/meminfo", "proc/modules", "proc/net/netstat", "proc/net/snmp", "proc/net/snmp6", "proc/net/dev",
@@ -41,13 +40,13 @@ var procFiles = []string{
 	"proc/sys/net/netfilter/nf_conntrack_*", "proc/sys/net/bridge/*",
 }
 
-// programs print rules and the node's network. Missing programs are left out.
+// Missing programs are left out.
 var programs = [][]string{
 	{"nft", "-a", "list", "ruleset"}, {"ip", "-d", "address"}, {"ip", "rule"}, {"ip", "route", "show", "table", "all"},
 	{"ip", "-6", "route", "show", "table", "all"}, {"ss", "-xlp"},
 }
 
-// writeBundle writes a bundle to a file, which exists only if it is complete.
+// The file exists only if it is complete.
 func writeBundle(ctx context.Context, path string, cfg Config, r *Report) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, bundleLimit)
 	defer cancel()
@@ -65,13 +64,13 @@ func writeBundle(ctx context.Context, path string, cfg Config, r *Report) (err e
 	return os.Rename(f.Name(), path)
 }
 
-// bundle holds the first error of a write.
+// With the first error of a write.
 type bundle struct {
 	tar *tar.Writer
 	err error
 }
 
-// add writes a part. An error is added to the content, and ".error" to the name.
+// An error is added to the content, and ".error" to the name.
 func (b *bundle) add(name string, content []byte, err error) {
 	if err != nil {
 		name, content = name+".error", append(content, err.Error()+"\n"...)
@@ -109,7 +108,7 @@ func (b *bundle) collect(ctx context.Context, cfg Config, r *Report) {
 		b.add(page.name, fmt.Appendf(nil, "%d\n%s\n", code, body), err)
 	}
 	for _, pattern := range procFiles {
-		// The pattern is valid, so Glob returns no error.
+		// The pattern is valid.
 		found, _ := filepath.Glob(filepath.Join(n.Root, pattern))
 		for _, path := range found {
 			content, err := os.ReadFile(path) //nolint:gosec // files of the kernel
@@ -146,7 +145,6 @@ func (b *bundle) weft(ctx context.Context, n *node) {
 	b.add("services.json", text, err)
 }
 
-// limited drops bytes after maxPart.
 type limited struct{ w *bytes.Buffer }
 
 // Write implements io.Writer.

@@ -9,10 +9,10 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/sysctl"
 )
 
-// Percentages of the connection tracking table.
+// In percent.
 const (
 	fullShare, nearlyFullShare = 95, 80
-	// maxChain is for entries per bucket. The kernel's default is up to 4, weft's and kube-proxy's is 4.
+	// Entries per bucket. The kernel's default is up to 4, weft's and kube-proxy's is 4.
 	maxChain = 8
 )
 
@@ -49,8 +49,7 @@ func checkConntrack(_ context.Context, n *node, r *findings) error {
 	return err
 }
 
-// lost adds a finding if the connection tracking table is full, because the results of connections are then
-// unknown. checkConntrack reports the cause.
+// If the table is full, the results of connections are unknown.
 func (r *findings) lost(n *node, what string) bool {
 	count, most, err := sysctl.Tracked(n.Root)
 	if err != nil || most == 0 || count*100/most < fullShare {

@@ -14,30 +14,27 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// pause exceeds the delay of a change from the API to the kernel.
+// A change from the API to the kernel takes less.
 const pause = 500 * time.Millisecond
 
 type difference struct {
 	sort differenceSort
-	// the address and port, or the endpoint; and the Service, if known
+	// the address and port, or the endpoint
 	what, service string
 }
 
 type differenceSort int
 
 const (
-	// missingListener is a Service's address and port missing in the kernel. leftListener is in the kernel
-	// without a Service.
+	// The kernel lacks missingListener; leftListener has no Service.
 	missingListener differenceSort = iota
 	leftListener
-	// missingEndpoint gets no connections from the kernel's rules. wrongEndpoint gets connections without
-	// being an endpoint of the Service.
+	// The rules do not use missingEndpoint; wrongEndpoint is not of the Service.
 	missingEndpoint
 	wrongEndpoint
 )
 
-// checkDisagree compares the Services of the API with weft's elements in the kernel. It compares twice, to
-// ignore updates in progress.
+// checkDisagree compares Services with elements in the kernel, twice to ignore updates in progress.
 func checkDisagree(ctx context.Context, n *node, r *findings) error {
 	state := n.services()
 	if state.Revision == 0 {
@@ -69,8 +66,7 @@ func checkDisagree(ctx context.Context, n *node, r *findings) error {
 	return nil
 }
 
-// differences compares in the IP families of the node. If the table of a family is missing or is another
-// program's, the family has no elements.
+// A family without weft's table has no elements.
 func differences(state *model.Snapshot, kernel *elements, families [model.NumFamilies]bool) (out []difference) {
 	var known [model.NumFamilies]map[string]bool
 	for family := range known {
@@ -107,7 +103,7 @@ func differences(state *model.Snapshot, kernel *elements, families [model.NumFam
 	return out
 }
 
-// listener is an address and port of a Service, or a NodePort.
+// An address and port, or a NodePort.
 type listener struct {
 	// the key of elements, as nft writes it
 	key string
@@ -150,7 +146,7 @@ func (l *listener) compare(out []difference, service string, slots []string) []d
 	return out
 }
 
-// endpointText returns an endpoint as nft writes it.
+// As nft writes it.
 func endpointText(e model.Endpoint) string {
 	return fmt.Sprintf("%s . %d", e.Addr.Addr(), e.Addr.Port())
 }

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// limit is for all checks together.
+	// For all checks together.
 	limit = 2 * time.Second
-	// grace is the time for checks to report after the end of their context.
+	// After the end of the checks' context.
 	grace = 200 * time.Millisecond
 )
 
@@ -26,9 +26,9 @@ var errLate = fmt.Errorf("the check did not end within %v", limit)
 // Config selects the node to examine.
 type Config struct {
 	Socket string
-	// the publisher to act as; default: the user ID's
+	// default: the user ID's
 	Publisher string
-	// the addresses of /healthz, /livez and /readyz, and of /metrics
+	// of /healthz, /livez and /readyz, and of /metrics
 	Health, Metrics string
 	StateDir        string
 	// the parent of proc and sys; default: "/"
@@ -39,7 +39,7 @@ type Config struct {
 
 // Report is the result of an examination.
 type Report struct {
-	// empty if weft does not answer
+	// empty without an answer
 	Conditions []*conditions.Process `json:"conditions"`
 	Checks     []string              `json:"checks"`
 	// errors first
@@ -49,7 +49,7 @@ type Report struct {
 // Failed reports whether the findings include an error.
 func (r *Report) Failed() bool { return len(r.Findings) > 0 && r.Findings[0].Severity == Error }
 
-// check examines one subject, or returns an error if this is not possible.
+// check returns an error if the subject cannot be examined.
 type check struct {
 	name string
 	run  func(ctx context.Context, n *node, r *findings) error
@@ -78,8 +78,7 @@ var checks = []check{
 	{"services", checkDisagree},
 }
 
-// Run runs all checks at the same time. A check that takes more than two seconds is reported as not
-// examined.
+// Run runs all checks at the same time, for two seconds.
 func Run(ctx context.Context, cfg Config) *Report {
 	late, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -94,8 +93,8 @@ func Run(ctx context.Context, cfg Config) *Report {
 	return r
 }
 
-// runChecks runs checks until late is closed. It closes the node after the last check, possibly later,
-// because dumps of the kernel and reads of files cannot be interrupted.
+// runChecks closes the node after the last check, possibly later than late: dumps of the kernel and
+// reads of files cannot be interrupted.
 func runChecks(ctx context.Context, late <-chan struct{}, n *node, checks []check) *Report {
 	found := make([]chan []Finding, len(checks))
 	var all sync.WaitGroup
@@ -148,21 +147,21 @@ type Severity string
 
 // Severities.
 const (
-	// Error means that packets or publishers suffer now.
+	// Error harms packets or publishers now.
 	Error Severity = "error"
-	// Warning means that they may suffer later, or in some clusters only.
+	// Warning may harm later, or in some clusters.
 	Warning Severity = "warning"
-	// Unknown means that a check could not be made.
+	// Unknown is a failed check.
 	Unknown Severity = "unknown"
 )
 
-// Finding is a problem. The texts are sentences without a full stop.
+// Texts are sentences without a full stop.
 type Finding struct {
 	Check    string   `json:"check"`
 	Severity Severity `json:"severity"`
-	// the problem, with names and numbers
+	// with names and numbers
 	Found string `json:"found"`
-	// the effect on packets or publishers
+	// on packets or publishers
 	Meaning string `json:"meaning"`
 	Remedy  string `json:"remedy"`
 }
@@ -173,7 +172,7 @@ func (r *findings) add(severity Severity, found, meaning, remedy string) {
 	*r = append(*r, Finding{Severity: severity, Found: found, Meaning: meaning, Remedy: remedy})
 }
 
-// addSome adds an error; found is a format of the number and the names.
+// found is a format of the number and the names.
 func (r *findings) addSome(names []string, found, meaning, remedy string) {
 	if len(names) > 0 {
 		r.add(Error, fmt.Sprintf(found, len(names), cli.Some(names)), meaning, remedy)

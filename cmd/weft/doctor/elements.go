@@ -9,19 +9,19 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// elements are the Service frontend's elements, empty for a family without a table.
+// Empty for a family without a table.
 type elements [model.NumFamilies]tableElements
 
-// tableElements are a table's elements. Keys are as nft writes them: addresses, such as "10.96.0.10
-// . tcp . 80", and NodePorts, such as "tcp . 30080".
+// Keys are as nft writes them: addresses, such as "10.96.0.10 . tcp . 80", and NodePorts, such as
+// "tcp . 30080".
 type tableElements struct {
-	// keys that lead to endpoints or to a reject
+	// to endpoints or to a reject
 	listeners map[string]bool
-	// a listener's endpoints, such as "10.244.1.2 . 8080"
+	// such as "10.244.1.2 . 8080"
 	slots map[string][]string
 }
 
-// The maps of frontends/services/render.
+// Of frontends/services/render.
 var (
 	listenerMaps = []string{"services", "shortcuts", "no-endpoint-services", "nodeports", "nodeport-shortcuts", "no-endpoint-nodeports"}
 	slotMaps     = []string{"endpoints", "nodeport-endpoints"}
@@ -73,7 +73,7 @@ func readTable(r *kernel.Reader, p *kernel.Program) (tableElements, error) {
 				t.listeners[key] = true
 				continue
 			}
-			// The last part is the number of the slot.
+			// The last part is the slot.
 			if i := strings.LastIndex(key, " . "); i > 0 {
 				t.slots[key[:i]] = append(t.slots[key[:i]], s.Decl.FormatData(e))
 			}

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// maxProbes bounds the number of endpoints, patience the time for an answer.
+	// patience is for an answer.
 	maxProbes = 128
 	patience  = 700 * time.Millisecond
 )
@@ -27,7 +27,7 @@ type probe struct {
 	err     error
 }
 
-// checkEndpoints opens TCP connections to endpoints, starting with this node's.
+// This node's endpoints come first.
 func checkEndpoints(ctx context.Context, n *node, r *findings) error {
 	probes := endpointsOf(n.services().Services)
 	var all sync.WaitGroup
@@ -74,8 +74,7 @@ func ask(ctx context.Context, addr netip.AddrPort) error {
 	return c.Close()
 }
 
-// judge adds a finding per kind of failure. Silent endpoints do not count if the connection tracking table
-// is full.
+// Silent endpoints do not count if the connection tracking table is full.
 func (r *findings) judge(n *node, probes []probe) {
 	var refused, silent, unreachable []string
 	for _, p := range probes {

@@ -10,18 +10,17 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// stop is another program's rule or policy that stops packets of Services.
+// Of another program, for packets of Services.
 type stop struct {
 	step    explain.Step
 	verdict string
 	example trip
 	packets int
-	// reply: the reply to example is stopped. inside: a stopped packet is from the node or a pod.
+	// reply: the reply to example is stopped. inside: a packet is from the node or a pod.
 	reply, inside bool
 }
 
-// checkForeign follows sample packets of Services through the rules of all programs. Undecided packets are
-// not findings.
+// Undecided packets are not findings.
 func checkForeign(ctx context.Context, n *node, r *findings) error {
 	trips := sampleTrips(n.services())
 	if len(trips) == 0 {
@@ -52,7 +51,7 @@ func checkForeign(ctx context.Context, n *node, r *findings) error {
 	return nil
 }
 
-// addStops counts a packet once per stopping rule.
+// A packet counts once per stopping rule.
 func addStops(stops []*stop, t trip, answer *explain.Answer) []*stop {
 	counted := make(map[*stop]bool)
 	for i := range answer.Ways {
@@ -60,8 +59,7 @@ func addStops(stops []*stop, t trip, answer *explain.Answer) []*stop {
 		if step == nil || !step.Foreign {
 			continue
 		}
-		// A NodePort need not be open on every address of the node. Such a packet is for a program of the
-		// node.
+		// A NodePort need not be open on every address of the node.
 		if t.from == fromOutside && answer.Ways[i].To == t.to && step.Hook != "prerouting" {
 			continue
 		}
@@ -82,7 +80,7 @@ func addStops(stops []*stop, t trip, answer *explain.Answer) []*stop {
 	return stops
 }
 
-// report adds a finding. followed is the number of all packets.
+// followed is the number of all packets.
 func (s *stop) report(r *findings, followed int) {
 	packet, severity := "packets", Error
 	meaning := "Connections to these Services fail, because an accept in weft's tables does not help against a drop in another table"
@@ -104,7 +102,7 @@ const (
 	fromOutside = "outside"
 )
 
-// trip is the first packet of a connection to a Service.
+// The first packet.
 type trip struct {
 	service  string
 	from     string

@@ -41,8 +41,7 @@ func checkForwarding(_ context.Context, n *node, r *findings) error {
 	return nil
 }
 
-// deaf returns the devices that do not forward IPv4 packets. For IPv6 the kernel reads only the setting of
-// all devices.
+// For IPv6 the kernel reads only the setting of all devices.
 func (n *node) deaf() []string {
 	var off []string
 	for _, device := range n.devices("proc/sys/net/ipv4/conf/*") {
@@ -82,7 +81,7 @@ func checkReversePath(_ context.Context, n *node, r *findings) error {
 	var strict []string
 	for _, device := range n.devices("proc/sys/net/ipv4/conf/*") {
 		own, _, err := n.number("proc/sys/net/ipv4/conf/" + device + "/rp_filter")
-		// The kernel takes the greater of the two values; 2 is the loose check.
+		// The kernel takes the greater value; 2 is the loose check.
 		if err == nil && max(all, own) == 1 && device != "all" && device != "default" {
 			strict = append(strict, device)
 		}
@@ -96,7 +95,7 @@ func checkReversePath(_ context.Context, n *node, r *findings) error {
 	return nil
 }
 
-// netstat returns a counter of /proc/net/netstat, 0 if missing.
+// Of /proc/net/netstat, 0 if missing.
 func (n *node) netstat(group, name string) (uint64, error) {
 	text, err := n.text("proc/net/netstat")
 	if err != nil {
@@ -119,7 +118,7 @@ func (n *node) netstat(group, name string) (uint64, error) {
 	return 0, nil
 }
 
-// checkBridges looks for bridges with packets that bypass nftables.
+// Their packets bypass nftables.
 func checkBridges(_ context.Context, n *node, r *findings) error {
 	var bridges []string
 	for _, device := range n.devices("sys/class/net/*") {
@@ -149,10 +148,10 @@ func checkBridges(_ context.Context, n *node, r *findings) error {
 	return nil
 }
 
-// Default NodePorts of Kubernetes (--service-node-port-range).
+// The default of --service-node-port-range.
 const firstNodePort, lastNodePort = 30000, 32767
 
-// checkPorts looks for NodePorts in the kernel's range of local ports.
+// NodePorts in the kernel's range of local ports.
 func checkPorts(_ context.Context, n *node, r *findings) error {
 	text, err := n.text("proc/sys/net/ipv4/ip_local_port_range")
 	if err != nil {
@@ -172,7 +171,7 @@ func checkPorts(_ context.Context, n *node, r *findings) error {
 	return nil
 }
 
-// covers reports whether a list such as "80,30000-32767" has all ports from first to last.
+// list is such as "80,30000-32767".
 func covers(list string, first, last int) bool {
 	for part := range strings.SplitSeq(list, ",") {
 		if ports, err := net.ParsePortRange(strings.TrimSpace(part)); err == nil && ports.Contains(first) && ports.Contains(last) {

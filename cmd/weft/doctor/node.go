@@ -29,7 +29,7 @@ type node struct {
 	dial   func() (*client.Client, error)
 	open   func() (*kernel.Conn, error)
 	tables func() ([]kernel.TableInfo, error)
-	// the API's Services from the Service frontend, empty without the frontend
+	// empty without the frontend
 	services func() *model.Snapshot
 	// nil until checkConditions stores them
 	processes atomic.Pointer[[]*conditions.Process]
@@ -57,7 +57,7 @@ func newNode(ctx context.Context, cfg Config) *node {
 		return c.Tables()
 	})
 	n.services = sync.OnceValue(func() *model.Snapshot {
-		// A node need not have the frontend; the conditions say if it does not work.
+		// A node need not have the frontend.
 		state, err := n.readServices(ctx)
 		if err != nil {
 			return &model.Snapshot{}
@@ -67,7 +67,7 @@ func newNode(ctx context.Context, cfg Config) *node {
 	return n
 }
 
-// once opens a connection at the first call. The node closes it.
+// The node closes the connection.
 func once[C io.Closer](n *node, open func() (C, error)) func() (C, error) {
 	return sync.OnceValues(func() (C, error) {
 		c, err := open()
@@ -88,7 +88,6 @@ func (n *node) close() {
 	}
 }
 
-// readServices asks the Service frontend.
 func (n *node) readServices(ctx context.Context) (*model.Snapshot, error) {
 	state, err := get.ReadServices(ctx, &cli.Connection{Socket: n.Socket, Publisher: n.Publisher}, model.Key{})
 	if err != nil {
@@ -98,13 +97,13 @@ func (n *node) readServices(ctx context.Context) (*model.Snapshot, error) {
 	return &model.Snapshot{Revision: state.Stats.Revision, Services: services}, err
 }
 
-// running reports whether weft answers. If not, checkSocket reports that, and checks of weft skip.
+// If not, checkSocket reports that.
 func (n *node) running() bool {
 	_, err := n.dial()
 	return err == nil
 }
 
-// text returns a trimmed file, empty if missing.
+// Trimmed; empty if missing.
 func (n *node) text(path string) (string, error) {
 	b, err := os.ReadFile(filepath.Join(n.Root, path)) //nolint:gosec // files of the kernel
 	if errors.Is(err, fs.ErrNotExist) {
@@ -113,7 +112,7 @@ func (n *node) text(path string) (string, error) {
 	return strings.TrimSpace(string(b)), err
 }
 
-// number returns the number in a file, and false if the file is missing.
+// False if the file is missing.
 func (n *node) number(path string) (int, bool, error) {
 	text, err := n.text(path)
 	if err != nil || text == "" {
@@ -123,9 +122,9 @@ func (n *node) number(path string) (int, bool, error) {
 	return v, true, err
 }
 
-// devices returns the base names of files below Root that match a pattern, except lo.
+// Base names below Root, except lo.
 func (n *node) devices(pattern string) []string {
-	// The pattern is valid, so Glob returns no error.
+	// The pattern is valid.
 	found, _ := filepath.Glob(filepath.Join(n.Root, pattern))
 	var out []string
 	for _, path := range found {
@@ -136,8 +135,8 @@ func (n *node) devices(pattern string) []string {
 	return out
 }
 
-// perCPU returns the sums of the columns of a file in /proc/net/stat, nil if missing. Such a file has a
-// line of names and a line of hexadecimal numbers for each CPU.
+// perCPU sums the columns of a file in /proc/net/stat, nil if missing: a line of names and a line
+// of hexadecimal numbers for each CPU.
 func (n *node) perCPU(file string) (map[string]uint64, error) {
 	text, err := n.text("proc/net/stat/" + file)
 	if err != nil || text == "" {

@@ -10,8 +10,7 @@ import (
 
 const maxRoutes = 1024
 
-// checkRoutes looks for ClusterIPs without a route. Any route will do: weft's rules replace the address
-// afterwards.
+// Any route will do: weft's rules replace the address afterwards.
 func checkRoutes(ctx context.Context, n *node, r *findings) error {
 	var missing []string
 	var reason syscall.Errno
@@ -23,7 +22,7 @@ func checkRoutes(ctx context.Context, n *node, r *findings) error {
 					continue
 				}
 				asked[ip] = true
-				// To connect a UDP socket looks up the route, and sends no packet.
+				// Connecting a UDP socket looks up the route, and sends no packet.
 				conn, err := new(net.Dialer).DialContext(ctx, "udp", netip.AddrPortFrom(ip, s.Ports[i].Number).String())
 				switch {
 				case err == nil:

@@ -9,16 +9,17 @@ import (
 )
 
 const (
-	// maxAlike bounds ports of a kind, maxPods source pods of a family.
+	// Ports of a kind, source pods of a family.
 	maxAlike = 3
 	maxPods  = 2
 )
 
-// kind are the properties of a Service port on which rules of other programs may depend.
+// Rules of other programs may depend on these properties.
 type kind struct {
 	family   model.Family
 	protocol model.Protocol
-	// Endpoints are on this node, or on others; clients outside of the cluster can connect.
+	// local, remote: endpoints on this node, on others; open: clients outside of the cluster can
+	// connect.
 	local, remote, open bool
 }
 
@@ -30,8 +31,8 @@ type sampledPort struct {
 
 func (p *sampledPort) endpoints() int { return p.port.Backends[p.family].Cluster.Len() }
 
-// sampleTrips returns packets to a few ports of each kind: to the ClusterIP from the node and from pods,
-// and to an external address or a NodePort from outside.
+// To the ClusterIP from the node and from pods, and to an external address or a NodePort from
+// outside.
 func sampleTrips(state *model.Snapshot) []trip {
 	pods := localPods(state.Services)
 	var out []trip
@@ -57,8 +58,7 @@ func sampleTrips(state *model.Snapshot) []trip {
 	return out
 }
 
-// samplePorts returns a few ports of each kind. It prefers few endpoints, because each is a way of the
-// packet.
+// samplePorts prefers few endpoints, because each is a way of the packet.
 func samplePorts(services []*model.Service) []sampledPort {
 	of := make(map[kind][]sampledPort)
 	var kinds []kind
@@ -79,7 +79,7 @@ func samplePorts(services []*model.Service) []sampledPort {
 		}
 	}
 	var out []sampledPort
-	// One port of each kind comes first, because time may run out.
+	// Time may run out after one port of each kind.
 	for i := range maxAlike {
 		for _, k := range kinds {
 			if i < len(of[k]) {

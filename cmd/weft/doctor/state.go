@@ -52,7 +52,7 @@ func checkStateDir(_ context.Context, n *node, r *findings) error {
 type fileSystem struct {
 	readOnly     bool
 	free, inodes uint64
-	// false if the file system does not count inodes
+	// unless the file system counts no inodes
 	hasInodes bool
 }
 
@@ -73,7 +73,7 @@ func (r *findings) judgeFileSystem(dir string, fs fileSystem) {
 
 const skew = time.Minute
 
-// fromTheFuture looks for files with a future modification time.
+// By modification time.
 func (r *findings) fromTheFuture(dir string, now time.Time) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -17,22 +17,22 @@ import (
 
 // Question selects a packet.
 type Question struct {
-	// From is "node", "outside", an address, or a pod of this node as "namespace/name". To is an address,
+	// From is "node", "outside", an address, or a local pod as "namespace/name". To is an address,
 	// address:port, "pod/namespace/name:port", or a Service as "namespace/name:port".
 	From, To string
-	// tcp, udp, sctp or icmp; default: of the Service's port, or tcp
+	// default: of the Service's port, or tcp
 	Protocol string
-	// the interface of arrival; default: of the route to the source
+	// default: of the route to the source
 	In string
 	// the source port
 	Port uint16
-	// preferred if both ends have both families
+	// if both ends have both families
 	IPv6 bool
-	// at the packet's arrival
+	// at the arrival
 	Mark uint32
-	// the sending user on this node, or nil if unknown
+	// sender on this node; nil if unknown
 	UID *uint32
-	// a file with a saved ruleset instead of the kernel's
+	// replaces the kernel's ruleset
 	Ruleset string
 }
 
@@ -40,12 +40,12 @@ type asker struct {
 	conn  cli.Connection
 	host  *host
 	rules *eval.Ruleset
-	// The rules are from a file, so their owners are unknown.
+	// From a file, without owners.
 	saved bool
 }
 
-// Ask answers a question by the kernel's ruleset, or the question's file, and the routes of this network
-// namespace. It asks weft for the names of pods and Services.
+// Ask answers a question by the ruleset and the routes of this network namespace, with names from
+// weft.
 func Ask(ctx context.Context, conn cli.Connection, q Question) (*Answer, error) {
 	rules, closeRules, err := readRules(q.Ruleset)
 	if err != nil {
@@ -67,7 +67,7 @@ func Ask(ctx context.Context, conn cli.Connection, q Question) (*Answer, error) 
 	return answer, nil
 }
 
-// follow leaves out the Service and the sentence.
+// Without the Service and the sentence.
 func (a *asker) follow(ctx context.Context, q Question) (f flow, answer *Answer, err error) {
 	f, p, err := a.packet(ctx, q)
 	if err != nil {
@@ -113,7 +113,7 @@ func (a *asker) packet(ctx context.Context, q Question) (f flow, p Packet, err e
 		case local:
 			in, from.name = eval.Interface{}, "this node"
 		case errors.Is(err, unix.ENETUNREACH) && q.In != "":
-			err = nil // its packets come in, but replies are lost
+			err = nil // packets come in, but replies are lost
 		case errors.Is(err, unix.ENETUNREACH):
 			err = fmt.Errorf("--from %s: this node has no route to %s: replies to it are lost; add the route, or name the interface through which its packets come in with --interface", q.From, src)
 		}
@@ -183,7 +183,7 @@ func (a *asker) way(o *eval.Outcome) Way {
 	return w
 }
 
-// reply evaluates the first reply to f's first packet, which has left this node.
+// f's first packet has left this node.
 func (a *asker) reply(f flow, o *eval.Outcome) (*Reply, error) {
 	conn := *o.Packet.Conn
 	conn.State, conn.Reply = eval.StateEstablished, true
@@ -209,9 +209,8 @@ func (a *asker) reply(f flow, o *eval.Outcome) (*Reply, error) {
 	return r, nil
 }
 
-// Follower follows packets by the ruleset and the routes of this network namespace. It reads the tables
-// once, and does not ask weft, so its answers have neither Services nor owners. A Follower is not safe for
-// concurrent use.
+// Follower reads the tables once, and does not ask weft, so its answers have neither Services nor
+// owners. It is not safe for concurrent use.
 type Follower struct {
 	asker asker
 	close func()
@@ -235,8 +234,8 @@ func (f *Follower) Follow(ctx context.Context, q Question) (*Answer, error) {
 	return answer, err
 }
 
-// Stopped returns the verdict and the last step of a way, or of the reply if the way is accepted. step is
-// nil unless a rule or a policy stops the packet.
+// Stopped returns the verdict and the last step of a way, or of the reply if the way is accepted.
+// step may be nil.
 func (w *Way) Stopped() (verdict string, step *Step, reply bool) {
 	verdict, reason, steps := w.Verdict, w.Reason, w.Steps
 	if verdict == wordAccept && w.Reply != nil {
@@ -248,8 +247,8 @@ func (w *Way) Stopped() (verdict string, step *Step, reply bool) {
 	return verdict, &steps[len(steps)-1], reply
 }
 
-// fullTable returns a warning if the connection tracking table is full, because the kernel then drops new
-// connections regardless of rules. root is the root of the file system.
+// If the table is full, the kernel drops new connections regardless of rules. root is the file
+// system.
 func fullTable(root string) string {
 	count, most, err := sysctl.Tracked(root)
 	if err != nil || most == 0 || count < most {

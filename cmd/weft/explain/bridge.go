@@ -13,8 +13,8 @@ import (
 	"github.com/weft-proxy/weft/nft/eval"
 )
 
-// ownSource returns why a pod drops a packet from its own address that a Service sends back to it, or
-// empty. The rules masquerade such packets only if they know that the endpoint is on this node.
+// ownSource returns why a pod drops a packet from its own address, or empty. The rules masquerade
+// only for endpoints known to be on this node.
 func (w *Way) ownSource() string {
 	if w.Out == "" || w.From.Addr() != w.To.Addr() {
 		return ""
@@ -22,12 +22,10 @@ func (w *Way) ownSource() string {
 	return fmt.Sprintf("it comes back to its pod with the pod's own address as source, and the pod drops it: the EndpointSlice does not say that endpoint %s is on this node, so the packet is not masqueraded; set nodeName of the endpoint", w.To)
 }
 
-// noHairpin returns why a bridge does not send a packet back to the pod that sent it, or empty. A Service's
-// rule has set the destination to the same pod.
+// noHairpin returns why a bridge does not send a packet back to its pod, or empty.
 //
-// With br_netfilter the bridge looks up the new address itself, and sends a packet back through its port of
-// arrival only in hairpin mode. Without br_netfilter the node routes the packet, and the bridge takes it
-// for a packet of the node.
+// With br_netfilter the bridge sends a packet back through its port of arrival only in hairpin
+// mode. Without br_netfilter the node routes the packet.
 func (h *host) noHairpin(in, out eval.Interface, pod netip.Addr) string {
 	port, _ := h.port(in, pod)
 	if in != out || port.Index == 0 || !bridgeFilter(pod) {
@@ -44,7 +42,7 @@ func (h *host) noHairpin(in, out eval.Interface, pod netip.Addr) string {
 	return fmt.Sprintf("bridge %s does not send it back through %s, the port that it came from: hairpin mode is off (`bridge link set dev %s hairpin on`)", in.Name, port.Name, port.Name)
 }
 
-// bridgeFilter reports whether packets between ports of a bridge pass the rules of addr's family.
+// Between ports of a bridge, in addr's family.
 func bridgeFilter(addr netip.Addr) bool {
 	setting := "/proc/sys/net/bridge/bridge-nf-call-iptables"
 	if addr.Is6() {
@@ -54,8 +52,8 @@ func bridgeFilter(addr netip.Addr) bool {
 	return err == nil && strings.TrimSpace(string(b)) == "1"
 }
 
-// port implements eval.Host. The port is unknown until the node and the bridge have met the address, or its
-// router.
+// port implements eval.Host, and is unknown until the node and the bridge have met the address, or
+// its router.
 func (h *host) port(bridge eval.Interface, addr netip.Addr) (port eval.Interface, ok bool) {
 	l, err := netlink.LinkByIndex(int(bridge.Index))
 	if err != nil || l.Type() != "bridge" {

@@ -10,18 +10,18 @@ import (
 	services "github.com/weft-proxy/weft/frontends/services/render"
 )
 
-// cause is why weft's own rules stop packets, and the remedy.
+// For weft's own rules.
 type cause struct {
-	// a table, a prefix of a chain's name, and a part of a rule
+	// of the rule; chain is a prefix
 	table, chain, text string
-	// without full stops; {service} is the Service, if known
+	// without full stops; {service} is the Service
 	why, remedy string
-	// The cause is a lack of usable endpoints.
+	// No usable endpoints.
 	endpoints bool
 }
 
-// causes covers all rules that drop or reject, except for policies, which have comments. The first match
-// counts.
+// causes covers all rules that stop packets, except for policies, which have comments. The first
+// match counts.
 var causes = []cause{
 	{
 		table: services.Table, chain: "reject-chain", endpoints: true,
@@ -88,7 +88,7 @@ var causes = []cause{
 	},
 }
 
-// why returns the cause of a stopped way, and a remedy or empty.
+// The remedy may be empty.
 func (w *Way) why(s *Service) (why, remedy string) {
 	if w.Reason != "" || len(w.Steps) == 0 {
 		return w.Reason, ""
@@ -120,8 +120,8 @@ func (w *Way) why(s *Service) (why, remedy string) {
 
 var policyComment = regexp.MustCompile(`^(.*?) ((?:in|e)gress.*)$`)
 
-// denied returns the cause by the comment of a policy's rule: "shop/db ingress" if no rule allows the
-// packet, "admin/db ingress[0]" if a rule denies it.
+// By the comment of a policy's rule: "shop/db ingress" if no rule allows the packet, "admin/db
+// ingress[0]" if a rule denies it.
 func denied(comment string) (why, remedy string) {
 	text, left := strings.CutSuffix(comment, " is left out")
 	m := policyComment.FindStringSubmatch(text)

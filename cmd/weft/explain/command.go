@@ -55,7 +55,7 @@ with CAP_NET_ADMIN. With --ruleset only the routes are those of the kernel.`,
 	set := cmd.Flags()
 	set.StringVar(&q.From, "from", "", "where the packet comes from")
 	set.StringVar(&q.To, "to", "", "where it is sent to")
-	// The only errors are unknown flags.
+	// Errors are unknown flags.
 	_ = cmd.RegisterFlagCompletionFunc("from", get.CompletePods(&conn))
 	_ = cmd.RegisterFlagCompletionFunc("to", get.CompleteServices(&conn))
 	set.StringVar(&q.Protocol, "protocol", "", `tcp, udp, sctp or icmp (default: that of the Service's port, or "tcp")`)

@@ -1,33 +1,24 @@
-// Package explain is the commands "weft explain" and "weft trace". The first predicts the way of a packet,
-// the second shows the way of real packets. Both name the deciding rule and its owner.
+// Package explain is the commands "weft explain" and "weft trace": they show the way of a predicted
+// or a real packet, with the deciding rule and its owner.
 //
-// Input is a [Question], the rules of all programs in the kernel, the kernel's routes and addresses, and
-// weft's pods, Services and fragments. Output is an [Answer]. Read ask.go first. Package nft/eval evaluates
-// the rules.
-//
-//   - place.go resolves the ends of the packet, host.go the kernel's routes.
-//   - service.go gets the Service and all endpoints from the Service frontend.
-//   - step.go describes a rule by its text (package nft/decompile) and the fragment in its userdata.
-//   - cause.go is the table of causes and remedies for stopped packets.
+// Input is a [Question], the rules of all programs, the kernel's routes, and weft's pods, Services
+// and fragments. Output is an [Answer]. Package nft/eval evaluates the rules.
 //
 // # Traces
 //
-// "weft trace" publishes rules that set nftrace on the selected packets (selection.go). They belong to a
-// session with a time to live, so that weft removes them even if the command is killed. It groups the
-// kernel's events by packet, and describes each as a step of an answer (traced.go). It keeps at most 256
-// packets of 512 steps. The kernel does not mark a packet's last event: unless it is dropped, a packet is
-// over after 200 ms without an event.
+// "weft trace" publishes rules that set nftrace on the selected packets (selection.go), in a
+// session with a time to live. The kernel does not mark a packet's last event: unless it is
+// dropped, a packet is over after 200 ms without an event.
 //
 // # Bridges
 //
-// If the family bridge has rules, a packet passes them at the ports of bridges. The kernel's neighbour and
-// forwarding tables name the ports (bridge.go); a way is Undecided if an address is missing there. A pod on
-// a bridge is assumed to send packets for its neighbours to their ports, not to the node. A trace selects
-// packets at the hooks of IP, so it sees bridged packets only with br_netfilter.
+// If the family bridge has rules, a packet passes them at the ports of bridges. A way is Undecided
+// if the kernel's neighbour or forwarding tables lack an address (bridge.go). A trace sees bridged
+// packets only with br_netfilter.
 //
 // # Assumptions
 //
-// The packet is the first of its connection, with unique addresses and ports. Its reply
-// is evaluated as a packet of an established connection. A source port that the kernel chooses at random is
-// assumed unchanged. Without weft or a frontend, the answer only lacks names.
+// The packet is the first of its connection, with unique addresses and ports. A source port that
+// the kernel chooses at random is assumed unchanged. Without weft or a frontend, the answer lacks
+// names.
 package explain

@@ -15,7 +15,7 @@ import (
 	"github.com/weft-proxy/weft/nft/eval"
 )
 
-// host asks the kernel, and caches interfaces.
+// host caches interfaces.
 type host struct {
 	links map[int]eval.Interface
 }
@@ -52,7 +52,7 @@ func (h *host) remember(l netlink.Link) eval.Interface {
 	return i
 }
 
-// lookup asks for a route. in is zero for a packet of the node itself.
+// in is zero for a packet of the node itself.
 func (h *host) lookup(src, dst netip.Addr, in eval.Interface, mark uint32) (netlink.Route, error) {
 	o := &netlink.RouteGetOptions{Mark: mark}
 	if in.Index != 0 {
@@ -71,7 +71,7 @@ func (h *host) lookup(src, dst netip.Addr, in eval.Interface, mark uint32) (netl
 	return routes[0], nil
 }
 
-// refusal explains an error instead of a route, or is empty.
+// refusal may be empty.
 func (h *host) refusal(err error, src, dst netip.Addr, in eval.Interface) string {
 	switch {
 	// Since Linux 6.13 the first two are one error.
@@ -91,8 +91,7 @@ func (h *host) refusal(err error, src, dst netip.Addr, in eval.Interface) string
 	}
 }
 
-// reversePathFilter reports whether the filter is on. The kernel uses the greater of the interface's value
-// and "all" (ip-sysctl).
+// The kernel uses the greater of the interface's value and "all" (ip-sysctl).
 func reversePathFilter(name string) bool {
 	for _, of := range []string{"all", name} {
 		b, err := os.ReadFile(filepath.Join("/proc/sys/net/ipv4/conf", filepath.Base(of), "rp_filter"))
@@ -120,7 +119,7 @@ func (h *host) route(p *eval.Packet) (eval.Route, bool) {
 	return eval.Route{Out: out, Router: len(r.Gw) > 0 || r.Via != nil}, err == nil
 }
 
-// router returns the next router, invalid if unknown or if the destination is reached directly.
+// Invalid if unknown or reached directly.
 func (h *host) router(src, dst netip.Addr, in eval.Interface, mark uint32) netip.Addr {
 	r, err := h.lookup(src, dst, in, mark)
 	if err != nil {
@@ -150,7 +149,7 @@ func (h *host) addressType(addr netip.Addr) (rtn uint32, ok bool) {
 	}
 }
 
-// reaches implements eval.Host. The kernel returns an error for an interface without a route.
+// The kernel returns an error for an interface without a route.
 func (h *host) reaches(addr netip.Addr, through eval.Interface) (reached, ok bool) {
 	routes, err := netlink.RouteGetWithOptions(addr.AsSlice(), &netlink.RouteGetOptions{OifIndex: int(through.Index), FIBMatch: true})
 	if err != nil {
@@ -162,8 +161,8 @@ func (h *host) reaches(addr netip.Addr, through eval.Interface) (reached, ok boo
 	return reached, true
 }
 
-// address implements eval.Host. Like inet_select_addr for IPv4, it prefers the first address in the network
-// of the next hop. For IPv6 it returns the kernel's choice for the route.
+// address implements eval.Host. Like inet_select_addr for IPv4, it prefers the first address in the
+// network of the next hop; for IPv6 the kernel chooses.
 func (h *host) address(i eval.Interface, p *eval.Packet) (addr netip.Addr, ok bool) {
 	dst := p.Destination()
 	hop := dst
@@ -199,7 +198,7 @@ func (h *host) address(i eval.Interface, p *eval.Packet) (addr netip.Addr, ok bo
 	return addr, ok
 }
 
-// towards returns the interface for packets to and from an address. local is true for the node's own
+// towards returns the interface for packets to and from an address. local is for the node's own
 // addresses.
 func (h *host) towards(addr netip.Addr) (in eval.Interface, local bool, err error) {
 	r, err := h.lookup(netip.Addr{}, addr, eval.Interface{}, 0)
@@ -213,7 +212,7 @@ func (h *host) towards(addr netip.Addr) (in eval.Interface, local bool, err erro
 	return in, false, err
 }
 
-// outside returns the interface of the default route, and an address beyond it.
+// Of the default route, and an address beyond it.
 func (h *host) outside(six bool) (in eval.Interface, addr netip.Addr, err error) {
 	addr = netip.MustParseAddr("203.0.113.1") // for documentation (RFC 5737)
 	if six {

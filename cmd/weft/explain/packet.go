@@ -32,8 +32,7 @@ func hasPorts(p uint8) bool {
 	return p == unix.IPPROTO_TCP || p == unix.IPPROTO_UDP || p == unix.IPPROTO_SCTP
 }
 
-// packet returns the first packet of the flow (a SYN, a datagram, an INIT or an echo request), or the
-// answer to it if reply is true.
+// The first packet of the flow (a SYN, a datagram, an INIT or an echo request), or its reply.
 func (f flow) packet(reply bool) []byte {
 	var transport []byte
 	switch f.protocol {
@@ -86,8 +85,8 @@ func (f flow) packet(reply bool) []byte {
 	return append(head, transport...)
 }
 
-// flowOfHeaders returns the flow of a trace event, with possibly cut headers. The kernel passes the
-// transport header separately, after extension headers.
+// The headers may be cut. The kernel passes the transport header separately, after extension
+// headers.
 func flowOfHeaders(network, transport []byte) (f flow, ok bool) {
 	switch {
 	case len(network) >= 20 && network[0]>>4 == 4:
@@ -100,7 +99,7 @@ func flowOfHeaders(network, transport []byte) (f flow, ok bool) {
 	return flowOf(append(network, make([]byte, 4)...)), true
 }
 
-// flowOf returns the flow of a packet from flow.packet after translation.
+// For a packet from flow.packet after translation.
 func flowOf(data []byte) flow {
 	var f flow
 	var src, dst netip.Addr

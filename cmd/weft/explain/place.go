@@ -15,13 +15,13 @@ import (
 )
 
 type place struct {
-	// such as "pod shop/web" or "Service shop/web"; empty for an address
+	// such as "pod shop/web"; empty for an address
 	name string
-	// the node itself, or a client beyond the default route
+	// outside is beyond the default route
 	node, outside bool
 	// empty for the node and outside
 	addrs []netip.Addr
-	// port is 0 if unset. protocol is the protocol of the Service's port, or 0.
+	// 0 if unset. protocol is the protocol of the Service's port.
 	port     uint16
 	protocol uint8
 }
@@ -73,7 +73,7 @@ func (a *asker) parseTo(ctx context.Context, text string) (place, error) {
 	return p, nil
 }
 
-// protocolOf returns the protocol of --protocol or else of the Service's port, 0 if unknown.
+// Of --protocol or else of the Service's port, 0 if unknown.
 func (p *place) protocolOf(flag string) (uint8, error) {
 	if flag == "" {
 		return p.protocol, nil
@@ -127,7 +127,7 @@ func (a *asker) pod(ctx context.Context, text string) (place, error) {
 	return p, nil
 }
 
-// service finds a port of a Service by name or number, or the only port if port is empty.
+// port is a name or number; empty for the only port.
 func (a *asker) service(ctx context.Context, text, port string) (place, error) {
 	key, err := get.ParseServiceName(text)
 	if err != nil {
@@ -149,7 +149,7 @@ func (a *asker) service(ctx context.Context, text, port string) (place, error) {
 	return out, nil
 }
 
-// choosePort finds a port by name or number, or the only port if text is empty.
+// text is a name or number; empty for the only port.
 func choosePort(s *model.Service, text string) (*model.Port, error) {
 	var names []string
 	number, err := strconv.ParseUint(text, 10, 16)
@@ -170,7 +170,7 @@ func choosePort(s *model.Service, text string) (*model.Port, error) {
 	return nil, cli.Usagef("the Service has no port %q; it has %s", text, strings.Join(names, ", "))
 }
 
-// pair chooses addresses of the same family, preferably IPv6 if six is true.
+// Of the same family, preferably IPv6 if six is true.
 func pair(from, to place, six bool) (src, dst netip.Addr, err error) {
 	if len(to.addrs) == 0 {
 		return src, dst, cli.Usagef("--to: want an address, a pod or a Service")

@@ -13,13 +13,13 @@ import (
 	"github.com/weft-proxy/weft/nft/ruleset"
 )
 
-// maxRuleset is in bytes.
+// In bytes.
 const maxRuleset = 256 << 20
 
 var tableFlags = regexp.MustCompile(`(?m)^table [^\n]*\{(?: #[^\n]*)?\n\s*flags[^\n]*$`)
 
-// withoutOwner removes the flags owner and persist, which only the owner of a table can declare. nft before
-// version 1.0.9 lists them as an empty string.
+// Only the owner of a table can declare the flags owner and persist. nft before version 1.0.9 lists
+// them as an empty string.
 func withoutOwner(text string) string {
 	head, flags, _ := strings.Cut(text, "\n")
 	if strings.Contains(flags, "dormant") {
@@ -28,7 +28,7 @@ func withoutOwner(text string) string {
 	return head + "\n"
 }
 
-// readRules reads the kernel, or a file such as the output of "nft list ruleset".
+// file is the output of "nft list ruleset"; empty for the kernel.
 func readRules(file string) (rules *eval.Ruleset, closeRules func(), err error) {
 	if file != "" {
 		rules, err = readFile(file)
@@ -37,7 +37,7 @@ func readRules(file string) (rules *eval.Ruleset, closeRules func(), err error) 
 	return ReadKernel()
 }
 
-// ReadKernel returns the rules of all programs in the kernel, which are valid until closeRules.
+// ReadKernel returns the rules of all programs, valid until closeRules.
 func ReadKernel() (rules *eval.Ruleset, closeRules func(), err error) {
 	r, err := kernel.OpenReader(kernel.Config{})
 	if err != nil {

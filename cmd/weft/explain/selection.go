@@ -11,7 +11,7 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
-// tracePriority follows defragmentation (-400) and precedes the chains of usual rulesets.
+// After defragmentation (-400), before usual rulesets.
 const tracePriority = -399
 
 type selection struct {
@@ -100,8 +100,7 @@ func (s *selection) transport(to place) (map[string]string, error) {
 	return map[string]string{"ip": text, "ip6": text}, nil
 }
 
-// addresses returns the match of the addresses of a family, empty without addresses. ok is false if all are
-// of the other family.
+// Empty without addresses; ok is false if all are of the other family.
 func addresses(family, field string, addrs []netip.Addr) (string, bool) {
 	var own []string
 	for _, a := range addrs {

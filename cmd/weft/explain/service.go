@@ -19,8 +19,7 @@ const (
 	howExternal  = "external address"
 )
 
-// serviceOf returns the Service that receives a packet, nil without a Service, weft, or the Service
-// frontend.
+// Nil without a Service, weft, or the Service frontend.
 func (a *asker) serviceOf(ctx context.Context, f flow, ways []Way) (*Service, error) {
 	if !hasPorts(f.protocol) {
 		return nil, nil //nolint:nilnil // Services have ports
@@ -62,7 +61,6 @@ func (a *asker) serviceOf(ctx context.Context, f flow, ways []Way) (*Service, er
 	return out, nil
 }
 
-// readService returns a Service with rules on this node.
 func (a *asker) readService(ctx context.Context, key model.Key) (*model.Service, error) {
 	state, err := get.ReadServices(ctx, &a.conn, key)
 	if err != nil {

@@ -25,14 +25,14 @@ func (a *asker) steps(o *eval.Outcome) (verdict string, out []Step) {
 	base := ""
 	for i := range o.Steps {
 		s := &o.Steps[i]
-		// The first step in a base chain is a rule or the policy of this chain.
+		// The first step in a base chain.
 		if base == "" {
 			base = s.Chain
 		}
 		step := a.describe(s, base)
 		step.Hook = hooks[s.Hook]
 		for _, l := range s.Lookups {
-			// The elements of anonymous sets are in the text of the rule.
+			// In the text of the rule.
 			if l.Found && !strings.HasPrefix(l.Set, "__") {
 				step.Lookups = append(step.Lookups, a.lookup(s.Table, &l))
 			}
@@ -48,7 +48,7 @@ func (a *asker) steps(o *eval.Outcome) (verdict string, out []Step) {
 	return verdict, out
 }
 
-// describe describes a matching rule in a base chain, or the chain's policy, except for hook and lookups.
+// Except for hook and lookups.
 func (a *asker) describe(s *eval.Step, base string) Step {
 	step := Step{Table: s.Table.String(), Chain: s.Chain, Handle: s.Rule, Foreign: a.foreign(s.Table)}
 	if c := a.chain(s.Table, base); c != nil && c.Decl.Base != nil {
@@ -68,7 +68,7 @@ func (a *asker) describe(s *eval.Step, base string) Step {
 	return step
 }
 
-// rejects reports whether a rule has a reject statement of nft or iptables.
+// Of nft or iptables.
 func rejects(r *eval.Rule) bool {
 	return slices.ContainsFunc(r.Exprs, func(e expr.Expr) bool {
 		text := expr.Format(e)

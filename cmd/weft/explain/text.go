@@ -59,7 +59,6 @@ func unanswered(a *Answer) string {
 	return ""
 }
 
-// lostReply returns the first reply that does not arrive, or nil.
 func (a *Answer) lostReply() *Way {
 	for i := range a.Ways {
 		if r := a.Ways[i].Reply; r != nil && r.Verdict != wordAccept {
@@ -83,7 +82,7 @@ func (w *Way) by() string {
 	return w.Steps[len(w.Steps)-1].Place()
 }
 
-// by returns the rule that stops the first way if no way is accepted, and otherwise a lost reply.
+// The rule that stops the first way if no way is accepted, or a lost reply.
 func by(a *Answer) string {
 	if len(a.Ways) == 0 || slices.ContainsFunc(a.Ways, func(w Way) bool { return w.Verdict == wordAccept }) {
 		return a.lostReply().by()
@@ -155,7 +154,7 @@ func Print(w io.Writer, a *Answer) error {
 	return nil
 }
 
-// elsewhere returns the command for the node of a remote endpoint, or empty.
+// For the node of a remote endpoint, or empty.
 func (a *Answer) elsewhere() string {
 	if a.Service == nil {
 		return ""
@@ -256,7 +255,7 @@ func printSteps(w io.Writer, steps []Step) {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for i := range steps {
 		s := &steps[i]
-		// A jump to a chain without a matching rule is left out.
+		// No rule of the chain matches.
 		if target, ok := strings.CutPrefix(s.Verdict, "jump "); ok && (i+1 == len(steps) || steps[i+1].Chain != target) {
 			continue
 		}

@@ -25,11 +25,10 @@ import (
 
 const (
 	tracePublisher = "weft-trace"
-	// maxTrace, maxTraced and maxRate bound --time, --count and --rate.
-	maxTrace  = 10 * time.Minute
-	maxTraced = 10_000
-	maxRate   = 1000
-	// traceGrace is the time to live of the rules after --time.
+	maxTrace       = 10 * time.Minute
+	maxTraced      = 10_000
+	maxRate        = 1000
+	// Time to live of the rules after --time.
 	traceGrace   = 2 * time.Second
 	withdrawTime = 5 * time.Second
 )
@@ -71,7 +70,7 @@ the packet is selected as it arrives, before its addresses are translated.`,
 	set := cmd.Flags()
 	set.StringVar(&t.selection.from, "from", "", "where the packets come from")
 	set.StringVar(&t.selection.to, "to", "", "where they are sent to")
-	// The only errors are unknown flags.
+	// Errors are unknown flags.
 	_ = cmd.RegisterFlagCompletionFunc("from", get.CompletePods(&t.conn))
 	_ = cmd.RegisterFlagCompletionFunc("to", get.CompleteServices(&t.conn))
 	set.StringVar(&t.selection.protocol, "protocol", "", "tcp, udp, sctp or icmp (default: that of the Service's port, or all)")
@@ -99,7 +98,6 @@ func (t *tracing) check() error {
 	return nil
 }
 
-// run prints packets until the count or the time is reached, or ctx ends.
 func (t *tracing) run(ctx context.Context) error {
 	if err := t.check(); err != nil {
 		return err
@@ -111,7 +109,7 @@ func (t *tracing) run(ctx context.Context) error {
 	defer func() { _ = conn.Close() }()
 	ctx, cancel := context.WithTimeout(ctx, t.patience)
 	defer cancel()
-	// Subscribe before the rules are installed, so that no event is missed.
+	// Before the rules, so that no event is missed.
 	events, err := conn.Trace(ctx)
 	if err != nil {
 		return err
@@ -152,8 +150,7 @@ func (t *tracing) fragment(ctx context.Context, a *asker) (*weftv1.Fragment, err
 	}, nil
 }
 
-// publish publishes the rules in a session with a time to live: weft removes them when this process ends or
-// the time is over.
+// In a session with a time to live: weft removes the rules when this process ends.
 func (t *tracing) publish(ctx context.Context, f *weftv1.Fragment) (remove func(), err error) {
 	cl, err := client.Dial(ctx, client.Config{Socket: t.conn.Socket, Publisher: cmp.Or(t.conn.Publisher, tracePublisher)})
 	if err != nil {

@@ -18,65 +18,62 @@ import (
 )
 
 const (
-	// quiet is the time without an event after which a packet is over: the kernel does not mark the last
-	// chain.
+	// The kernel does not mark the last chain: a packet is over after quiet.
 	quiet = 200 * time.Millisecond
-	// maxOpen and maxSteps bound the memory for open packets.
+	// For open packets.
 	maxOpen  = 256
 	maxSteps = 512
-	// reloadAfter is the minimum time between two readings of the ruleset.
+	// reloadAfter is between two readings of the ruleset.
 	reloadAfter = time.Second
 )
 
 // Traced is a packet that the kernel has traced.
 type Traced struct {
 	Time time.Time `json:"time"`
-	// Sentence is the result; for a stopped packet the cause, then the remedy. By is the rule that stopped
-	// it.
+	// Sentence is the result, or the cause and the remedy; By is the stopping rule.
 	Sentence string         `json:"answer"`
 	By       string         `json:"by,omitempty"`
 	Protocol string         `json:"protocol"`
 	From     netip.AddrPort `json:"from"`
 	To       netip.AddrPort `json:"to"`
-	// TCP flags, such as "syn,ack"
+	// such as "syn,ack"
 	Flags string `json:"flags,omitempty"`
-	// In is empty for a packet of the node itself; Out if the packet stays or did not get that far.
+	// In is empty for a packet of the node itself, Out without an exit.
 	In      string `json:"in,omitempty"`
 	Out     string `json:"out,omitempty"`
 	Verdict string `json:"verdict"`
-	// the addresses at the last chain
+	// at the last chain
 	LastFrom netip.AddrPort `json:"lastFrom"`
 	LastTo   netip.AddrPort `json:"lastTo"`
 	Steps    []Step         `json:"steps"`
 
-	// the packet's ID, the time of the last event, and the current base chain
+	// of the last event; the current base chain
 	id   uint32
 	seen time.Time
 	base string
-	// selected are the selecting chains of weft trace. over is true if a later packet has the ID.
+	// The selecting chains of weft trace. over means that a later packet has the ID.
 	selected []string
 	over     bool
-	// Steps after maxSteps were dropped.
+	// After maxSteps.
 	cut bool
 }
 
-// collector groups events into packets.
 type collector struct {
 	*asker
 	load func() (*eval.Ruleset, error)
-	// the prefix of weft trace's tables
+	// prefix of weft trace's tables
 	own   string
 	print func(*Traced) error
 	left  int
-	// open holds unfinished packets by ID, order unprinted packets, oldest first.
+	// open is by ID, order has unprinted packets, oldest first.
 	open  map[uint32]*Traced
 	order []*Traced
-	// the time of the last reload, and the number of lost events
+	// of the last reload, and lost events
 	reloaded time.Time
 	lost     int
 }
 
-// run prints packets until left is 0 or ctx ends, and then returns nil.
+// run prints packets until left is 0 or ctx ends.
 func (c *collector) run(ctx context.Context, events <-chan kernel.TraceEvent) error {
 	c.open = make(map[uint32]*Traced)
 	tick := time.NewTicker(quiet / 4)
@@ -101,7 +98,7 @@ func (c *collector) run(ctx context.Context, events <-chan kernel.TraceEvent) er
 	return nil
 }
 
-// flush prints finished packets. An unfinished packet delays all later ones.
+// An unfinished packet delays all later ones.
 func (c *collector) flush(over func(*Traced) bool) error {
 	for len(c.order) > 0 && c.left > 0 {
 		p := c.order[0]
@@ -131,7 +128,7 @@ func (c *collector) add(e *kernel.TraceEvent) error {
 		return e.Err
 	}
 	now, p := time.Now(), c.open[e.ID]
-	// Other programs may trace too. Only packets that matched a rule of weft trace count.
+	// Other programs may trace too.
 	selects := e.Type == kernel.TraceRule && strings.HasPrefix(e.Table.Name, c.own)
 	if p != nil && (p.ended(now) || selects && slices.Contains(p.selected, e.Chain)) {
 		p.over, p = true, nil
@@ -269,7 +266,7 @@ func (c *collector) interfaceName(index uint32) string {
 	return i.Name
 }
 
-// chainOf reloads the ruleset if the chain is unknown.
+// A reload follows if the chain is unknown.
 func (c *collector) chainOf(table nft.TableID, name string) *eval.Chain {
 	if chain := c.chain(table, name); chain != nil {
 		return chain
@@ -278,7 +275,7 @@ func (c *collector) chainOf(table nft.TableID, name string) *eval.Chain {
 	return c.chain(table, name)
 }
 
-// rule reloads the ruleset if the rule is unknown. It may return nil.
+// rule reloads the ruleset if the rule is unknown, and may return nil.
 func (c *collector) rule(table nft.TableID, name string, handle uint64) *eval.Rule {
 	for range 2 {
 		if chain := c.chain(table, name); chain != nil {

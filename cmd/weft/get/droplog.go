@@ -18,24 +18,24 @@ import (
 )
 
 const (
-	// dropPrefix begins each line of the drop log. The policies and the direction follow.
+	// The policies and the direction follow.
 	dropPrefix = "weft drop "
 	kernelLog  = "/dev/kmsg"
-	// maxRecord exceeds all records of the kernel's log.
+	// More than any record of the kernel's log.
 	maxRecord = 16 << 10
 )
 
 type packet struct {
-	// the time of the drop, or the text before the line in another log
+	// of the drop, or the text before the line
 	Time string `json:"time,omitempty"`
 	// "ingress" or "egress"
 	Direction string `json:"direction"`
-	// separated by ", ", or the beginning of a long list and a hash
+	// separated by ", "; a long list ends with a hash
 	Policies string `json:"policies"`
 	Protocol string `json:"protocol"`
 	From     end    `json:"from"`
 	To       end    `json:"to"`
-	// devices of the node; Out is empty for packets to the node itself
+	// Out is empty for packets to the node itself
 	In  string `json:"in,omitempty"`
 	Out string `json:"out,omitempty"`
 }
@@ -43,11 +43,11 @@ type packet struct {
 type end struct {
 	Address netip.Addr `json:"address"`
 	Port    uint16     `json:"port,omitempty"`
-	// the pod of this node with the address, or empty
+	// of this node, or empty
 	Pod string `json:"pod,omitempty"`
 }
 
-// parseDrop parses a line of the kernel's messages, and reports whether it belongs to the drop log.
+// Other messages of the kernel return false.
 func parseDrop(line string) (packet, bool) {
 	before, rest, ok := strings.Cut(line, dropPrefix)
 	if !ok {
@@ -60,7 +60,7 @@ func parseDrop(line string) (packet, bool) {
 	}
 	words := make(map[string]string)
 	for word := range strings.FieldsSeq("IN=" + rest) {
-		// The rest is a packet that an ICMP error quotes.
+		// The rest is quoted by an ICMP error.
 		if strings.HasPrefix(word, "[") {
 			break
 		}
@@ -83,7 +83,6 @@ func endOf(address, port string) (e end) {
 	return e
 }
 
-// String returns a line for people.
 func (p *packet) String() string {
 	devices := ""
 	if p.In != "" {
@@ -96,8 +95,8 @@ func (p *packet) String() string {
 	return strings.TrimSpace(p.Time + "  " + line)
 }
 
-// subject names the pod with the dropping policies. For a reply, which is dropped if its connection
-// is no longer allowed, this pod is at the other end.
+// subject names the pod with the dropping policies. For a dropped reply, this pod is at the other
+// end.
 func (p *packet) subject() string {
 	first, second := &p.From, &p.To
 	if p.Direction == "ingress" {
@@ -125,8 +124,7 @@ func (e *end) String() string {
 	return addr
 }
 
-// readKernelLog passes the kernel's messages to each, with the time before them. If follow is true, it
-// waits for new messages until ctx ends.
+// If follow is true, readKernelLog waits for new messages until ctx ends.
 func readKernelLog(ctx context.Context, follow bool, each func(line string) error) error {
 	f, err := os.OpenFile(kernelLog, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -136,7 +134,7 @@ func readKernelLog(ctx context.Context, follow bool, each func(line string) erro
 	stop := context.AfterFunc(ctx, func() { _ = f.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
 	if !follow {
-		// The read of an existing record does not wait.
+		// An existing record needs no wait.
 		_ = f.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
 	}
 	boot := bootTime()
@@ -144,7 +142,7 @@ func readKernelLog(ctx context.Context, follow bool, each func(line string) erro
 		n, err := f.Read(record)
 		switch {
 		case errors.Is(err, syscall.EPIPE):
-			// The kernel has overwritten unread records.
+			// Unread records were overwritten.
 			continue
 		case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, io.EOF), errors.Is(err, syscall.EAGAIN):
 			return nil
@@ -162,8 +160,7 @@ func cannotReadLog(err error) error {
 	return fmt.Errorf("read the kernel's log: %w: run this as root, or give it the log: journalctl -kf | weft get drops --file -", err)
 }
 
-// message returns the time and the text of a record such as "6,1234,5678901,-;text". The third field is
-// microseconds since boot.
+// The third field of a record such as "6,1234,5678901,-;text" is microseconds since boot.
 func message(record string, boot time.Time) string {
 	head, text, _ := strings.Cut(record, ";")
 	text, _, _ = strings.Cut(text, "\n")
@@ -178,8 +175,7 @@ func message(record string, boot time.Time) string {
 	return boot.Add(time.Duration(since)*time.Microsecond).Format("2006-01-02T15:04:05.000Z07:00") + " " + text
 }
 
-// bootTime returns the start of the kernel log's clock. It is inexact, because this clock stops while the
-// machine is suspended.
+// bootTime is inexact, because the kernel log's clock stops while the machine is suspended.
 func bootTime() time.Time {
 	now := time.Now()
 	var since unix.Timespec

@@ -17,7 +17,7 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
-// namesAge bounds the age of pods' names.
+// Of pods' names.
 const namesAge = 2 * time.Second
 
 type dropsFlags struct {
@@ -108,7 +108,7 @@ func (f *dropsFlags) read(ctx context.Context, stdin io.Reader, follow bool, eac
 	return lines.Err()
 }
 
-// podNames caches the names of this node's pods by address.
+// By address, for this node's pods.
 type podNames struct {
 	read   func() ([]*PodView, error)
 	stderr io.Writer
@@ -117,8 +117,7 @@ type podNames struct {
 	failed bool
 }
 
-// of returns the name of the pod with an address, or empty. It keeps old names while the frontend does not
-// answer.
+// Old names stay while the frontend does not answer.
 func (n *podNames) of(addr netip.Addr) string {
 	if time.Since(n.at) > namesAge {
 		n.at = time.Now()
@@ -133,7 +132,7 @@ func (n *podNames) of(addr netip.Addr) string {
 	return n.names[addr]
 }
 
-// addressesOf joins pods with the same address by ",".
+// Pods with the same address are joined by ",".
 func addressesOf(pods []*PodView) map[netip.Addr]string {
 	out := make(map[netip.Addr]string)
 	for _, p := range pods {

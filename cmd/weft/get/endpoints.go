@@ -49,7 +49,7 @@ func readEndpoints(ctx context.Context, conn *cli.Connection, name model.Key) ([
 	return state.Services, nil
 }
 
-// Endpoints returns a row for each endpoint of each port, including unused endpoints.
+// Endpoints returns a row for each endpoint of each port, also unused.
 func Endpoints(ctx context.Context, conn *cli.Connection, name model.Key) (*Rows, error) {
 	services, err := readEndpoints(ctx, conn, name)
 	if err != nil {
@@ -94,7 +94,7 @@ func viewCandidate(s *localstate.Service, p *localstate.Port, c model.Candidate)
 	return out
 }
 
-// EndpointText returns the address of an endpoint, with the port if it is not 0.
+// EndpointText returns an address, with the port if it is not 0.
 func EndpointText(addr netip.AddrPort) string {
 	if addr.Port() == 0 {
 		return addr.Addr().String()

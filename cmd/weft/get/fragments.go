@@ -19,7 +19,7 @@ import (
 
 var fragments = kind[*weftv1.ListFragmentsResponse]{listNamed, listRows, polled}
 
-// newFragmentCmd returns a command that shows one fragment, or a list without an argument.
+// One fragment, or a list without an argument.
 func newFragmentCmd(use, short string, args cobra.PositionalArgs) *cobra.Command {
 	f := &flags{}
 	cmd := &cobra.Command{
@@ -65,7 +65,7 @@ func getFragment(cmd *cobra.Command, c *client.Client, output *cli.Output, arg s
 		return err
 	}
 	w := cmd.OutOrStdout()
-	// The revision only shortens the output, so an error does not matter.
+	// Errors only lengthen the output.
 	list, _ := c.List(cmd.Context())
 	last := list.GetRevision()
 	return output.Write(w, got, func() error {
@@ -93,8 +93,8 @@ func FormatFragment(f *weftv1.Fragment) (string, error) {
 	return ruleset.Format(tables), nil
 }
 
-// Fragments returns a row for each fragment; findings and last rejections are notes. Revisions are short
-// relative to last, unless it is 0.
+// Fragments returns a row for each fragment, with notes. Revisions are short relative to last,
+// unless it is 0.
 func Fragments(fragments []*weftv1.FragmentStatus, last uint64, now time.Time) *Rows {
 	t := newRows("FRAGMENT", "PRIORITY", "LIFETIME", "STATE", "REVISION", "AGE", "EXPIRES", "CHAINS", "RULES", "SETS", "ELEMENTS", "SHADOWED")
 	for _, f := range fragments {

@@ -56,7 +56,7 @@ func asking[T any](ask func(*client.Client, context.Context) (T, error), rows fu
 	}, rows, polled}
 }
 
-// list returns a subcommand without arguments. flags are for its second example.
+// flags are for the second example.
 func (k kind[T]) list(use, short, flags string) *cobra.Command {
 	return k.command(&cobra.Command{
 		Use: use, Short: short, Args: cobra.NoArgs,
@@ -64,8 +64,7 @@ func (k kind[T]) list(use, short, flags string) *cobra.Command {
 	}, nil)
 }
 
-// command makes a subcommand print the objects, or with --watch their changes. complete is nil without an
-// argument.
+// With --watch, the command prints changes. complete is nil without an argument.
 func (k kind[T]) command(cmd *cobra.Command, complete func(*cli.Connection) cobra.CompletionFunc) *cobra.Command {
 	f := &flags{}
 	f.add(cmd, "table", "json", "yaml")
@@ -107,7 +106,7 @@ func (k kind[T]) complete(conn *cli.Connection) cobra.CompletionFunc {
 	}
 }
 
-// read returns all objects, escaped, and their table.
+// All objects, escaped, and their table.
 func (k kind[T]) read(ctx context.Context, conn *cli.Connection) (any, *Rows, error) {
 	answer, err := k.ask(ctx, conn, nil)
 	if err != nil {

@@ -19,10 +19,9 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// AggregatorPublisher serves the conditions of the process with the aggregator.
+// AggregatorPublisher is the publisher of the aggregator's conditions.
 const AggregatorPublisher = "aggregator"
 
-// frontend is a part of weft that serves tables.
 type frontend struct {
 	publisher, kind string
 	// the commands that run it
@@ -34,13 +33,12 @@ var (
 	policyFrontend   = frontend{policy.Publisher, "NetworkPolicy", `"weft run --network-policy" or "weft policy"`}
 )
 
-// NoFrontendError says that a frontend does not run, and how to start it.
+// NoFrontendError says how to start a frontend.
 type NoFrontendError struct{ text string }
 
 // Error implements error.
 func (e *NoFrontendError) Error() string { return e.text }
 
-// readTable reads a table of a frontend.
 func readTable[T any](ctx context.Context, c *cli.Connection, of frontend, table string, arguments map[string]string) (rows []T, err error) {
 	config := client.Config{Socket: c.Socket, Publisher: c.Publisher, DialTimeout: -1}
 	rows, err = cli.Ask(ctx, config, func(conn *client.Client) ([]T, error) {
@@ -60,7 +58,6 @@ func (f *frontend) explain(c *cli.Connection, table string, err error) error {
 	}
 }
 
-// watched returns the changes of a table of a frontend.
 func watched(of frontend, table string) func(*cli.Connection) changes {
 	return func(c *cli.Connection) changes {
 		return func(ctx context.Context, changed func()) error {
@@ -70,7 +67,7 @@ func watched(of frontend, table string) func(*cli.Connection) changes {
 	}
 }
 
-// ServiceState is the state of the Service frontend.
+// ServiceState is the Service frontend's state.
 type ServiceState struct {
 	Stats    model.Stats
 	Services []localstate.Service
@@ -88,7 +85,7 @@ func (s *ServiceState) Models() ([]*model.Service, error) {
 	return out, nil
 }
 
-// ReadServices asks the Service frontend for one Service, or for all if only is zero.
+// ReadServices reads one Service, or all if only is zero.
 func ReadServices(ctx context.Context, c *cli.Connection, only model.Key) (*ServiceState, error) {
 	arguments := map[string]string{}
 	if only != (model.Key{}) {
@@ -108,13 +105,13 @@ func ReadServices(ctx context.Context, c *cli.Connection, only model.Key) (*Serv
 	return &ServiceState{stats[0], append([]localstate.Service{}, rows...)}, nil
 }
 
-// ReadCandidates asks the Service frontend for all endpoints of a Service, and why some are not used.
+// ReadCandidates reads all endpoints of a Service, and why some are not used.
 func ReadCandidates(ctx context.Context, c *cli.Connection, key model.Key) ([]model.Candidate, error) {
 	return readTable[model.Candidate](ctx, c, servicesFrontend, localstate.TableEndpoints, map[string]string{localstate.ArgService: key.String()})
 }
 
-// FindService asks the Service frontend for the Service with an address and port, or with a NodePort if
-// addr is zero. name is the name of the Service's port. ok is false without such a Service.
+// FindService reads the Service with an address and port, or with a NodePort if addr is zero; name
+// is the port's.
 func FindService(ctx context.Context, c *cli.Connection, addr netip.Addr, protocol model.Protocol, port uint16) (key model.Key, name string, ok bool, err error) {
 	arguments := map[string]string{localstate.ArgProtocol: protocol.String(), localstate.ArgPort: strconv.Itoa(int(port))}
 	if addr.IsValid() {
@@ -141,7 +138,7 @@ func ParseServiceName(text string) (model.Key, error) {
 	return model.Key{Namespace: namespace, Name: name}, nil
 }
 
-// policyKind is a kind of the NetworkPolicy frontend. missing is the error text for an unknown name.
+// missing is the error text for an unknown name.
 func policyKind[E any](table string, name func(E) string, missing string, rows func([]E, time.Time) *Rows) kind[[]E] {
 	return kind[[]E]{func(ctx context.Context, conn *cli.Connection, args []string) ([]E, error) {
 		all, err := readTable[E](ctx, conn, policyFrontend, table, nil)
@@ -158,7 +155,7 @@ func policyKind[E any](table string, name func(E) string, missing string, rows f
 	}, rows, watched(policyFrontend, table)}
 }
 
-// readDropLog asks the NetworkPolicy frontend how many dropped packets a second are logged.
+// In packets a second.
 func readDropLog(ctx context.Context, c *cli.Connection) (int, error) {
 	node, err := readTable[policystate.Node](ctx, c, policyFrontend, policystate.TableNode, nil)
 	if err != nil || len(node) == 0 {

@@ -25,7 +25,7 @@ func lastRevision[T any](all []T, of func(T) uint64) (last uint64) {
 	return last
 }
 
-// revision is short relative to last.
+// Short relative to last.
 func revision(n, last uint64) string {
 	if n == 0 {
 		return "-"
@@ -38,8 +38,7 @@ type waiting struct {
 	reasons []string
 }
 
-// add records why an object is not in force. Wanted objects share a note, because all have the same reason
-// while the aggregator is away.
+// Wanted objects share a note, because all have the same reason while the aggregator is away.
 func (w *waiting) add(t *Rows, name string, v *publish.OutcomeRow) {
 	switch {
 	case v.Reason == "":

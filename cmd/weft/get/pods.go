@@ -31,10 +31,10 @@ var pods = policyKind(policystate.TablePods, (*PodView).Text, "no pod of this na
 // CompletePods completes the name of a pod of this node.
 func CompletePods(conn *cli.Connection) cobra.CompletionFunc { return pods.complete(conn) }
 
-// PodView is a pod of this node with its own addresses, and the policies that apply to it.
+// PodView is a pod of this node with its policies.
 type PodView = policystate.Pod
 
-// ReadPods asks the NetworkPolicy frontend for the pods of this node.
+// ReadPods reads the pods of this node.
 func ReadPods(ctx context.Context, c *cli.Connection) ([]*PodView, error) {
 	return readTable[*PodView](ctx, c, policyFrontend, policystate.TablePods, nil)
 }

@@ -13,8 +13,7 @@ import (
 
 var publishers = asking((*client.Client).ListPublishers, Publishers)
 
-// limitRows returns uses of limits: "12/100", or "12" without a limit. It returns nil if limits are
-// unknown.
+// "12/100", or "12" without a limit; nil if limits are unknown.
 func limitRows(publishers []*weftv1.PublisherStatus) *Rows {
 	if len(publishers) == 0 || len(publishers[0].GetLimits()) == 0 {
 		return nil
@@ -35,7 +34,7 @@ func limitRows(publishers []*weftv1.PublisherStatus) *Rows {
 	return t
 }
 
-// Publishers returns a row for each publisher, their limits, and the last rejections as notes.
+// Publishers returns a row for each publisher, with limits and rejections.
 func Publishers(answer *weftv1.ListPublishersResponse, now time.Time) *Rows {
 	t := newRows("PUBLISHER", "SESSIONS", "PENDING", "FRAGMENTS", "ADOPTED", "RULES", "ELEMENTS", "SHADOWED", "COMMITTED", "REJECTED")
 	t.more = limitRows(answer.GetPublishers())

@@ -15,14 +15,14 @@ import (
 
 // Rows is a table.
 type Rows struct {
-	// Columns are names in upper case. Each row has as many cells.
+	// Columns are in upper case, one for each cell.
 	Columns []string
 	Rows    [][]string
 	// Notes are for the standard error.
 	Notes []string
-	// the number of leading columns that name an object
+	// leading columns that name an object
 	key int
-	// a second table about the same objects, or nil
+	// about the same objects, or nil
 	more *Rows
 }
 
@@ -32,7 +32,7 @@ func (r *Rows) note(format string, args ...any) {
 	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
 }
 
-// Add adds a row, with hidden characters escaped.
+// Add adds a row with escaped text.
 func (r *Rows) Add(cells ...any) {
 	row := make([]string, len(cells))
 	for i, c := range cells {
@@ -67,10 +67,10 @@ func (r *Rows) Write(w io.Writer) error {
 	return p.err
 }
 
-// printer prints columns, which never become narrower.
+// Columns never become narrower.
 type printer struct {
 	out io.Writer
-	// the widest cell of each column up to now
+	// in each column up to now
 	widest []string
 	err    error
 }
@@ -88,7 +88,7 @@ func (p *printer) rows(lines [][]string) {
 	}
 	var b bytes.Buffer
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	// A first line with the widest cells sets the widths; it is not printed.
+	// The first line sets the widths, and is not printed.
 	for _, cells := range slices.Insert(slices.Clone(lines), 0, p.widest) {
 		fmt.Fprintln(t, strings.Join(cells, "\t"))
 	}

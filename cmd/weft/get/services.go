@@ -54,7 +54,7 @@ func readState(ctx context.Context, conn *cli.Connection) (*stateView, error) {
 	return readService(ctx, conn, model.Key{})
 }
 
-// readService reads one Service, or all if only is zero.
+// only may be zero for all.
 func readService(ctx context.Context, conn *cli.Connection, only model.Key) (*stateView, error) {
 	state, err := ReadServices(ctx, conn, only)
 	if err != nil {
@@ -97,9 +97,9 @@ func serviceRows(services []localstate.Service) *Rows {
 	return t
 }
 
-// FoundServices is the result of FindServices.
+// FoundServices has Services by a word.
 type FoundServices struct {
-	// the numbers of matches and of all Services
+	// of all Services
 	Matched, Of int
 	// at most limit
 	Names []string
@@ -107,7 +107,7 @@ type FoundServices struct {
 	Stats model.Stats
 }
 
-// FindServices returns the Services with word in their names, and rows for at most limit.
+// FindServices returns the Services with word in their names, at most limit rows.
 func FindServices(ctx context.Context, conn *cli.Connection, word string, limit int) (*FoundServices, error) {
 	state, err := readState(ctx, conn)
 	if err != nil {
@@ -130,7 +130,7 @@ func stateRows(state *stateView, _ time.Time) *Rows {
 	return t
 }
 
-// trafficPolicies leaves out default policies.
+// Without default policies.
 func trafficPolicies(s *localstate.Service) string {
 	var out []string
 	if s.InternalTrafficPolicy == localstate.PolicyLocal {

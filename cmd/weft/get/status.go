@@ -39,8 +39,7 @@ process has.`,
 	}, Status, polled}.command(cmd, nil)
 }
 
-// ReadStatus returns the conditions of the processes that are connected to the aggregator, and of its
-// own.
+// ReadStatus returns the conditions of the aggregator's process and of connected processes.
 //
 // Possible errors: client.ErrUnavailable if no aggregator answers.
 func ReadStatus(ctx context.Context, c *cli.Connection) (out []*conditions.Process, _ error) {

@@ -54,8 +54,7 @@ and what counters, quotas and the elements that packets add have at present.`,
 	return cmd
 }
 
-// printTable prints a table so that nft can read it. Comments hold the rest, such as the fragment of a
-// rule.
+// nft can read the output. Comments hold the rest, such as the fragment of a rule.
 func printTable(w io.Writer, t *weftv1.GetTableResponse, handles bool) error {
 	st := t.GetStatus()
 	m := &weftv1.Table{
@@ -84,7 +83,7 @@ func printTable(w io.Writer, t *weftv1.GetTableResponse, handles bool) error {
 	return err
 }
 
-// liveText returns a rule with current counters and quotas, if known.
+// With current counters and quotas, if known.
 func liveText(family nft.Family, r *weftv1.MergedRule) string {
 	text, live := r.GetRule().GetText(), r.GetStateful()
 	rule, err := syntax.ParseRule(family, text)

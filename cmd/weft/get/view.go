@@ -10,7 +10,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// stateView is the state of the Service frontend in JSON and YAML.
+// For JSON and YAML.
 type stateView struct {
 	Revision uint64               `json:"revision"`
 	Services []localstate.Service `json:"services"`
@@ -18,7 +18,7 @@ type stateView struct {
 	stats model.Stats
 }
 
-// portText returns "80/tcp", or "http:80/tcp" for a port with a name.
+// "80/tcp", or "http:80/tcp" for a port with a name.
 func portText(p *localstate.Port) string {
 	text := fmt.Sprintf("%d/%s", p.Port, strings.ToLower(p.Protocol))
 	if p.Name != "" {
@@ -27,12 +27,12 @@ func portText(p *localstate.Port) string {
 	return text
 }
 
-// external returns the addresses of a port from outside of the cluster's ranges.
+// Outside of the cluster's ranges.
 func external(p *localstate.Port) []netip.Addr {
 	return slices.SortedFunc(slices.Values(slices.Concat(p.ExternalIPs, p.LoadBalancerIPs)), netip.Addr.Compare)
 }
 
-// ElementKeys returns the keys of a port in weft's maps: by ClusterIP, external addresses and NodePort.
+// ElementKeys returns the keys of a port in weft's maps.
 func ElementKeys(p *model.Port, family model.Family) (keys []string) {
 	add := func(a netip.Addr) { keys = append(keys, fmt.Sprintf("%s . %s . %d", a, p.Protocol, p.Number)) }
 	if ip := p.ClusterIPs[family]; ip.IsValid() {

@@ -13,7 +13,7 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
-// watchPeriod is the minimum time between two lists.
+// Between two lists.
 const watchPeriod = time.Second
 
 type flags struct {
@@ -30,7 +30,6 @@ func (f *flags) add(cmd *cobra.Command, formats ...string) {
 	cmd.PreRunE = f.check
 }
 
-// check rejects flags that exclude each other.
 func (f *flags) check(*cobra.Command, []string) error {
 	switch {
 	case f.events && !f.watch:
@@ -42,11 +41,11 @@ func (f *flags) check(*cobra.Command, []string) error {
 	}
 }
 
-// changes calls changed after each change, or periodically if changes are unknown, until ctx ends or an
+// changed is called after each change, or periodically if changes are unknown, until ctx ends or an
 // error occurs.
 type changes func(ctx context.Context, changed func()) error
 
-// polled is for cheap lists.
+// For cheap lists.
 func polled(*cli.Connection) changes { return poll }
 
 func poll(ctx context.Context, changed func()) error {
@@ -57,7 +56,7 @@ func poll(ctx context.Context, changed func()) error {
 	return nil
 }
 
-// watch prints a table, and after each change the rows that differ. It returns nil if ctx ends.
+// watch returns nil if ctx ends.
 func watch[T any](ctx context.Context, out, notes io.Writer, events bool,
 	ask func(context.Context) (T, error), rows func(T, time.Time) *Rows, changes changes) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -109,8 +108,7 @@ func watch[T any](ctx context.Context, out, notes io.Writer, events bool,
 	}
 }
 
-// difference returns the rows that differ, after their events if events is true. If before is nil, it
-// begins with the columns.
+// With events, rows follow their events. If before is nil, the columns come first.
 func difference(before, after *Rows, events bool) (out [][]string) {
 	name := func(row []string) string { return strings.Join(row[:min(after.key, len(row))], "\t") }
 	add := func(event string, row []string) {

@@ -13,9 +13,7 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
-// Complete returns the settings of the parsed flags and the file; "" means no file.
-//
-// Possible errors: a *cli.UsageError, an *access.FileError, an error of the file system.
+// Complete returns the settings of the parsed flags and the file, which may be "".
 func (o *Options) Complete(flags *pflag.FlagSet, file string) (*Settings, error) {
 	if o.cleanup {
 		return nil, cli.Usagef("--cleanup: use the verb: weft cleanup --kube-proxy removes the rules of kube-proxy")
@@ -44,7 +42,7 @@ func (o *Options) fromFlags(flags *pflag.FlagSet) (*Settings, error) {
 	c := o.config.DeepCopy()
 	c.ClusterCIDR = strings.Join(o.clusterCIDRs, ",")
 	c.NFTables.MinSyncPeriod.Duration = o.minSyncPeriod
-	// The HTTP servers report errors in these when they bind them.
+	// The HTTP servers report errors in these addresses.
 	metrics, healthz := o.flagAddress(flags, "metrics-bind-address", o.metricsPort), o.flagAddress(flags, "healthz-bind-address", o.healthzPort)
 	c.MetricsBindAddress, c.HealthzBindAddress = "", ""
 	found := validate(c)
@@ -68,8 +66,7 @@ func (o *Options) fromFlags(flags *pflag.FlagSet) (*Settings, error) {
 	return s, nil
 }
 
-// flagAddress returns an address for a flag of package daemon. A deprecated port of 0, or an empty
-// address, turns the server off.
+// A deprecated port of 0, or an empty address, turns the server off.
 func (o *Options) flagAddress(flags *pflag.FlagSet, name string, port int) string {
 	f := flags.Lookup(name)
 	if f == nil || port == 0 {
@@ -77,7 +74,7 @@ func (o *Options) flagAddress(flags *pflag.FlagSet, name string, port int) strin
 	}
 	address := f.Value.String()
 	if host, _, err := net.SplitHostPort(address); err == nil && !f.Changed {
-		// The default address has kube-proxy's port.
+		// With kube-proxy's port.
 		address = host
 	}
 	return withPort(address, port)
@@ -130,7 +127,7 @@ func (o *Options) fromData(flags *pflag.FlagSet, file string, data []byte) (*Set
 	return s, nil
 }
 
-// flagError returns an error that names the given flags.
+// The error names the given flags.
 func flagError(flags *pflag.FlagSet, found []violation) error {
 	var errs []error
 	for _, v := range found {
@@ -150,18 +147,17 @@ func flagError(flags *pflag.FlagSet, found []violation) error {
 	return cli.Usagef("%w", errors.Join(errs...))
 }
 
-// Same reports whether Configuration, Conntrack and OOMScoreAdj are equal, so that weft need not
-// restart.
+// Same reports whether weft need not restart for the other settings.
 func (s *Settings) Same(other *Settings) bool {
 	return reflect.DeepEqual(s.Configuration, other.Configuration) && s.SameHost(other)
 }
 
-// SameHost reports whether connection tracking and the OOM score are equal.
+// SameHost reports whether settings of the machine are equal.
 func (s *Settings) SameHost(other *Settings) bool {
 	return s.Conntrack == other.Conntrack && s.OOMScoreAdj == other.OOMScoreAdj
 }
 
-// Parse returns the settings in data. file is for errors, which are *access.FileError.
+// Parse returns the settings in data; file is for errors, which are *access.FileError.
 func Parse(file string, data []byte) (*Settings, error) {
 	o := New()
 	return o.fromData(flagsOf(o.AddFlags), file, data)

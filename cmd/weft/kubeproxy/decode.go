@@ -10,14 +10,13 @@ import (
 	"github.com/weft-proxy/weft/aggregator/access"
 )
 
-// The apiVersion and kind of a file.
+// Of a file.
 const (
 	APIVersion = v1alpha1.GroupName + "/v1alpha1"
 	Kind       = "KubeProxyConfiguration"
 )
 
-// KindOf returns the kind in a file, in invalid YAML of the first line "kind: ...". It returns "" for
-// a file without kind or an unreadable file; decoding reports errors.
+// KindOf returns the kind in a file, "" if missing or unreadable; decoding reports errors.
 func KindOf(file string) string {
 	data, err := access.Read(file)
 	if err != nil {
@@ -27,7 +26,7 @@ func KindOf(file string) string {
 		Kind string `yaml:"kind"`
 	}
 	if yaml.Unmarshal(data, &head) != nil {
-		// A file with a repeated field still has a kind.
+		// For a repeated field.
 		if m := kindLine.FindSubmatch(data); m != nil {
 			return string(m[1])
 		}
@@ -42,7 +41,7 @@ type document struct {
 	access.Decoder
 }
 
-// line returns the line of a field, or of the nearest field around it.
+// Of a field, or of the nearest field around it.
 func (d *document) line(path string) int {
 	for {
 		if n, ok := d.Lines[path]; ok {
@@ -56,9 +55,7 @@ func (d *document) line(path string) int {
 	}
 }
 
-// parse decodes a file without defaults or validation of values.
-//
-// Possible errors: an *access.FileError.
+// Without defaults or validation of values.
 func parse(file string, data []byte) (*document, error) {
 	doc := &document{Decoder: access.Decoder{Kubernetes: true}}
 	if root := doc.Document(data, APIVersion, Kind); root != nil {

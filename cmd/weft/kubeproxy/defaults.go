@@ -13,7 +13,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/source/network"
 )
 
-// kube-proxy's modes, and its ways to detect local traffic.
+// Modes, and ways to detect local traffic.
 const (
 	ModeIPTables = "iptables"
 	ModeIPVS     = "ipvs"
@@ -33,8 +33,8 @@ const (
 	oomScore    = -999
 )
 
-// setDefaults sets the defaults of kube-proxy 1.36, except the minimum sync period, and lists of
-// addresses, in which empty has a meaning.
+// As in kube-proxy 1.36, except the minimum sync period, and lists of addresses, in which empty has
+// a meaning.
 func setDefaults(c *v1alpha1.KubeProxyConfiguration) {
 	c.APIVersion, c.Kind = APIVersion, Kind
 	c.BindAddress = cmp.Or(c.BindAddress, "0.0.0.0")

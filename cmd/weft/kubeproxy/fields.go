@@ -14,9 +14,9 @@ type field struct {
 	path string
 	// messages name the first
 	flags []string
-	// why the setting has no effect in weft, or ""
+	// "" if it has an effect
 	unused string
-	// has an effect only if the mode is not nftables
+	// only if the mode is not nftables
 	fallback bool
 }
 
@@ -28,7 +28,7 @@ const (
 	ofLogOutput = "weft writes each line of its log to standard error at once"
 )
 
-// fields returns every setting of kube-proxy, checked by a test.
+// A test checks that every setting is here.
 func fields() []field {
 	return []field{
 		{path: "featureGates", flags: []string{"feature-gates"}},
@@ -98,7 +98,7 @@ func fields() []field {
 	}
 }
 
-// unusedSettings returns a line for each reason why settings have no effect, without default values.
+// By reason, without default values.
 func unusedSettings(c *v1alpha1.KubeProxyConfiguration) []string {
 	plain := new(v1alpha1.KubeProxyConfiguration)
 	setDefaults(plain)
@@ -120,7 +120,7 @@ func unusedSettings(c *v1alpha1.KubeProxyConfiguration) []string {
 	return out
 }
 
-// setting returns the setting at a path. An empty list is nil.
+// An empty list is nil.
 func setting(all map[string]any, path string) any {
 	value, _, _ := unstructured.NestedFieldNoCopy(all, strings.Split(path, ".")...)
 	if list, ok := value.([]any); ok && len(list) == 0 {

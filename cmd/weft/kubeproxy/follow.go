@@ -13,25 +13,24 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
-// The kubelet needs a minute to bring a changed ConfigMap to the node. A watch would miss changes
-// through links to links and bind mounts.
+// A watch would miss changes through links to links and bind mounts.
 const recheck = 2 * time.Second
 
-// ErrChanged means that the configuration file differs from the start.
+// ErrChanged means that the file differs from the start.
 var ErrChanged = errors.New("the configuration has changed")
 
 // Follower configures Options.Follow.
 type Follower struct {
-	// Flags of the settings at the start
+	// At the start.
 	Flags *pflag.FlagSet
-	// Same compares the settings at the start (was) and in the file (is); nil means Settings.Same.
+	// Same compares the settings at the start with the file's; nil means Settings.Same.
 	Same func(was, is *Settings) bool
-	// Logger receives the outcome of changes. Required.
+	// Required.
 	Logger *slog.Logger
 }
 
-// Follow returns ErrChanged when the file differs from s, and nil when ctx ends. s must come from a
-// file. Follow logs an error once for each content.
+// Follow returns ErrChanged when the file differs from s, which must come from a file, and nil when
+// ctx ends. An error is logged once for each content.
 func (o *Options) Follow(ctx context.Context, s *Settings, f Follower) error {
 	log, same := f.Logger, f.Same
 	if same == nil {

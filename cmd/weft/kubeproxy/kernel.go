@@ -16,8 +16,7 @@ const (
 var least = version.MajorMinor(5, 13)
 
 // CheckKernel returns an error for a kernel before 5.13 or an unreadable version, unless
-// KUBE_PROXY_NFTABLES_SKIP_KERNEL_VERSION_CHECK or WEFT_SKIP_KERNEL_VERSION_CHECK is not empty in the
-// environment.
+// KUBE_PROXY_NFTABLES_SKIP_KERNEL_VERSION_CHECK or WEFT_SKIP_KERNEL_VERSION_CHECK is set.
 func CheckKernel() error {
 	var u unix.Utsname
 	if err := unix.Uname(&u); err != nil {
@@ -26,7 +25,7 @@ func CheckKernel() error {
 	return checkKernel(unix.ByteSliceToString(u.Release[:]), os.Getenv)
 }
 
-// CheckRelease returns an error for an unreadable kernel release or a release before 5.13, such as
+// CheckRelease returns an error for an unreadable release or a release before 5.13, such as
 // "5.4.0-42-generic".
 func CheckRelease(release string) error {
 	return checkKernel(release, func(string) string { return "" })

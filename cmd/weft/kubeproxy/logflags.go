@@ -7,14 +7,14 @@ import (
 	logsapi "k8s.io/component-base/logs/api/v1"
 )
 
-// debugVerbosity is kube-proxy's verbosity for weft's level debug.
+// For weft's level debug.
 const debugVerbosity = 4
 
 func addLogFlags(flags *pflag.FlagSet, c *logsapi.LoggingConfiguration) {
 	text, json := &c.Options.Text, &c.Options.JSON
 	flags.StringVar(&c.Format, "logging-format", c.Format, "text or json: see --log-format")
 	flags.VarP(logsapi.VerbosityLevelPflag(&c.Verbosity), "v", "v", "verbosity of the log as kube-proxy counts it: 4 and more is --log-level debug")
-	// The help has one flag for each: --log-format and --log-level.
+	// The help has --log-format and --log-level.
 	for _, name := range []string{"logging-format", "v"} {
 		_ = flags.MarkHidden(name)
 	}
@@ -30,7 +30,7 @@ func copyLogFlags(from *pflag.FlagSet, to *logsapi.LoggingConfiguration) {
 	flags := flagsOf(func(flags *pflag.FlagSet) { addLogFlags(flags, to) })
 	from.Visit(func(f *pflag.Flag) {
 		if flags.Lookup(f.Name) != nil {
-			// The value was valid when it was given.
+			// The value is valid.
 			_ = flags.Set(f.Name, f.Value.String())
 		}
 	})

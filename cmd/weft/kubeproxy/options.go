@@ -13,9 +13,9 @@ import (
 
 // Options are the flags of kube-proxy.
 type Options struct {
-	// WriteTo is the file of --write-config-to.
+	// The file of --write-config-to.
 	WriteTo string
-	// InitOnly is --init-only: do only the steps that need more than CAP_NET_ADMIN.
+	// Only the steps with more than CAP_NET_ADMIN.
 	InitOnly bool
 
 	config        v1alpha1.KubeProxyConfiguration
@@ -36,8 +36,8 @@ func New() *Options {
 	return o
 }
 
-// AddFlags adds the flags of kube-proxy and AddHostFlags, except --config and the addresses of the
-// HTTP servers in package daemon. The help hides deprecated flags and flags without effect.
+// AddFlags adds AddHostFlags and the flags of kube-proxy, except --config and the addresses in
+// package daemon. Deprecated flags and flags without effect are hidden.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	o.all = true
 	o.AddClientFlags(flags)
@@ -55,8 +55,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 
 const noEffect = "no effect"
 
-// HideHostFlags hides --init-only and the flags of connection tracking from the help of a command
-// without the capability.
+// HideHostFlags hides flags from a command without the capability.
 func (o *Options) HideHostFlags(flags *pflag.FlagSet) {
 	_ = flags.MarkHidden("init-only")
 	flagsOf(New().AddHostFlags).VisitAll(func(f *pflag.Flag) {
@@ -66,7 +65,7 @@ func (o *Options) HideHostFlags(flags *pflag.FlagSet) {
 	})
 }
 
-// AddHostFlags adds the flags of the whole machine: connection tracking and the OOM killer.
+// AddHostFlags adds the flags of the whole machine.
 func (o *Options) AddHostFlags(flags *pflag.FlagSet) {
 	c := &o.config.Conntrack
 	flags.Int32Var(c.MaxPerCore, "conntrack-max-per-core", *c.MaxPerCore, "maximum number of tracked connections for each CPU, at most 1048576 in total; 0 keeps the kernel's limit and ignores --conntrack-min")
@@ -79,8 +78,7 @@ func (o *Options) AddHostFlags(flags *pflag.FlagSet) {
 	flags.Int32Var(o.config.OOMScoreAdj, "oom-score-adj", *o.config.OOMScoreAdj, "OOM score of this process, from -1000 (never killed) to 1000 (killed first)")
 }
 
-// AddClientFlags adds flags of every frontend: the API server, the node's name, and features of the
-// HTTP servers.
+// AddClientFlags adds flags of every frontend.
 func (o *Options) AddClientFlags(flags *pflag.FlagSet) {
 	c := &o.config
 	flags.StringVar(&c.ClientConnection.Kubeconfig, "kubeconfig", "", "path of a kubeconfig file")
@@ -93,7 +91,7 @@ func (o *Options) AddClientFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&c.BindAddressHardFail, "bind-address-hard-fail", false, "exit if an HTTP server cannot listen on its address")
 }
 
-// addFeatureFlags adds feature gates, and flags for old command lines of kube-proxy.
+// Also flags for old command lines of kube-proxy.
 func (o *Options) addFeatureFlags(flags *pflag.FlagSet) {
 	c := &o.config
 	flags.Var(cliflag.NewMapStringBool(&c.FeatureGates), "feature-gates", "`name=bool` pairs, separated by commas; AllowServiceExternalIPs=false ignores spec.externalIPs")

@@ -19,47 +19,46 @@ import (
 	"github.com/weft-proxy/weft/frontends/source/network"
 )
 
-// Settings are settings from a command line and a file.
+// Settings come from a command line and a file.
 type Settings struct {
-	// Configuration is in force, with defaults, in kube-proxy's form.
+	// Configuration has defaults, in kube-proxy's form.
 	Configuration v1alpha1.KubeProxyConfiguration
-	// PeerMode is kube-proxy's mode with these settings; weft's is always nftables.
+	// PeerMode is kube-proxy's mode; weft's is always nftables.
 	PeerMode string
-	// File is "" for a command line.
+	// "" for a command line.
 	File string
-	// Warnings are for the operator, before weft starts.
+	// Before weft starts.
 	Warnings []string
 
-	// Config is for the Service frontend. An empty NodeName is the host's name.
+	// An empty NodeName is the host's name.
 	services.Config
-	// Server overrides the API server of the kubeconfig.
+	// Overrides the API server of the kubeconfig.
 	Server string
 
-	// empty if the server is off
+	// empty if off
 	MetricsAddress string
 	HealthzAddress string
 
-	// LogFormat is "text" or "json".
+	// "text" or "json".
 	LogFormat string
 	LogLevel  slog.Level
-	// whether a file or a flag of kube-proxy sets the log
+	// by a file or a flag of kube-proxy
 	LogGiven bool
 
 	Conntrack   sysctl.Conntrack
 	OOMScoreAdj int
-	// HostGiven reports whether a file or a flag sets Conntrack or OOMScoreAdj, OOMGiven whether one
-	// sets the latter. Otherwise they are kube-proxy's defaults.
+	// Set by a file or a flag: HostGiven for Conntrack or OOMScoreAdj, OOMGiven for the latter.
 	HostGiven bool
 	OOMGiven  bool
 
 	data []byte
 }
 
-// externalIPs is the only feature gate with an effect in weft, by default enabled. Unknown gates are
-// accepted, because releases of Kubernetes add and remove them.
+// The only feature gate with an effect, by default enabled. Unknown gates are accepted, because
+// releases of Kubernetes add and remove them.
 const externalIPs = "AllowServiceExternalIPs"
 
-// settings translates a valid configuration.
+// The configuration is valid.
 func settings(c *v1alpha1.KubeProxyConfiguration, warnings []string) *Settings {
 	allowed, set := c.FeatureGates[externalIPs]
 	gates := slices.Sorted(maps.Keys(c.FeatureGates))
@@ -106,7 +105,7 @@ func settings(c *v1alpha1.KubeProxyConfiguration, warnings []string) *Settings {
 	return s
 }
 
-// detect uses the first CIDR of each family.
+// The first CIDR of each family.
 func detect(c *v1alpha1.KubeProxyConfiguration) render.Detect {
 	switch c.DetectLocalMode {
 	case localNodeCIDR:
@@ -150,7 +149,7 @@ func warnMode(c *v1alpha1.KubeProxyConfiguration) (warnings []string) {
 	return warnings
 }
 
-// Write writes or replaces a YAML file, as kube-proxy's --write-config-to does.
+// Write writes a YAML file, as kube-proxy's --write-config-to does.
 func (s *Settings) Write(file string) error {
 	data, err := yaml.Marshal(s.Configuration)
 	if err == nil {

@@ -21,7 +21,6 @@ type violation struct {
 
 type checker struct{ found []violation }
 
-// check records a violation unless ok.
 func (k *checker) check(ok bool, path string, got any, want string) {
 	if !ok {
 		text := fmt.Sprint(got)
@@ -34,7 +33,7 @@ func (k *checker) check(ok bool, path string, got any, want string) {
 
 var versionPattern = regexp.MustCompile(`^[0-9]+\.[0-9]+$`)
 
-// validate returns violations of kube-proxy's rules in a configuration with defaults.
+// The rules are kube-proxy's; defaults are set.
 func validate(c *v1alpha1.KubeProxyConfiguration) []violation {
 	var k checker
 	modes := []string{"", ModeNFTables, ModeIPTables, ModeIPVS}
@@ -123,7 +122,7 @@ func (k *checker) clusterCIDR(text string) {
 	k.check(len(six) < 2 || len(list) == 2 && six[0] != six[1], "clusterCIDR", text, "one CIDR, or one of each family")
 }
 
-// splitList splits a list at commas. An empty text is an empty list.
+// An empty text is an empty list.
 func splitList(text string) []string {
 	if text == "" {
 		return nil
@@ -131,7 +130,7 @@ func splitList(text string) []string {
 	return strings.Split(text, ",")
 }
 
-// isInterface reports whether the kernel accepts the name, or a prefix of a name, of an interface.
+// The name, or a prefix, of an interface.
 func isInterface(name string) bool {
 	const most = 15
 	return name != "" && len(name) <= most && !strings.ContainsFunc(name, func(r rune) bool {
@@ -139,7 +138,7 @@ func isInterface(name string) bool {
 	})
 }
 
-// withPort adds a missing port to an address. It returns invalid text unchanged for the validation.
+// Invalid text stays for the validation.
 func withPort(address string, port int) string {
 	if a, err := network.ParseAddr(address); err == nil {
 		return net.JoinHostPort(a.String(), strconv.Itoa(port))

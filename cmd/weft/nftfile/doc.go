@@ -1,8 +1,5 @@
 // Package nftfile reads the .nft files of the command line and their included files.
 //
-// It turns paths, directories and "-" into texts ([Read], [Paths]), fragments ([Selection.Sources])
-// and bundles of several files ([IncludePath.Read]). [LocateError] translates the places of violations
-// to the original file and line. The daemon does not read .nft files. Read read.go first.
-//
-// The package rejects files over 64 MiB and files that are not text.
+// It turns paths, directories and "-" into texts, fragments and bundles of several files. It
+// rejects files over 64 MiB and files that are not text.
 package nftfile

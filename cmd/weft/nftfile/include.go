@@ -18,16 +18,15 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// IncludePath lists directories for included files, after the including file's.
+// IncludePath lists directories, after the including file's.
 type IncludePath []string
 
-// AddFlag adds --include-path (-I), by default /etc as in nft(8).
+// AddFlag adds --include-path (-I), by default /etc.
 func (p *IncludePath) AddFlag(flags *pflag.FlagSet) {
 	flags.StringArrayVarP((*[]string)(p), "include-path", "I", []string{"/etc"}, "directory in which to look for included files")
 }
 
-// Read returns a file with its included files. It parses only files with includes, because the daemon
-// could not name the places of their errors.
+// Read returns a file with its included files, parsed only with includes.
 func (p IncludePath) Read(stdin io.Reader, path string) (*ruleset.Bundle, error) {
 	text, err := Read(stdin, path)
 	if err != nil {
@@ -36,7 +35,7 @@ func (p IncludePath) Read(stdin io.Reader, path string) (*ruleset.Bundle, error)
 	return p.bundle(path, text)
 }
 
-// Expand is Read for text without a file, with includes from the current directory.
+// Expand is Read for text, with includes from the current directory.
 func (p IncludePath) Expand(text string) (string, error) {
 	bundle, err := p.bundle("-", text)
 	if err != nil {
@@ -56,9 +55,9 @@ func (p IncludePath) bundle(path, text string) (*ruleset.Bundle, error) {
 	return bundle, nil
 }
 
-// Open reads included files from the directory of the including file and, unless the name begins with
-// "./" or "../", the include path. A name is the first existing file, or an error. A pattern is the
-// matching files of all directories, sorted by name in each, if any.
+// Open reads included files from the including file's directory and, unless the name begins with
+// "./" or "../", the include path. A name is the first existing file, a pattern all matching files,
+// sorted by name in each directory.
 func (p IncludePath) Open(from, pattern string) ([]ruleset.SourceFile, error) {
 	dirs := []string{""}
 	if !filepath.IsAbs(pattern) {
@@ -97,7 +96,7 @@ func (p IncludePath) Open(from, pattern string) ([]ruleset.SourceFile, error) {
 	return files, nil
 }
 
-// includedPaths leaves directories out. The result may be empty.
+// Without directories; maybe empty.
 func includedPaths(pattern string, wild bool) ([]string, error) {
 	paths := []string{pattern}
 	if wild {
@@ -124,7 +123,6 @@ func includedPaths(pattern string, wild bool) ([]string, error) {
 	return out, nil
 }
 
-// withExcerpts adds source lines to the errors of a file.
 func withExcerpts(err error) error {
 	var list *ruleset.ErrorList
 	if !errors.As(err, &list) {
@@ -141,8 +139,7 @@ func withExcerpts(err error) error {
 	return errors.New(strings.Join(lines, "\n"))
 }
 
-// Locate changes places in the text of b to places in the included files, and prefixes messages with
-// the files' names. A nil b keeps the places.
+// Locate changes places in the text of b, which may be nil, to places in the included files.
 func Locate(b *ruleset.Bundle, violations []*weftv1.Violation) {
 	for _, v := range violations {
 		if b == nil || v.GetLine() == 0 {
@@ -156,7 +153,7 @@ func Locate(b *ruleset.Bundle, violations []*weftv1.Violation) {
 	}
 }
 
-// LocateError calls Locate for a *client.RejectedError in err. It returns err.
+// LocateError calls Locate for a *client.RejectedError, and returns err.
 func LocateError(b *ruleset.Bundle, err error) error {
 	var rejected *client.RejectedError
 	if errors.As(err, &rejected) {

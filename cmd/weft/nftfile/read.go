@@ -11,11 +11,10 @@ import (
 	"unicode/utf8"
 )
 
-// maxSize exceeds the aggregator's limit. It bounds memory for a wrong path, such as a device.
+// Above the aggregator's limit; bounds memory for a wrong path, such as a device.
 const maxSize = 64 << 20
 
-// Read returns the text of a file; "-" is stdin. It rejects more than 64 MiB, and text that is not
-// UTF-8.
+// Read returns the text of a file; "-" is stdin. The limit is 64 MiB of UTF-8.
 func Read(stdin io.Reader, path string) (string, error) {
 	in := stdin
 	if path != "-" {
@@ -39,8 +38,8 @@ func Read(stdin io.Reader, path string) (string, error) {
 	return string(b), nil
 }
 
-// Paths returns the files of the arguments: of a directory its .nft files, sorted by name, with
-// recursive also in subdirectories. A missing file, or a directory without .nft files, is an error.
+// Paths returns the files of the arguments: of a directory its .nft files, sorted by name. A
+// missing file, or a directory without .nft files, is an error.
 func Paths(args []string, recursive bool) ([]string, error) {
 	var paths []string
 	for _, arg := range args {
@@ -83,8 +82,7 @@ func filesIn(dir string, recursive bool) (paths []string, _ error) {
 	return paths, err
 }
 
-// FragmentName returns explicit if it is not empty, otherwise the file's name without .nft, or "" for
-// "-".
+// FragmentName returns explicit, or the file's name without .nft, or "" for "-".
 func FragmentName(explicit, path string) string {
 	if explicit != "" || path == "-" {
 		return explicit

@@ -10,14 +10,14 @@ import (
 	"github.com/weft-proxy/weft/nft/ruleset"
 )
 
-// Source is a file and its fragment's name.
+// Source is a file with its fragment's name.
 type Source struct{ Path, Name string }
 
 // Selection holds the flags for files.
 type Selection struct {
-	// Files are files, directories and "-".
+	// Files, directories and "-".
 	Files []string
-	// Name is for the fragment of a single file, "" for the default.
+	// Of the fragment of a single file.
 	Name      string
 	Recursive bool
 
@@ -50,9 +50,7 @@ func (s *Selection) Fragment(stdin io.Reader, from Source) (*weftv1.Fragment, *r
 	return &weftv1.Fragment{Name: from.Name, Priority: s.priority, Nft: bundle.Text}, bundle, nil
 }
 
-// Sources returns the files in order. verb is for errors.
-//
-// Possible errors: a *cli.UsageError for a missing or repeated name; the errors of Paths.
+// Sources returns the files in order; verb is for errors.
 func (s *Selection) Sources(verb string) ([]Source, error) {
 	paths, err := Paths(s.Files, s.Recursive)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// kept is the content for resyncs: a snapshot until the first patch.
+// For resyncs: a snapshot until the first patch.
 type kept struct {
 	snapshot *weftv1.Fragment
 	content  *content
@@ -46,7 +46,6 @@ func (k *kept) Apply(p *weftv1.Patch) {
 		err = k.content.patch(p)
 	}
 	if err != nil {
-		// The content is unknown now.
 		k.content = nil
 	}
 }
@@ -59,11 +58,10 @@ func (k *kept) Clone() client.Content {
 	return &kept{content: k.content.clone()}
 }
 
-// content is patchable as entries (package entries). Elements are found by the meaning of their keys,
-// not by their spelling.
+// Elements are found by the meaning of their keys, not by their spelling.
 type content struct {
 	entries map[string]entry
-	// by the keys of their entries
+	// by the keys of entries
 	sets map[string]*set.Set
 	err  error
 }
@@ -72,11 +70,11 @@ var _ entries.Writer = (*content)(nil)
 
 type entry struct {
 	proto.Message
-	// when an element expires, or zero
+	// of an element, or zero
 	expires time.Time
 }
 
-// newContent joins repeated declarations of a table in a snapshot.
+// Repeated declarations of a table are joined.
 func newContent(f *weftv1.Fragment) (_ *content, err error) {
 	whole := client.Declaration(f)
 	if whole.Tables = f.GetTables(); f.GetNft() != "" {
@@ -122,7 +120,6 @@ func (c *content) patch(p *weftv1.Patch) error {
 	return nil
 }
 
-// locate returns the canonical key of an entry, and an element's set or map.
 func (c *content) locate(key string) (id string, of *set.Set) {
 	if key == entries.Head {
 		return key, nil
@@ -176,13 +173,13 @@ func (c *content) declare(key string, s *weftv1.Set, isMap bool) {
 	c.fail(err)
 }
 
-// expiration returns when an element added now expires, zero for never.
+// For an element added now; zero for never.
 func expiration(of *set.Set, e *weftv1.Element) (at time.Time) {
 	timeout := e.GetTimeout().AsDuration()
 	if timeout == 0 && of != nil {
 		timeout = of.Timeout
 	}
-	// An element of a kernel snapshot has less than its timeout left.
+	// A kernel snapshot has less than the timeout left.
 	if left := e.GetState().GetExpires().AsDuration(); left > 0 {
 		timeout = left
 	}
@@ -208,13 +205,12 @@ func (c *content) DeleteBelow(key string) {
 	maps.DeleteFunc(c.entries, func(k string, _ entry) bool { return strings.HasPrefix(k, id+" ") })
 }
 
-// clone shares messages, which are immutable.
+// Messages are immutable.
 func (c *content) clone() *content {
 	return &content{entries: maps.Clone(c.entries), sets: maps.Clone(c.sets), err: c.err}
 }
 
-// fragment returns a snapshot without expired elements. The others have their remaining time, so that
-// a resync does not renew them.
+// Without expired elements. Others have their remaining time, so that a resync does not renew them.
 func (c *content) fragment(now time.Time) *weftv1.Fragment {
 	f := &weftv1.Fragment{}
 	for _, key := range slices.Sorted(maps.Keys(c.entries)) {

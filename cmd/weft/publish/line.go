@@ -17,16 +17,16 @@ import (
 )
 
 const (
-	// MaxLine limits a line, in bytes: some 700,000 elements.
+	// MaxLine is in bytes: some 700,000 elements.
 	MaxLine = 64 << 20
-	// The nft text of a fragment travels in one message.
+	// A fragment's nft text travels in one message.
 	maxNFT = client.MaxMessage - 64<<10
 )
 
 type lines struct {
 	r   *bufio.Reader
 	max int
-	// number of the last line, from 1
+	// of the last line, from 1
 	n int
 }
 
@@ -40,8 +40,7 @@ func (e *lineTooLong) Error() string {
 	return fmt.Sprintf("the line is longer than %d bytes: split the fragment, or send a snapshot and then patches", e.max)
 }
 
-// next returns the next line that is not blank, without its end. It skips a line that is too long with
-// an error.
+// next skips blank lines, and a line that is too long with an error.
 //
 // Possible errors: io.EOF, *lineTooLong, errors of the reader.
 func (l *lines) next() ([]byte, error) {
@@ -74,7 +73,7 @@ func (l *lines) next() ([]byte, error) {
 
 var errEmpty = errors.New("the update is empty: want one of snapshot, patch and withdraw")
 
-// decode reads an update. It returns the id even with an error, if possible.
+// With an error too, the id is returned if possible.
 func decode(line []byte) (*weftv1.PublishRequest, *uint64, error) {
 	req := &weftv1.PublishRequest{}
 	if err := protojson.Unmarshal(line, req); err != nil {
@@ -96,8 +95,7 @@ func decode(line []byte) (*weftv1.PublishRequest, *uint64, error) {
 	return req, &id, nil
 }
 
-// jsonError returns protojson's error with places in the input. protojson varies the space after
-// "proto:" on purpose.
+// protojson's places are in the input; it varies the space after "proto:" on purpose.
 func jsonError(err error) string {
 	s := strings.ReplaceAll(err.Error(), "\u00a0", " ")
 	s = strings.TrimPrefix(s, "proto: ")

@@ -18,24 +18,24 @@ import (
 
 const (
 	maxInFlight = 256
-	// maxBytes limits all input in flight; one line may use it all.
+	// One line may use it all.
 	maxBytes = MaxLine
 )
 
 // Config configures Run.
 type Config struct {
-	// Client is required; its publisher owns the fragments.
+	// Required; its publisher owns the fragments.
 	Client *client.Client
-	// In has an update and Out gets an answer in each line. Required.
+	// Updates and answers in lines. Required.
 	In  io.Reader
 	Out io.Writer
-	// default lifetime of snapshots
+	// of snapshots
 	Lifetime weftv1.Lifetime
-	// default time to live of snapshots; 0 means that they do not expire
+	// of snapshots; 0 means no expiration
 	TTL time.Duration
-	// Include inserts the included files of a .nft text; nil does not.
+	// Inserts the included files of a .nft text; may be nil.
 	Include func(text string) (string, error)
-	// Logger gets refused resyncs; nil discards.
+	// For refused resyncs; may be nil.
 	Logger *slog.Logger
 }
 
@@ -47,11 +47,10 @@ type Result struct {
 var errInterrupted = errors.New("interrupted")
 
 // Run publishes until the input ends and every update is answered, or ctx ends. It then withdraws
-// fragments with the lifetime of the session. If ctx ends first, one read of the input may continue
-// after Run has returned.
+// fragments with the lifetime of the session. One read of the input may continue after ctx has
+// ended.
 //
-// It is an error if ctx ends while updates wait for their acknowledgement. Result counts rejected
-// updates, which are not errors.
+// It is an error if ctx ends while updates wait. Rejected updates are not errors.
 func Run(ctx context.Context, cfg Config) (Result, error) {
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	session := cfg.Client.Session(client.SessionConfig{OnSync: func(name string, _ uint64, err error) {
@@ -68,7 +67,6 @@ func Run(ctx context.Context, cfg Config) (Result, error) {
 	return b.result, err
 }
 
-// bridge has one goroutine each for reading, the session, and answering.
 type bridge struct {
 	cfg     Config
 	session *client.Session
@@ -79,12 +77,11 @@ type bridge struct {
 }
 
 type submission struct {
-	id   *uint64
-	line int
-	// set for an update; otherwise err is
+	id      *uint64
+	line    int
 	pending *client.Pending
 	err     error
-	// end of the input, with its error in err
+	// with the input's error in err
 	last   bool
 	weight int64
 }
@@ -180,7 +177,7 @@ func (b *bridge) answer(ctx context.Context) error {
 	}
 }
 
-// interrupted returns an error with the number of unanswered updates, or nil.
+// With the number of unanswered updates, or nil.
 func (b *bridge) interrupted(n int) error {
 	if n += len(b.answers); n > 0 {
 		return fmt.Errorf("%w: at least %d updates were not acknowledged", errInterrupted, n)

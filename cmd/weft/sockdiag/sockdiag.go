@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Layout of struct inet_diag_req_v2 and struct inet_diag_msg (linux/inet_diag.h).
+// struct inet_diag_req_v2 and struct inet_diag_msg (linux/inet_diag.h).
 const (
 	requestIDAt = 8
 	requestLen  = requestIDAt + 48
@@ -18,13 +18,13 @@ const (
 	answerUIDAt = answerIDAt + 48 + 12
 )
 
-// States of a socket (net/tcp_states.h), as bits.
+// As bits (net/tcp_states.h).
 const (
 	anyState    = ^uint32(0)
 	stateListen = 1 << 10
 )
 
-// request returns a request for TCP sockets of unix.AF_INET or unix.AF_INET6.
+// Of unix.AF_INET or unix.AF_INET6.
 func request(family uint8, states uint32) []byte {
 	b := make([]byte, requestLen)
 	b[0], b[1] = family, unix.IPPROTO_TCP
@@ -41,7 +41,7 @@ func ask(request []byte, flags netlink.HeaderFlags) ([]netlink.Message, error) {
 	return conn.Execute(netlink.Message{Header: netlink.Header{Type: unix.SOCK_DIAG_BY_FAMILY, Flags: netlink.Request | flags}, Data: request})
 }
 
-// User returns the user of a socket, by the addresses of both ends.
+// User returns the user of a socket by its ends.
 func User(address, peer string) (uid uint32, err error) {
 	own, err := netip.ParseAddrPort(address)
 	other, perr := netip.ParseAddrPort(peer)
@@ -71,9 +71,8 @@ func User(address, peer string) (uid uint32, err error) {
 	return binary.NativeEndian.Uint32(answers[0].Data[answerUIDAt:]), nil
 }
 
-// Listening returns the ports with listening sockets. If the kernel does not list a family, its ports
-// are missing and the error says why. The cost grows with the listening sockets only: /proc/net/tcp
-// always walks the table of all connections.
+// Listening returns the ports with listening sockets. If the kernel does not list a family, err
+// says why. The cost grows with the listening sockets only, unlike /proc/net/tcp.
 func Listening() (map[uint16]bool, error) {
 	ports := make(map[uint16]bool)
 	var errs []error

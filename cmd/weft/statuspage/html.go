@@ -7,12 +7,12 @@ import (
 
 type node interface{ write(b *strings.Builder) }
 
-// text is escaped.
+// Escaped.
 type text string
 
 func (t text) write(b *strings.Builder) { b.WriteString(html.EscapeString(string(t))) }
 
-// attributes are names and values in turn.
+// names and values in turn.
 type element struct {
 	name       string
 	attributes []string
@@ -35,7 +35,7 @@ func (e *element) write(b *strings.Builder) {
 	}
 }
 
-// el returns an element. The names of elements and attributes are constants of this package.
+// Names are constants of this package.
 func el(name string, children ...node) *element { return &element{name: name, children: children} }
 
 func (e *element) with(attributes ...string) *element {

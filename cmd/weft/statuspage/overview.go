@@ -19,18 +19,17 @@ const (
 	maxRows    = 200
 )
 
-// overview has the state of the aggregator and the conditions of the node's processes.
 type overview struct {
 	at         time.Time
 	processes  []*conditions.Process
 	fragments  *weftv1.ListFragmentsResponse
 	publishers *weftv1.ListPublishersResponse
 	history    *weftv1.ListRevisionsResponse
-	// err and noHistory explain missing data.
+	// Why data is missing.
 	err, noHistory error
 }
 
-// read returns an overview at most maxAge old.
+// At most maxAge old.
 func (p *Page) read(ctx context.Context) *overview {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -73,7 +72,7 @@ func (p *Page) showOverview(w http.ResponseWriter, r *http.Request) {
 	p.write(w, "Status", live, nil)
 }
 
-// headline shows whether the node is healthy, or its problems and remedies.
+// Problems have their remedies.
 func headline(o *overview) node {
 	if o.err != nil {
 		return el("h1", text(fmt.Sprintf("weft does not answer: %v.", o.err))).with("class", "bad")
@@ -144,7 +143,7 @@ func short(d time.Duration) string {
 	return fmt.Sprintf("%.2f ms", float64(d)/float64(time.Millisecond))
 }
 
-// section is a table with its title and at most maxRows rows.
+// With at most maxRows rows.
 func section(title string, t *get.Rows) node { return list{el("h2", text(title)), table(t)} }
 
 func table(t *get.Rows) node {

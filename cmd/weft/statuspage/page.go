@@ -14,12 +14,12 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
-// Root is the path of the pages.
+// Root is the pages' path.
 const Root = "/status/"
 
 const (
 	maxAge = time.Second
-	// patience is how long a page waits for its data.
+	// For a page's data.
 	patience = 5 * time.Second
 )
 
@@ -42,7 +42,7 @@ type Page struct {
 	cfg  Config
 	conn cli.Connection
 	mux  *http.ServeMux
-	// turns limits expensive questions, by the user from asker.
+	// By the user from asker.
 	turns *turns.Turns
 	asker func(*http.Request) string
 
@@ -94,7 +94,7 @@ func fromLoopback(r *http.Request) bool {
 	return err == nil && at.Addr().Unmap().IsLoopback()
 }
 
-// namesAddress rejects a host name that an attacker could make resolve to loopback.
+// An attacker could make another name resolve to loopback.
 func namesAddress(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -111,7 +111,7 @@ func file(kind, content string) http.HandlerFunc {
 	}
 }
 
-// write sends a page. live changes while the page is open, below follows it.
+// live changes while the page is open, below follows it.
 func (p *Page) write(w http.ResponseWriter, title string, live, below node) {
 	links := list{}
 	for _, l := range [][2]string{{Root, "Status"}, {Root + "services", "Services"}, {Root + "explain", "Explain"}, {"/metrics", "Metrics"}} {
@@ -137,6 +137,6 @@ func (p *Page) write(w http.ResponseWriter, title string, live, below node) {
 	b.WriteString("<!doctype html>\n")
 	el("html", el("head", head), el("body", body)).with("lang", "en").write(&b)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	// An error means that the reader has gone.
+	// The reader has gone.
 	_, _ = w.Write([]byte(b.String()))
 }

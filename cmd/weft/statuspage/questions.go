@@ -11,7 +11,7 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/get"
 )
 
-// the default of "weft explain"
+// as in "weft explain"
 const sourcePort = 40_000
 
 func (p *Page) showExplain(w http.ResponseWriter, r *http.Request) {
@@ -100,7 +100,7 @@ func (p *Page) endpoints(ctx context.Context, name string) node {
 	return list{section("Endpoints of "+key.String(), rows), notes(rows)}
 }
 
-// notes lists why rows are not in force.
+// Why rows are not in force.
 func notes(rows *get.Rows) node {
 	return list(cli.Map(rows.Notes, func(n string) node { return el("p", text(n)).with("class", "bad") }))
 }

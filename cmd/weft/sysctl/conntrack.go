@@ -14,10 +14,10 @@ import (
 	"k8s.io/utils/cpuset"
 )
 
-// maxFlows is kube-proxy's maximum for many CPUs.
+// As kube-proxy for many CPUs.
 const maxFlows = 1 << 20
 
-// relative to the root of the file system
+// Relative to the root.
 const (
 	netfilterDir = "proc/sys/net/netfilter"
 	maxFile      = netfilterDir + "/nf_conntrack_max"
@@ -27,23 +27,23 @@ const (
 
 var errNotLoaded = errors.New("nf_conntrack is not loaded")
 
-// Conntrack has settings of connection tracking. A zero value keeps the kernel's setting.
+// Conntrack has settings of connection tracking; zero keeps the kernel's.
 type Conntrack struct {
-	// Max limits tracked connections. The hash table is raised to Max/4.
+	// The hash table is raised to Max/4.
 	Max int
-	// Exact sets Max even if it is below the kernel's limit.
+	// Exact lowers the kernel's limit too.
 	Exact bool
 	// rounded up to seconds
 	TCPEstablishedTimeout time.Duration
 	TCPCloseWaitTimeout   time.Duration
 	UDPTimeout            time.Duration
 	UDPStreamTimeout      time.Duration
-	// TCPBeLiberal accepts packets outside the window as valid.
+	// Accepts packets outside the window as valid.
 	TCPBeLiberal bool
 }
 
-// MaxFlows returns kube-proxy's limit of tracked connections: perCPU*cpus, at most 1048576 but at
-// least floor. A perCPU of 0 or less returns 0, which keeps the kernel's limit.
+// MaxFlows returns kube-proxy's limit: perCPU*cpus, at most 1048576 but at least floor. For a
+// perCPU of 0 or less it returns 0, which keeps the kernel's.
 func MaxFlows(perCPU, floor, cpus int) int {
 	if perCPU <= 0 {
 		return 0
@@ -51,8 +51,8 @@ func MaxFlows(perCPU, floor, cpus int) int {
 	return max(floor, min(maxFlows, perCPU*cpus))
 }
 
-// CPUs returns the number of the machine's CPUs, including CPUs forbidden to this process, or
-// runtime.NumCPU if the list is unreadable. root is the root of the file system.
+// CPUs returns the number of the machine's CPUs, including forbidden ones, or runtime.NumCPU if
+// unreadable. root is of the file system.
 func CPUs(root string) int {
 	b, err := os.ReadFile(filepath.Join(root, onlineFile))
 	if err != nil {
@@ -74,11 +74,11 @@ type outcome struct {
 type setting struct {
 	file string
 	want int
-	// raise keeps a greater value.
+	// A greater value stays.
 	raise bool
 }
 
-// The limit is first, because the hash size depends on it.
+// The hash size depends on the limit.
 func (c Conntrack) settings() []setting {
 	var out []setting
 	if c.Max > 0 {
@@ -103,8 +103,8 @@ func (c Conntrack) settings() []setting {
 	return out
 }
 
-// Apply writes settings that differ from the kernel's. It returns an outcome for each write or
-// failure. A limit above Max stays unless Exact is set. root is the root of the file system.
+// Apply writes settings that differ from the kernel's, with an outcome for each. A limit above Max
+// stays unless Exact is set.
 //
 // Possible errors: errNotLoaded.
 func (c Conntrack) Apply(root string) ([]outcome, error) {
@@ -130,8 +130,8 @@ func (c Conntrack) Apply(root string) ([]outcome, error) {
 	return out, nil
 }
 
-// Tracked returns the number of tracked connections and its limit, or an error if nf_conntrack is not
-// loaded.
+// Tracked returns the number of tracked connections and its limit, or an error without
+// nf_conntrack.
 func Tracked(root string) (count, most int, err error) {
 	if count, err = readInt(filepath.Join(root, netfilterDir, "nf_conntrack_count")); err == nil {
 		most, err = readInt(filepath.Join(root, maxFile))

@@ -8,22 +8,22 @@ import (
 	"time"
 )
 
-// The kernel loads nf_conntrack with weft's first NAT chain, and does not track connections earlier.
+// The kernel loads nf_conntrack with weft's first NAT chain.
 const recheck = 2 * time.Second
 
 // Config configures Run.
 type Config struct {
 	Conntrack Conntrack
-	// of the file system; empty means "/"
+	// empty means "/"
 	Root string
-	// Once makes Run return instead of waiting for nf_conntrack.
+	// Without nf_conntrack, Run returns.
 	Once bool
-	// may be nil, which discards
+	// may be nil
 	Logger *slog.Logger
 }
 
-// Run applies the settings once nf_conntrack is loaded, or returns when ctx ends. It logs errors and,
-// for errgroup, always returns nil.
+// Run applies the settings once nf_conntrack is loaded. It logs errors and, for errgroup, returns
+// nil.
 func Run(ctx context.Context, cfg Config) error {
 	log, root := cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), cmp.Or(cfg.Root, "/")
 	outcomes, err := cfg.Conntrack.Apply(root)

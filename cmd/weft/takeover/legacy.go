@@ -17,17 +17,17 @@ import (
 	"github.com/weft-proxy/weft/nft/object"
 )
 
-// Only its programs use legacy iptables' interface to the kernel. They are called if installed and if
-// legacy tables exist.
+// Only legacy iptables' programs use its interface to the kernel. They are called if legacy tables
+// exist.
 
 type legacyTable struct {
 	program string // iptables-legacy or ip6tables-legacy
 	name    string
-	// rules of iptables-save, "-A CHAIN ...", with their indexes as handles
+	// of iptables-save, "-A CHAIN ...", with their indexes as handles
 	rules []string
 }
 
-// surveyLegacy returns a notice if the programs are not installed.
+// A notice follows if the programs are not installed.
 func surveyLegacy(ctx context.Context, proc string) (plans []plan, notices []string, err error) {
 	for _, f := range []struct {
 		family         nft.Family
@@ -72,7 +72,7 @@ func (l *legacyTable) plan(family nft.Family, text string) plan {
 	return p
 }
 
-// parse reads iptables-save output. Chains with a policy are base chains.
+// Chains with a policy are base chains.
 func (l *legacyTable) parse(family nft.Family, text string) *kernel.Survey {
 	s := &kernel.Survey{ID: nft.TableID{Family: family, Name: l.name}}
 	index := map[string]int{}
@@ -89,7 +89,7 @@ func (l *legacyTable) parse(family nft.Family, text string) *kernel.Survey {
 		case len(words) > 1 && words[0] == "-A":
 			r := kernel.SurveyRule{Handle: uint64(len(l.rules))}
 			l.rules = append(l.rules, strings.TrimSpace(line))
-			// The target is last: a jump has no options.
+			// A jump has no options.
 			if verb := words[len(words)-2]; verb == "-j" || verb == "-g" {
 				r.Target = words[len(words)-1]
 			}
@@ -101,7 +101,7 @@ func (l *legacyTable) parse(family nft.Family, text string) *kernel.Survey {
 	return s
 }
 
-// remove is one transaction.
+// In one transaction.
 func (l *legacyTable) remove(ctx context.Context, r kernel.Removal) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "*%s\n", l.name)

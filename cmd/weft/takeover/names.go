@@ -15,11 +15,11 @@ var families = []nft.Family{nft.FamilyIP, nft.FamilyIP6}
 
 func weftTable(f nft.Family) nft.TableID { return nft.TableID{Family: f, Name: render.Table} }
 
-// tables are the iptables tables with chains of mode iptables, and of mode ipvs.
+// With chains of mode iptables, and of mode ipvs.
 var tables = []struct {
 	name   string
 	chains []string
-	// of the chains of Services and endpoints
+	// of Services and endpoints
 	prefixes []string
 }{
 	{
@@ -50,11 +50,11 @@ func isPeers(table, chain string) bool {
 	return false
 }
 
-// Label is the label of a Node that selects its proxy. When weft replaces kube-proxy node by node,
-// weft's DaemonSet selects the values Beside and Weft, kube-proxy's all but Weft.
+// Label is the label of a Node that selects its proxy: weft's DaemonSet selects the values Beside
+// and Weft, kube-proxy's all but Weft.
 const Label = "weft.dev/proxy"
 
-// The values of Label. A Node without it has kube-proxy alone.
+// Without the label, kube-proxy runs alone.
 const (
 	// Beside runs weft beside kube-proxy.
 	Beside = "beside"
@@ -62,8 +62,8 @@ const (
 	Weft = "weft"
 )
 
-// Reasons of events of a Node: kube-proxy's rules are removed, or weft's are about to be because
-// kube-proxy's are in force.
+// Reasons of events of a Node: kube-proxy's rules are removed, or weft's soon, because kube-proxy's
+// are in force.
 const (
 	ReasonTookOver   = "WeftTookOver"
 	ReasonHandedOver = "WeftHandedOver"

@@ -15,18 +15,17 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// errNotLive means that the removal would leave Services in a family without rules, because weft has
-// no rules there.
+// The removal would leave Services in a family without rules.
 var errNotLive = errors.New("weft's own rules are missing")
 
 // Config configures Remove.
 type Config struct {
-	// Force removes kube-proxy's rules even if weft's are missing.
+	// Even if weft's rules are missing.
 	Force bool
-	// Proc is the path of /proc; empty means "/proc".
+	// Empty means "/proc".
 	Proc string
-	// NetNS is a file descriptor of the network namespace to clean; 0 means the calling thread's.
-	// /proc and iptables programs are always the calling thread's.
+	// A file descriptor of the network namespace; 0 means the calling thread's. /proc and iptables
+	// programs are always the calling thread's.
 	NetNS int
 }
 
@@ -34,12 +33,12 @@ type Config struct {
 type Report struct {
 	// such as "table ip kube-proxy" or "12 chains of iptables table ip nat"
 	Removed []string
-	// tasks for the operator
+	// for the operator
 	Notices []string
 }
 
 // Remove removes kube-proxy's rules. If weft's rules are missing it only returns an error, unless
-// Force is set. It continues after an error, and returns all errors joined. It is idempotent.
+// Force is set. It is idempotent.
 func Remove(ctx context.Context, cfg Config) (Report, error) {
 	var report Report
 	conn, plans, notices, err := find(ctx, cfg)
@@ -70,7 +69,7 @@ func Remove(ctx context.Context, cfg Config) (Report, error) {
 	return report, errors.Join(errs...)
 }
 
-// Find returns the removals and notices of Remove without changes.
+// Find returns the removals and notices of Remove.
 func Find(ctx context.Context, cfg Config) (what, notices []string, err error) {
 	conn, plans, notices, err := find(ctx, cfg)
 	if err != nil {
@@ -101,11 +100,11 @@ type plan struct {
 	what    string
 	removal kernel.Removal
 	notices []string
-	// nil for a table of nftables
+	// nil for nftables
 	legacy *legacyTable
 }
 
-// survey finds kube-proxy's tables, and its chains in the tables of iptables-nft.
+// Tables of kube-proxy, and its chains in tables of iptables-nft.
 func survey(conn *kernel.Conn) ([]plan, error) {
 	var plans []plan
 	for _, f := range families {
@@ -136,8 +135,7 @@ func survey(conn *kernel.Conn) ([]plan, error) {
 	return plans, nil
 }
 
-// iptables returns the removal from an iptables table. It empties and keeps a chain with jumps from
-// another program's rules. reported and noticed name the table in the report and in notices.
+// Chains with jumps from another program's rules become empty. reported and noticed name the table.
 func iptables(s *kernel.Survey, reported, noticed string) plan {
 	p := plan{removal: kernel.Removal{Table: s.ID}}
 	kept := map[string]string{}
@@ -160,7 +158,7 @@ func iptables(s *kernel.Survey, reported, noticed string) plan {
 		if !stays {
 			p.removal.Chains = append(p.removal.Chains, c.Name)
 		} else if len(c.Rules) == 0 {
-			continue // an earlier call left it so
+			continue // as an earlier call left it
 		} else {
 			p.notices = append(p.notices, fmt.Sprintf("chain %s of table %s is empty now, but stays: chain %s, which is not kube-proxy's, jumps to it", c.Name, noticed, by))
 		}
@@ -170,7 +168,7 @@ func iptables(s *kernel.Survey, reported, noticed string) plan {
 	return p
 }
 
-// live returns errNotLive unless weft has rules for Services in every family of the plans.
+// In every family of the plans, weft must have rules for Services.
 func live(conn *kernel.Conn, plans []plan) error {
 	for _, f := range families {
 		if !slices.ContainsFunc(plans, func(p plan) bool { return p.removal.Table.Family == f }) {
@@ -192,7 +190,7 @@ func translates(s *kernel.Survey) bool {
 	return slices.ContainsFunc(s.Chains, func(c kernel.SurveyChain) bool { return c.Base != nil && c.Base.Type == "nat" && len(c.Rules) > 0 })
 }
 
-// look returns notices about remains that this package keeps.
+// Remains that this package keeps.
 func look(proc string) []string {
 	var notices []string
 	if pids := sameNamespace(proc, "kube-proxy"); len(pids) > 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/weft-proxy/weft/nft/printable"
 )
 
-// minInterval keeps the questions cheap.
+// Cheap questions.
 const minInterval = 200 * time.Millisecond
 
 type options struct {
@@ -98,7 +98,7 @@ func (o *options) live(ctx context.Context, in, out *os.File) error {
 			return nil
 		}
 		var next *sample
-		// A daemon that restarts is asked again.
+		// A restarting daemon is asked again.
 		if next, err = s.sample(ctx); err == nil {
 			before, after = after, next
 		}

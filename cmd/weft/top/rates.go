@@ -12,7 +12,7 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/get"
 )
 
-// A counter goes back if a daemon has restarted.
+// A restart resets a counter.
 func perSecond(before, after uint64, d time.Duration) float64 {
 	if after < before || d <= 0 {
 		return 0
@@ -22,7 +22,7 @@ func perSecond(before, after uint64, d time.Duration) float64 {
 
 func rate(n float64) string { return fmt.Sprintf("%.1f", n) }
 
-// row sorts by descending rate, then by name.
+// By descending rate, then by name.
 type row struct {
 	perSecond float64
 	name      string

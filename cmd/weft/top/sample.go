@@ -15,7 +15,7 @@ import (
 
 const (
 	commits = 20
-	// servicesAge limits reads of the list of Services, which can be long.
+	// The list of Services can be long.
 	servicesAge = 10 * time.Second
 )
 
@@ -25,7 +25,7 @@ type sample struct {
 	fragments  int
 	publishers []*weftv1.PublisherStatus
 	commits    []*weftv1.Revision
-	// why data is missing, if known
+	// why data is missing
 	noCommits, noServices string
 	countedAt             time.Time
 	services              []servicePort
@@ -33,7 +33,7 @@ type sample struct {
 
 type sampler struct {
 	conn *cli.Connection
-	// Services by their addresses, as of read
+	// as of read
 	index *index
 	read  time.Time
 }
@@ -65,8 +65,7 @@ func (s *sampler) sample(ctx context.Context) (*sample, error) {
 	return out, err
 }
 
-// connections reads the connection counters of Service ports. why is set if there are no Services
-// here, or the rules do not count.
+// why is set if there are no Services here, or the rules do not count.
 func (s *sampler) connections(ctx context.Context, c *client.Client, out *sample) (why string, err error) {
 	if s.index == nil || time.Since(s.read) > servicesAge {
 		state, err := get.ReadServices(ctx, s.conn, model.Key{})

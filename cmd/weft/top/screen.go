@@ -8,9 +8,9 @@ import (
 	"golang.org/x/term"
 )
 
-// Sequences of ECMA-48 that every terminal emulator has.
+// ECMA-48.
 const (
-	openAlternate  = "\x1b[?1049h\x1b[?25l" // a separate screen, without a cursor
+	openAlternate  = "\x1b[?1049h\x1b[?25l" // without a cursor
 	closeAlternate = "\x1b[?25h\x1b[?1049l"
 	home           = "\x1b[H"
 	clearLine      = "\x1b[K"
@@ -23,11 +23,11 @@ const (
 
 type screen struct {
 	in, out *os.File
-	// the terminal's earlier mode, nil if keys are not read
+	// nil if keys are not read
 	was *term.State
 }
 
-// openScreen prepares a terminal, and calls quit on q or Ctrl-C. in may be nil.
+// q or Ctrl-C calls quit. in may be nil.
 func openScreen(in, out *os.File, quit func()) *screen {
 	s := &screen{in: in, out: out}
 	if in != nil {
@@ -37,14 +37,14 @@ func openScreen(in, out *os.File, quit func()) *screen {
 	return s
 }
 
-// readKeys gets each key at once without an echo, Ctrl-C too.
+// At once, without an echo, Ctrl-C too.
 func (s *screen) readKeys(quit func()) {
 	was, err := term.MakeRaw(int(s.in.Fd())) //nolint:gosec // a file descriptor
 	if err != nil {
 		return // not a terminal
 	}
 	s.was = was
-	// It ends with the process: a read from a terminal cannot be interrupted.
+	// A read from a terminal cannot be interrupted.
 	go func() {
 		for key := make([]byte, 1); ; {
 			if _, err := s.in.Read(key); err != nil {
@@ -64,7 +64,7 @@ func (s *screen) close() {
 	}
 }
 
-// size returns the size in characters, by default 80x24.
+// In characters, by default 80x24.
 func (s *screen) size() (width, height int) {
 	width, height, err := term.GetSize(int(s.out.Fd())) //nolint:gosec // a file descriptor
 	if err != nil || width == 0 || height == 0 {
@@ -73,7 +73,7 @@ func (s *screen) size() (width, height int) {
 	return width, height
 }
 
-// The lines have no control characters.
+// Without control characters.
 func (s *screen) draw(lines []line) error {
 	width, height := s.size()
 	var b strings.Builder
@@ -97,7 +97,6 @@ func (s *screen) draw(lines []line) error {
 	return err
 }
 
-// cut returns at most width characters of a text.
 func cut(text string, width int) string {
 	n := 0
 	for i := range text {

@@ -14,17 +14,17 @@ import (
 )
 
 type servicePort struct {
-	// names, such as "default/web" and "80/tcp"
+	// such as "default/web" and "80/tcp"
 	service, port string
 	endpoints     int
-	// connections counted by the rules
+	// counted by the rules
 	opened uint64
 }
 
-// index finds ports of Services by connection destinations.
+// By connection destinations.
 type index struct {
 	ports []servicePort
-	// at maps keys of counting elements to indexes of ports.
+	// By keys of counting elements.
 	at map[string]int
 }
 
@@ -49,7 +49,7 @@ func (x *index) add(s *model.Service, p *model.Port) {
 	x.ports = append(x.ports, out)
 }
 
-// count adds the rules' counters to the ports. It reports whether the rules count.
+// counted means that the rules count.
 func (x *index) count(ctx context.Context, c *client.Client, ports []servicePort) (counted bool, err error) {
 	sets := render.CountServices.ConnectionSets()
 	for _, family := range []string{"ip", "ip6"} {

@@ -14,13 +14,13 @@ type line struct {
 	title bool
 }
 
-// section is a table, or the reason for its absence.
+// Or the reason for its absence.
 type section struct {
 	rows *get.Rows
 	none string
 }
 
-// view returns the activity between two samples, in at most height lines unless height is 0.
+// In at most height lines unless height is 0.
 func view(socket string, before, after *sample, height int) []line {
 	lines := []line{{text: printable.Escape(fmt.Sprintf("weft on %s at %s: revision %d, %.1f commits/s, %d publishers, %d fragments, %d updates wait",
 		socket, after.at.Local().Format(time.TimeOnly), after.revision, perSecond(before.revision, after.revision, after.at.Sub(before.at)),
@@ -37,7 +37,7 @@ func view(socket string, before, after *sample, height int) []line {
 	return lines
 }
 
-// lines returns an empty line, column names and at most n rows.
+// An empty line, column names and at most n rows.
 func (s *section) lines(n int) []line {
 	if s.none != "" {
 		return []line{{}, {text: s.rows.Columns[0], title: true}, {text: printable.Escape(s.none)}}
@@ -54,7 +54,7 @@ func (s *section) lines(n int) []line {
 	return out
 }
 
-// share divides the screen's lines among sections. Long ones get unused lines of short ones.
+// Long sections get unused lines of short ones.
 func share(sections []section, height int) []int {
 	sizes := make([]int, len(sections))
 	rows, left := 0, max(0, height-3*len(sections))

@@ -8,12 +8,11 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-// State is the enforced state for the addresses of one family.
+// State is the enforced state of a family.
 type State interface {
 	// Pod returns the pod of this node with an address, or nil.
 	Pod(netip.Addr) *model.Pod
-	// Rules returns the rules of a policy in the order of decision. It returns false for a policy
-	// that is left out.
+	// Rules returns the rules in the order of decision, false for a policy that is left out.
 	Rules(model.PolicyID, model.Direction) ([]model.Rule, bool)
 	// Contains reports whether a set has a member, and whether the set is known.
 	Contains(model.SetID, model.Member) (member, known bool)
@@ -21,12 +20,11 @@ type State interface {
 
 // Judge decides flows.
 type Judge struct {
-	// State is the enforced state. Required.
+	// Required.
 	State State
-	// Local reports whether an address is one of the node's own. Required.
+	// Local reports the node's own addresses. Required.
 	Local func(netip.Addr) bool
-	// Unknown reports whether an address must belong to a pod of this node, but no pod is known
-	// there. nil cuts off no address.
+	// Unknown reports addresses without a known pod in a pod range of this node; may be nil.
 	Unknown func(netip.Addr) bool
 }
 
@@ -34,7 +32,6 @@ func (j *Judge) Flow(f Flow) Verdict {
 	var v Verdict
 	switch {
 	case j.Local(f.Source):
-		// No rule judges packets sent by the node, nor the replies.
 		node := Decision{Allowed: true, Reason: FromNode}
 		v.Ends = [model.NumDirections]Decision{node, node}
 	case j.Unknown != nil && !j.Local(f.Destination) && j.unknown(f, &v):
@@ -60,8 +57,7 @@ func (j *Judge) unknown(f Flow, v *Verdict) bool {
 	return found
 }
 
-// end is the decision of one end: of the tier Admin, then of NetworkPolicies, which is final if any
-// apply, and otherwise of the tier Baseline.
+// First the tier Admin, then NetworkPolicies, final if any apply, otherwise the tier Baseline.
 func (j *Judge) end(f Flow, d model.Direction) Decision {
 	addr := f.Destination
 	if d == model.Egress {
@@ -98,8 +94,7 @@ func (j *Judge) decide(f Flow, d model.Direction, ids []model.PolicyID) Decision
 	return Decision{Allowed: true, Reason: NoPolicy}
 }
 
-// tier is the decision of the tier's policies, which come first, and false if no rule decides. It
-// returns the other policies.
+// The tier's policies come first; ok is false if no rule decides.
 func (j *Judge) tier(f Flow, d model.Direction, ids []model.PolicyID, t model.Tier) (rest []model.PolicyID, decision Decision, ok bool) {
 	n := 0
 	for n < len(ids) && ids[n].Tier == t {
@@ -168,8 +163,7 @@ func (j *Judge) matchesPort(r *model.Rule, f Flow) bool {
 	return false
 }
 
-// contains reports whether a set has a member. A denying rule matches everything if the set is
-// unknown.
+// A denying rule matches everything if the set is unknown.
 func (j *Judge) contains(r *model.Rule, id model.SetID, m model.Member) bool {
 	member, known := j.State.Contains(id, m)
 	return member || !known && r.Action == model.Deny

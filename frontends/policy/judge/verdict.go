@@ -9,8 +9,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-// Flow is a connection. Protocol is its IP protocol: TCP, UDP, SCTP or any other, for example ICMP,
-// although no policy can name ICMP. Port is 0 for a protocol without ports.
+// Flow is a connection of any IP protocol; Port is 0 for a protocol without ports.
 type Flow struct {
 	Source, Destination netip.Addr
 	Protocol            model.Protocol
@@ -22,10 +21,10 @@ func (f Flow) String() string {
 	return fmt.Sprintf("%s > %s %s/%d", f.Source, f.Destination, f.Protocol, f.Port)
 }
 
-// Verdict has the decisions of both ends. A flow is allowed if both ends allow it.
+// Verdict allows a flow if both ends do.
 type Verdict struct {
 	Allowed bool
-	// Ends has the source's decision as Egress, and the destination's as Ingress.
+	// Egress is the source's decision, Ingress the destination's.
 	Ends [model.NumDirections]Decision
 }
 
@@ -38,14 +37,13 @@ func (v Verdict) String() string {
 	return fmt.Sprintf("%s: egress %s; ingress %s", word, v.Ends[model.Egress], v.Ends[model.Ingress])
 }
 
-// Decision is the decision of one end of a flow.
+// Decision is the decision of an end.
 type Decision struct {
 	Allowed bool
 	Reason  Reason
-	// Pod is the pod of this node at this end, or empty.
+	// Pod is the local pod at this end, or empty.
 	Pod types.NamespacedName
-	// Policy and Rule decided, if the reason is ByRule, and Policy alone if it is LeftOut. Rule is
-	// a model.Rule.Name, such as "ingress[0]".
+	// Policy and Rule decided, if the reason is ByRule; Policy alone if LeftOut.
 	Policy model.PolicyID
 	Rule   string
 }
@@ -68,22 +66,21 @@ type Reason uint8
 
 // The reasons.
 const (
-	// NoPod allows: the end is not a pod of this node.
+	// NoPod allows: the end is not a local pod.
 	NoPod Reason = iota
-	// FromNode allows: the flow comes from this node, or does not leave it.
+	// FromNode allows: this node is the source, or both ends.
 	FromNode
 	// Self allows: a pod reaches itself.
 	Self
-	// NoPolicy allows: the pod is not isolated, and no rule matches.
+	// NoPolicy allows: no rule matches, and the pod is not isolated.
 	NoPolicy
 	// ByRule allows or denies by the rule of a policy.
 	ByRule
-	// Isolated denies: NetworkPolicies isolate the pod, and no rule accepts.
+	// Isolated denies: no NetworkPolicy accepts.
 	Isolated
-	// LeftOut denies: a ClusterNetworkPolicy could not be rendered, so its denied traffic is
-	// unknown.
+	// LeftOut denies: a ClusterNetworkPolicy could not be rendered.
 	LeftOut
-	// Unknown denies: the end is in the pod range of this node, but has no known pod.
+	// Unknown denies: no pod is known in this pod range.
 	Unknown
 )
 

@@ -18,17 +18,16 @@ import (
 const (
 	// The wait before a new socket.
 	retry = 500 * time.Millisecond
-	// Changes are delivered after a pause without messages, and after maxBatch.
+	// After a pause without messages, and after maxBatch.
 	pause    = time.Millisecond
 	maxBatch = 50 * time.Millisecond
 )
 
 // Config describes a Tracker.
 type Config struct {
-	// Deliver receives the addresses with a changed Link, the zero Link for unknown. Required.
-	// Run's goroutine calls it.
+	// Deliver receives the addresses with a changed Link. Required.
 	Deliver func(map[netip.Addr]model.Link)
-	// Logger; nil discards.
+	// Nil discards.
 	Logger *slog.Logger
 }
 
@@ -39,16 +38,15 @@ type Tracker struct {
 	mu        sync.Mutex // guards the fields below
 	table     *table
 	delivered map[netip.Addr]model.Link
-	// Bridge ports of addresses in an earlier process, until they are looked up.
-	adopted map[netip.Addr]string
+	adopted   map[netip.Addr]string
 
 	synced   chan struct{}
 	syncOnce sync.Once
-	buffer   int // of the socket, in bytes
+	buffer   int // in bytes
 	warn     func(message string, err error)
 }
 
-// New returns a tracker. It does no I/O. An error means that a required field is missing.
+// New returns a tracker; required fields must be set.
 func New(cfg Config) (*Tracker, error) {
 	if cfg.Deliver == nil {
 		return nil, errors.New("configure link tracker: Deliver is required")
@@ -66,8 +64,8 @@ func New(cfg Config) (*Tracker, error) {
 // Synced returns a channel that is closed once the state at the start was delivered.
 func (t *Tracker) Synced() <-chan struct{} { return t.synced }
 
-// Adopt gives addresses the bridge ports known to an earlier process, if these still exist: the
-// kernel may have forgotten the neighbours. It delivers the changes before it returns.
+// Adopt delivers the bridge ports known to an earlier process, if these still exist: the kernel may
+// have forgotten the neighbours.
 func (t *Tracker) Adopt(ports map[netip.Addr]string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -94,7 +92,7 @@ func (t *Tracker) bindAdopted(in *table) {
 	t.adopted = nil
 }
 
-// Run follows the thread's network namespace until ctx ends, and then returns nil.
+// Run follows the thread's network namespace until ctx ends.
 func (t *Tracker) Run(ctx context.Context) error {
 	for {
 		err := t.follow(ctx)
@@ -146,8 +144,7 @@ func (t *Tracker) apply(messages []syscall.NetlinkMessage) {
 	}
 }
 
-// load replaces the table by the kernel's state, and delivers the difference. The ports of
-// addresses stay.
+// The ports of addresses stay.
 func (t *Tracker) load() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

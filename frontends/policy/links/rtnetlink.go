@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// skipStatistics is RTEXT_FILTER_SKIP_STATS: the kernel omits the counters of interfaces.
+	// RTEXT_FILTER_SKIP_STATS omits the counters of interfaces.
 	skipStatistics = 1 << 3
 	attributeType  = 1<<14 - 1
 )
 
-// dumps request the whole state. Interfaces come first, because the rest refers to them.
+// Interfaces come first, because the rest refers to them.
 var dumps = []struct {
 	request, answer uint16
 	data            []nl.NetlinkRequestData
@@ -40,8 +40,8 @@ func subscribe(buffer int) (*nl.NetlinkSocket, error) {
 	return s, nil
 }
 
-// receive returns the next events. It waits for at most a time; 0 means no limit. Possible errors:
-// EAGAIN, if no event came; ENOBUFS, if events were lost.
+// A wait of 0 means no limit. Possible errors: EAGAIN, if no event came; ENOBUFS, if events were
+// lost.
 func receive(s *nl.NetlinkSocket, wait time.Duration) ([]syscall.NetlinkMessage, error) {
 	limit := unix.NsecToTimeval(int64(wait))
 	_ = s.SetReceiveTimeout(&limit)
@@ -67,12 +67,12 @@ func ask(kind uint16, flags int, data ...nl.NetlinkRequestData) ([][]byte, error
 	return answers, nil
 }
 
-// portOf asks a bridge for the port of a station. Possible errors: ENOENT, if there is no port.
+// Possible errors: ENOENT, if there is no port.
 func portOf(s station) (port int32, err error) {
 	data := []nl.NetlinkRequestData{&netlink.Ndmsg{Family: unix.AF_BRIDGE}, nl.NewRtAttr(unix.NDA_MASTER, nl.Uint32Attr(uint32(s.device))), nl.NewRtAttr(unix.NDA_LLADDR, s.mac[:])}
 	answers, err := ask(unix.RTM_GETNEIGH, 0, data...)
 	if errors.Is(err, unix.ENOENT) {
-		// A bridge with VLAN filtering has the station in the VLAN for its own packets.
+		// In the VLAN for the bridge's own packets.
 		vlan := binary.NativeEndian.AppendUint16(nil, 1)
 		answers, err = ask(unix.RTM_GETNEIGH, 0, append(data, nl.NewRtAttr(unix.NDA_VLAN, vlan))...)
 	}
@@ -86,8 +86,7 @@ func portOf(s station) (port int32, err error) {
 
 type attributes [64][]byte
 
-// split returns the header of a message, nil if truncated, and the attributes before the first
-// truncated one.
+// split returns the attributes before the first truncated one; header is nil if truncated.
 func split(b []byte, length int) (header []byte, a attributes) {
 	if len(b) < length {
 		return nil, a
@@ -106,7 +105,6 @@ func split(b []byte, length int) (header []byte, a attributes) {
 	return header, a
 }
 
-// number returns a 32-bit attribute, or 0.
 func (a *attributes) number(kind int) uint32 {
 	if len(a[kind]) != 4 {
 		return 0
@@ -118,8 +116,7 @@ func device(header []byte) int32 { return int32(binary.NativeEndian.Uint32(heade
 
 func state(header []byte) uint16 { return binary.NativeEndian.Uint16(header[8:]) }
 
-// forwards reports whether an entry of a forwarding table is of a station behind a port. Entries of
-// the bridge and its ports are permanent.
+// Entries of the bridge and its ports are permanent.
 func forwards(header []byte) bool {
 	return header[0] == unix.AF_BRIDGE && state(header)&unix.NUD_PERMANENT == 0
 }

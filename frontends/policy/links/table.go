@@ -14,11 +14,10 @@ import (
 )
 
 const (
-	// maxAddresses limits the addresses of a bridge port. A pod has fewer, but can announce any
-	// number.
+	// A pod can announce any number of addresses.
 	maxAddresses = 64
 	hasMAC       = unix.NUD_REACHABLE | unix.NUD_STALE | unix.NUD_DELAY | unix.NUD_PROBE | unix.NUD_PERMANENT
-	// nextHop is RTA_NH_ID.
+	// RTA_NH_ID.
 	nextHop = 30
 )
 
@@ -36,7 +35,6 @@ type route struct {
 	device int32
 }
 
-// station is a MAC behind a device, or the device itself.
 type station struct {
 	device int32
 	mac    [6]byte
@@ -44,9 +42,9 @@ type station struct {
 
 type entry struct {
 	routes []route // by rank
-	// One for each bridge with the address as a neighbour.
+	// For each bridge with the address as a neighbour.
 	stations []station
-	// The bridge port from which the address came first, or 0.
+	// The first bridge port, or 0.
 	port int32
 }
 
@@ -56,8 +54,8 @@ type table struct {
 	warn    func(message string, err error)
 	ifaces  map[int32]iface
 	entries map[netip.Addr]entry
-	users   map[station]set // addresses whose entries name a station
-	changed set             // addresses with a possible difference from the last delivery
+	users   map[station]set // by named station
+	changed set             // since the last delivery
 }
 
 func newTable(warn func(string, error)) *table {
@@ -118,8 +116,7 @@ func (t *table) apply(kind, flags uint16, b []byte) {
 	}
 }
 
-// setIface ignores messages of bridges about their ports, and of wireless drivers, which lack a
-// name.
+// setIface ignores messages without a name, of bridges about their ports, and of wireless drivers.
 func (t *table) setIface(b []byte, exists bool) {
 	h, a := split(b, unix.SizeofIfInfomsg)
 	if h == nil || h[0] != unix.AF_UNSPEC || a[unix.IFLA_IFNAME] == nil {
@@ -159,8 +156,7 @@ func (t *table) setRoute(b []byte, exists, replace bool) {
 	h, a := split(b, unix.SizeofRtMsg)
 	to, ok := netip.AddrFromSlice(a[unix.RTA_DST])
 	table := a.number(unix.RTA_TABLE)
-	// h is the family, the lengths of destination and source, the type of service, the table, the
-	// protocol, the scope, the type and the flags.
+	// Family, lengths, type of service, table, protocol, scope, type, flags.
 	if !ok || int(h[1]) != to.BitLen() || h[2] != 0 || h[3] != 0 || table == unix.RT_TABLE_LOCAL || binary.NativeEndian.Uint32(h[8:])&unix.RTM_F_CLONED != 0 {
 		return
 	}
@@ -230,7 +226,7 @@ func (t *table) bind(addr netip.Addr, bridge, port int32) {
 	t.edit(addr, func(e *entry) { e.port = port })
 }
 
-// keepPorts copies the ports of addresses that are still in the same bridge.
+// Only within the same bridge.
 func (t *table) keepPorts(before *table) {
 	for addr, e := range before.entries {
 		t.bind(addr, before.ifaces[e.port].master, e.port)

@@ -1,8 +1,7 @@
-// Package localstate has the tables of the NetworkPolicy frontend: the pods of a node, and the policies
-// that apply to them, with their outcomes.
+// Package localstate has the tables of the NetworkPolicy frontend: pods and policies with their
+// outcomes.
 //
-// It takes snapshots from a Source, and returns tables for client.ServeTables. Read localstate.go first;
-// rows.go has the rows. The package does not change the model.
+// It takes snapshots from a Source, and returns tables for client.ServeTables.
 //
 // # Concurrency
 //

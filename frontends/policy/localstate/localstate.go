@@ -12,9 +12,9 @@ import (
 
 // The tables.
 const (
-	// TablePods has a Pod for each pod of this node with an address of its own.
+	// TablePods has the local pods with an address of their own.
 	TablePods = "pods"
-	// TablePolicies has a Policy for each policy that applies to one of these pods.
+	// TablePolicies has the policies of these pods.
 	TablePolicies = "policies"
 	// TableNode has one Node.
 	TableNode = "node"
@@ -55,18 +55,17 @@ type Tables struct {
 	known   atomic.Bool // set by the first Changed
 }
 
-// New returns the tables of a source. dropLog is the number of dropped packets per second that are
-// logged.
+// New returns the tables of a source; dropLog is in packets per second.
 func New(source Source, dropLog int) *Tables { return &Tables{source: source, dropLog: dropLog} }
 
-// Changed tells readers about a refresh. The first call means that all objects are known.
+// Changed tells readers about a refresh, first when all objects are known.
 func (t *Tables) Changed(c *model.Changes) {
 	if !t.known.Swap(true) || !c.Empty() {
 		t.changes.Notify()
 	}
 }
 
-// OutcomesChanged tells readers that the outcomes of objects have changed.
+// OutcomesChanged tells readers about outcomes.
 func (t *Tables) OutcomesChanged() { t.changes.Notify() }
 
 // Tables returns the tables for client.ServeTables.

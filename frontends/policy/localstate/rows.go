@@ -11,19 +11,18 @@ import (
 	"github.com/weft-proxy/weft/frontends/publish"
 )
 
-// Pod is a row of TablePods: a pod of this node with its own addresses.
+// Pod is a row of TablePods.
 type Pod struct {
 	Namespace string   `json:"namespace"`
 	Name      string   `json:"name"`
 	UID       string   `json:"uid"`
 	Addresses []string `json:"addresses"`
-	// Interface is the host's end of the pod's interface, empty if unknown.
+	// Interface is the host's end, empty if unknown.
 	Interface string `json:"interface,omitempty"`
-	// Ingress and Egress are the policies that apply, as "namespace/name" or "name", in the order in
-	// which they decide.
+	// "namespace/name" or "name", in the order of decision.
 	Ingress []string `json:"ingressPolicies"`
 	Egress  []string `json:"egressPolicies"`
-	// Isolated has "ingress" and "egress" if a NetworkPolicy applies in the direction.
+	// Isolated has "ingress" and "egress" if a NetworkPolicy applies.
 	Isolated []string `json:"isolated"`
 	publish.OutcomeRow
 }
@@ -31,20 +30,20 @@ type Pod struct {
 // Text returns "namespace/name".
 func (p *Pod) Text() string { return p.Namespace + "/" + p.Name }
 
-// Policy is a row of TablePolicies: a policy that applies to a pod of this node.
+// Policy is a row of TablePolicies.
 type Policy struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 	// Tier is "Admin", "NetworkPolicy" or "Baseline".
 	Tier string `json:"tier"`
-	// Priority is that of a ClusterNetworkPolicy.
+	// Nil for a NetworkPolicy.
 	Priority *int32 `json:"priority,omitempty"`
-	// Pods are the pods of this node that it applies to, as "namespace/name".
+	// Pods are local, as "namespace/name".
 	Pods []string `json:"pods"`
-	// Directions has "ingress" and "egress" if it applies to a pod in the direction.
+	// "ingress" and "egress" if it applies to a pod.
 	Directions []string `json:"directions"`
 	publish.OutcomeRow
-	// Problems are the parts that are not valid and match nothing.
+	// Problems are the invalid parts.
 	Problems []string `json:"problems,omitempty"`
 	Ingress  []Rule   `json:"ingress,omitempty"`
 	Egress   []Rule   `json:"egress,omitempty"`
@@ -58,12 +57,11 @@ type Rule struct {
 	Name string `json:"name"`
 	// Action is "accept", "deny" or "pass".
 	Action string `json:"action"`
-	// AnyAddress, Pods and Addresses are the other ends: everyone, descriptions of sets of pods, and
-	// ranges of addresses.
+	// AnyAddress means everyone, Pods describe sets, Addresses are ranges.
 	AnyAddress bool     `json:"anyAddress,omitempty"`
 	Pods       []string `json:"pods,omitempty"`
 	Addresses  []string `json:"addresses,omitempty"`
-	// Ports has texts such as "tcp 80-90", and descriptions of named ports.
+	// Ports are like "tcp 80-90", or describe named ports.
 	AllPorts bool     `json:"allPorts,omitempty"`
 	Ports    []string `json:"ports,omitempty"`
 }
@@ -73,10 +71,9 @@ type Node struct {
 	Name      string         `json:"name"`
 	Addresses []netip.Addr   `json:"addresses"`
 	PodCIDRs  []netip.Prefix `json:"podCIDRs"`
-	// DropLog is the number of dropped packets a second that are logged for each set of policies; 0 for
-	// none.
+	// Dropped packets logged per second for each set of policies; 0 disables the log.
 	DropLog int `json:"dropLog"`
-	// Pods, Namespaces and Policies count objects of the cluster.
+	// Of the cluster.
 	Pods       int `json:"pods"`
 	Namespaces int `json:"namespaces"`
 	Policies   int `json:"policies"`
@@ -100,7 +97,7 @@ func (p *PodState) row() *Pod {
 	return out
 }
 
-// pods returns the rows of pods by name.
+// By name.
 func (s *State) pods() []*Pod {
 	out := make([]*Pod, len(s.Pods))
 	for i := range s.Pods {
@@ -110,7 +107,7 @@ func (s *State) pods() []*Pod {
 	return out
 }
 
-// policies returns the rows of policies in the order in which they decide.
+// In the order of decision.
 func (s *State) policies() []*Policy {
 	sets := make(map[model.SetID]string)
 	for i := range s.Sets {
@@ -174,7 +171,6 @@ func texts[T, R any](in []T, text func(T) R) []R {
 
 func policyText(id model.PolicyID) string { return strings.TrimPrefix(id.Namespace+"/"+id.Name, "/") }
 
-// rangeText returns a range as "10.0.0.0-10.0.0.255", a single address as itself.
 func rangeText(r model.Range) string {
 	if r.First == r.Last {
 		return r.First.String()

@@ -20,8 +20,7 @@ func parsePodAddr(s string) (netip.Addr, error) {
 	return a, err
 }
 
-// parsePrefixes returns the valid prefixes, sorted, without duplicates. It ignores blank ones and
-// reports the others in bad.
+// parsePrefixes ignores blank prefixes and reports invalid ones in bad.
 func parsePrefixes(field string, in []string, bad *findings) []netip.Prefix {
 	var out []netip.Prefix
 	for i, text := range in {
@@ -53,7 +52,7 @@ func RangeOf(p netip.Prefix) Range {
 	return Range{First: p.Addr(), Last: end}
 }
 
-// subtract returns the addresses of r without except, which it changes.
+// subtract changes except.
 func subtract(r Range, except []Range) []Range {
 	var out []Range
 	for _, e := range MergeRanges(except) {

@@ -14,9 +14,9 @@ import (
 
 // ParseClusterPolicy returns the parsed form of a ClusterNetworkPolicy.
 //
-// A rule with an invalid or unknown peer or protocol is ignored if it accepts, and otherwise denies
-// everything (rule 63). An unknown action denies. If the rules name more than maxSets sets, all are
-// invalid. A policy with an unknown tier or an invalid subject selects no pod.
+// A rule with an invalid peer or protocol is ignored if it accepts, and otherwise denies everything
+// (rule 63). With more than maxSets sets, all rules are invalid. With an unknown tier or an invalid
+// subject, no pod is selected.
 func ParseClusterPolicy(o *v1alpha2.ClusterNetworkPolicy) *PolicyObject {
 	out := &PolicyObject{
 		id: PolicyID{Name: strings.Clone(o.Name)}, priority: o.Spec.Priority,
@@ -57,8 +57,7 @@ func ParseClusterPolicy(o *v1alpha2.ClusterNetworkPolicy) *PolicyObject {
 	return out
 }
 
-// The tiers and actions of the API. An unknown tier is read as the first, an unknown action as
-// Deny.
+// An unknown tier is read as the first, an unknown action as Deny.
 var (
 	tiersOf   = map[v1alpha2.Tier]Tier{v1alpha2.AdminTier: TierAdmin, v1alpha2.BaselineTier: TierBaseline}
 	actionsOf = map[v1alpha2.ClusterNetworkPolicyRuleAction]Action{
@@ -117,8 +116,6 @@ func (o *PolicyObject) clusterRule(in *clusterRule) {
 	*rules = append(*rules, rule)
 }
 
-// invalidRule returns the replacement of an invalid rule: it never matches if it accepts, and
-// otherwise denies everything.
 func invalidRule(name string, a Action) Rule {
 	if a == Accept {
 		return Rule{Name: name, Action: Accept}

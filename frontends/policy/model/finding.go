@@ -45,9 +45,9 @@ func (m *Model) logFindings(kind string, name types.NamespacedName, before, now 
 
 // The reasons of a Notice.
 const (
-	// InvalidPolicy means that a part of a policy is invalid and does not accept traffic.
+	// InvalidPolicy means that a part of a policy does not accept traffic.
 	InvalidPolicy = "InvalidPolicy"
-	// InvalidAddress means that an address of a pod is ignored, because a pod cannot have it.
+	// InvalidAddress means that an address of a pod is ignored.
 	InvalidAddress = "InvalidAddress"
 	// AddressConflict means that several pods have the same address.
 	AddressConflict = "AddressConflict"
@@ -59,11 +59,10 @@ type Notice struct {
 	Kind string
 	Name types.NamespacedName
 	UID  types.UID
-	// Reason is one of the constants. Message is a sentence.
+	// Reason is one of the constants.
 	Reason  string
 	Message string
-	// Reporter is true on at most three nodes, which send the Notice to the API server: the node of
-	// a pod, or the nodes of the first pods of a policy.
+	// Reporter is true on the node of a pod, or on at most three nodes of a policy.
 	Reporter bool
 }
 

@@ -2,8 +2,7 @@ package model
 
 import "slices"
 
-// labelIndex finds candidates for an object: values with a selector that requires one of the
-// object's labels, or no label.
+// labelIndex finds values with a selector that requires a label of the object, or no label.
 type labelIndex[T comparable] struct {
 	byLabel map[label][]T
 	rest    []T
@@ -33,7 +32,6 @@ func (x *labelIndex[T]) remove(s *selector, v T) {
 	}
 }
 
-// each calls f once for each candidate.
 func (x *labelIndex[T]) each(labels []label, f func(T)) {
 	for _, v := range x.rest {
 		f(v)
@@ -48,12 +46,10 @@ func (x *labelIndex[T]) each(labels []label, f func(T)) {
 	}
 }
 
-// clusterIndex is a labelIndex for pairs of selectors, of namespaces and pods. It prefers the label
-// required of the pods.
+// clusterIndex prefers the label required of the pods to the label of namespaces.
 type clusterIndex[T comparable] struct{ byPod, byNamespace labelIndex[T] }
 
-// of returns the index for these selectors and the selector for its key. Objects without a selector
-// of namespaces are in own.
+// Objects without a selector of namespaces are in own.
 func (x *clusterIndex[T]) of(namespaces, pods *selector, own *labelIndex[T]) (*labelIndex[T], *selector) {
 	if namespaces == nil {
 		return own, pods

@@ -30,11 +30,10 @@ func validKey(key string) error {
 	return nil
 }
 
-// The limit of a value, and of a key without a prefix.
+// Of a value, and of a key without a prefix.
 const maxPlainName = 63
 
-// plainName reports whether a text is valid as a value, and as a key without a prefix. It is much
-// faster than the regular expressions of package validation, which judge all other texts.
+// plainName is faster than the regular expressions of package validation.
 func plainName(s string) bool {
 	if s == "" || len(s) > maxPlainName || !alphanumeric(s[0]) || !alphanumeric(s[len(s)-1]) {
 		return false

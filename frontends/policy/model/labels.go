@@ -9,12 +9,10 @@ import (
 
 type label struct{ key, value string }
 
-// intern returns a copy shared by all equal strings of the process. It does not retain the memory
-// around s.
+// intern does not retain the memory around s.
 func intern(s string) string { return unique.Make(s).Value() }
 
-// parseLabels returns labels sorted by key. It does not intern values: decoders allocate them
-// separately, and many are unique.
+// parseLabels sorts by key. Values are not interned: many are unique.
 func parseLabels(in map[string]string) []label {
 	if len(in) == 0 {
 		return nil

@@ -1,9 +1,9 @@
 package model
 
-// Link is the host's end of the interface of a pod. It is comparable. The zero Link is unknown.
+// Link is the host's end of the interface of a pod; the zero Link is unknown.
 type Link struct {
 	// Name is the interface on the host.
 	Name string
-	// Bridged is true if the interface is a port of a bridge.
+	// Bridged is true for a port of a bridge.
 	Bridged bool
 }

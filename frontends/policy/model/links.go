@@ -6,13 +6,12 @@ import (
 )
 
 type links struct {
-	// of has the interface of each address, at the sorted addresses of each interface.
+	// at is sorted.
 	of map[netip.Addr]Link
 	at map[Link][]netip.Addr
 }
 
-// SetLink stores the interface to which this node sends the packets of an address. The zero Link
-// removes it.
+// SetLink stores the interface for packets of an address; the zero Link removes it.
 func (m *Model) SetLink(a netip.Addr, l Link) {
 	was := m.links.of[a]
 	if was == l {
@@ -33,9 +32,9 @@ func (m *Model) SetLink(a netip.Addr, l Link) {
 	m.touchAddress(a)
 }
 
-// linkOf returns the interface of a pod with these addresses, and more addresses: this node routes
-// them to the interface, and no pod has them. On a bridge there are none, because the pods
-// themselves claim addresses. An interface shared by several pods counts for no pod.
+// linkOf also returns more addresses without a pod that this node routes to the interface. On a
+// bridge the pods themselves claim addresses, so more is empty. An interface shared by several pods
+// counts for no pod.
 func (m *Model) linkOf(addresses []netip.Addr) (l Link, more []netip.Addr) {
 	for _, a := range addresses {
 		if l = m.links.of[a]; l != (Link{}) {

@@ -7,8 +7,7 @@ import (
 	"slices"
 )
 
-// Located returns an error if policies exist, but no Node or pod has the name of this node. Then no
-// pod is isolated here, perhaps because the name is wrong.
+// Located returns an error if policies exist, but no Node or pod has the name of this node.
 func (m *Model) Located() error {
 	if m.node != nil || len(m.locals) > 0 || len(m.policies) == 0 {
 		return nil
@@ -16,7 +15,7 @@ func (m *Model) Located() error {
 	return fmt.Errorf("no Node and no pod has the name of this node, %q, so no policy applies here: compare it with `kubectl get nodes`, and give the right one (--hostname-override)", m.cfg.NodeName)
 }
 
-// Outside returns an error if a pod of this node has an address outside Node.PodCIDRs.
+// Outside returns an error if a local pod has an address outside Node.PodCIDRs.
 func (m *Model) Outside() error {
 	if m.node == nil || len(m.node.node.PodCIDRs) == 0 {
 		return errors.New("the Node has no podCIDRs: let the cluster allocate them (--allocate-node-cidrs of kube-controller-manager), or use --policy-nri-socket")

@@ -13,12 +13,10 @@ import (
 
 // Config describes the node of the model.
 type Config struct {
-	// NodeName is the name of this node. Its pods are local.
 	NodeName string
-	// Notify receives messages for the owners of objects; nil discards. The Set methods and Refresh
-	// call it, and it must not call the model.
+	// Notify must not call the model; nil discards.
 	Notify func(Notice)
-	// Logger receives a line for each invalid part of an object; nil discards.
+	// Logger may be nil.
 	Logger *slog.Logger
 }
 
@@ -40,14 +38,13 @@ type Model struct {
 	sandboxes       sandboxes
 	claims          claims
 	links           links
-	locals          map[types.UID]*pod         // pods of this node
+	locals          map[types.UID]*pod
 	clusterPolicies clusterIndex[*policy]      // by the pods that they select
-	active          map[PolicyID]*activePolicy // policies of local pods at the last Refresh
-	// sets are named by active policies; clusterSets have pods of several namespaces, the others
-	// are also in namespace.sets.
+	active          map[PolicyID]*activePolicy // at the last Refresh
+	// clusterSets have pods of several namespaces; the others are also in namespace.sets.
 	sets        map[SetID]*set
 	clusterSets clusterIndex[*set]
-	outcome     map[types.UID]*Pod // pods of the last Refresh
+	outcome     map[types.UID]*Pod // of the last Refresh
 
 	dirtyPods     map[types.UID]struct{}
 	dirtyPolicies map[PolicyID]struct{}
@@ -56,7 +53,7 @@ type Model struct {
 	unreported   map[PolicyID]struct{}
 	node         *NodeObject // of the last event
 	reportedNode *Node       // of the last Refresh
-	// visit counts the walks over sets. Each walk sees a set once.
+	// visit counts the walks over sets; each sees a set once.
 	visit   uint64
 	members []Member
 	stats   Stats
@@ -77,7 +74,6 @@ type policy struct {
 	parsed *policyRules // nil while inactive
 }
 
-// rules keeps the rules while the policy is active.
 func (p *policy) rules() *policyRules {
 	if p.parsed == nil {
 		p.parsed = p.object.rules()
@@ -109,8 +105,7 @@ func New(cfg Config) *Model {
 	}
 }
 
-// namespace returns a namespace, adding it if missing. Until its object is known, it has only the
-// label set by the API server.
+// Until its object is known, a namespace has only the label set by the API server.
 func (m *Model) namespace(name string) *namespace {
 	n := m.namespaces[name]
 	if n == nil {
@@ -138,7 +133,7 @@ func (m *Model) SetNamespace(o *NamespaceObject) {
 	}
 }
 
-// DeleteNamespace removes a Namespace. Its pods and policies stay until their own events.
+// DeleteNamespace removes a Namespace, but not its pods and policies.
 func (m *Model) DeleteNamespace(name string) {
 	m.stats.NamespaceEvents++
 	if n := m.namespaces[name]; n != nil && n.known {
@@ -148,8 +143,7 @@ func (m *Model) DeleteNamespace(name string) {
 	}
 }
 
-// setNamespace changes the labels of a namespace. It visits only the sets that gain or lose it, and
-// its pods.
+// setNamespace visits only the sets that gain or lose the namespace, and its pods.
 func (m *Model) setNamespace(n *namespace, labels []label, known bool) {
 	now := &namespace{name: n.name, labels: labels, known: known}
 	var affected []*set
@@ -197,8 +191,6 @@ func (m *Model) sharedAddresses(n *namespace) map[netip.Addr]struct{} {
 	return out
 }
 
-// noteNamespace notes that a set gained or lost the pods of a namespace, except for shared
-// addresses.
 func (m *Model) noteNamespace(s *set, n *namespace) {
 	gained := s.matchesNamespace(n)
 	for _, p := range n.pods {
@@ -300,7 +292,7 @@ func (m *Model) SetNode(o *NodeObject) {
 	}
 }
 
-// DeleteNode counts an event. The node still exists and keeps its addresses.
+// DeleteNode counts an event: the node keeps its addresses.
 func (m *Model) DeleteNode(string) { m.stats.NodeEvents++ }
 
 // SetServiceCIDR stores a ServiceCIDR.

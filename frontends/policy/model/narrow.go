@@ -10,15 +10,11 @@ import (
 // narrowings are the addresses of Changes.Narrowed:
 //
 //   - of a new pod, or new to their pod, if a policy may deny something: earlier connections may
-//
-// exist;
-//   - of a pod that became isolated, lost a policy with unique rules, or got a policy that may deny
-//
-// more;
+//     exist;
+//   - of a pod that became isolated, lost a policy with unique rules, or got a policy that may
+//     deny more;
 //   - of the pods of a policy with changed rules, unless everything is still allowed;
-//   - that left a set of an accepting rule, or entered a set of a denying rule.
-//
-// A change that only allows more narrows no address.
+//   - of members that left a set of an accepting rule, or entered a set of a denying rule.
 type narrowings map[netip.Addr]struct{}
 
 func (n narrowings) add(addresses []netip.Addr) {
@@ -27,7 +23,6 @@ func (n narrowings) add(addresses []netip.Addr) {
 	}
 }
 
-// set adds members if their change may deny something.
 func (n narrowings) set(s *set, c *SetChange) {
 	members := c.Removed
 	switch s.action {
@@ -41,8 +36,7 @@ func (n narrowings) set(s *set, c *SetChange) {
 	}
 }
 
-// narrowPod adds the addresses of a pod that is allowed less. The old policies are the reported
-// ones, the new policies the existing ones.
+// Reported old policies, existing new policies.
 func (m *Model) narrowPod(c PodChange, narrowed narrowings) {
 	if c.New == nil {
 		return
@@ -63,8 +57,7 @@ func (m *Model) narrowPod(c PodChange, narrowed narrowings) {
 	}
 }
 
-// lessAllowed reports whether a change of a pod's policies may deny something. narrowPolicy handles
-// changes inside a policy.
+// narrowPolicy handles changes inside a policy.
 func (m *Model) lessAllowed(old, now []PolicyID, d Direction) bool {
 	was, is := isolates(old), isolates(now)
 	if is && !was {
@@ -86,8 +79,8 @@ func (m *Model) lessAllowed(old, now []PolicyID, d Direction) bool {
 	return m.lessInOrder(oldTiers[TierBaseline], nowTiers[TierBaseline], d)
 }
 
-// lessInOrder is lessAllowed for an ordered tier: added policies must accept, removed policies must
-// have denied, and the others must keep their order.
+// In an ordered tier, added policies must accept, removed policies must have denied, and the others
+// keep their order.
 func (m *Model) lessInOrder(old, now []PolicyID, d Direction) bool {
 	var kept, keptNow []PolicyID
 	for _, id := range old {
@@ -144,8 +137,7 @@ func (m *Model) narrowPolicy(old, now *Policy, narrowed narrowings) {
 	}
 }
 
-// lessInRules reports whether new rules may allow less than the old ones. It compares each rule
-// with a few others, in linear time.
+// lessInRules compares each rule with a few others, in linear time.
 func lessInRules(t Tier, old, now []Rule) bool {
 	if t == TierNetworkPolicy {
 		return lessInSet(old, now)
@@ -153,10 +145,10 @@ func lessInRules(t Tier, old, now []Rule) bool {
 	return lessInSequence(old, now)
 }
 
-// maxCompared is the number of new rules compared with an old rule that has changed.
+// maxCompared limits the new rules compared with a changed old rule.
 const maxCompared = 64
 
-// lessInSet is lessInRules for rules that all accept, in any order.
+// All rules accept, in any order.
 func lessInSet(old, now []Rule) bool {
 	same := make(map[string]struct{}, len(now))
 	for i := range now {
@@ -187,8 +179,7 @@ func lessInSet(old, now []Rule) bool {
 	return false
 }
 
-// lessInSequence is lessInRules for ordered rules. It skips new accepting and old denying rules,
-// and compares the others in pairs.
+// lessInSequence skips new accepting and old denying rules, and compares the others in order.
 func lessInSequence(old, now []Rule) bool {
 	i, j := 0, 0
 	for i < len(old) || j < len(now) {
@@ -213,7 +204,7 @@ func (r *Rule) empty() bool {
 	return !r.Any && len(r.Pods)+len(r.Blocks) == 0 || !r.AllPorts && len(r.Ports)+len(r.NamedPorts) == 0
 }
 
-// key returns a string that is equal for rules with the same effect, regardless of names.
+// key is equal for rules with the same effect, regardless of names.
 func (r *Rule) key() string {
 	var b strings.Builder
 	fmt.Fprint(&b, r.Action, r.Any, r.AllPorts, r.Ports, r.Blocks)
@@ -244,7 +235,7 @@ func containsAll(a, b []SetID) bool {
 	return true
 }
 
-// coversRanges reports whether a has all of b. Both are merged.
+// Both are merged.
 func coversRanges(a, b []Range) bool {
 	for _, r := range b {
 		for len(a) > 0 && a[0].Last.Less(r.First) {
@@ -257,7 +248,7 @@ func coversRanges(a, b []Range) bool {
 	return true
 }
 
-// coversPorts reports whether a has all of b. Both are merged.
+// Both are merged.
 func coversPorts(a, b []PortRange) bool {
 	for _, r := range b {
 		for len(a) > 0 && (a[0].Protocol < r.Protocol || a[0].Protocol == r.Protocol && a[0].First != 0 && a[0].Last < r.First) {

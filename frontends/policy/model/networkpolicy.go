@@ -15,9 +15,9 @@ import (
 
 // ParsePolicy returns the parsed form of a NetworkPolicy.
 //
-// An invalid peer or port never matches; the rest of the rule stays in force. A policy accepts no
-// traffic if a requirement of podSelector is invalid, or if its rules name more than maxSets sets.
-// In the first case, it isolates the pods selected by the rest. An unknown policy type is ignored.
+// An invalid peer or port never matches. With an invalid requirement in podSelector, the pods
+// selected by the rest are isolated without accepted traffic. With more than maxSets sets, no
+// traffic is accepted.
 func ParsePolicy(o *networkingv1.NetworkPolicy) *PolicyObject {
 	out := &PolicyObject{
 		id:  PolicyID{Tier: TierNetworkPolicy, Namespace: intern(o.Namespace), Name: strings.Clone(o.Name)},
@@ -48,8 +48,7 @@ func ParsePolicy(o *networkingv1.NetworkPolicy) *PolicyObject {
 	return out
 }
 
-// parseTypes sets the directions. A manifest may lack policyTypes, which the API server sets (rule
-// 2).
+// A manifest may lack policyTypes, which the API server sets (rule 2).
 func (o *PolicyObject) parseTypes(spec *networkingv1.NetworkPolicySpec) {
 	for i, t := range spec.PolicyTypes {
 		switch t {
@@ -108,7 +107,6 @@ var (
 	errMixedPeer = errors.New("the peer has an ipBlock and a selector")
 )
 
-// peer adds no invalid peer, but returns an error.
 func (p *ruleParser) peer(r *ruleBuilder, field string, in *networkingv1.NetworkPolicyPeer) error {
 	switch {
 	case in.IPBlock != nil && (in.PodSelector != nil || in.NamespaceSelector != nil):
@@ -134,8 +132,7 @@ func (p *ruleParser) peer(r *ruleBuilder, field string, in *networkingv1.Network
 	return nil
 }
 
-// parseBlock returns the addresses of an IPBlock. An invalid exception makes the block invalid,
-// because its extent is unknown.
+// An invalid exception makes the block invalid, because its extent is unknown.
 func parseBlock(cidr string, except []string) ([]Range, error) {
 	whole, err := network.ParsePrefix(cidr)
 	if err != nil {
@@ -157,7 +154,6 @@ func parseBlock(cidr string, except []string) ([]Range, error) {
 
 var errNamedRange = errors.New("endPort cannot be used with a named port")
 
-// port adds no invalid port, but returns an error.
 func (p *ruleParser) port(r *ruleBuilder, in *networkingv1.NetworkPolicyPort) error {
 	protocol := TCP
 	if in.Protocol != nil {
@@ -225,8 +221,8 @@ func (r *ruleBuilder) done() Rule {
 	return r.rule
 }
 
-// destinations returns the pods that resolve a named port: at ingress the selected local pods, at
-// egress the peers, or all pods if the peers include addresses.
+// At ingress the selected local pods, at egress the peers, or all pods if the peers include
+// addresses.
 func (r *ruleBuilder) destinations() []selection {
 	switch {
 	case r.direction == Ingress && r.policy.namespaces == nil:

@@ -14,21 +14,21 @@ import (
 	"github.com/weft-proxy/weft/frontends/source/network"
 )
 
-// PodObject is the parsed form of a Pod. It is immutable and does not refer to the API object.
+// PodObject is the parsed form of a Pod. It is immutable.
 type PodObject struct {
 	podFacts
 	labels []label
 	ports  []namedPort
 }
 
-// podFacts are the parts of a pod that it does not share.
+// podFacts are the parts that pods do not share.
 type podFacts struct {
 	name    types.NamespacedName
 	uid     types.UID
 	created int64
 	node    string
-	// addrs are the first valid address of each family, sorted. Policies ignore a pod without
-	// addresses: it is in the host's network, has ended, or has no address yet (rules 9-11).
+	// addrs are the first valid address of each family, sorted. A pod in the host's network, or
+	// ended, has no address (rules 9-11).
 	addrs [2]netip.Addr
 	bad   findings
 }
@@ -44,8 +44,7 @@ func writePort(h *maphash.Hash, p namedPort) {
 	_, _ = h.Write([]byte{0, byte(p.protocol), byte(p.port >> 8), byte(p.port)})
 }
 
-// ParsePod returns the parsed form of a Pod. A pod from a manifest may lack a UID: then its name is
-// the UID.
+// ParsePod returns the parsed form of a Pod; without a UID, its name is the UID.
 func ParsePod(o *corev1.Pod) *PodObject {
 	message, err := o.Marshal()
 	out, err2 := UnmarshalPod(message)
@@ -70,7 +69,7 @@ func (p *podFacts) setAddresses(field string, texts []string) {
 	slices.SortFunc(p.addresses(), netip.Addr.Compare)
 }
 
-// addresses returns the addresses. The caller must not change them.
+// The caller must not change the result.
 func (p *podFacts) addresses() []netip.Addr {
 	n := 0
 	for n < len(p.addrs) && p.addrs[n].IsValid() {
@@ -110,8 +109,7 @@ type NamespaceObject struct {
 	labels []label
 }
 
-// ParseNamespace returns the parsed form of a Namespace. A manifest may lack the label with the
-// name, which the API server sets.
+// ParseNamespace returns the parsed form of a Namespace, with the API server's label for the name.
 func ParseNamespace(o *corev1.Namespace) *NamespaceObject {
 	out := &NamespaceObject{name: intern(o.Name), labels: parseLabels(o.Labels)}
 	if _, ok := lookup(out.labels, corev1.LabelMetadataName); !ok {

@@ -16,7 +16,7 @@ type pod struct {
 	labels    *sharedList[label]
 	ports     *sharedList[namedPort]
 	local     bool
-	// Whether the container runtime reports the pod, not the API.
+	// Reported by the container runtime, not the API.
 	sandbox bool
 	ignored uint8 // a bit for each of addrs that a pod cannot have
 }
@@ -42,13 +42,12 @@ func (p *pod) addresses() []netip.Addr {
 	return out
 }
 
-// older orders pods by age, then by UID.
 func older(a, b *pod) int {
 	return cmp.Or(cmp.Compare(a.created, b.created), cmp.Compare(a.uid, b.uid))
 }
 
 type claims struct {
-	one     map[netip.Addr]*pod   // addresses with a single pod
+	one     map[netip.Addr]*pod
 	several map[netip.Addr][]*pod // shared addresses
 	buffer  [1]*pod               // the result of claimants for a single pod
 }
@@ -82,7 +81,7 @@ func (c *claims) remove(a netip.Addr, p *pod) {
 	c.one[a] = all[0]
 }
 
-// claimants returns the pods with an address. The result is valid until the next call.
+// The result is valid until the next call.
 func (m *Model) claimants(a netip.Addr) []*pod {
 	if p := m.claims.one[a]; p != nil {
 		m.claims.buffer[0] = p
@@ -125,7 +124,7 @@ func (m *Model) SetPod(o *PodObject) {
 	m.aroundPod(o.name, o.uid, func() {
 		now := m.newPod(o)
 		if other := m.locals[o.uid]; now.local && other != nil && other != was {
-			// Pods of an API server have unique UIDs, but pods of manifests may not.
+			// Pods of manifests may share a UID.
 			now.uid = types.UID(string(o.uid) + "/" + o.name.String())
 		}
 		m.replacePod(was, now)
@@ -206,8 +205,7 @@ func (m *Model) addPod(p *pod) {
 	}
 }
 
-// noteMembers notes that the pods at an address add or remove their members of the used sets. A nil
-// only means all sets.
+// A nil only means all sets.
 func (m *Model) noteMembers(a netip.Addr, added bool, only func(*set) bool) {
 	claimants := m.claimants(a)
 	m.visit++
@@ -233,7 +231,7 @@ func (m *Model) setsOf(p *pod, f func(*set)) {
 	m.clusterSets.each(p.namespace.labels, p.labels.values, f)
 }
 
-// touchAddress marks the local pods with an address, or with another address on the same interface.
+// touchAddress also marks the pods at other addresses on the same interface.
 func (m *Model) touchAddress(a netip.Addr) {
 	m.touchClaimants(a)
 	for _, b := range m.links.at[m.links.of[a]] {
@@ -249,7 +247,7 @@ func (m *Model) touchClaimants(a netip.Addr) {
 	}
 }
 
-// touchPod marks a local pod and the pods that share an address with it.
+// touchPod also marks the pods that share an address with p.
 func (m *Model) touchPod(p *pod) {
 	m.dirtyPods[p.uid] = struct{}{}
 	for _, a := range p.addresses() {
@@ -270,7 +268,7 @@ func (m *Model) ignored(o *podFacts) (bits uint8) {
 	return bits
 }
 
-// reclaim checks the addresses of all pods again after a change of the impossible addresses.
+// reclaim checks all pods after a change of the impossible addresses.
 func (m *Model) reclaim() {
 	for _, n := range m.namespaces {
 		for _, p := range n.pods {
@@ -312,7 +310,7 @@ func (m *Model) reportIgnored(o *podFacts) {
 	}
 }
 
-// reportConflicts reports the shared addresses of a pod if one of the pods is local.
+// reportConflicts ignores addresses without a local pod.
 func (m *Model) reportConflicts(p *pod) {
 	if p == nil {
 		return

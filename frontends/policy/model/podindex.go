@@ -1,11 +1,11 @@
 package model
 
-// podIndex finds the pods of a namespace by the value of a label. It has only the requested keys.
+// podIndex finds pods by the value of a label; it has only the requested keys.
 type podIndex map[string]podsByValue
 
 type podsByValue map[string]map[*pod]struct{}
 
-// maxIndexedKeys limits the keys of an index: policies come and go with any number of keys.
+// Policies come and go with any number of keys.
 const maxIndexedKeys = 32
 
 func (n *namespace) podsWith(l label) map[*pod]struct{} {
@@ -59,7 +59,7 @@ func (v podsByValue) remove(key string, p *pod) {
 	}
 }
 
-// dropIndex frees the index of a namespace without local pods, and so without active policies.
+// A namespace without local pods has no active policies.
 func (m *Model) dropIndex(n *namespace) {
 	if n.byLabel == nil {
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/source/wire"
 )
 
-// The field numbers of a Pod, from generated.proto of k8s.io/api/core/v1 and
+// The field numbers in generated.proto of k8s.io/api/core/v1 and
 // k8s.io/apimachinery/pkg/apis/meta/v1. They never change.
 const (
 	podMetadata, podSpec, podStatus = 1, 2, 3
@@ -28,9 +28,7 @@ const (
 	addressIP                              = 1
 )
 
-// UnmarshalPod returns the parsed form of a Pod in protobuf. It skips most fields, in a tenth of
-// the time of the library's decoder (see BenchmarkUnmarshalPod). The result does not refer to the
-// message.
+// UnmarshalPod returns the parsed form of a Pod in protobuf.
 func UnmarshalPod(message []byte) (*PodObject, error) {
 	m := podMessage{created: time.Time{}.Unix()}
 	if err := wire.Fields(message, m.field); err != nil {
@@ -62,7 +60,6 @@ func (m *podMessage) object() *PodObject {
 	if out.uid == "" {
 		out.uid = types.UID(out.name.String())
 	}
-	// Pods that have ended or are in the host's network have no address of their own.
 	if phase := corev1.PodPhase(m.phase); m.hostNetwork || phase == corev1.PodSucceeded || phase == corev1.PodFailed {
 		return out
 	}
@@ -72,8 +69,8 @@ func (m *podMessage) object() *PodObject {
 	case m.podIP != "":
 		out.setAddresses("status.podIP", []string{m.podIP})
 	}
-	// Named ports of containers precede those of sidecars, init containers that keep running (rule
-	// 27). A name means its first port for each protocol (rule 25).
+	// Ports of containers precede the ports of sidecars (rule 27). A name means its first port for
+	// each protocol (rule 25).
 	for _, ports := range [][]containerPort{m.containers, m.sidecars} {
 		for _, p := range ports {
 			out.addPort(p.name, corev1.Protocol(p.protocol), p.number)
@@ -98,8 +95,7 @@ func sortedLabels(in []label) []label {
 	return slices.Clone(out)
 }
 
-// field reads a field of the Pod. As usual in protobuf, the last value of a repeated field counts
-// and messages are merged.
+// In protobuf, the last value of a field counts and messages are merged.
 func (m *podMessage) field(f wire.Field) error {
 	switch f.Number {
 	case podMetadata:
@@ -134,7 +130,7 @@ func internText(f wire.Field, to *string) error {
 	return err
 }
 
-// readCreated reads a time in seconds. An empty one is the zero time.
+// An empty time is the zero time.
 func (m *podMessage) readCreated(f wire.Field) error {
 	m.created = time.Time{}.Unix()
 	if len(f.Value) > 0 {
@@ -190,7 +186,7 @@ func (m *podMessage) specField(f wire.Field) error {
 	return nil
 }
 
-// readContainer appends the ports of a container, and reports whether an init container is a sidecar.
+// keepsRunning is true for a sidecar.
 func readContainer(f wire.Field, in []containerPort) (ports []containerPort, keepsRunning bool, err error) {
 	ports = in
 	err = f.Message(func(f wire.Field) error {

@@ -9,18 +9,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// PolicyObject is the parsed form of a NetworkPolicy or a ClusterNetworkPolicy. It is immutable and
-// does not refer to the API object.
+// PolicyObject is the immutable, parsed form of a NetworkPolicy or a ClusterNetworkPolicy.
 type PolicyObject struct {
 	id         PolicyID
 	uid        types.UID
 	priority   int32
 	directions [NumDirections]bool
-	// namespaces is nil for a NetworkPolicy, which selects pods in its namespace.
+	// Nil for a NetworkPolicy.
 	namespaces *selector
 	pods       *selector
-	// spec has the rules of a NetworkPolicy in protobuf, so that an inactive policy needs little
-	// memory; parsed has the rules of a ClusterNetworkPolicy.
+	// spec has the rules of a NetworkPolicy in protobuf, to save memory; parsed has the rules of a
+	// ClusterNetworkPolicy.
 	spec   []byte
 	parsed *policyRules
 	bad    findings
@@ -29,13 +28,12 @@ type PolicyObject struct {
 type policyRules struct {
 	policy *Policy
 	sets   map[SetID]*selection
-	// Whether the rules name more than maxSets sets. Then they are incomplete.
+	// Then the rules are incomplete.
 	tooMany bool
 }
 
-// maxSets limits the sets of a policy: one for each distinct selector of pods, and one for each
-// named port at each selector that resolves it. The kernel searches a list of all sets, so tens of
-// thousands would delay every update.
+// One set for each selector of pods, and for each named port and selector. The kernel searches a
+// list of all sets: tens of thousands would delay every update.
 const maxSets = 1000
 
 var errTooManySets = fmt.Errorf("the rules name more than %d distinct selectors and named ports: none of them accepts anything", maxSets)
@@ -59,7 +57,7 @@ func (o *PolicyObject) rules() *policyRules {
 	out, bad := o.newRules(), findings{}
 	var spec networkingv1.NetworkPolicySpec
 	if spec.Unmarshal(o.spec) != nil {
-		// ParsePolicy has encoded the spec. If it is unreadable, the policy accepts no traffic.
+		// ParsePolicy has encoded the spec. If unreadable, the policy accepts no traffic.
 		return out
 	}
 	o.parseRules(&spec, out, &bad)
@@ -73,7 +71,7 @@ func (o *PolicyObject) selects(p *pod) bool {
 	return o.namespaces.matches(p.namespace.labels) && o.pods.matches(p.labels.values)
 }
 
-// set appends the ID of a set and stores its selection, unless there are too many sets.
+// set appends the ID and stores the selection, unless there are too many sets.
 func (r *policyRules) set(ids []SetID, s selection) []SetID {
 	if r.tooMany {
 		return ids

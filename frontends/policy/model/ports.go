@@ -25,7 +25,6 @@ func parsePortRange(p Protocol, first, last int32) (PortRange, error) {
 	return PortRange{Protocol: p, First: from, Last: to}, nil
 }
 
-// mergePorts sorts ranges in place, and joins overlapping and adjacent ones of a protocol.
 func mergePorts(in []PortRange) []PortRange {
 	// The range of all ports of a protocol comes first.
 	slices.SortFunc(in, func(a, b PortRange) int {

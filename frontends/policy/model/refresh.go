@@ -12,7 +12,7 @@ import (
 
 type activePolicy struct {
 	pods     int     // lists of pods that name the policy
-	reported *Policy // of the last Refresh, nil if it was inactive
+	reported *Policy // nil if inactive at the last Refresh
 	sets     []*set  // of reported
 }
 
@@ -21,7 +21,7 @@ func (m *Model) Dirty() bool {
 	return len(m.dirtyPods)+len(m.dirtyPolicies)+len(m.dirtySets)+len(m.unreported) > 0 || m.nodeChanged()
 }
 
-// Refresh computes the state affected since the last call, and returns the differences.
+// Refresh computes the affected state, and returns the changes since the last call.
 func (m *Model) Refresh() Changes {
 	var out Changes
 	narrowed := make(narrowings)
@@ -70,8 +70,7 @@ func (m *Model) refreshPods(out *Changes, narrowed narrowings) {
 	clear(m.dirtyPods)
 }
 
-// pod returns the outcome for a local pod, or nil if it has no own address. Policies of other pods
-// with the same address also apply.
+// Without an own address, pod returns nil. Policies of other pods with the address also apply.
 func (m *Model) pod(p *pod) *Pod {
 	if p == nil {
 		return nil
@@ -261,8 +260,8 @@ func (m *Model) reportPolicy(o *PolicyObject) {
 	})
 }
 
-// Problem describes the invalid parts of the policy and their effect in sentences. It is empty for
-// a valid policy.
+// Problem describes the invalid parts of the policy and their effect; it is empty for a valid
+// policy.
 func (o *PolicyObject) Problem() string {
 	if len(o.bad) == 0 {
 		return ""

@@ -16,35 +16,34 @@ import (
 const (
 	// MaxSandboxes limits the sandboxes of this node.
 	MaxSandboxes = 16384
-	// maxSandboxID limits the ID of a sandbox, and the pod's UID.
+	// maxSandboxID limits the lengths of the ID and the pod's UID.
 	maxSandboxID = 256
-	// The limits of a pod's labels, and of a key or value.
+	// maxSandboxLabel limits the length of a key or value.
 	maxSandboxLabels = 1024
 	maxSandboxLabel  = 512
 )
 
-// kubeletLabels starts the keys of labels added by the kubelet, which the API object lacks.
+// The API object lacks these labels of the kubelet.
 const kubeletLabels = "io.kubernetes.pod."
 
 // Sandbox is a pod of this node as the container runtime knows it.
 type Sandbox struct {
-	// ID is the runtime's name of the sandbox. A recreated sandbox gets another ID.
+	// ID is the runtime's name; a recreated sandbox gets another ID.
 	ID     string
 	UID    types.UID
 	Name   types.NamespacedName
 	Labels map[string]string
-	// Addresses are empty for a pod in the host's network.
+	// Addresses are empty in the host's network.
 	Addresses []string
 }
 
-// SandboxObject is the parsed form of a Sandbox. It is immutable.
+// SandboxObject is the immutable, parsed form of a Sandbox.
 type SandboxObject struct {
 	id  string
 	pod PodObject
 }
 
-// ParseSandbox returns the parsed form of a Sandbox. It ignores invalid addresses, as for a Pod.
-// Other invalid parts are an error.
+// ParseSandbox ignores invalid addresses; other invalid parts are an error.
 func ParseSandbox(s *Sandbox) (*SandboxObject, error) {
 	if err := s.validate(); err != nil {
 		return nil, fmt.Errorf("parse sandbox %.64q of pod %.64q: %w", s.ID, s.Name, err)
@@ -58,7 +57,7 @@ func ParseSandbox(s *Sandbox) (*SandboxObject, error) {
 	out := &SandboxObject{id: strings.Clone(s.ID), pod: PodObject{podFacts: podFacts{
 		name: types.NamespacedName{Namespace: intern(s.Name.Namespace), Name: strings.Clone(s.Name.Name)},
 		uid:  types.UID(strings.Clone(string(s.UID))),
-		// The runtime does not report the pod's age, so other pods own a shared address.
+		// The age is unknown, so other pods own a shared address.
 		created: math.MaxInt64,
 	}, labels: parseLabels(labels)}}
 	out.pod.setAddresses("ips", s.Addresses)
@@ -88,9 +87,7 @@ func (s *Sandbox) validate() error {
 	return errors.Join(errs...)
 }
 
-// sandboxes are the reports of the container runtime. A sandbox counts for the addresses that the
-// local Pod of the same name lacks: all of them before the API reports the Pod and after its
-// deletion, and the new ones of a recreated sandbox.
+// A sandbox counts only for addresses that the local Pod of the same name lacks.
 type sandboxes struct {
 	byID    map[string]*SandboxObject
 	byPod   map[types.NamespacedName][]*SandboxObject // sorted by ID
@@ -110,7 +107,7 @@ func (m *Model) SetSandbox(o *SandboxObject) {
 	m.setSandbox(o)
 }
 
-// DeleteSandbox removes the sandbox with an ID, if it exists.
+// DeleteSandbox removes the sandbox with an ID.
 func (m *Model) DeleteSandbox(id string) {
 	m.stats.SandboxEvents++
 	m.deleteSandbox(id)
@@ -178,8 +175,7 @@ func (m *Model) deleteSandbox(id string) {
 	m.countSandboxes(name)
 }
 
-// aroundPod calls change, which stores or removes a Pod. Meanwhile, sandboxes with its name or UID
-// do not count.
+// change stores or removes a Pod. Meanwhile, sandboxes with its name or UID do not count.
 func (m *Model) aroundPod(name types.NamespacedName, uid types.UID, change func()) {
 	if len(m.sandboxes.byID) == 0 {
 		change()

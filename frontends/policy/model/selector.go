@@ -24,17 +24,13 @@ type requirement struct {
 	values []string
 }
 
-// maxRequirements limits the requirements of a selector, which are compared with the labels of many
-// pods.
+// Compared with the labels of many pods.
 const maxRequirements = 1000
 
 func all() *selector { return &selector{} }
 
-// parseSelector parses a selector of the API. It reports an invalid requirement in bad, omits it,
-// and returns false.
-//
-// A value of matchExpressions that is impossible for a label is valid, as when the API server
-// updates an object older than its check: it matches no pod.
+// parseSelector omits an invalid requirement, reports it in bad and returns false. An impossible
+// value in matchExpressions is valid, as in old API objects: it matches no pod.
 func parseSelector(field string, in *metav1.LabelSelector, bad *findings) (out *selector, ok bool) {
 	out, ok = all(), true
 	var invalid []string
@@ -130,8 +126,7 @@ func (r *requirement) write(b *strings.Builder) {
 	}
 }
 
-// word returns a part of a canonical form: a valid name, key or value verbatim, other texts quoted,
-// so that forms are unique.
+// Texts other than names, keys and values are quoted, so that canonical forms are unique.
 func word(s string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./", r)
@@ -179,7 +174,6 @@ func (s *selector) negative() bool {
 	})
 }
 
-// required returns a label that every match has, if any.
 func (s *selector) required() (label, bool) {
 	for i := range s.requirements {
 		if r := &s.requirements[i]; r.op == metav1.LabelSelectorOpIn && len(r.values) == 1 {

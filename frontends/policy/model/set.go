@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// selection selects the members of a set: pods, or named ports of pods.
+// A selection has pods, or named ports of pods.
 type selection struct {
-	// action is the action of the rules. It matters for shared addresses: see Model.membersAt.
+	// For shared addresses: see Model.membersAt.
 	action     Action
-	local      bool   // only local pods are members
+	local      bool
 	namespace  string // of the pods, if namespaces is nil
 	namespaces *selector
 	pods       *selector
@@ -20,7 +20,7 @@ type selection struct {
 	protocol Protocol
 }
 
-// text returns the canonical form, such as "shop: app=api" or "port http/tcp of {team=a}: app=api".
+// text is canonical, such as "shop: app=api" or "port http/tcp of {team=a}: app=api".
 func (s *selection) text() string {
 	where := word(s.namespace)
 	if s.namespaces != nil {
@@ -43,8 +43,7 @@ func (s *selection) text() string {
 	return out + [...]string{Accept: "", Deny: " to deny", Pass: " to pass"}[s.action]
 }
 
-// matchesNamespace reports whether the selection includes a namespace. While its labels are
-// unknown, the absence of a label does not let a rule accept.
+// While the labels are unknown, the absence of a label does not let a rule accept.
 func (s *selection) matchesNamespace(n *namespace) bool {
 	if s.namespaces == nil {
 		return n.name == s.namespace
@@ -59,17 +58,16 @@ func (s *selection) matches(p *pod) bool {
 type set struct {
 	selection
 	public   *Set
-	users    int  // active policies
-	reported bool // by the last Refresh
-	// The members added (true) or removed since then.
+	users    int // active policies
+	reported bool
+	// Since the last Refresh: added (true) or removed.
 	delta map[Member]bool
 	size  int
-	// initial has the members of a new set until it is reported; filling is true during their
-	// search.
+	// initial has the members until the set is reported; filling is true during their search.
 	initial []Member
 	filling bool
-	visit   uint64 // Model.visit at the last visit
-	touched bool   // affected by a change of a namespace
+	visit   uint64
+	touched bool
 }
 
 func (s *set) note(member Member, added bool) {
@@ -95,9 +93,8 @@ func (s *set) appendMembers(out []Member, p *pod, a netip.Addr) []Member {
 	return out
 }
 
-// membersAt returns the members at an address of claimants, at least one, in a buffer that the next
-// call reuses. A member counts if all claimants contribute it, or for a denying rule, if one does.
-// So shared addresses are accepted less.
+// membersAt returns a buffer that the next call reuses. A member counts if all claimants contribute
+// it, or for a denying rule, if one does.
 func (m *Model) membersAt(s *set, a netip.Addr, claimants []*pod) []Member {
 	out := m.members[:0]
 	if s.matches(claimants[0]) {
@@ -150,8 +147,7 @@ func (m *Model) allMembers(s *set) []Member {
 	return sortMembers(out)
 }
 
-// From this number of new sets with pods of several namespaces, a single walk over all pods fills
-// all sets.
+// From this number of new cluster sets, a single walk over all pods fills all sets.
 const fillTogether = 8
 
 func (m *Model) fill(sets []*set) {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// sharedLists has each distinct list once: most pods have the labels and ports of a replica.
+// Most pods have the labels and ports of a replica.
 type sharedLists[T comparable] struct {
 	write  func(*maphash.Hash, T)
 	hash   maphash.Hash

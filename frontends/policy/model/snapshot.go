@@ -7,12 +7,10 @@ import (
 	"strings"
 )
 
-// Snapshot is the outcome at one revision. It is sorted like Changes and shares their immutable
-// values.
+// Snapshot is the immutable outcome at one revision, sorted like Changes.
 type Snapshot struct {
 	// Revision is Stats.Revision, not the revision of a commit.
 	Revision uint64
-	// Node is the zero value until the Node object is known.
 	Node     Node
 	Pods     []*Pod
 	Policies []PolicyState
@@ -22,15 +20,14 @@ type Snapshot struct {
 // PolicyState is a policy that applies to a pod of this node.
 type PolicyState struct {
 	*Policy
-	// Problems has a line for each invalid part of the object, such as "spec.ingress[0].ports[0]:
-	// port 0 is not in 1 to 65535".
+	// Such as "spec.ingress[0].ports[0]: port 0 is not in 1 to 65535".
 	Problems []string
 }
 
 // SetState is a set that a policy of this node names.
 type SetState struct {
 	Set
-	// Size is the number of members. Model.Members returns them.
+	// Size is the number of members.
 	Size int
 }
 
@@ -58,7 +55,7 @@ func (m *Model) Snapshot() Snapshot {
 	return out
 }
 
-// Policy returns a policy as of the last Refresh, nil if it applies to no local pod.
+// Policy returns a policy as of the last Refresh, or nil.
 func (m *Model) Policy(id PolicyID) *Policy {
 	if a := m.active[id]; a != nil {
 		return a.reported
@@ -66,13 +63,12 @@ func (m *Model) Policy(id PolicyID) *Policy {
 	return nil
 }
 
-// Pods returns the pods of this node as of the last Refresh, sorted by UID.
+// Pods returns the local pods as of the last Refresh, sorted by UID.
 func (m *Model) Pods() []*Pod {
 	return slices.SortedFunc(maps.Values(m.outcome), func(a, b *Pod) int { return cmp.Compare(a.UID, b.UID) })
 }
 
-// Members returns the present members of a set in use, sorted. It walks over the pods of all
-// possible namespaces.
+// Members walks over the pods of all possible namespaces for a set in use.
 func (m *Model) Members(id SetID) []Member {
 	s := m.sets[id]
 	if s == nil {
@@ -89,23 +85,20 @@ type Stats struct {
 	PolicyEvents      uint64
 	NodeEvents        uint64
 	ServiceCIDREvents uint64
-	// Revision counts the calls of Refresh that found a change in this process.
+	// Revision counts the calls of Refresh with a change in this process.
 	Revision uint64
-	// Invalid counts invalid parts of objects.
-	Invalid uint64
-	// Pods is the number of pods in the cluster with an address of their own. Namespaces and
-	// Policies count objects.
+	Invalid  uint64
+	// Pods counts pods of the cluster with an own address.
 	Pods       int
 	Namespaces int
 	Policies   int
-	// Sandboxes is the number of pods that the container runtime reports.
-	Sandboxes int
-	// The sizes of the outcome.
+	// Sandboxes counts pods reported by the container runtime.
+	Sandboxes      int
 	LocalPods      int
 	ActivePolicies int
 	Sets           int
 	Members        int
-	// SharedAddresses is the number of addresses with several pods.
+	// SharedAddresses counts addresses with several pods.
 	SharedAddresses int
 }
 

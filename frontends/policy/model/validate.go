@@ -13,10 +13,9 @@ import (
 )
 
 // ValidatePolicy returns a line for each part of a NetworkPolicy that the API server would reject.
-// The model accepts more: its objects have passed the API.
 func ValidatePolicy(o *networkingv1.NetworkPolicy) []string {
 	all := *o
-	// Ineffective rules of a direction count too.
+	// Ineffective rules count too.
 	all.Spec.PolicyTypes = append(slices.Clone(o.Spec.PolicyTypes), networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress)
 	bad := slices.DeleteFunc(ParsePolicy(&all).bad, func(f finding) bool { return f.why == errTooManySets.Error() })
 	for i, r := range o.Spec.Ingress {

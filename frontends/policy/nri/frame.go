@@ -8,37 +8,31 @@ import (
 	"sync/atomic"
 )
 
-// The limits of a runtime's messages. NRI has one request in flight, and ttrpc the same limit for
-// messages.
+// NRI has one request in flight, and ttrpc the same limit for messages.
 const (
-	// Requests without an answer.
 	maxRequests = 16
-	// A message of ttrpc without its header, and a frame of the multiplexer.
-	maxMessage = 4 << 20
-	maxFrame   = messageHeader + maxMessage
-	// Frames that wait for a reader.
-	maxFrames = 32
+	maxMessage  = 4 << 20
+	maxFrame    = messageHeader + maxMessage
+	maxFrames   = 32
 )
 
-// The headers of the two protocols: the length is first in a message of ttrpc, and second in a
-// frame.
+// The length is first in a message of ttrpc, and second in a frame.
 const (
 	frameHeader   = 8
 	messageHeader = 10
 )
 
-// The types of messages of ttrpc, in the ninth byte of the header.
+// Of ttrpc, in the ninth byte of the header.
 const (
 	requestMessage  = 1
 	responseMessage = 2
 )
 
-// checker finds the headers in a stream of frames or messages that arrives in arbitrary parts. A
-// nil checker accepts everything.
+// checker finds the headers in arbitrary parts of a stream; nil accepts everything.
 type checker struct {
 	check  func(header []byte) (length uint32, err error)
 	header []byte
-	// have is the number of header bytes so far, left the number of content bytes to come.
+	// Header bytes so far, and content bytes to come.
 	have, left int
 }
 
@@ -63,8 +57,7 @@ func (c *checker) next(b []byte) error {
 	return nil
 }
 
-// checkedConn ends the session if the runtime violates NRI. The packages of NRI allocate the
-// announced sizes, and end the process for some messages.
+// The packages of NRI allocate the announced sizes, and end the process for some messages.
 type checkedConn struct {
 	net.Conn
 	in, out *checker
@@ -100,7 +93,6 @@ func checkFrames(conn net.Conn, fail func(error)) net.Conn {
 	}}}
 }
 
-// checkRequests checks the requests of the runtime, and counts unanswered ones.
 func checkRequests(conn net.Conn, fail func(error)) net.Conn {
 	var open atomic.Int32
 	return &checkedConn{Conn: conn, fail: fail,
@@ -118,7 +110,6 @@ func checkResponses(conn net.Conn, fail func(error)) net.Conn {
 	return &checkedConn{Conn: conn, fail: fail, in: checkMessages(responseMessage, func() error { return nil })}
 }
 
-// checkMessages returns a checker for messages of a type. It calls count for each.
 func checkMessages(want byte, count func() error) *checker {
 	return &checker{header: make([]byte, messageHeader), check: func(h []byte) (uint32, error) {
 		length := binary.BigEndian.Uint32(h)

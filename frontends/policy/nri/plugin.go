@@ -12,40 +12,35 @@ import (
 )
 
 const (
-	// DefaultWait limits the time until a request of the runtime is answered. So does half the
-	// request timeout of the runtime, 1 s by default.
+	// DefaultWait limits the time until an answer.
 	DefaultWait = 5 * time.Second
-	// DefaultForget is the time for which the pods of a disconnected runtime count. A restart of
-	// the runtime or of the node's agents takes less.
+	// DefaultForget is longer than a restart of the runtime or of the node's agents.
 	DefaultForget = 5 * time.Minute
-	// DefaultSyncTimeout limits the time from the connection to the first complete report.
+	// DefaultSyncTimeout limits the time until the first complete report.
 	DefaultSyncTimeout = 30 * time.Second
-	// minRetry and maxRetry limit the wait between two attempts to connect. They are short because
-	// pods that start meanwhile are unknown until the API reports them.
+	// Pods that start during this wait are unknown until the API reports them.
 	minRetry = 100 * time.Millisecond
 	maxRetry = 5 * time.Second
 )
 
 // Config describes a Plugin.
 type Config struct {
-	// Socket is the path of the runtime's socket for plugins. Required.
+	// Required.
 	Socket string
-	// Deliver applies a change to the model, and returns a channel that is closed once a commit has
-	// it. Required. One goroutine calls it at a time.
+	// Deliver applies a change, and returns a channel that is closed once a commit has it.
+	// Required. One goroutine calls it at a time.
 	Deliver func(change func(*model.Model)) (committed <-chan struct{})
-	// Wait limits the time until a request is answered; 0 means DefaultWait. So does half the
-	// runtime's request timeout.
+	// Wait limits the time until an answer, like half the runtime's request timeout. 0 means
+	// DefaultWait.
 	Wait time.Duration
-	// Forget is the time for which the pods of a disconnected runtime count; 0 means DefaultForget.
-	// After it only the pods of the API are known.
+	// Pods of a disconnected runtime count for Forget; 0 means DefaultForget.
 	Forget time.Duration
-	// SyncTimeout limits the time from the connection to the first complete report; 0 means
-	// DefaultSyncTimeout. A slower runtime is disconnected.
+	// A slower runtime is disconnected. 0 means DefaultSyncTimeout.
 	SyncTimeout time.Duration
-	// Isolated receives, for each new pod with an address, the runtime's wait for the policies'
-	// commit; nil discards. It must not block.
+	// Isolated receives the runtime's wait for each new pod with an address, and must not block;
+	// nil discards.
 	Isolated func(time.Duration)
-	// Logger; nil discards.
+	// Nil discards.
 	Logger *slog.Logger
 }
 
@@ -57,7 +52,7 @@ type Plugin struct {
 	syncOnce sync.Once
 }
 
-// New returns a plugin. It does no I/O. An error means that a required field is missing.
+// New returns a plugin; an error means that a required field is missing.
 func New(cfg Config) (*Plugin, error) {
 	if cfg.Socket == "" || cfg.Deliver == nil {
 		return nil, errors.New("configure NRI plugin: Socket and Deliver are required")
@@ -78,7 +73,6 @@ func (p *Plugin) Synced() <-chan struct{} { return p.synced }
 // Run follows the runtime until ctx ends, and reconnects when the runtime restarts.
 func (p *Plugin) Run(ctx context.Context) {
 	retry, reported := minRetry, ""
-	// Whether pods of the runtime may count, and when the connection ended.
 	known, lost := false, time.Now()
 	for {
 		s := &session{Plugin: p, changes: make(chan change, maxChanges)}

@@ -15,11 +15,10 @@ const (
 	maxID     = 256
 )
 
-// report is the runtime's report after the connection, in one part or several.
-//
-// Runtimes report ended pods, such as a Job's, until the kubelet removes them. Other pods may have
-// their addresses. A pod has ended if it has neither a process nor a container: runtimes without a
-// process for each pod report no process, and a pod before its first container has a process.
+// report is the runtime's report in one part or several. Runtimes report ended pods until the
+// kubelet removes them, and other pods may have their addresses. A pod has ended if it has neither
+// a process nor a container: some runtimes report no process, and a pod before its first container
+// has a process.
 type report struct {
 	pods       []reportedPod
 	containers map[string]bool // IDs of the pods with a container
@@ -32,7 +31,7 @@ type reportedPod struct {
 	object  *model.SandboxObject
 }
 
-// add adds a part. parse returns nil for an invalid pod.
+// parse returns nil for an invalid pod.
 func (r *report) add(req *nripb.SynchronizeRequest, parse func(*nripb.PodSandbox) *model.SandboxObject) error {
 	for _, p := range req.GetPods() {
 		o := parse(p)

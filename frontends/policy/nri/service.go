@@ -40,8 +40,7 @@ func (s *session) methods() map[string]ttrpc.Method {
 	}
 }
 
-// podMethod returns the method for an event. A malformed request ends the session, because an error
-// would refuse the pod.
+// A malformed request ends the session, because an error would refuse the pod.
 func (s *session) podMethod(e event) ttrpc.Method {
 	return func(ctx context.Context, decode func(any) error) (any, error) {
 		var req nripb.PodSandboxRequest
@@ -74,7 +73,7 @@ func (s *session) configure(_ context.Context, req *nripb.ConfigureRequest) (*nr
 	return &nripb.ConfigureResponse{Events: int32(subscription)}, nil
 }
 
-// synchronize replaces all known pods. It does not wait for the delivery.
+// synchronize does not wait for the delivery.
 func (s *session) synchronize(_ context.Context, req *nripb.SynchronizeRequest) (*nripb.SynchronizeResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,7 +95,7 @@ func (s *session) synchronize(_ context.Context, req *nripb.SynchronizeRequest) 
 	return &nripb.SynchronizeResponse{More: req.GetMore()}, nil
 }
 
-// pod never returns an error, which would refuse the pod.
+// An error would refuse the pod.
 func (s *session) pod(ctx context.Context, e event, p *nripb.PodSandbox) (*nripb.Empty, error) {
 	switch e {
 	case eventRun:
@@ -114,12 +113,11 @@ func (s *session) pod(ctx context.Context, e event, p *nripb.PodSandbox) (*nripb
 		case <-ctx.Done():
 		}
 	default:
-		// An event without a subscription.
 	}
 	return &nripb.Empty{}, nil
 }
 
-// start delivers a starting pod. If it has an address, start waits for the commit.
+// If the pod has an address, start waits for the commit.
 func (s *session) start(ctx context.Context, p *nripb.PodSandbox, o *model.SandboxObject) {
 	began, wait := time.Now(), time.Duration(s.wait.Load())
 	late := time.After(wait)

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// Changes that wait for delivery.
+	// Waiting for delivery.
 	maxChanges = 64
 	// Plugins with a lower index are called first.
 	pluginName     = "weft"
@@ -28,7 +28,6 @@ const (
 	pluginService  = "nri.pkg.api.v1alpha1.Plugin"
 )
 
-// The reasons for the end of a session.
 var (
 	// The runtime closed the connection, or has ended.
 	errDisconnected = errors.New("the runtime closed the connection")
@@ -38,27 +37,25 @@ var (
 
 type session struct {
 	*Plugin
-	// changes wait for delivery, which may take longer than the runtime waits.
+	// Delivery may take longer than the runtime waits.
 	changes chan change
 	// fail ends the session; the first reason counts.
 	fail context.CancelCauseFunc
 
-	// Whether the runtime has reported all its pods.
 	complete atomic.Bool
-	// A time.Duration: the limit until a request is answered.
+	// The limit until a request is answered.
 	wait atomic.Int64
 
 	mu     sync.Mutex
-	report report // received parts of the first report
+	report report // of the first report
 }
 
 type change struct {
 	apply     func(*model.Model)
-	delivered chan<- (<-chan struct{}) // receives the channel that is closed once a commit has the change
+	delivered chan<- (<-chan struct{}) // receives the channel that a commit closes
 }
 
-// run connects, registers, and answers requests until the connection or ctx ends. It always returns
-// an error.
+// run works until the connection or ctx ends, and always returns an error.
 func (s *session) run(ctx context.Context) error {
 	var d net.Dialer
 	trunk, err := d.DialContext(ctx, "unix", s.cfg.Socket)
@@ -118,7 +115,6 @@ func (s *session) expire() {
 	}
 }
 
-// deliver delivers changes one at a time, in order, until the session ends.
 func (s *session) deliver(ctx context.Context) {
 	for {
 		select {
@@ -133,8 +129,7 @@ func (s *session) deliver(ctx context.Context) {
 	}
 }
 
-// enqueue queues a change. With too many changes it ends the session: the next one begins with a
-// complete report.
+// With too many changes, enqueue ends the session: the next one begins with a complete report.
 func (s *session) enqueue(apply func(*model.Model)) (delivered <-chan (<-chan struct{})) {
 	out := make(chan (<-chan struct{}), 1)
 	select {

@@ -17,9 +17,8 @@ import (
 	"github.com/weft-proxy/weft/frontends/source"
 )
 
-// podFields selects the pods for policies: pods with an address of their own that have not ended
-// (rules 9-11). Selecting by the network of the host needs Kubernetes 1.28. Terminating pods stay
-// until they are removed.
+// Pods with an address of their own that have not ended (rules 9-11). The field of the host's
+// network needs Kubernetes 1.28. Terminating pods stay.
 const (
 	hostNetworkField = "spec.hostNetwork"
 	phaseField       = "status.phase"
@@ -32,8 +31,8 @@ const (
 // ClusterPolicies is the resource of ClusterNetworkPolicies.
 const ClusterPolicies = "clusternetworkpolicies"
 
-// Kinds returns the kinds for the frontend of a node. Their events change m. The Node and the
-// ServiceCIDRs have the selection of the Service frontend, so that both share a watch.
+// Kinds returns the kinds for a node, with events that change m. The selection of Nodes and
+// ServiceCIDRs equals the Service frontend's, so that both share a watch.
 func Kinds(node string, m *model.Model) []source.AnyKind {
 	return []source.AnyKind{
 		source.Kind[*networkingv1.NetworkPolicy, *model.PolicyObject]{
@@ -81,7 +80,7 @@ func Kinds(node string, m *model.Model) []source.AnyKind {
 // NewScheme returns a scheme for a client of the custom resources.
 func NewScheme() *runtime.Scheme {
 	s := runtime.NewScheme()
-	// The errors of the API server have this version.
+	// Errors of the API server have this version.
 	metav1.AddToGroupVersion(s, schema.GroupVersion{Version: "v1"})
 	utilruntime.Must(v1alpha2.Install(s))
 	return s
@@ -90,7 +89,7 @@ func NewScheme() *runtime.Scheme {
 func fieldsOfPod(p *corev1.Pod) fields.Set {
 	address := p.Status.PodIP
 	if address == "" && len(p.Status.PodIPs) > 0 {
-		// A manifest may have only the list. The API server sets the first.
+		// A manifest may have only the list.
 		address = p.Status.PodIPs[0].IP
 	}
 	return fields.Set{

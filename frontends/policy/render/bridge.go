@@ -13,13 +13,13 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-// bridge is the table bridge weft-policy. Ports of pods with policies carry only packets of their
+// bridge is the table bridge weft-policy: ports of pods with policies carry only packets of their
 // pods' addresses, and neighbour discovery. The tables of the IP families judge bridged packets
 // only if the bridge passes them on.
 type bridge struct {
-	pods          map[types.UID][]binding // elements of each pod
-	elements      map[binding]int         // number of pods per element
-	sent, changed map[binding]struct{}    // in the kernel, and possible differences
+	pods          map[types.UID][]binding
+	elements      map[binding]int      // number of pods per element
+	sent, changed map[binding]struct{} // in the kernel, and possible differences
 	declared      bool
 }
 
@@ -76,7 +76,6 @@ func (b *bridge) count(e binding, n int) {
 	b.changed[e] = struct{}{}
 }
 
-// Once declared, the table stays.
 func (b *bridge) flush(p *patch) {
 	if !b.declared && len(b.elements) > 0 {
 		b.declared = true
@@ -144,13 +143,13 @@ func (b *bridge) message() *weftv1.Table {
 			"icmpv6 type { " + discovery + ", nd-redirect } counter drop",
 		}
 		if c.name == chainToPod {
-			// Packets from a pod to itself through a Service are masqueraded.
+			// From a pod to itself through a Service.
 			rules = append(rules, "oifname . ip saddr @"+setAddresses4+" counter drop", "oifname . ip6 saddr @"+setAddresses6+" counter drop")
 		}
 		out.Chains = append(out.Chains, chain(c.name, append(rules, c.port+" . ip "+c.side+" @"+setAddresses4+" return", c.port+" . ip6 "+c.side+" @"+setAddresses6+" return", "counter drop")...))
 	}
 	from, to := "iifname @"+setEgressPorts+" jump "+chainFromPod, "oifname @"+setIngressPorts+" jump "+chainToPod
-	// Packets from sockets of the node pass. Forwarded packets have no socket.
+	// Forwarded packets have no socket.
 	output := []string{"meta skuid 0-4294967295 accept", to}
 	for name, rules := range map[string][]string{chainForward: {from, to}, chainInput: {from}, chainOutput: output} {
 		c := baseChain(name, rules)

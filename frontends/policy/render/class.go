@@ -7,8 +7,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-// policyChain returns the chain of a policy, nil if the policy is left out or has no rules for the
-// family.
+// policyChain returns nil if the policy is left out or has no rules for the family.
 func (t *table) policyChain(id model.PolicyID, l lookup) *object {
 	key := policyLookup{id, l}
 	if o := t.policyChains[key]; t.known(o) {
@@ -36,8 +35,8 @@ type policyLookup struct {
 
 var tierPrefixes = map[model.Tier]string{model.TierAdmin: "admin", model.TierBaseline: "baseline"}
 
-// tierChain returns the chain of a tier's ClusterNetworkPolicies, with all rules in one chain so
-// that Pass can return. A policy that is left out drops, because its denied traffic is unknown.
+// One chain, so that Pass can return. A policy that is left out drops, because its denied traffic
+// is unknown.
 func (t *table) tierChain(ids []model.PolicyID, l lookup) *object {
 	b, d := &chainBuilder{table: t, lookup: l}, l.direction()
 	for _, id := range ids {
@@ -58,8 +57,8 @@ func (t *table) tierChain(ids []model.PolicyID, l lookup) *object {
 	return b.chain(tierPrefixes[ids[0].Tier], d.String(), policyNames(ids)+" "+d.String())
 }
 
-// classChain returns the chain for pods with these policies, nil for no policies. Such pods share
-// it, and every packet ends in it. With isolate, it only drops.
+// Pods with these policies share the chain, and every packet ends in it. With isolate, it only
+// drops.
 func (t *table) classChain(ids []model.PolicyID, l lookup, isolate bool) *object {
 	if len(ids) == 0 {
 		return nil
@@ -101,15 +100,13 @@ func (t *table) classChain(ids []model.PolicyID, l lookup, isolate bool) *object
 	return o
 }
 
-// jump adds a jump to a chain, unless the chain has no rules.
 func (b *chainBuilder) jump(to *object) {
 	if to != nil {
 		b.add(to.owners[0], "", match{text: "jump " + to.name, need: to})
 	}
 }
 
-// The names of the permanent objects. Chains of policies have a hash in their names, so these are
-// free.
+// Chains of policies have a hash in their names, so these names are free.
 const (
 	setSelf     = "self"
 	setLinks    = "links"
@@ -147,8 +144,7 @@ func (t *table) declarations() (sets, verdicts []*weftv1.Set) {
 	return sets, verdicts
 }
 
-// egressAllowed gets the packets allowed to leave a pod. Another pod of the node may be their
-// destination.
+// Another pod of the node may be the destination of allowed packets.
 func (t *table) egressAllowed() *weftv1.Chain {
 	return chain(chainEgressAllowed, append(t.judged(ingress), "accept")...)
 }

@@ -10,7 +10,7 @@ import (
 
 const (
 	Fragment = "policies"
-	// Table is the name of the tables, one for each family.
+	// Table is the name of the tables.
 	Table = "weft-policy"
 	// DefaultRecheckFor is the kernel's default of nf_conntrack_tcp_timeout_established.
 	DefaultRecheckFor = 5 * 24 * time.Hour
@@ -19,28 +19,26 @@ const (
 // Start says what happens to unknown pods of this node.
 type Start uint8
 
-// The values of Start.
 const (
 	// StartAllow allows all packets.
 	StartAllow Start = iota
-	// StartDeny allows only connections between such pods and their node. It cuts off every address
-	// of Node.PodCIDRs without a known pod.
+	// StartDeny allows only connections between these pods and their node. It cuts off every
+	// address of Node.PodCIDRs without a known pod.
 	StartDeny
 )
 
 // Config describes the ruleset of the node.
 type Config struct {
-	// Families are the families of this node, IPv4 first.
+	// Families are IPv4, IPv6.
 	Families [2]bool
-	// RecheckFor is how long the established connections of a narrowed address are judged again,
-	// unless EndRecheck ends it: see LimitRecheck. It must be at least the idle time of
-	// connections. 0 means DefaultRecheckFor.
+	// RecheckFor limits a recheck without EndRecheck: see LimitRecheck. It must be at least the
+	// idle time of connections. 0 means DefaultRecheckFor.
 	RecheckFor time.Duration
 	Start      Start
-	// DropLog is the number of dropped packets per second that are logged for each set of policies
-	// and direction. 0 disables the log.
+	// DropLog is the number of logged drops per second for each set of policies and direction; 0
+	// disables the log.
 	DropLog int
-	// Now is the clock; nil means time.Now.
+	// Now may be nil.
 	Now func() time.Time
 }
 
@@ -66,11 +64,10 @@ func (c *Config) validate() error {
 }
 
 type family struct {
-	// The family of the table, and the keyword of addresses in rules.
+	// The keyword of addresses in rules.
 	table   string
 	address string // type of addresses
-	// Matches for the ends of a connection in both directions: its opener, and its other end after
-	// destination NAT.
+	// The opener of a connection, and its other end after destination NAT, in both directions.
 	source, destination string
 	bits                int
 	all                 netip.Addr // unspecified address

@@ -8,12 +8,10 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-// maxDispatched limits the rules in all chains of a map of ports. Rules with overlapping ranges are
-// in several chains.
+// Rules with overlapping ranges are in several chains.
 const maxDispatched = 200_000
 
-// large adds the rules of a large NetworkPolicy. It joins rules with equal ports and dispatches by
-// port, so that a packet passes few rules.
+// large joins rules with equal ports and dispatches by port.
 func (b *chainBuilder) large(of model.PolicyID, rules []model.Rule) {
 	rules = merge(rules)
 	if len(rules) <= manyRules {
@@ -62,7 +60,7 @@ type portSpan struct {
 	rules       []int
 }
 
-// portSpans divides the ports of a protocol. It reports false for too many rules.
+// ok is false for too many rules.
 func portSpans(rules []model.Rule, p model.Protocol) (out []portSpan, ok bool) {
 	type edge struct {
 		at, rule int

@@ -44,8 +44,8 @@ func compareEnds(a, b end) int {
 	return cmp.Or(a.addr.Compare(b.addr), strings.Compare(a.link, b.link))
 }
 
-// ends returns the ends of a pod. An interface is in both tables, regardless of the pod's
-// addresses. A bridge port is in the table of bridges.
+// An interface is in both tables, regardless of the pod's addresses, a bridge port in the table of
+// bridges.
 func (t *table) ends(pod *model.Pod) (out []end) {
 	if pod == nil {
 		return nil

@@ -6,16 +6,15 @@ import (
 	"time"
 )
 
-// Rechecked is an address under recheck: its established connections are judged again.
+// Rechecked is an address with established connections that are judged again.
 type Rechecked struct {
-	// Addr is the address. The unspecified address means all addresses of the family.
+	// Addr is unspecified for all addresses of the family.
 	Addr netip.Addr
-	// Committed is the time of the commit that narrowed the address; zero before. Another narrowing
-	// changes it.
+	// Committed is the time of the last commit that narrowed the address; zero before.
 	Committed time.Time
 }
 
-// Rechecked returns the addresses that are rechecked, sorted.
+// Rechecked returns the addresses under recheck, sorted.
 func (r *Renderer) Rechecked() (out []Rechecked) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -31,7 +30,7 @@ func (r *Renderer) Rechecked() (out []Rechecked) {
 	return out
 }
 
-// Committed notes that all results of Update and Snapshot are in force.
+// Committed notes that all updates are in force.
 func (r *Renderer) Committed() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -59,12 +58,11 @@ func (r *Renderer) committed() {
 	}
 }
 
-// EndRecheck ends the recheck of addresses from Rechecked. denied has the addresses of all
-// remaining denied connections. Their recheck continues, like the recheck of addresses narrowed
-// again meanwhile. If all connections of a family are rechecked, the addresses in denied replace
-// this: they are added first, and are alone after the next call.
+// EndRecheck ends the recheck of addresses from Rechecked, except for denied ones and addresses
+// narrowed again. denied has the addresses of all remaining denied connections. If all connections
+// of a family are rechecked, these addresses are added first, and are alone after the next call.
 //
-// It reports whether the next Update has something to send.
+// changed means that the next Update has something to send.
 func (r *Renderer) EndRecheck(looked []Rechecked, denied map[netip.Addr]struct{}) (changed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -91,8 +89,7 @@ func (r *recheck) end(l Rechecked, denied map[netip.Addr]struct{}, f *family) (c
 	return true
 }
 
-// endAll limits the recheck to the addresses of denied connections, in two steps: the kernel
-// switches to the rules before their set has its elements.
+// The kernel switches to the rules before their set has its elements.
 func (r *recheck) endAll(denied map[netip.Addr]struct{}, f *family) (changed bool) {
 	complete := true
 	var missing []netip.Addr
@@ -119,8 +116,7 @@ func (r *recheck) endAll(denied map[netip.Addr]struct{}, f *family) (changed boo
 	return len(missing) > 0
 }
 
-// LimitRecheck sets whether a recheck ends after Config.RecheckFor, as it does initially. A caller
-// of EndRecheck needs no limit.
+// LimitRecheck sets whether a recheck ends after Config.RecheckFor, as initially.
 func (r *Renderer) LimitRecheck(limited bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

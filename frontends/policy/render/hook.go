@@ -9,12 +9,11 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// hooks are the chains on hooks. They cost every packet, so they exist only while a packet may have
-// to be dropped.
+// hooks exist only while a packet may have to be dropped: they cost every packet.
 type hooks struct {
 	declared map[string]*weftv1.Chain
 	idle     map[string]struct{} // unused, until Cleanup
-	reason   hookReason          // of declared
+	reason   hookReason
 }
 
 type hookReason struct {
@@ -43,7 +42,6 @@ func (t *table) hooked(why hookReason) []*weftv1.Chain {
 	return out
 }
 
-// forward judges packets between pods of this node and all ends except the node.
 func (t *table) forward() *weftv1.Chain {
 	f := t.family
 	rules := t.established(f.source, f.destination)
@@ -60,8 +58,7 @@ func (t *table) forward() *weftv1.Chain {
 	return baseChain(chainForward, slices.Concat(rules, t.judged(egress), t.judged(ingress)))
 }
 
-// judged leads to the chains of a direction: by a known interface, regardless of the address;
-// otherwise, and for packets of the other end, by the address.
+// judged leads to the chains by a known interface, or else, and for the other end, by the address.
 func (t *table) judged(d lookup) (rules []string) {
 	side, address := "oifname", t.family.destination
 	if d == egress {
@@ -73,8 +70,7 @@ func (t *table) judged(d lookup) (rules []string) {
 	return append(rules, address+" vmap @"+mapNames[d])
 }
 
-// prerouting drops packets from an address of a pod with policies that enter through another
-// interface. Packets from known interfaces of pods go to from-pod.
+// prerouting drops packets from an address of a pod with policies on another interface.
 func (t *table) prerouting() *weftv1.Chain {
 	c := baseChain(chainPrerouting, []string{"iifname @" + setLinks + " goto " + chainFromPod, t.family.table + " saddr @" + setSelected + forged})
 	c.Priority = "raw"
@@ -94,10 +90,9 @@ func (t *table) fromPod() *weftv1.Chain {
 // forged drops a packet if this node does not reach its source through its interface.
 const forged = " fib saddr . iif oif missing counter drop"
 
-// input judges packets from pods of this node to the node.
 func (t *table) input() *weftv1.Chain {
-	// No chain sees packets sent by the node. If conntrack forgets a pod's connection, it may begin
-	// again with a packet of the node, with replies of the pod.
+	// No chain sees packets sent by the node. If conntrack forgets a pod's connection, a packet of
+	// the node may begin it again, with replies of the pod.
 	rules := []string{"ct direction reply tcp sport >= " + firstClientPort + " tcp dport < " + firstClientPort + " " + t.source(untracked) + " vmap @" + mapNames[untracked]}
 	if len(t.linked) > 0 && t.family.table == "ip6" {
 		// Link-local addresses are never rechecked, so each packet is judged.
@@ -113,8 +108,7 @@ func (t *table) input() *weftv1.Chain {
 	return baseChain(chainInput, append(rules, t.judged(egress)...))
 }
 
-// established accepts packets of connections without recheck, given the ends that may be rechecked.
-// Most packets see only this rule.
+// ends may be rechecked. Most packets see only this rule.
 func (t *table) established(ends ...string) []string {
 	switch {
 	case t.recheck.everything():
@@ -129,8 +123,7 @@ func (t *table) established(ends ...string) []string {
 	return []string{match + " accept", relatedOnly}
 }
 
-// withoutConnection drops packets of pods with policies if they have no connection, because no
-// policy can judge them. Neighbour discovery is never tracked.
+// No policy can judge packets without a connection. Neighbour discovery is never tracked.
 func (t *table) withoutConnection(states string, sides ...string) (rules []string) {
 	if t.family.table == "ip6" {
 		// Routed, not bridged, discovery packets have another hop limit.
@@ -142,13 +135,12 @@ func (t *table) withoutConnection(states string, sides ...string) (rules []strin
 	return rules
 }
 
-// firstClientPort is the least client port of most systems (ip_local_port_range). Few servers use
-// higher ports.
+// The least client port of most systems (ip_local_port_range).
 const firstClientPort = "32768"
 
 // middle judges TCP packets of connections unknown to conntrack, after `conntrack -F` or at the
-// first start. A packet of the server would open them in the wrong direction. So for pods with
-// policies, only packets with a client's ports go on.
+// first start. A packet of the server would open them in the wrong direction, so only a client's
+// ports go on.
 func (t *table) middle() *weftv1.Chain {
 	out := chain(chainMiddle, "tcp sport >= "+firstClientPort+" tcp dport < "+firstClientPort+" return")
 	for _, side := range []string{"saddr", "daddr"} {
@@ -157,7 +149,7 @@ func (t *table) middle() *weftv1.Chain {
 	return out
 }
 
-// discovery are the messages of neighbour discovery (RFC 4861).
+// Neighbour discovery (RFC 4861).
 const discovery = "nd-router-solicit, nd-router-advert, nd-neighbor-solicit, nd-neighbor-advert"
 
 const relatedOnly = "ct state related accept"

@@ -9,7 +9,7 @@ import (
 )
 
 // Judge decides flows like the rules of the last Update. local reports the node's own addresses
-// besides its Node object. A flow of a family that the node lacks is allowed.
+// besides its Node object. Flows of other families are allowed.
 func (r *Renderer) Judge(f judge.Flow, local func(netip.Addr) bool) judge.Verdict {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -33,12 +33,11 @@ func (t *table) judge(node []netip.Addr, local func(netip.Addr) bool) *judge.Jud
 	return j
 }
 
-// unknown reports whether an address is in the pod range of this node but has no known pod.
 func (t *table) unknown(a netip.Addr) bool {
 	return t.owners[at(a)] == "" && slices.ContainsFunc(t.cidrs, func(r model.Range) bool { return !a.Less(r.First) && !r.Last.Less(a) })
 }
 
-// enforced is the state of a table as judge.State, once the last update is in force.
+// enforced is in force once the last update is.
 type enforced struct{ *table }
 
 // Pod implements judge.State.

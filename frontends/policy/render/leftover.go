@@ -10,13 +10,12 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// leftovers are objects of an earlier process only. They stay until Cleanup: on kernels before 6.2
-// an element keeps its chain busy for a moment after its deletion.
+// leftovers are objects of an earlier process only. They stay until Cleanup: before kernel 6.2, an
+// element keeps its chain busy for a moment after its deletion.
 type leftovers map[string]*object
 
-// newLeftovers returns the possibly unused objects of a table. It returns an empty set if the
-// aggregator adopted the table after its own restart: then types and rules are unknown, and the
-// first update removes unpublished objects.
+// newLeftovers returns an empty set if the aggregator adopted the table after its own restart: then
+// types and rules are unknown, and the first update removes unpublished objects.
 func newLeftovers(of *weftv1.Table) leftovers {
 	out := make(leftovers)
 	if sets := of.GetSets(); len(sets) > 0 && sets[0].GetType() == "" && sets[0].GetTypeof() == "" {

@@ -7,9 +7,9 @@ type lookup uint8
 const (
 	ingress = lookup(model.Ingress)
 	egress  = lookup(model.Egress)
-	// untracked judges packets from a pod to its node without connection tracking, such as DNS to a
+	// untracked judges packets from a pod to its node without connection tracking, such as to a DNS
 	// cache with notrack rules. It applies the egress policies to the headers, without rules for
-	// pods: a pod never has an address of the node.
+	// pods.
 	untracked  = egress + 1
 	numLookups = untracked + 1
 )
@@ -20,7 +20,6 @@ func (l lookup) direction() model.Direction { return min(model.Direction(l), mod
 
 func (l lookup) prefix() string { return mapNames[l] }
 
-// source matches the opener of a connection, in both directions.
 func (t *table) source(l lookup) string {
 	if l == untracked {
 		return t.family.table + " saddr"
@@ -28,7 +27,7 @@ func (t *table) source(l lookup) string {
 	return t.family.source
 }
 
-// destination matches the end of a connection after destination NAT.
+// The end after destination NAT.
 func (t *table) destination(l lookup) string {
 	if l == untracked {
 		return t.family.table + " daddr"
@@ -36,7 +35,6 @@ func (t *table) destination(l lookup) string {
 	return t.family.destination
 }
 
-// peer matches the other end of a pod's connection.
 func (t *table) peer(l lookup) string {
 	if l == ingress {
 		return t.source(l)

@@ -9,8 +9,7 @@ import (
 )
 
 const (
-	// The most new members of a set in a patch, and about the most declared objects, rules and
-	// elements included.
+	// New members of a set in a patch, and about the declared objects, rules and elements.
 	manyMembers = 4096
 	manyObjects = 4096
 	separator   = " . "
@@ -21,20 +20,18 @@ type members struct {
 	declaration *weftv1.Set
 	ports       bool
 	state       map[model.Member]memberState
-	changed     []model.Member // possible differences between model and kernel, with duplicates
-	missing     int            // members not yet in the kernel
-	// Whether the model has removed the set. Then the members are not updated, because the chains
-	// with this set will go.
+	changed     []model.Member // possible differences from the kernel, with duplicates
+	missing     int            // not yet in the kernel
+	// Removed from the model: the chains with this set will go.
 	gone bool
-	// filled is true once the set has had a member. Until then no rule names it; waiting are the
-	// policies with such rules.
+	// After the first member. Until then no rule names the set; waiting are the policies with these
+	// rules.
 	filled   bool
 	waiting  map[model.PolicyID]struct{}
-	denied   bool                // a rule that does not accept has named the set
+	denied   bool                // by a rule that does not accept
 	previous map[string]struct{} // keys left by an earlier process
 }
 
-// memberState is in the model, in the kernel, or both.
 type memberState uint8
 
 const (
@@ -84,7 +81,6 @@ func (m *members) withdraw() {
 	m.missing = len(m.state)
 }
 
-// remove notes that the model has lost the set.
 func (m *members) remove() {
 	m.gone, m.changed, m.missing = true, nil, 0
 	for k, s := range m.state {
@@ -104,7 +100,6 @@ func (m *members) restore() {
 	slices.SortFunc(m.changed, model.CompareMembers)
 }
 
-// flush returns all removals, and additions up to a limit.
 func (m *members) flush() (add, remove []model.Member) {
 	if m.gone || len(m.changed) == 0 {
 		return nil, nil

@@ -10,8 +10,7 @@ import (
 
 const manyRules = 100
 
-// merge joins rules with equal ports: their blocks in one set, and each set of pods once. The order
-// does not matter, because all rules of a NetworkPolicy accept.
+// The order does not matter, because all rules of a NetworkPolicy accept.
 func merge(rules []model.Rule) []model.Rule {
 	var out []model.Rule
 	at := make(map[string]int)

@@ -23,7 +23,7 @@ type identity [sha256.Size]byte
 func identify(texts ...string) identity {
 	h := sha256.New()
 	for _, s := range texts {
-		// A length after each text makes the bytes unambiguous.
+		// The length makes the bytes unambiguous.
 		n := len(s)
 		h.Write([]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)})
 		h.Write([]byte(s))
@@ -31,7 +31,7 @@ func identify(texts ...string) identity {
 	return identity(h.Sum(nil))
 }
 
-// name returns "prefix-HASH-readable", cut to maxName. The readable part may be empty.
+// name returns "prefix-HASH-readable", cut to maxName.
 func (id identity) name(prefix, readable string) string {
 	var digits [2 * sha256.Size]byte
 	hex.Encode(digits[:], id[:])
@@ -42,8 +42,7 @@ func (id identity) name(prefix, readable string) string {
 	return strings.TrimRight(out[:min(len(out), maxName)], "-./")
 }
 
-// shorten cuts a long text and ends it with a hash of the whole, so that it is unique and equal on
-// every node.
+// A cut text ends with a hash of the whole, so that it is unique and equal on every node.
 func shorten(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -53,10 +52,10 @@ func shorten(text string, most int) string {
 	return text[:most-1-digits] + "~" + hex.EncodeToString(sum[:digits/2])
 }
 
-// comment returns a text that nft can list and read again.
+// nft can list and read a comment again.
 func comment(text string) string { return shorten(printable(text), maxComment) }
 
-// printable replaces characters that cannot be in double quotes.
+// In double quotes.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

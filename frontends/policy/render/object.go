@@ -10,32 +10,29 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-// object is a chain, a set or a counter that exists while it is used. Other content is another
-// object, except for the members of a set of pods. So a change of policies takes effect at once,
-// when the elements of pods lead to other chains.
+// Other content is another object, except for the members of a set of pods. So a change of policies
+// takes effect at once with the elements of pods.
 type object struct {
 	name     string
 	identity identity
-	// The objects and elements that need this one. After the first use it is declared, until
-	// Cleanup.
+	// uses counts objects and elements that need this one. It stays declared until Cleanup.
 	uses     int
 	declared bool
-	// Whether the declaring update was rejected, perhaps because of this object.
+	// The declaring update was rejected, perhaps because of this object.
 	rejected bool
 	needs    []*object
 
-	// Either content, a *weftv1.Chain, Object or Set, or members is set. A set, or the map of
-	// verdicts, has fixed elements.
+	// Either content, a *weftv1.Chain, Object or Set, or members is set. verdicts is a map with
+	// fixed elements.
 	content  proto.Message
 	verdicts bool
 	members  *members
 
-	// The policies of a chain's rules, in order; the last one has all other rules. A set or counter
-	// has one.
+	// Of a chain's rules, in order; the last one has all other rules. A set or counter has one
+	// owner.
 	owners []model.PolicyID
 }
 
-// full reports whether a chain is declared and its sets are full.
 func (o *object) full() bool {
 	if !o.declared || o.members != nil && o.members.missing > 0 {
 		return false
@@ -50,22 +47,21 @@ func (o *object) full() bool {
 
 type objects struct {
 	byName  map[string]*object
-	created []*object // made by the present update; some turn out to be needless
-	// fresh are used but undeclared, the first (later) from earlier updates. idle are declared but
+	created []*object // by the present update; some turn out to be needless
+	// fresh are used but undeclared, the first (later) from earlier updates; idle are declared but
 	// unused.
 	fresh        []*object
 	later        int
 	idle         map[*object]struct{}
 	sent         []*object            // declared, not yet committed
-	unsent       map[*object]struct{} // used sets of pods with possible differences from the kernel
-	declaredSets int                  // sets and maps
+	unsent       map[*object]struct{} // used sets with possible differences from the kernel
+	declaredSets int
 }
 
 func newObjects() objects {
 	return objects{byName: make(map[string]*object), idle: make(map[*object]struct{}), unsent: make(map[*object]struct{})}
 }
 
-// intern returns the object with an identity, or creates it under a unique name.
 func (s *objects) intern(id identity, prefix, readable string, create func(name string) *object) *object {
 	base := id.name(prefix, readable)
 	name := base
@@ -123,7 +119,7 @@ func (s *objects) release(o *object) {
 	}
 }
 
-// answered notes that all declarations since the last commit were rejected or committed.
+// rejected is for all declarations since the last commit.
 func (s *objects) answered(rejected bool) {
 	for _, o := range s.sent {
 		o.rejected = rejected && o.declared
@@ -136,12 +132,11 @@ func (s *objects) answered(rejected bool) {
 	}
 }
 
-// setsInStep is the number of set names that the kernel compares in the time for one rule. It walks
-// the table's sets for each declared or named set (nft_set_lookup in
-// net/netfilter/nf_tables_api.c).
+// setsInStep is the number of sets that nft_set_lookup (net/netfilter/nf_tables_api.c) walks in the
+// time for one rule.
 const setsInStep = 256
 
-// size estimates the kernel's work for an object, in rules.
+// size estimates the kernel's work, in rules.
 func (s *objects) size(o *object) int {
 	n, names := 1+len(o.needs), 0
 	switch c := o.content.(type) {
@@ -170,8 +165,7 @@ func (o *object) isSet() bool {
 	return is || o.members != nil
 }
 
-// declareFresh declares used objects up to a size, the present update's first. It forgets unused
-// objects.
+// The present update's objects come first; unused ones are forgotten.
 func (t *table) declareFresh(p *patch, most int) {
 	fresh := slices.Concat(t.fresh[t.later:], t.fresh[:t.later])
 	t.fresh = nil
@@ -191,7 +185,7 @@ func (t *table) declareFresh(p *patch, most int) {
 	t.later, t.created = len(t.fresh), nil
 }
 
-// declare declares an object after its needs, up to a size, and reports whether all are declared.
+// declare reports whether o and its needs are all declared.
 func (t *table) declare(p *patch, o *object, most *int) bool {
 	if o.declared {
 		return true
@@ -216,7 +210,7 @@ func (t *table) declare(p *patch, o *object, most *int) bool {
 	return true
 }
 
-// forget removes an unused object. A set of pods stays while the model has it.
+// A set of pods stays while the model has it.
 func (s *objects) forget(o *object) {
 	if o.declared && o.isSet() {
 		s.declaredSets--

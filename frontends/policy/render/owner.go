@@ -8,9 +8,8 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-// Owner returns the policy of an object in a violation: a rule, such as "rule ip weft-policy
-// policy-0123456789-shop/db-ingress #1", a chain, a counter, or a set in its rules. Other objects
-// have no owner.
+// Owner returns the policy of an object in a violation, such as "rule ip weft-policy
+// policy-0123456789-shop/db-ingress #1".
 func (r *Renderer) Owner(o *weftv1.ObjectName) (model.PolicyID, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -36,7 +35,7 @@ func (r *Renderer) Owner(o *weftv1.ObjectName) (model.PolicyID, bool) {
 	return id, id != (model.PolicyID{})
 }
 
-// owner returns the policy of the n-th rule, counted from 1, or of the object if n is 0.
+// n counts rules from 1; 0 means the object.
 func (o *object) owner(n int) model.PolicyID {
 	switch {
 	case n > 0 && n <= len(o.owners):

@@ -54,7 +54,6 @@ func (p *patch) remove(set, key string) {
 	of.Remove = append(of.Remove, key)
 }
 
-// message returns nil for an empty patch.
 func (p *patch) message(family string) *weftv1.TablePatch {
 	if len(p.chains)+len(p.sets)+len(p.maps)+len(p.counters)+len(p.elements) == 0 {
 		return nil

@@ -20,7 +20,7 @@ const (
 	maxPort         = 65535
 )
 
-// ports returns matches of the destination's port; one must match.
+// One of the matches must match.
 func (b *chainBuilder) ports(of model.PolicyID, r *model.Rule) []match {
 	if r.AllPorts {
 		return everything

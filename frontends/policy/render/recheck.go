@@ -8,27 +8,26 @@ import (
 
 const (
 	// Beyond maxRechecked addresses, all connections are rechecked.
-	maxRechecked = 16384
-	// expiryInterval is the least time between two searches for expired addresses.
+	maxRechecked   = 16384
 	expiryInterval = time.Minute
 )
 
-// recheck holds the addresses under recheck: see Renderer.EndRecheck.
+// See Renderer.EndRecheck.
 type recheck struct {
 	addresses map[netip.Addr]deadline
 	all       *deadline    // not nil if all connections are judged again
 	fresh     []netip.Addr // without a commit
-	// limited is true if addresses expire at their deadlines; next is the earliest expiry, zero
+	// limited means that addresses expire at their deadlines; next is the earliest expiry, zero
 	// without addresses.
 	limited  bool
 	next     time.Time
-	changed  map[netip.Addr]struct{} // differences from inKernel
+	changed  map[netip.Addr]struct{} // from inKernel
 	inKernel map[netip.Addr]struct{}
 }
 
 type deadline struct {
 	until     time.Time
-	committed time.Time // of the commit that narrowed the address; zero before
+	committed time.Time // zero before the commit that narrowed the address
 }
 
 func newRecheck() recheck {
@@ -42,7 +41,6 @@ func (r *recheck) everything() bool { return r.all != nil }
 
 func (r *recheck) empty() bool { return !r.everything() && len(r.addresses) == 0 }
 
-// add adds an address, or restarts its recheck.
 func (r *recheck) add(a netip.Addr, until time.Time) {
 	if r.next.IsZero() || until.Before(r.next) {
 		r.next = until
@@ -116,7 +114,7 @@ func (r *recheck) expire(now time.Time) {
 	r.next = earliest
 }
 
-// due returns when the next address may expire, or zero.
+// due returns zero if no address may expire.
 func (r *recheck) due() time.Time {
 	if !r.limited || r.empty() {
 		return time.Time{}

@@ -6,15 +6,14 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-// maxRules is the most rules of a policy in a chain. Larger policies are left out, because each
-// packet would pass all rules.
+// maxRules is the most rules of a policy in a chain: each packet would pass all rules.
 const maxRules = 20_000
 
 // policyRules returns nil if the policy is refused.
 func (t *table) policyRules(p *model.Policy, l lookup) *chainBuilder {
 	b := &chainBuilder{table: t, lookup: l}
 	b.policy(p)
-	// Absent rules count too: a pod that enters a set must not make the policy too large.
+	// A pod that enters a set must not make the policy too large.
 	if n := len(b.rules) + b.absent; n > maxRules {
 		t.refused[policyLookup{p.ID, l}] = fmt.Errorf("%s has %d rules that cannot be joined: at most %d are possible", l.direction(), n, maxRules)
 		return nil
@@ -22,7 +21,7 @@ func (t *table) policyRules(p *model.Policy, l lookup) *chainBuilder {
 	return b
 }
 
-// LeftOut returns the policies that are too large, with the reasons. Their pods stay isolated.
+// LeftOut returns the policies that are too large, with the reasons.
 func (r *Renderer) LeftOut() map[model.PolicyID]error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -35,7 +34,7 @@ func (r *Renderer) LeftOut() map[model.PolicyID]error {
 	return out
 }
 
-// Size implements publish.Renderer: the number of rules of a policy and of the entries in them.
+// Size implements publish.Renderer: rules and entries in them.
 func (r *Renderer) Size(p *model.Policy) int {
 	n := 1
 	for _, rules := range p.Rules {

@@ -35,20 +35,18 @@ type table struct {
 	pods     map[types.UID]*model.Pod
 
 	sets map[model.SetID]*object
-	// policyChains has the present chains of policies; classes caches chains of lists of policies
-	// during an update.
+	// classes caches chains of lists of policies during an update.
 	policyChains map[policyLookup]*object
 	classes      map[string]*object
-	refused      map[policyLookup]error // policies that are too large, with the reasons
+	refused      map[policyLookup]error // policies that are too large
 
-	// The pod of each end. A new pod gets an end before the old one loses it.
+	// A new pod gets an end before the old one loses it.
 	owners map[end]types.UID
-	// entries are the elements of the maps to chains; unsentPods are possible differences from the
-	// kernel.
+	// unsentPods are possible differences from the kernel.
 	entries                   [numLookups]map[end]*entry
 	unsentPods                map[end]struct{}
-	selected, linked, present map[end]struct{} // elements of self and selected, of links, of known-pods
-	// The present elements of pod-cidrs, the wanted ones, and their ranges.
+	selected, linked, present map[end]struct{} // of self and selected, of links, of known-pods
+	// Present and wanted elements of pod-cidrs, and their ranges.
 	podCIDRs, wantedCIDRs []string
 	cidrs                 []model.Range
 	recheck               recheck
@@ -59,8 +57,7 @@ type table struct {
 }
 
 type entry struct {
-	// wanted is the chain of the pod's policies, sent the chain in the kernel, which stays until
-	// the sets of wanted are full.
+	// sent is in the kernel, and stays until the sets of wanted are full.
 	wanted, sent *object
 	pod, sentPod string
 }
@@ -121,8 +118,7 @@ func (r *Renderer) Policies() int {
 	return len(r.policies)
 }
 
-// Work counts the rules, members, elements of pods and objects visited by updates, not snapshots.
-// The size of the unchanged state does not matter.
+// Work counts the rules, members, elements and objects visited by updates, not snapshots.
 func (r *Renderer) Work() uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -133,8 +129,7 @@ func (r *Renderer) Work() uint64 {
 	return n
 }
 
-// Pending reports whether another Update without changes has something to send: the rest of large
-// sets, or the end of a recheck.
+// Pending reports whether another Update has something to send.
 func (r *Renderer) Pending() bool {
 	due := r.Due()
 	r.mu.Lock()

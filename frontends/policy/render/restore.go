@@ -39,9 +39,9 @@ func (p *previous) same(t *table, a netip.Addr) bool {
 	return t.owners[at(a)] != ""
 }
 
-// Restore adopts the fragment of an earlier process. It restarts its rechecks, and rechecks pods
-// with changed policies and addresses that left a set. Full sets stay full. Call Restore before the
-// first Load, and Load and Snapshot before the first Update.
+// Restore adopts the fragment of an earlier process, and rechecks pods with changed policies and
+// addresses that left a set. Call Restore before the first Load, and Load and Snapshot before the
+// first Update.
 func (r *Renderer) Restore(f *weftv1.Fragment) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -110,13 +110,12 @@ func (t *table) restore(of *weftv1.Table, until time.Time) {
 	}
 }
 
-// Had describes the fragment of the earlier process.
+// Had says which policies the earlier fragment applied to pods.
 type Had struct {
-	// Whether policies, and ClusterNetworkPolicies, apply to pods.
 	Pods, ClusterPolicies bool
 }
 
-// Had describes the fragment of the earlier process, with the zero Had if it is missing.
+// Had describes the fragment of the earlier process; zero if missing.
 func (r *Renderer) Had() (out Had) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -126,7 +125,7 @@ func (r *Renderer) Had() (out Had) {
 	return out
 }
 
-// keepPodCIDR adopts pod addresses until the Node object replaces them.
+// Until the Node object replaces them.
 func (t *table) keepPodCIDR(key string) {
 	first, last, ok := strings.Cut(key, "-")
 	var r model.Range
@@ -150,7 +149,6 @@ func (t *table) recheckKey(key string, until time.Time) {
 	}
 }
 
-// compareWithPrevious ends the time after a restart in which changes are only loaded.
 func (r *Renderer) compareWithPrevious() {
 	for _, t := range r.tables {
 		if t.previous != nil {
@@ -161,7 +159,7 @@ func (r *Renderer) compareWithPrevious() {
 	}
 }
 
-// compareWithPrevious rechecks connections that changed while no process ran.
+// compareWithPrevious rechecks changes while no process ran.
 func (t *table) compareWithPrevious(until time.Time) {
 	for _, a := range t.previous.narrowed {
 		if !t.previous.same(t, a) {

@@ -15,8 +15,8 @@ type chainBuilder struct {
 	lookup lookup
 	rules  []*weftv1.Rule
 	needs  []*object
-	owners []model.PolicyID // policy of each rule
-	absent int              // rules left out because a set has had no members
+	owners []model.PolicyID // of each rule
+	absent int              // left out because a set has had no members
 }
 
 type match struct {
@@ -51,7 +51,7 @@ func (b *chainBuilder) append(of *chainBuilder) {
 	}
 }
 
-// chain returns the chain, identified by its content.
+// The content identifies the chain.
 func (b *chainBuilder) chain(prefix, readable, about string) *object {
 	texts := make([]string, 0, 2*len(b.rules)+3)
 	texts = append(texts, prefix, readable, about)
@@ -66,8 +66,7 @@ func (b *chainBuilder) chain(prefix, readable, about string) *object {
 	})
 }
 
-// accept returns the verdict to allow a packet. After leaving a pod, a packet may enter another one
-// and gets its verdict next.
+// After leaving a pod, a packet may enter another one.
 func (b *chainBuilder) accept() string {
 	if b.lookup == egress {
 		return "goto " + chainEgressAllowed
@@ -84,8 +83,8 @@ func (b *chainBuilder) policy(p *model.Policy) {
 	}
 }
 
-// rule adds an nft rule for each pair of a peer and a port or, if fewer, one for each peer with a
-// jump to a chain of the ports. Pairs without matching packets are left out.
+// One nft rule for each pair of a peer and a port or, if fewer, one for each peer with a jump to a
+// chain of the ports.
 func (b *chainBuilder) rule(of model.PolicyID, r *model.Rule) {
 	peers, ports := b.peers(of, r), b.ports(of, r)
 	if len(peers) == 0 || len(ports) == 0 {
@@ -100,7 +99,7 @@ func (b *chainBuilder) rule(of model.PolicyID, r *model.Rule) {
 	}
 	about := comment(policyName(of) + " " + r.Name)
 	end := b.verdict(of, r, about)
-	// In a chain of the ports, a return would come back to the next rule.
+	// In the chain of ports, a return would come back to the next rule.
 	if together && r.Action != model.Pass {
 		sub := &chainBuilder{table: b.table, lookup: b.lookup}
 		for _, p := range ports {
@@ -142,7 +141,7 @@ func (b *chainBuilder) verdict(of model.PolicyID, r *model.Rule, about string) [
 	}
 }
 
-// shortRule returns "ingress-0" for the rule `ingress[0] "name"`.
+// shortRule returns "ingress-0" for `ingress[0] "name"`.
 func shortRule(name string) string {
 	name, _, _ = strings.Cut(name, " ")
 	return strings.TrimSuffix(strings.ReplaceAll(name, "[", "-"), "]")
@@ -156,11 +155,10 @@ func (b *chainBuilder) log(of model.PolicyID, policies string) {
 	}
 }
 
-// DropCounter begins the names of the counters of dropped packets. Their comments name the policies
-// and the direction.
+// DropCounter begins the names of counters of drops; comments name the policies and the direction.
 const DropCounter = "drop"
 
-// counter returns a counter for the object in its comment. It goes on when the rules change.
+// The counter goes on when the rules change.
 func (b *chainBuilder) counter(prefix, readable, about string, of model.PolicyID) *object {
 	id := identify(prefix, readable, about, b.lookup.direction().String())
 	return b.intern(id, prefix, readable, func(name string) *object {
@@ -168,7 +166,7 @@ func (b *chainBuilder) counter(prefix, readable, about string, of model.PolicyID
 	})
 }
 
-// peers returns matches of the other end; one must match.
+// One of the matches must match.
 func (b *chainBuilder) peers(of model.PolicyID, r *model.Rule) []match {
 	if r.Any {
 		return everything
@@ -198,8 +196,7 @@ func (b *chainBuilder) peers(of model.PolicyID, r *model.Rule) []match {
 	return out
 }
 
-// named returns the match of a set of pods. The rule is left out until the set has members, so that
-// empty selectors cost the kernel little.
+// The rule is left out until the set has members, so that empty selectors cost the kernel little.
 func (o *object) named(text string, a model.Action, of model.PolicyID) match {
 	m := o.members
 	m.denied = m.denied || a != model.Accept
@@ -250,12 +247,11 @@ func intervals(name, kind string, keys []string) *weftv1.Set {
 	return s
 }
 
-// rangeText is a range in nft syntax: an address, a prefix or two addresses.
+// In nft syntax: an address, a prefix or two addresses.
 func rangeText(r model.Range) string {
 	if r.First == r.Last {
 		return r.First.String()
 	}
-	// A prefix has the equal leading bits of First and Last.
 	first, last := r.First.AsSlice(), r.Last.AsSlice()
 	bits := 0
 	for bits < 8*len(first) && bit(first, bits) == bit(last, bits) {

@@ -10,7 +10,7 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// Snapshot returns the whole fragment: the last snapshot with all patches since then.
+// Snapshot returns the last snapshot with all patches since then.
 func (r *Renderer) Snapshot() *weftv1.Fragment {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -114,8 +114,7 @@ func (r *Renderer) Idle() bool {
 	return false
 }
 
-// Cleanup returns the patch to remove unused objects, or some of very many. It is nil without
-// unused objects.
+// Cleanup returns the patch to remove unused objects, or some of very many, or nil.
 func (r *Renderer) Cleanup() *weftv1.Patch {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -165,7 +164,7 @@ func (t *table) cleanup() *weftv1.TablePatch {
 	return out
 }
 
-// naming are the prefixes of objects that name others, in an order for removal.
+// In an order for removal.
 var naming = []string{mapNames[ingress], mapNames[egress], mapNames[untracked], "admin", "baseline", "policy", "dispatch", "ports", "deny"}
 
 func (o *object) removal() int {

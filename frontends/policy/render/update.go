@@ -15,10 +15,10 @@ import (
 	"github.com/weft-proxy/weft/frontends/publish"
 )
 
-// Update renders changes. The New of a policy replaces its earlier rendering. If New is nil but
-// pods have the policy, it is left out: the pods stay isolated and it does not allow anything.
+// Update renders changes. If the New of a policy is nil but pods have the policy, it is left out:
+// the pods stay isolated.
 //
-// The result may be partial: while Pending is true, call Update again without changes as soon as
+// While Pending is true, call Update again without changes as soon as the patch is committed.
 // the patch is committed.
 func (r *Renderer) Update(c model.Changes) publish.Update {
 	r.mu.Lock()
@@ -95,8 +95,7 @@ func (r *Renderer) update(c *model.Changes, most int) []patch {
 	return patches
 }
 
-// narrow rechecks the connections of addresses. After a restart, when all pods are new to the
-// model, it waits for compareWithPrevious.
+// After a restart, when all pods are new to the model, narrow waits for compareWithPrevious.
 func (t *table) narrow(all []netip.Addr, until time.Time) {
 	for _, a := range all {
 		switch {
@@ -129,7 +128,6 @@ func (r *Renderer) changePolicies(all []model.PolicyChange, affected map[types.U
 	}
 }
 
-// forgetWaiting removes a policy from the waiting policies of empty sets.
 func (r *Renderer) forgetWaiting(id model.PolicyID) {
 	p := r.policies[id]
 	if p == nil {
@@ -146,7 +144,7 @@ func (r *Renderer) forgetWaiting(id model.PolicyID) {
 	}
 }
 
-// touch forgets the rendering of a policy, and adds its pods to affected.
+// touch adds the pods of the policy to affected.
 func (r *Renderer) touch(id model.PolicyID, affected map[types.UID]struct{}) {
 	for _, t := range r.tables {
 		for d := range numLookups {
@@ -243,8 +241,7 @@ func (t *table) want(d lookup, at end, chain *object, pod string) {
 	e.wanted, e.pod = chain, pod
 }
 
-// changeSet changes a set and its members. With the first members, it returns the policies with new
-// rules.
+// With the first members, changeSet returns the policies with new rules.
 func (t *table) changeSet(c *model.SetChange) map[model.PolicyID]struct{} {
 	if c.New == nil {
 		if o := t.sets[c.Old.ID]; o != nil {
@@ -276,7 +273,7 @@ func (t *table) changeSet(c *model.SetChange) map[model.PolicyID]struct{} {
 	return waiting
 }
 
-// newSet makes the object of a set, to be declared when a chain names it.
+// A set is declared when a chain names it.
 func (t *table) newSet(s *model.Set) *object {
 	prefix, kind := "sel", t.family.address
 	if s.Ports {
@@ -309,7 +306,7 @@ func (t *table) forgetSet(o *object) {
 	}
 }
 
-// ofTable returns the members of the table's family, which are adjacent in sorted members.
+// The members of a family are adjacent in sorted members.
 func (t *table) ofTable(all []model.Member) []model.Member {
 	from, _ := slices.BinarySearchFunc(all, 128, func(m model.Member, bits int) int { return m.Addr.BitLen() - bits })
 	if t.family.bits == 128 {
@@ -318,8 +315,7 @@ func (t *table) ofTable(all []model.Member) []model.Member {
 	return all[:from]
 }
 
-// setPodCIDRs sets the pod addresses of this node, for StartDeny. A Node without any keeps the
-// earlier ones.
+// A Node without PodCIDRs keeps the earlier ones.
 func (t *table) setPodCIDRs(all []netip.Prefix) {
 	if t.cfg.Start != StartDeny {
 		return
@@ -339,7 +335,7 @@ func (t *table) setPodCIDRs(all []netip.Prefix) {
 	}
 }
 
-// flush fills the patch with the differences from the kernel. It declares objects up to a size.
+// most limits the declared objects.
 func (t *table) flush(p *patch, most int) {
 	t.declareFresh(p, most)
 	t.flushMembers(p)
@@ -375,9 +371,8 @@ func (t *table) flushMembers(p *patch) {
 	}
 }
 
-// flushPods changes the elements of pods. A pod keeps its chain until the sets of the new chain are
-// full. A pod without a chain gets the new one at once, or an isolating one while the new one is
-// undeclared.
+// A pod keeps its chain until the sets of the new chain are full; without a chain, it gets the new
+// one at once, or an isolating one while that is undeclared.
 func (t *table) flushPods(p *patch) {
 	if len(t.unsentPods) == 0 {
 		return
@@ -425,7 +420,7 @@ func setMember(of map[end]struct{}, e end, member bool) {
 	}
 }
 
-// flushEntry changes the element of an end, and reports whether it is as wanted.
+// flushEntry reports whether the element is as wanted.
 func (t *table) flushEntry(p *patch, d lookup, at end) bool {
 	e := t.entries[d][at]
 	switch {

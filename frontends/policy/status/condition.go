@@ -12,29 +12,28 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-// Accepted is the type of the condition. It is true if each node with pods of the policy enforces
-// all rules as written.
+// Accepted is the condition's type: true if each node with pods of the policy enforces all rules.
 const Accepted = "Accepted"
 
 const (
-	// ReasonAccepted means that the policy is enforced.
+	// ReasonAccepted is the reason of a true condition.
 	ReasonAccepted = "Accepted"
-	// ReasonInvalid means that parts of the policy are invalid or unknown.
+	// ReasonInvalid means invalid or unknown parts.
 	ReasonInvalid = "Invalid"
-	// ReasonRejected means that the node named in the message cannot enforce the policy.
+	// ReasonRejected means that the named node cannot enforce the policy.
 	ReasonRejected = "RejectedOnNode"
 )
 
-// maxMessage limits the length of a message. The API's limit is 32 times as long.
+// The API's limit is 32 times as long.
 const maxMessage = 1024
 
 type policy struct {
 	uid        types.UID
 	version    string
 	generation int64
-	problem    string            // invalid parts, or empty
-	present    *metav1.Condition // nil if it has none
-	// When this node writes the condition; zero if it is present.
+	problem    string            // empty if valid
+	present    *metav1.Condition // nil if missing
+	// When this node writes the condition; zero if present.
 	due time.Time
 }
 
@@ -51,8 +50,7 @@ func parse(o *v1alpha2.ClusterNetworkPolicy) *policy {
 	return p
 }
 
-// condition returns the condition as this node sees it. rejected is the reason of a rejection on
-// this node, or empty.
+// rejected is the reason of this node, or empty.
 func (p *policy) condition(node, rejected string) metav1.Condition {
 	c := metav1.Condition{Type: Accepted, Status: metav1.ConditionTrue, Reason: ReasonAccepted, Message: "All rules are enforced.", ObservedGeneration: p.generation}
 	switch {
@@ -71,9 +69,8 @@ func onNode(node string) string { return "On node " + node + ": " }
 
 // missing reports whether this node would replace the present condition by c.
 //
-// For one generation of a policy a condition changes only from true to false, so that disagreeing
-// nodes, such as two versions of weft, do not replace each other's. It becomes true again if the
-// policy changes, or if the rejecting node accepts it.
+// For one generation a condition changes only from true to false, so that disagreeing nodes do not
+// replace each other's. It becomes true again if the rejecting node accepts the policy.
 func (p *policy) missing(c *metav1.Condition, node string) bool {
 	switch {
 	case p.present == nil || p.present.ObservedGeneration < c.ObservedGeneration:
@@ -87,7 +84,7 @@ func (p *policy) missing(c *metav1.Condition, node string) bool {
 	}
 }
 
-// patch returns the request body that applies a condition to this version of the policy only.
+// The patch applies to this version of the policy only.
 func (p *policy) patch(name string, c metav1.Condition) ([]byte, error) {
 	type metadata struct {
 		Name            string    `json:"name"`

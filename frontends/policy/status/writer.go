@@ -25,9 +25,9 @@ import (
 )
 
 const (
-	// window is the longest wait of a node before it writes a condition.
+	// window is the longest wait before a node writes.
 	window = 10 * time.Second
-	// maxNodes is the number of nodes up to which few write at the same time.
+	// Up to maxNodes, few write at the same time.
 	maxNodes       = 8192
 	retry          = time.Minute
 	requestTimeout = 10 * time.Second
@@ -37,11 +37,11 @@ const (
 
 // Config describes a Writer.
 type Config struct {
-	// Client sends the requests. Required.
+	// Required.
 	Client kubernetes.Interface
-	// NodeName is the name of this node. Required.
+	// Required.
 	NodeName string
-	// Logger receives failures; nil discards.
+	// Nil discards.
 	Logger *slog.Logger
 }
 
@@ -54,10 +54,10 @@ type Writer struct {
 
 	mu       sync.Mutex
 	policies map[string]*policy
-	rejected map[string]string // reasons by policy
+	rejected map[string]string // by policy
 }
 
-// New returns a writer. It does no I/O.
+// New returns a writer.
 func New(cfg Config) (*Writer, error) {
 	if cfg.Client == nil || cfg.NodeName == "" {
 		return nil, errors.New("configure the status of policies: an API server and a node name are required")
@@ -102,8 +102,7 @@ func (w *Writer) set(name string, p *policy) {
 	w.schedule(name, p)
 }
 
-// SetRejected replaces the policies that are rejected on this node: reasons by name. A nil Writer
-// does nothing.
+// SetRejected replaces the policies rejected on this node: reasons by name. The Writer may be nil.
 func (w *Writer) SetRejected(reasons map[string]string) {
 	if w == nil {
 		return
@@ -135,16 +134,12 @@ func (w *Writer) wake() {
 	}
 }
 
-// delay returns the wait of a node before it writes a condition: at most window.
-//
 // The density of the nodes' times grows exponentially towards the window's end, by a factor of
-// maxNodes. With many nodes the first ends early, before the others; with few, near the end. In
-// either case about one time per second ends around the first, for any number of nodes. Receivers
-// of a multicast avoid an implosion of feedback in this way (RFC 5401).
+// maxNodes. For any number of nodes, about one time per second ends around the first (RFC 5401).
 func delay(node string, p *policy, c *metav1.Condition) time.Duration {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s\x00%s\x00%d\x00%s", node, p.uid, p.generation, c.Status)
-	// FNV mixes the last letters, in which names of nodes differ, too little.
+	// FNV mixes the last letters too little.
 	x := h.Sum64()
 	x ^= x >> 33
 	x *= 0xff51afd7ed558ccd
@@ -170,7 +165,7 @@ func (w *Writer) Run(ctx context.Context) {
 	}
 }
 
-// next returns the policy of the next condition, and the wait. The name may be empty.
+// The name may be empty.
 func (w *Writer) next() (name string, wait time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -218,7 +213,7 @@ func (w *Writer) write(ctx context.Context, name string) {
 		p.present = &c
 		w.schedule(name, p)
 	case apierrors.IsConflict(err):
-		// Another node was faster, or the policy has changed: the source reports it.
+		// The source reports another node's condition.
 		p.due = time.Now().Add(window)
 	default:
 		p.due = time.Now().Add(retry)
