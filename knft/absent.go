@@ -2,7 +2,6 @@ package knft
 
 import "github.com/weft-proxy/weft/nft"
 
-// absent handles the deletion or flush of an object that the fragment does not have.
 func (c *change) absent(cmd *command) error {
 	v, err := c.view(cmd.table, false)
 	if err != nil {

@@ -10,17 +10,15 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// change is a transaction: it is applied to the content, sent, and reverted if rejected.
 type change struct {
 	content *content
 	merged  views
-	// the fragment's rules before the change
 	handles map[nft.TableID]map[uint64]*weftv1.Rule
 
 	// chains with a private copy of the rules
 	edited map[*chain]bool
 	undo   []func()
-	// true if tables come or go, which needs a snapshot
+	// true if tables come or go
 	whole   bool
 	touched map[nft.TableID]map[itemID]*touched
 }
@@ -145,8 +143,7 @@ func (c *change) declaration(cmd *command) error {
 	return nil
 }
 
-// declare adds an empty item, or updates an existing item as nft(8) would. A counter or flowtable keeps its
-// declaration.
+// declare adds an empty item, or updates an existing item as nft(8) would.
 func (c *change) declare(t *table, id itemID, it item) error {
 	switch o := it.(type) {
 	case *chain:
@@ -181,13 +178,12 @@ func (c *change) rollback() {
 	c.undo = nil
 }
 
-// save records the value of a variable for rollback.
 func save[T any](c *change, p *T) {
 	old := *p
 	c.undo = append(c.undo, func() { *p = old })
 }
 
-// assign sets an entry, or deletes it if v is zero, and records the old entry for rollback.
+// assign sets an entry, or deletes it if v is zero.
 func assign[K, V comparable](c *change, m map[K]V, key K, v V) {
 	put := func(v V) {
 		if v == *new(V) {

@@ -9,8 +9,7 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// redeclareSet adds an existing set or map. As in the kernel, only timeout, GC interval and size can
-// change.
+// As in the kernel, only timeout, GC interval and size of an existing set can change.
 func (c *change) redeclareSet(t *table, old, s *set) error {
 	name := s.decl.GetName()
 	if old.adopted && (old.packed.Key.Len == 0 || sameTypes(old.packed, s.packed)) {

@@ -27,13 +27,11 @@ var (
 	ErrOutOfStep = errors.New("fragment was changed by another program")
 )
 
-// conditionError matches knftables.IsNotFound or IsAlreadyExists.
 type conditionError struct {
 	msg string
 	// made by knftables, because its type is not exported
 	condition error
-	// the aggregator's error, or nil
-	cause error
+	cause     error
 }
 
 func (e *conditionError) Error() string { return e.msg }
@@ -64,7 +62,6 @@ func present() error {
 	})
 }
 
-// fake returns the error of knftables for a transaction on an empty ruleset.
 func fake(fill func(*knftables.Transaction)) error {
 	f := knftables.NewFake(knftables.IPv4Family, "none")
 	tx := f.NewTransaction()
@@ -72,8 +69,8 @@ func fake(fill func(*knftables.Transaction)) error {
 	return f.Run(context.Background(), tx)
 }
 
-// refusal converts a conflict to "already exists", as nft(8) reports "File exists". Missing objects were
-// detected before sending. A rejected reference is to a deleted object, which nft(8) reports as busy.
+// refusal converts a conflict to "already exists", as nft(8) reports "File exists". A rejected
+// reference is to a deleted object, which nft(8) reports as busy.
 func refusal(err error) error {
 	rejected := (*client.RejectedError)(nil)
 	if errors.As(err, &rejected) && rejected.Has(weftv1.Violation_REASON_CONFLICT) {

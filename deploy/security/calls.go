@@ -1,14 +1,12 @@
 package security
 
-// call is a system call that a container may make.
 type call struct {
 	name string
-	// rare says when weft, or the container's runtime, makes the call, if a test need not see it.
-	// Without it the test fails unless weft has made the call.
+	// rare says when weft or the container's runtime makes the call. Without rare, the test must see
+	// weft make the call.
 	rare string
 }
 
-// always returns calls that every run makes.
 func always(names ...string) (out []call) {
 	for _, n := range names {
 		out = append(out, call{name: n})
@@ -16,7 +14,6 @@ func always(names ...string) (out []call) {
 	return out
 }
 
-// rarely returns calls that a run may do without.
 func rarely(when string, names ...string) (out []call) {
 	for _, n := range names {
 		out = append(out, call{n, when})
@@ -24,8 +21,7 @@ func rarely(when string, names ...string) (out []call) {
 	return out
 }
 
-// runtimeCalls are those of every Go program that has files, timers and threads. clone is
-// allowed for threads alone, and socket for the families of socketFamilies: see Seccomp.
+// clone is allowed only for threads, and socket only for socketFamilies: see Seccomp.
 func runtimeCalls() []call {
 	return concat(
 		always("clone", "close", "epoll_create1", "epoll_ctl", "epoll_pwait", "eventfd2", "exit_group", "fcntl", "fstat", "futex", "getpid", "getrandom",
@@ -46,41 +42,39 @@ func runtimeCalls() []call {
 	)
 }
 
-// networkCalls are those of clients and servers.
 func networkCalls() []call {
 	return concat(
 		always("accept4", "bind", "connect", "getpeername", "getsockname", "getsockopt", "listen", "recvfrom", "sendto", "setsockopt", "socket"),
 		rarely("a connection is closed while its request arrives", "shutdown"),
-		// A socket is created with a mode, under a lock, and removed.
+		// For the creation and removal of a socket.
 		always("flock", "fchmodat", "unlinkat"),
 	)
 }
 
-// frontendCalls are those of a container with API credentials.
+// frontendCalls are for containers with API credentials.
 func frontendCalls() []call {
 	return concat(runtimeCalls(), networkCalls(), always("fchmod", "pread64"),
 		rarely("the directory of the socket is missing", "mkdirat"),
 		rarely("weft top and weft get ask for the size of the terminal", "ioctl"))
 }
 
-// kernelCalls are those of a container that may program the kernel.
+// kernelCalls are for containers that program the kernel.
 func kernelCalls() []call {
 	return concat(runtimeCalls(), networkCalls(),
-		// Netlink, and who is at the other end of the socket.
+		// For netlink, and the identity of a socket's peer.
 		always("recvmsg", "sendmsg", "ppoll", "getegid", "geteuid", "pidfd_send_signal"),
 		rarely("before Linux 6.5 the socket does not say which process is at its other end", "pidfd_open"),
-		// The state directory.
+		// For the state directory.
 		always("fallocate", "fdatasync", "fsync", "ftruncate", "pread64", "pwrite64", "renameat"),
 		rarely("a directory is missing", "mkdirat"),
 		rarely("the socket is given to its group; on arm64 it is fchownat", "lchown", "fchownat"),
 		rarely("weft run --manifests watches the directory", "inotify_add_watch", "inotify_init1", "inotify_rm_watch"),
-		// Verbs look at the terminal.
+		// For terminals.
 		always("ioctl"),
 		rarely("weft run locks the directory of the frontends' sockets", "fchmod"))
 }
 
-// socketFamilies are the address families of weft's sockets, by number: names differ
-// from file to file.
+// socketFamilies are the address families of weft's sockets. The files differ in their names.
 func socketFamilies() map[string]uint64 {
 	return map[string]uint64{"AF_UNIX": 1, "AF_INET": 2, "AF_INET6": 10, "AF_NETLINK": 16}
 }
