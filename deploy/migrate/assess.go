@@ -39,8 +39,7 @@ type finding struct {
 	Level   level  `json:"level"`
 	Subject string `json:"subject"`
 	Found   string `json:"found"`
-	// may be empty
-	Remedy string `json:"remedy,omitempty"`
+	Remedy  string `json:"remedy,omitempty"`
 }
 
 type report struct {
@@ -241,7 +240,7 @@ func (r *report) print(w io.Writer) error {
 	return err
 }
 
-// addHost adds findings from the rules of this machine if kube-proxy has rules here.
+// addHost applies only if kube-proxy has rules on this machine.
 func (r *report) addHost(ctx context.Context) {
 	const subject = "this machine"
 	rules, notices, err := takeover.Find(ctx, takeover.Config{})

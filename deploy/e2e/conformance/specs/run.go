@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// ErrFailed means that the run is complete, and that specs failed in it.
+// ErrFailed means that the run is complete, but specs failed.
 var ErrFailed = errors.New("specs failed")
 
 // Results returns the file with ginkgo's report in a directory of results.
@@ -23,11 +23,11 @@ func JUnit(report string) string { return filepath.Join(report, "junit_01.xml") 
 
 func (c *Config) lines() string { return filepath.Join(c.Report, "specs.jsonl") }
 
-// Run runs the specs, and returns when all have ended. If ctx ends, the specs that run are
-// interrupted and clean up, and the report has what ended before.
+// Run returns when all specs have ended. If ctx ends, running specs are interrupted and clean up, and
+// the report is partial.
 //
-// Possible errors: [ErrFailed]; an invalid list or configuration; that ginkgo cannot be
-// started or that it wrote no report.
+// Possible errors: [ErrFailed]; an invalid list or configuration; ginkgo cannot be started, or wrote no
+// report.
 func Run(ctx context.Context, c Config) error {
 	c.setDefaults()
 	if err := c.validate(); err != nil {
@@ -55,7 +55,7 @@ func Run(ctx context.Context, c Config) error {
 	if err != nil {
 		return err
 	}
-	// A report of an earlier run must not be taken for that of this one.
+	// Otherwise an earlier report could be mistaken for this run's.
 	for _, old := range []string{Results(c.Report), JUnit(c.Report), c.lines()} {
 		if err := os.RemoveAll(old); err != nil {
 			return fmt.Errorf("remove old results: %w", err)
@@ -101,7 +101,7 @@ func (c *Config) run(ctx context.Context, names []string) error {
 	return fmt.Errorf("run ginkgo: %w after %d of %d specs: see %s", err, count, len(names), log.Name())
 }
 
-// follow prints what comes into specs.jsonl until ctx ends, and returns how many specs ended.
+// follow prints new lines of specs.jsonl until ctx ends, and returns the number of ended specs.
 func (c *Config) follow(ctx context.Context, total int) int {
 	p := progress{out: c.Output, start: time.Now(), total: total}
 	var file *os.File
