@@ -9,29 +9,29 @@ import (
 	"testing"
 )
 
-// shape is what an update between the two versions writes besides taking over the tables: in this version rules count,
-// and session affinity has rules of ports; in the earlier one neither is so.
+// shape is the writes of an update between the two versions besides the takeover of tables: rules count
+// only in this version, and only its session affinity has rules of ports.
 var shape = []*regexp.Regexp{
-	// Rules that drop or reject count by reason, and those that pick an endpoint count by listener.
+	// Rules that drop or reject count by reason, and rules that pick an endpoint count by listener.
 	regexp.MustCompile(`^delete rule ip6? weft (firewall|reject-chain|drop-chain|unserved|(nodeport-)?pick-\d+) handle \d+$`),
 	regexp.MustCompile(`^(add|insert) rule ip6? weft (reject-chain|drop-chain|unserved) .*(drop|reject)`),
 	regexp.MustCompile(`^(add|insert) rule ip6? weft (nodeport-)?pick-\d+ .*@(service|nodeport)-connections$`),
-	// Source ranges have a map of chains, where the earlier version has sets.
+	// Source ranges have a map of chains; the earlier version has sets.
 	regexp.MustCompile(`^(add|insert) rule ip6? weft firewall .*@(source-ranges|firewalled)( |$)`),
 	regexp.MustCompile(`^(add map|add set|delete set) ip6? weft (source-ranges|firewalled|allowed-sources)( |$)`),
 	regexp.MustCompile(`^(create|add|delete) chain ip6? weft drop-chain`),
 	regexp.MustCompile(`^(create|add|delete) counter ip6? weft dropped-`),
 	regexp.MustCompile(`^(add|delete) (set|element) ip6? weft (service|nodeport)-connections`),
-	// Session affinity has rules of ports, where the earlier version has a verdict for each endpoint.
+	// Session affinity has rules of ports; the earlier version has a verdict for each endpoint.
 	regexp.MustCompile(`^(add map|delete set) ip6? weft (nodeport-)?sticky-(services|nodeports|endpoints)( |$)`),
 	regexp.MustCompile(`^(create|delete) chain ip6? weft remember$`),
 	regexp.MustCompile(`^(add rule ip6? weft remember .*@sticky-(services|nodeports)|delete rule ip6? weft remember handle \d+|delete set ip6? weft __set\d+)$`),
 }
 
-// TestUpgradeWrites goes from the earlier version to this one, back, and again, and once without a change. Neither reads
-// the state directory of the other: this version renames its files, and before the earlier version starts the directory is moved
-// away. The rules stay, and nothing is written to the kernel but what has another shape. A durable fragment that is applied
-// again is stored again.
+// TestUpgradeWrites goes from the earlier version to this one, back, and again, and once without a
+// change. Neither version reads the other's state directory: this one renames its files, and for the
+// earlier one the directory is moved. The rules stay, and the kernel gets only writes in shape. A
+// durable fragment that is applied again is stored again.
 func TestUpgradeWrites(t *testing.T) {
 	h := newHost(t)
 	h.start(old)
@@ -89,8 +89,8 @@ publishers:
     match: {uid: 981}
 `
 
-// TestUpgradeBeyondFormat goes back to a version that cannot read the state directory. The earlier version refuses it and changes nothing, and the steps of
-// deploy/docs/operating.md lead to it.
+// TestUpgradeBeyondFormat: the earlier version rejects a newer state directory and changes nothing. The
+// steps of deploy/docs/operating.md then lead to that version.
 func TestUpgradeBeyondFormat(t *testing.T) {
 	h := newHost(t)
 	config := h.write("config.yaml", configuration)
@@ -135,7 +135,8 @@ func TestUpgradeBeyondFormat(t *testing.T) {
 		t.Errorf("rules changed when they were applied again:\n%s%s\nthey were\n%s%s", a, s, agent, sticky)
 	}
 	h.stop()
-	// This version sets the directory of the earlier one aside. The rules stay, and the fragments are applied once more.
+	// This version moves the earlier directory away. The rules stay, and the fragments are applied
+	// again.
 	h.unclaimed = true
 	h.start(this, "--config", config)
 	if a, s := h.table("agent"), h.table("sticky"); a != agent || s != sticky {
