@@ -143,7 +143,7 @@ func (c *change) declaration(cmd *command) error {
 	return nil
 }
 
-// declare adds an empty item, or updates an existing item as nft(8) would.
+// As in nft(8), declare updates an existing item.
 func (c *change) declare(t *table, id itemID, it item) error {
 	switch o := it.(type) {
 	case *chain:
@@ -183,7 +183,6 @@ func save[T any](c *change, p *T) {
 	c.undo = append(c.undo, func() { *p = old })
 }
 
-// assign sets an entry, or deletes it if v is zero.
 func assign[K, V comparable](c *change, m map[K]V, key K, v V) {
 	put := func(v V) {
 		if v == *new(V) {
@@ -218,7 +217,7 @@ func (c *change) touch(t *table, id itemID) *touched {
 	return all[id]
 }
 
-// hold returns the fragment's part of a table, and adds it if only another fragment has the table.
+// hold adds a part if only another fragment has the table.
 func (c *change) hold(id nft.TableID) (*table, error) {
 	if t := c.content.tables[id]; t != nil {
 		return t, nil

@@ -44,7 +44,6 @@ func (c *change) redeclareSet(t *table, old, s *set) error {
 	return nil
 }
 
-// sameTypes reports whether the kernel accepts both declarations for one set.
 func sameTypes(a, b *nftset.Set) bool {
 	return a.Map == b.Map && a.Verdict == b.Verdict && a.Key.ID == b.Key.ID && a.Key.Len == b.Key.Len &&
 		a.Data.ID == b.Data.ID && (a.Verdict || a.Data.Len == b.Data.Len) && a.Flags == b.Flags

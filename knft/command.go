@@ -62,7 +62,7 @@ func (c *command) String() string {
 
 const errorPrefix = "# ERROR: "
 
-// commands parses the nft commands of a transaction, because knftables does not export its operations.
+// knftables does not export the operations of a transaction, so commands parses its text.
 //
 // Possible errors: the transaction's own; ErrUnsupported; text that is not a command.
 func commands(tx *knftables.Transaction) ([]command, error) {

@@ -12,18 +12,17 @@ import (
 )
 
 var (
-	// ErrUnsupported means that weft does not support the object or operation in the message. The
-	// transaction was not sent.
+	// ErrUnsupported means that weft does not support an object or operation. The transaction was not
+	// sent.
 	ErrUnsupported = errors.New("not supported by weft")
-	// ErrForeign means that an operation would change an object of another fragment, named in the message.
-	// The transaction was not sent.
+	// ErrForeign means that an operation would change an object of another fragment. The transaction
+	// was not sent.
 	ErrForeign = errors.New("belongs to another fragment")
-	// ErrAdopted means that the fragment is from before a restart of the aggregator, and that the
-	// transaction keeps rules or elements without a known text. Flush or delete the object in the message,
-	// or delete the table, in the same transaction; or use LIFETIME_DURABLE.
+	// ErrAdopted means that the transaction keeps rules or elements from before a restart of the
+	// aggregator, whose text is unknown. Flush or delete the object in the message, or delete the
+	// table, in the same transaction; or use LIFETIME_DURABLE.
 	ErrAdopted = errors.New("content from before a restart is not known")
-	// ErrOutOfStep means that the aggregator has other content than this adapter: another program publishes
-	// a fragment of the same name.
+	// ErrOutOfStep means that another program publishes a fragment of the same name.
 	ErrOutOfStep = errors.New("fragment was changed by another program")
 )
 

@@ -101,7 +101,6 @@ func (a *Adapter) snapshot(string) *weftv1.Fragment {
 // in bytes
 const maxIdentity = 63
 
-// fragmentName adds a partial hash if the name is not valid for a fragment.
 func fragmentName(family, table string) string {
 	if family == "" {
 		return "knft"

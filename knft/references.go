@@ -18,7 +18,6 @@ func (c *change) check(t *table, text string) error {
 	return nil
 }
 
-// references finds sets and chains in a rule by words and strings, without the grammar.
 func references(text string) []itemID {
 	var out []itemID
 	var last, before string

@@ -179,7 +179,7 @@ func (a *Adapter) plan(ctx context.Context, cmds []command) error {
 	return nil
 }
 
-// try applies a transaction, and calls done before the session can see the content.
+// done is called before the session can see the content.
 func (a *Adapter) try(ctx context.Context, cmds []command, lapse bool, done func(*change)) error {
 	known := views{}
 	for {

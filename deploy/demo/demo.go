@@ -21,8 +21,9 @@ var errFailed = errors.New("demo failed")
 const limit = 2 * time.Minute
 
 // Run runs the demo and prints a line for each step; if verbose, also the expectations and the ruleset.
-// It returns an error if a step fails or the cluster cannot be made. It starts this program again in
-// new namespaces with the same arguments, which must lead to Run.
+// It starts this program again in new namespaces with the same arguments, which must lead to Run.
+//
+// Possible errors: a step fails, or the cluster cannot be made.
 func Run(ctx context.Context, stdout, stderr io.Writer, verbose bool) error {
 	if os.Getenv(isolated) == "" {
 		err := isolate(ctx, stdout, stderr)
@@ -115,7 +116,6 @@ const isolated = "WEFT_DEMO_ISOLATED"
 
 // If ctx ends, isolate asks the program to stop; if this process dies, the kernel kills the program.
 func isolate(ctx context.Context, stdout, stderr io.Writer) error {
-	// The parent-death signal is sent at the end of the starting thread.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	for userns := os.Geteuid() != 0; ; userns = true {

@@ -120,13 +120,11 @@ func startStream(ctx context.Context, from space, to netip.AddrPort) (*tcpStream
 	return s, nil
 }
 
-// check returns the number of returned bytes, and the error that ended the connection.
 func (s *tcpStream) check() (int, error) {
 	blocks, err := s.traffic.check()
 	return blocks * blockSize, err
 }
 
-// udpFlow sends from one source port, like a DNS resolver or a QUIC client.
 type udpFlow struct {
 	traffic
 	// the last pod that answered, and its first answer

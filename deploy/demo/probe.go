@@ -63,7 +63,6 @@ func (s space) askWithin(ctx context.Context, limit time.Duration, network strin
 	return parseAnswer(string(buf[:n]))
 }
 
-// tally counts answers by pod, and has the client addresses that the servers saw.
 type tally struct {
 	pods map[string]int
 	seen map[netip.Addr]bool
@@ -108,8 +107,7 @@ func (t tally) sources() string {
 	return strings.Join(cli.Map(slices.SortedFunc(maps.Keys(t.seen), netip.Addr.Compare), netip.Addr.String), ", ")
 }
 
-// blocked reports silence for 300 ms, a hundred times the usual answer time. Any other failure is an
-// error.
+// blocked reports silence for 300 ms, a hundred times the usual answer time.
 func (s space) blocked(ctx context.Context, network string, to netip.AddrPort) (bool, error) {
 	_, err := s.askWithin(ctx, 300*time.Millisecond, network, to)
 	var netErr net.Error

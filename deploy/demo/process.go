@@ -65,7 +65,6 @@ func (p *process) start(ns *netns.Namespace, args []string) error {
 	return err
 }
 
-// expect reads a line with word. It waits at most readyTimeout.
 func (p *process) expect(ctx context.Context, word string) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()

@@ -22,8 +22,6 @@ type skipped struct{ why string }
 
 func (s *skipped) Error() string { return s.why }
 
-// run prints a line for each step, the verdict last. If verbose, it also prints the expectations and
-// the ruleset.
 func (d *demo) run(ctx context.Context, steps []step) error {
 	began := time.Now()
 	fmt.Fprintln(d.out, "weft demo: two nodes with pods, and a client outside the cluster, as network namespaces; weft runs on each node.")

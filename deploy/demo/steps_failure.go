@@ -63,7 +63,6 @@ func (d *demo) refuseOthers(ctx context.Context) (string, error) {
 	return "nft " + strings.Join(out, ", ") + ": each gets operation not permitted", rules.same(after)
 }
 
-// undisturbed makes new flows of every kind until shortly after f.
 func (d *demo) undisturbed(ctx context.Context, f func() error) (string, error) {
 	app, n := d.cluster.pod("app"), d.cluster.nodes[0]
 	before, err := d.stream.check()

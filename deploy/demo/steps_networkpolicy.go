@@ -45,7 +45,6 @@ func (d *demo) admitShell(ctx context.Context) (string, error) {
 	return d.applyWebPolicy(ctx, ", shell-1, shell-2")
 }
 
-// applyWebPolicy admits roles, and waits until the nodes enforce the policy.
 func (d *demo) applyWebPolicy(ctx context.Context, roles string, dropped ...string) (string, error) {
 	if err := d.writeManifest("policy.yaml", fmt.Sprintf(webPolicy, roles)); err != nil {
 		return "", err

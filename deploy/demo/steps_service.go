@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// rounds is the number of questions to a Service. With three endpoints, fewer than one of 10^9 runs
-// misses an endpoint by chance.
+// With three endpoints, fewer than one of 10^9 runs misses an endpoint by chance.
 const rounds = 60
 
 func (d *demo) startAll(ctx context.Context) (string, error) {
@@ -73,7 +72,6 @@ func (d *demo) nodePort(ctx context.Context) (string, error) {
 	return all.String(), nil
 }
 
-// spread checks that each endpoint answers over TCP and UDP, and sees one of the given addresses.
 func (d *demo) spread(ctx context.Context, from space, to netip.Addr, tcp, udp uint16, seen ...netip.Addr) (tally, error) {
 	all, err := d.spreadOver(ctx, from, "tcp", netip.AddrPortFrom(to, tcp), seen)
 	if err != nil {

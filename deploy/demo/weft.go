@@ -60,7 +60,6 @@ func (w *weft) await(ctx context.Context, what string, condition func(context.Co
 	return nil
 }
 
-// readyTimeout bounds the time from weft's start to its first commit.
 const readyTimeout = 10 * time.Second
 
 // ready waits until all fragments are committed, including both frontends'.
@@ -157,7 +156,7 @@ func (n *node) stable(ctx context.Context) (ruleset, error) {
 // and then removes.
 const rechecked = "recheck"
 
-// text lists chains, rules with handles, sets, and elements except in rechecked, sorted.
+// text omits elements in rechecked, and is sorted.
 func (r ruleset) text() []byte {
 	var out []string
 	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }

@@ -142,7 +142,6 @@ func (r *report) addSettings(s *kubeproxy.Settings) {
 	}
 }
 
-// nodes adds nodes without weft, and nodes that are not ready.
 func (c *cluster) nodes(ctx context.Context, r *report) error {
 	list, err := c.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -7,10 +7,9 @@
 // # Tests
 //
 // runc starts the chart's containers with containerd's own configuration. The story has traffic, changes,
-// every verb of an operator, kill -9, a lost API server, and weft cleanup. strace records system calls and
-// files. The tests fail if a filter refuses a call, or allows an unused call without a reason in calls.go;
-// likewise for AppArmor's rules. The story also passes under containerd's default filter. testdata/probe
-// tries calls that must be refused.
+// every verb of an operator, kill -9, a lost API server, and weft cleanup. The tests fail if a filter refuses
+// a call that strace saw, or allows an unused call without a reason in calls.go; likewise for AppArmor's
+// rules. testdata/probe tries calls that must be refused.
 //
 // # Limits
 //

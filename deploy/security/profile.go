@@ -47,7 +47,6 @@ func (k Kind) Calls() (names []string, rare map[string]string) {
 	return slices.Sorted(maps.Keys(all)), rare
 }
 
-// programsKernel reports whether containers of the kind have CAP_NET_ADMIN.
 func (k Kind) programsKernel() bool {
 	switch k {
 	case Aggregator, Single:

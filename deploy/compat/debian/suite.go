@@ -188,7 +188,6 @@ func (s *Suite) find(names []string) ([]pkg, error) {
 	return found, nil
 }
 
-// apt runs apt-get or apt-cache with the suite's configuration, in its directory.
 func (s *Suite) apt(tool string, args ...string) (string, error) {
 	cmd := exec.Command("apt-"+tool, args...)
 	cmd.Dir = s.dir

@@ -18,11 +18,11 @@ type Kernel struct {
 	Modules string
 }
 
-// kept are the directories of modules for network tests; others would slow the machine's start.
+// kept are the modules for network tests; others would slow the machine's start.
 var kept = []string{"net", "lib", "crypto", "arch/x86/crypto", "drivers/net/veth", "drivers/net/dummy", "drivers/net/tun", "drivers/net/nlmon", "drivers/net/ifb"}
 
-// FindKernel finds the kernel in the unpacked package of Debian in dir. It keeps only needed modules
-// there, unpacks them and writes their index.
+// FindKernel finds the kernel in the unpacked package of Debian in dir. It keeps only needed modules,
+// unpacked and with an index.
 func FindKernel(dir string) (Kernel, error) {
 	images, err := filepath.Glob(filepath.Join(dir, "boot/vmlinuz-*"))
 	if err == nil && len(images) == 0 {

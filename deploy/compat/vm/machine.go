@@ -52,8 +52,8 @@ sync
 poweroff -f
 `
 
-// Run starts the machine, runs a script of busybox's shell, and stops the machine. It returns the
-// script's output and exit status.
+// Run runs a script of busybox's shell in a new machine. It returns the script's output and exit
+// status.
 func (m Machine) Run(ctx context.Context, script string) (output string, status int, err error) {
 	dir, err := os.MkdirTemp("", "weft-vm-")
 	if err != nil {

@@ -24,10 +24,10 @@ type Config struct {
 	Binary string
 	// Dir gets etcd's data and the credentials, LogDir the logs.
 	Dir, LogDir string
-	// Host is the host of the control plane, in the caller's namespace.
+	// Host is in the caller's namespace.
 	Host *lab.Host
-	// Full runs all controllers and a scheduler, for a cluster with Pods. Otherwise the EndpointSlice
-	// controller runs alone.
+	// Full runs all controllers and a scheduler, for a cluster with Pods. Otherwise only the
+	// EndpointSlice controller runs.
 	Full bool
 }
 
@@ -108,7 +108,7 @@ func (c *Cluster) startEtcd(context.Context) error {
 }
 
 // StartAPIServer runs the API server, which must not be running, and waits until it is ready. The
-// controllers start again, as after a lost lease.
+// controllers restart, as after a lost lease.
 func (c *Cluster) StartAPIServer(ctx context.Context) error {
 	cidrs := ServiceCIDRs()
 	err := c.run(&c.server, "kube-apiserver",

@@ -27,7 +27,6 @@ const (
 	scheduler          = "kube-scheduler"
 )
 
-// Each controller has the service account and the rights that the API server has made for it.
 func (c *Cluster) startControllers(context.Context) error {
 	controllers := []string{endpointSlices}
 	var flags []string

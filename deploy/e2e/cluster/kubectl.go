@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 )
 
-// LinkKubectl links cmd/controlplane into dir as kubectl, and returns the path.
+// LinkKubectl links cmd/controlplane into dir as kubectl.
 func LinkKubectl(binary, dir string) (string, error) {
 	target, err := filepath.Abs(binary)
 	if err != nil {

@@ -5,14 +5,12 @@
 //	go test -count=1 -v -run 'TestDifferential/nodeport' ./differential
 //
 // One API server (package cluster) serves two sides. A side is a separate network of namespaces (package
-// lab); both sides use the same addresses. node-1 runs kube-proxy in nftables mode on one side, weft on the
-// other. node-2 has no proxy, only pods.
+// lab); both use the same addresses. node-1 runs kube-proxy in nftables mode on one side, weft on the other.
+// node-2 has only pods.
 //
-// A check writes objects, waits for a fence (a Service that is written last) on each side, and probes who
-// answers, with which source address, or how packets are refused. Every probe states the expected result, and
-// both proxies must produce it. The table of deliberate differences names its reasons. Groups of checks run
-// at once, under one configuration of both.
+// A check writes objects, waits for a fence (a Service that is written last) on each side, and sends probes.
+// Both proxies must produce each probe's expected result. The table of deliberate differences names its
+// reasons. Groups of checks run at once, under one configuration.
 //
-// Other tests cover health servers, metrics, and the replacement of a running kube-proxy and back under
-// traffic.
+// Other tests cover health servers, metrics, and the replacement of a running kube-proxy under traffic.
 package differential

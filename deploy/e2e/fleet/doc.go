@@ -8,9 +8,8 @@
 //
 // # Measurements
 //
-// Requests at the server, and refused connections while it does not run, by the second. A second begins when
-// the server is killed, or when it is ready again. A refused connection arrives at a load balancer, or at the
-// kernel of the server.
+// Requests at the server, and refused connections while it does not run, by the second since the kill or the
+// readiness.
 //
 // # Errors
 //

@@ -9,13 +9,12 @@
 // A block of code after a comment such as "install: kind" in a document is one script (commands_test.go).
 // kubectl, helm, apt, systemctl and systemd are real.
 //
-// A world is a network of namespaces (package lab) with a control plane (package cluster) and nodes, where
-// the real kubelet (cmd/node) runs the real DaemonSets. kinds_test.go has the initial state of each kind of
-// cluster. A bare node is outside of the cluster: it runs its own systemd over a copy of the machine's files
-// (bare_test.go).
+// A world is a network of namespaces (package lab) with a control plane (package cluster) and nodes with the
+// real kubelet (cmd/node), in a kind's initial state (kinds_test.go). A bare node is outside of the cluster:
+// it runs its own systemd over a copy of the machine's files (bare_test.go).
 //
-// Forwarding is tested on every node (forward_test.go): from the host and from a pod to a ClusterIP, from
-// outside to a NodePort, and the cluster's DNS. Images are present; the tests never pull or clone.
+// On every node the tests ask a ClusterIP from the host and from a pod, a NodePort from outside, and the
+// cluster's DNS (forward_test.go). Images are present; the tests never pull or clone.
 //
 // wrong_test.go types wrong commands, and checks that the messages name the remedy.
 package install

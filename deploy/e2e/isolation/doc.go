@@ -6,11 +6,10 @@
 //
 // The second command writes the table of deploy/docs/policy.md; every run compares that table.
 //
-// One node routes between its pods, as the ptp CNI plugin does, the other has a bridge whose packets pass
-// nftables. Both have the same four pods. Frames leave AF_PACKET sockets with correct Ethernet addresses, so
-// that only weft and the kernel's checks stop them. Arrival is counted at the hook prerouting of a pod or the
-// outside host, or at the hook input of the node after weft's chains. Each kind of packet is a sample
-// (cases_test.go) with a number in its ports and header. A run sends all samples at once.
+// One node routes between its pods, as the ptp CNI plugin does, the other has a bridge with nftables. Both
+// have the same four pods. Frames leave AF_PACKET sockets with correct Ethernet addresses. Arrival is counted
+// at the hook prerouting of a pod or the outside host, or at the hook input of the node after weft's chains.
+// Each kind of packet is a sample (cases_test.go) with a number in its ports and header.
 //
 // The law (law_test.go) has no list of results: packets of an isolated pod never arrive; other packets arrive
 // as without weft, except at isolated pods.

@@ -130,7 +130,7 @@ func (c *Conversation) Resent() (int, error) {
 // Close ends the conversation.
 func (c *Conversation) Close() error { return c.conn.Close() }
 
-// Ask opens a conversation, asks one question and closes it, within the timeout.
+// Ask asks one question in a new conversation, within the timeout.
 func (n *Namespace) Ask(ctx context.Context, network string, to netip.AddrPort, timeout time.Duration) (Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

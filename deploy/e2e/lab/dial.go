@@ -9,8 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Dial connects from the namespace; it fits rest.Config.Dial and http.Transport.DialContext. The
-// address must be numeric.
+// Dial fits rest.Config.Dial and http.Transport.DialContext. The address must be numeric.
 func (n *Namespace) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return (&net.Dialer{Control: n.control}).DialContext(ctx, network, address)
 }
@@ -27,7 +26,6 @@ func (n *Namespace) control(_, _ string, c syscall.RawConn) error {
 	return err
 }
 
-// replace puts a socket of the calling thread's namespace in place of fd, of the same kind.
 func replace(fd int) error {
 	var kind [3]int
 	for i, option := range []int{unix.SO_DOMAIN, unix.SO_TYPE, unix.SO_PROTOCOL} {

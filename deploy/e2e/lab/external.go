@@ -7,14 +7,13 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// externalClient has Control's addresses outside of the nodes' networks, so that a server sees an
-// external source.
+// externalClient has Control's external addresses, outside of the nodes' networks.
 func externalClient() Addresses {
 	return Addresses{V4: netip.MustParseAddr("198.51.100.1"), V6: netip.MustParseAddr("2001:db8:100::1")}
 }
 
-// Balance routes an address from Control to the nodes, a connection to one node, as a router before a
-// cluster does. Without nodes its packets are lost, as in the network of a provider.
+// Balance routes each connection from Control to an address to one of the nodes. Without nodes its
+// packets are lost.
 func (l *Lab) Balance(addr netip.Addr, nodes []*Node) error {
 	c := l.Control
 	over := underlay
@@ -44,8 +43,6 @@ func (l *Lab) Balance(addr netip.Addr, nodes []*Node) error {
 // nowhere is a bridge without ports, which loses all packets.
 const nowhere = "nowhere"
 
-// prepareExternal adds the addresses for Balance. The choice of a node includes the ports of a
-// connection.
 func (l *Lab) prepareExternal() error {
 	for _, a := range externalClient().All() {
 		if err := l.Control.addAddress(underlay, host(a)); err != nil {

@@ -124,8 +124,8 @@ func (l *Lab) route(routed []netip.Prefix) error {
 				}
 			}
 		}
-		// Without a default route, a process on a node cannot reach an address that only a rule
-		// rewrites, such as a ClusterIP.
+		// Without a default route, a node's process cannot reach an address that only a rule rewrites,
+		// such as a ClusterIP.
 		for _, gw := range l.Control.Addresses.All() {
 			errs = append(errs, n.addRoute(uplink, everything(gw), gw))
 		}

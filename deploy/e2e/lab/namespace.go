@@ -59,8 +59,8 @@ func CurrentNamespace(name string) (*Namespace, error) {
 	return n, nil
 }
 
-// prepare enables forwarding, disables the reverse path filter, because return paths may differ, and
-// disables duplicate address detection, which takes a second.
+// prepare disables the reverse path filter, because return paths may differ, and duplicate address
+// detection, which takes a second.
 func (n *Namespace) prepare() error {
 	for _, s := range [][2]string{
 		{"net/ipv4/ip_forward", "1"},
@@ -103,7 +103,7 @@ func (n *Namespace) Sysctl(path, value string) error {
 	})
 }
 
-// Run executes a program and returns its standard output. The error has its standard error.
+// Run returns the standard output of a program. The error has its standard error.
 func (n *Namespace) Run(ctx context.Context, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	var out, errout strings.Builder

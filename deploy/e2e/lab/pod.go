@@ -17,7 +17,7 @@ type Pod struct {
 
 	node *Node
 	link string // the node's end
-	// toward is the node's interface with the routes to the pod: its link or its bridge.
+	// toward is the node's interface with the routes to the pod.
 	toward string
 
 	mu sync.Mutex
@@ -50,7 +50,7 @@ func (n *Node) NewPod(name string) (*Pod, error) {
 // Bridge is the node's bridge for NewBridgedPod.
 const Bridge = "cni0"
 
-// NewBridgedPod makes a pod on a bridge, as the bridge CNI plugin does, so that pods of one node reach
+// NewBridgedPod makes a pod on a bridge, as the bridge CNI plugin does, so that a node's pods reach
 // each other without a route. All pods of a node have the same kind.
 func (n *Node) NewBridgedPod(name string) (*Pod, error) {
 	gw := n.lab.podAddresses(n.number, gateway)
@@ -98,8 +98,7 @@ func (p *Pod) Node() *Node { return p.node }
 // Link returns the node's end of the pod's link; the pod's end is Uplink.
 func (p *Pod) Link() string { return p.link }
 
-// Announce gives the pod an address outside of all pod prefixes, routed from every node and from
-// outside.
+// Announce gives the pod an additional address, routed from every node and from outside.
 func (p *Pod) Announce(addr netip.Addr) error {
 	errs := []error{p.addAddress(uplink, host(addr)), p.node.addRoute(p.toward, host(addr), netip.Addr{})}
 	for _, h := range p.others() {
@@ -127,10 +126,9 @@ func (p *Pod) others() []*Host {
 	return all
 }
 
-// Remove stops the pod and removes its link, so that its addresses become unreachable.
+// Remove stops the pod and removes its link.
 func (p *Pod) Remove() error {
 	p.Quit()
-	// The end of the namespace would also remove the link, but later.
 	err := p.node.delLink(p.link)
 	p.Stop()
 	return err
@@ -164,8 +162,7 @@ func (p *Pod) Serve(ports ...uint16) error {
 	return nil
 }
 
-// Quit ends the servers and their connections, as the end of a pod's processes does. The kernel then
-// refuses connections.
+// Quit ends the servers and their connections. The kernel then refuses connections.
 func (p *Pod) Quit() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"net/netip"
 )
 
-// An answer is one line: the pod's name, the port, the client as the server saw it, and the question. A
-// TCP server greets with an empty question.
+// An answer is one line: the pod's name, the port, the client's address, and the question. A TCP server
+// greets with an empty question.
 
 func (p *Pod) answer(port uint16, client netip.AddrPort, question string) string {
 	return fmt.Sprintf("%s %d %s %q\n", p.Name(), port, unmap(client), question)
@@ -28,7 +28,7 @@ func (p *Pod) serveTCP(l net.Listener, port uint16) {
 	}
 }
 
-// track remembers a socket for Quit. If the pod has quit, track closes the socket and returns false.
+// If the pod has quit, track closes the socket and returns false.
 func (p *Pod) track(c io.Closer) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -7,8 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// threads is a pool of operating system threads in one namespace. Entering it for each call would cost
-// more than the clients' connections.
+// threads is a pool of threads in one namespace, because entering it for each call is slow.
 type threads struct {
 	work chan func()
 	// started has an item for each thread. If it is full, callers wait.
@@ -39,7 +38,6 @@ func (p *threads) do(fd int, f func() error) error {
 	return <-done
 }
 
-// run ends its thread, because other goroutines must not use it.
 func (p *threads) run(fd int, job func(), failed chan<- error) {
 	runtime.LockOSThread()
 	if err := unix.Setns(fd, unix.CLONE_NEWNET); err != nil {

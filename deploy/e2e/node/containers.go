@@ -5,8 +5,8 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/cm"
 )
 
-// containerManager is the kubelet's stub for nodes without cgroups. The stub returns an error for a
-// pod's cgroup limits, which the kubelet needs for each status; this type returns no limits.
+// containerManager returns no cgroup limits for a pod. The kubelet's stub for nodes without cgroups
+// returns an error, which would prevent each status.
 type containerManager struct{ cm.ContainerManager }
 
 func newContainerManager() cm.ContainerManager {

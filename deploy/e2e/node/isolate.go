@@ -10,9 +10,8 @@ import (
 
 const isolated = "WEFT_E2E_NODE_ISOLATED"
 
-// Isolate gives the process a mount namespace and a UTS namespace with the hostname. Call it at the
-// beginning of the program: the program executes itself again, with the same process ID, and Isolate
-// returns in the second execution.
+// Isolate gives the process a mount namespace and a UTS namespace with the hostname. Call it first: the
+// program executes itself again, with the same process ID, and Isolate returns in the second execution.
 func Isolate(hostname string) error {
 	if os.Getenv(isolated) == "" {
 		return execIsolated()
@@ -33,7 +32,6 @@ func Isolate(hostname string) error {
 	return nil
 }
 
-// execIsolated returns only on failure. The executing thread's namespaces become the process's.
 func execIsolated() error {
 	runtime.LockOSThread()
 	if err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_NEWUTS); err != nil {

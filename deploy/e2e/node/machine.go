@@ -12,7 +12,7 @@ import (
 	cadvisortest "k8s.io/kubernetes/pkg/kubelet/cadvisor/testing"
 )
 
-// machine has the same capacity for all nodes, and the true versions, without statistics of cgroups.
+// Every node has the same capacity, and the true versions.
 type machine struct {
 	cadvisortest.Fake
 

@@ -19,10 +19,10 @@ type Config struct {
 	Name string
 	// Addresses are the node's own, at most one of each family, the primary first.
 	Addresses []netip.Addr
-	// Kubeconfig is a file with the API server and a node's credentials.
+	// with the credentials of a node
 	Kubeconfig string
-	// Root is the absolute path of a directory for the kubelet's state and the logs of containers. It
-	// must be short, because it has Unix sockets.
+	// Root is the absolute path of a directory for state and logs. It must be short, because it has
+	// Unix sockets.
 	Root string
 	// in addition to the kubelet's own labels
 	Labels map[string]string
@@ -83,8 +83,8 @@ func (c *Config) validate() error {
 	return errors.Join(errs...)
 }
 
-// Run runs the node until ctx or the runtime ends. It returns after all containers have ended. The
-// caller must then end the process, because parts of the kubelet continue.
+// Run runs the node until ctx or the runtime ends, and all containers have ended. The caller must then
+// end the process, because parts of the kubelet continue.
 func Run(ctx context.Context, cfg Config) error {
 	cfg.setDefaults()
 	if err := cfg.validate(); err != nil {

@@ -15,9 +15,9 @@ const patience = 30 * time.Second
 // errRuntimeEnded means that the runtime returned without an error.
 var errRuntimeEnded = errors.New("it ended")
 
-// serve returns when the runtime's socket accepts connections, because the kubelet tries only once.
-// stop ends the runtime; served then gets its result. The runtime outlives ctx, so that the kubelet
-// ends before its containers do.
+// serve returns when the socket accepts connections, because the kubelet tries only once. stop ends the
+// runtime; served then gets its result. The runtime outlives ctx, so that the kubelet ends before its
+// containers.
 func serve(ctx context.Context, r Runtime, socket string) (served <-chan error, stop context.CancelFunc, err error) {
 	if err := os.RemoveAll(socket); err != nil {
 		return nil, nil, fmt.Errorf("remove stale socket: %w", err)

@@ -74,8 +74,7 @@ func setCost(c *kubeletconfig.KubeletConfiguration) {
 	c.RegistryPullQPS = 0
 	c.SerializeImagePulls = false
 
-	// The machine owns the disk: the node must not clean it, and other programs' files must not evict
-	// pods.
+	// The machine owns the disk, so the node must neither clean it nor evict pods for it.
 	c.EvictionHard = nil
 	c.LocalStorageCapacityIsolation = false
 	c.ImageGCHighThresholdPercent = 100

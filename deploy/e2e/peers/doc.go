@@ -1,6 +1,5 @@
 // Package peers measures `weft run --network-policy` beside other engines of NetworkPolicy on one node in one
-// run: the time from the start of the process until 1,000 policies are enforced, the time from one changed
-// policy until packets obey it, and the cost.
+// run: the start with 1,000 policies, changes of one policy, and their cost.
 //
 //	cd deploy/e2e && go test -count=1 -v -timeout 1h ./peers -peers.changes 10
 //	go test -count=1 -v -timeout 1h ./peers -peers.runs 3 -peers.engine 'NAME=PROGRAM ARGUMENTS...'
@@ -20,9 +19,8 @@
 // pods have a network namespace: four servers, an admitted client and a rejected one.
 //
 // The clients send a UDP packet to each server every few milliseconds, each in a new flow. A change begins
-// with the write to the API. It is enforced with the first packet after the last wrong verdict, independently
-// of an engine's use of the kernel. CPU is the time of the process and its children until they are idle.
-// Memory is the process's alone. On unchanged pairs, lost packets and packets past an isolated pod are counted.
+// with the write to the API. It is enforced with the first packet after the last wrong verdict. CPU is the
+// time of the process and its children until they are idle. Memory is the process's alone.
 //
 // # Errors
 //

@@ -1,6 +1,5 @@
 // Package scale measures `weft run`, and on request kube-proxy, on clusters of up to 100,000 endpoints: the
-// time and cost until every Service answers, until one changed endpoint is in the kernel, during a rolling
-// update, while idle, and after a restart.
+// start, changes of one endpoint, a rolling update, idling, and a restart.
 //
 //	cd deploy/e2e
 //	go test -count=1 -v -timeout 3h ./scale -scale.sizes 10000x10,1x100000 -scale.duration 30s -scale.rest 12s
@@ -15,11 +14,10 @@
 // # Measurements
 //
 // Time runs from the beginning of the write to the API to the kernel's notification of the commit with the
-// new address (NFNLGRP_NFTABLES), without polling. With a real API server it runs from the notification to
-// another client, to exclude the API server.
+// new address (NFNLGRP_NFTABLES). With a real API server it runs from the notification to another client.
 //
-// A Service answers when a TCP connection to its ClusterIP reaches one of its endpoints. CPU is user and
-// system time of the proxy and its child processes. Memory is the process's alone.
+// A Service answers when a TCP connection to its ClusterIP reaches an endpoint. CPU is user and system time
+// of the proxy and its child processes. Memory is the process's alone.
 //
 // The floor is the wall time for the same number of elements over a bare netlink socket in the same run.
 //
@@ -35,14 +33,14 @@
 //	go test -count=1 -v -timeout 3h -run '^TestAgainst$' ./scale -scale.against HEAD~1 \
 //		-scale.sizes 1000x10,10000x10 -scale.policies 20000x200x2000 -scale.rest 12s -scale.turns 12
 //
-// TestAgainst builds the weft of another commit and runs both, each on its own node with its own API server.
-// They make the same changes in turns: this one, the other, the other, this one. A turn is about twenty
-// changes. A ratio is the median of the ratios of pairs of turns, so that other load affects both.
+// TestAgainst runs both wefts, each on its own node with its own API server. They make the same changes in
+// turns: this one, the other, the other, this one. A turn is about twenty changes. A ratio is the median of
+// the ratios of pairs of turns, so that other load affects both.
 //
 // # weft explain
 //
 // TestScale also measures "weft explain" on a node with as many Services and 1,000 policies that all select
-// one of its pods: the time of the process, and its cost to concurrent commits.
+// a pod of the node: the time of the process, and its cost to concurrent commits.
 //
 // # Output
 //

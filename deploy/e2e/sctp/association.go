@@ -13,7 +13,6 @@ import (
 )
 
 const (
-	// retransmission is the time until a packet without an answer is sent again.
 	retransmission = 300 * time.Millisecond
 	// linger bounds Close's wait for the peer's acknowledgement.
 	linger = 2 * time.Second
@@ -51,7 +50,7 @@ type SCTPConn struct {
 	// next is the sequence number of the next message; the peer has all up to acked.
 	next, acked uint32
 	stream      uint16
-	// received is the sequence number up to which all messages came.
+	// All messages up to received came.
 	received uint32
 	messages [][]byte
 	// closing is true after the peer's SHUTDOWN.
@@ -90,7 +89,7 @@ func (c *SCTPConn) notify() {
 	c.changed = make(chan struct{})
 }
 
-// opened is true for the packet that completes the start of a server's association.
+// opened is true for the packet that completes a server's association.
 func (c *SCTPConn) handle(local netip.Addr, p packet) (opened bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

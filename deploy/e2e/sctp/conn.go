@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// Read reads a message, and drops the part that does not fit into b. It returns io.EOF after the peer
-// has closed the connection.
+// Read reads a message, truncated to b. It returns io.EOF after the peer has closed the connection.
 func (c *SCTPConn) Read(b []byte) (int, error) {
 	c.mu.Lock()
 	deadline := c.readDeadline

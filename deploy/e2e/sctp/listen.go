@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// SCTPAddr is a port at addresses. Without addresses it is the port at all.
+// SCTPAddr is a port at addresses, or without addresses at all.
 type SCTPAddr struct {
 	IPAddrs []net.IPAddr
 	Port    int
@@ -91,7 +91,7 @@ type peer struct {
 // backlog bounds associations that wait for AcceptSCTP.
 const backlog = 128
 
-// ListenSCTP listens at a port, at one address or, if it is unspecified, at all of its family.
+// ListenSCTP listens at a port of an address, or of all addresses of its family if it is unspecified.
 func ListenSCTP(_ string, local *SCTPAddr) (*SCTPListener, error) {
 	var addr netip.Addr
 	if len(local.IPAddrs) > 0 {

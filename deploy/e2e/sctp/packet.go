@@ -27,8 +27,7 @@ const (
 	chunkHeaderSize = 4
 	// Sizes of the fixed parts of INIT and DATA, after the chunk header.
 	initSize, dataSize = 16, 12
-	// whole is the flags of a DATA chunk with a whole message.
-	whole = 3
+	whole              = 3
 	// The client sends this parameter of INIT ACK back.
 	cookieParameter = 7
 	window          = 1 << 16
@@ -88,8 +87,6 @@ func decode(b []byte) (packet, bool) {
 
 func checksum(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
 
-// initBody is for INIT and INIT ACK: the sender's tag and first sequence number, and the optional
-// cookie.
 func initBody(tag, sequence uint32, cookie []byte) []byte {
 	b := binary.BigEndian.AppendUint32(nil, tag)
 	b = binary.BigEndian.AppendUint32(b, window)

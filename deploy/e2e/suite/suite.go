@@ -52,7 +52,7 @@ func Kubernetes(name, note, dir, pkg string) Program {
 	return Program{Name: name, Note: note, Dir: dir, Package: pkg, Flags: []string{"-ldflags", stamp}}
 }
 
-// Weft returns weft, from the directory of its module, built as in its Makefile so that they share the
+// Weft returns weft, from the directory of its module, built with the Makefile's flags to share the
 // cache.
 func Weft(dir string) Program {
 	return Program{
@@ -72,8 +72,8 @@ const (
 	weft = "weft"
 	// set in the second process, in the namespaces
 	inside = "WEFT_E2E_INSIDE"
-	// override names a program to test in place of the built weft: a released weft, or another proxy
-	// behind a script with the same arguments.
+	// override names a program in place of the built weft: another weft, or another proxy behind a
+	// script with the same arguments.
 	override = "WEFT_E2E_WEFT"
 )
 
@@ -106,8 +106,6 @@ func (s *Suite) Source(name string) string { return filepath.Join(s.Bin, name+".
 
 func (s *Suite) say(what any) { fmt.Fprintf(os.Stderr, "%s: %v\n", s.Name, what) }
 
-// outer builds, with network access for modules, and then runs this program again in its own
-// namespaces.
 func (s *Suite) outer() int {
 	for _, tool := range s.Tools {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -127,8 +125,8 @@ func (s *Suite) outer() int {
 	cmd.Env = append(os.Environ(), inside+"="+s.Name)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{
-		// When the child, the first process of the PID namespace, ends, the kernel ends all others in
-		// the namespace.
+		// The end of the child, the first process of the PID namespace, ends all others in the
+		// namespace.
 		Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWPID,
 		Pdeathsig:  syscall.SIGKILL,
 	}
@@ -168,7 +166,6 @@ func (s *Suite) unable(err error) int {
 	return 0
 }
 
-// enter mounts a /proc of the process's own PIDs and a private /run.
 func enter() error {
 	for _, m := range []struct {
 		kind, at string

@@ -40,7 +40,6 @@ func main() {
 // channel is the socket to the parent in become.
 const channel = 3
 
-// become sends the filter's listener to the parent, and becomes the program.
 func become(argv []string) error {
 	path, err := exec.LookPath(argv[0])
 	if err != nil {
@@ -106,7 +105,6 @@ func supervise(file string) (code int, err error) {
 	return state.ExitCode(), nil
 }
 
-// receive returns the filter's listener and the thread that will become the program.
 func receive(socket int) (listener, thread int, err error) {
 	text, rights := make([]byte, 16), make([]byte, unix.CmsgSpace(4))
 	n, m, _, _, err := unix.Recvmsg(socket, text, rights, unix.MSG_CMSG_CLOEXEC)

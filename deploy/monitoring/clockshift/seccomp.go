@@ -105,7 +105,6 @@ func difference(file string) time.Duration {
 	return d
 }
 
-// writeTime writes a struct timespec into the memory of a process.
 func writeTime(pid int, at uintptr, t time.Time) error {
 	ts, err := unix.TimeToTimespec(t)
 	if err != nil {

@@ -18,8 +18,7 @@ const (
 	atVDSO = 33
 )
 
-// hideVDSO traces a thread until its exec, and removes the vDSO from the new program's auxiliary
-// vector. begin starts the thread.
+// begin starts the thread, which hideVDSO traces until its exec.
 func hideVDSO(thread, pid int, begin func() error) error {
 	if _, _, errno := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_SEIZE, uintptr(thread), 0, unix.PTRACE_O_TRACEEXEC, 0, 0); errno != 0 {
 		return fmt.Errorf("trace: %w", errno)
@@ -53,8 +52,7 @@ func hideVDSO(thread, pid int, begin func() error) error {
 	}
 }
 
-// The stack has the number of arguments, the arguments, 0, the environment, 0, and the auxiliary
-// vector.
+// The stack has argc, the arguments, 0, the environment, 0, and the auxiliary vector.
 func removeVDSO(pid int) error {
 	var regs unix.PtraceRegs
 	if err := unix.PtraceGetRegs(pid, &regs); err != nil {

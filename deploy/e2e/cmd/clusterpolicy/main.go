@@ -38,7 +38,6 @@ func conformance(t *testing.T) {
 	s.Run(t, tests.ConformanceTests)
 }
 
-// connect returns options with the suite's flags, and clients for $KUBECONFIG.
 func connect() (suite.Options, error) {
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
 		clientcmd.NewDefaultClientConfigLoadingRules(), &clientcmd.ConfigOverrides{}).ClientConfig()

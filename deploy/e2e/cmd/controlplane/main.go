@@ -22,7 +22,7 @@ import (
 
 func main() {
 	if filepath.Base(os.Args[0]) == "kubectl" {
-		// It reads os.Args, prints its errors and ends the process.
+		// It prints its errors and ends the process.
 		if err := cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()); err != nil {
 			kubectlutil.CheckErr(err)
 		}

@@ -23,7 +23,6 @@ import (
 // finalizer is the cloud providers'. It keeps a Service until its address is free.
 const finalizer = "service.kubernetes.io/load-balancer-cleanup"
 
-// period is the time between two health checks of a node.
 const period = time.Second
 
 // Config configures a balancer.
@@ -145,7 +144,7 @@ func wanted(s *corev1.Service) bool {
 // mine reports whether the balancer has handled the Service.
 func mine(s *corev1.Service) bool { return slices.Contains(s.Finalizers, finalizer) }
 
-// assign gives a Service its finalizer, addresses, routes and status, in this order.
+// In this order: finalizer, addresses, routes, status.
 func (b *Balancer) assign(ctx context.Context, s *corev1.Service, nodes []*corev1.Node) error {
 	if !mine(s) {
 		s = s.DeepCopy()

@@ -7,7 +7,6 @@ import (
 	"strconv"
 )
 
-// cell is the results of a spec in all runs of a subject.
 type cell struct {
 	passed, failed, skipped int
 	seconds                 []float64
@@ -56,7 +55,6 @@ func (c *cell) median() string {
 
 var flake = regexp.MustCompile(`^\*\*passed \d+ of \d+\*\*$`)
 
-// count is the specs of a kind that passed in all runs, and all specs of that kind that ran.
 type count struct{ passed, run int }
 
 func (c count) String() string {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Parse reads results: a line with the titles of the columns, and one for each spec, separated by tabs.
+// Parse reads tab-separated results: a line with the titles of the columns, then a line for each spec.
 func Parse(text string) (*Table, error) {
 	t := New(nil)
 	var header []string
@@ -71,8 +71,7 @@ func (t *Table) Write(file string) error {
 	return nil
 }
 
-// Regressions returns a line for each spec that passed in old and did not pass in t. Specs without a
-// result in t are left out.
+// Regressions returns a line for each spec that passed in old and has another result in t.
 func (t *Table) Regressions(old *Table) []string {
 	var lines []string
 	for _, r := range t.sorted() {

@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// Short returns the name of a spec in tables, without common prefixes and without irrelevant tags.
+// Short returns the name of a spec in tables, without common and irrelevant parts.
 func Short(name string) string {
 	for _, tag := range []string{"[sig-network]", "[LinuxOnly]", "[NodeConformance]", "[Privileged]"} {
 		name = strings.ReplaceAll(name, tag, "")

@@ -41,8 +41,8 @@ type Run struct {
 	Subject string
 	// Policies has the tests of the ClusterNetworkPolicy suite.
 	Specs, Policies []Spec
-	// Selected is the number of sig-network specs without skip.txt and, in a run without a policy
-	// engine, without specs that need one.
+	// Selected counts sig-network specs without skip.txt and, in a run without a policy engine, without
+	// policy specs.
 	Selected int
 	Elapsed  time.Duration
 }
@@ -56,7 +56,7 @@ func Dir(root, subject string, run int) string {
 	return filepath.Join(root, subject, strconv.Itoa(run))
 }
 
-// PolicyOutput returns the file for the output of the ClusterNetworkPolicy suite in a Dir.
+// PolicyOutput returns the file for the output of the ClusterNetworkPolicy suite.
 func PolicyOutput(dir string) string { return filepath.Join(dir, policyOutput) }
 
 // Load reads the results of all subjects and runs below root.
@@ -83,7 +83,6 @@ func Load(root string) ([]Run, error) {
 	return runs, nil
 }
 
-// A Dir has results of the specs, of ClusterNetworkPolicy, or both.
 func read(dir string) (Run, error) {
 	var run Run
 	text, err := os.ReadFile(specs.Results(dir))

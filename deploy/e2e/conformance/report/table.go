@@ -24,17 +24,16 @@ type row struct {
 	cells map[string]string
 }
 
-// seconds is the title of the column with a spec's median time with weft.
+// seconds is the title of the column with the median time with weft.
 const seconds = "seconds"
 
-// policies is the kind of the ClusterNetworkPolicy suite's tests, and a prefix of their names in the
-// table.
+// policies is the kind, and the prefix of names, of the ClusterNetworkPolicy suite's tests.
 const policies = "ClusterNetworkPolicy"
 
 // Table is the results of specs.
 type Table struct {
 	rows map[string]row
-	// facts are summary lines that the rows do not contain, by line title and column title.
+	// facts are summary lines beyond the rows, by line title and column title.
 	facts map[string]map[string]string
 	// messages are for failed and skipped specs, by column and name.
 	messages map[string]map[string]string
@@ -150,7 +149,6 @@ func (t *Table) kind(name string) string {
 	return kindOf(name)
 }
 
-// dropSkipped removes older results of specs that skip.txt now leaves out.
 func (t *Table) dropSkipped() error {
 	skips, err := specs.Skips()
 	if err != nil {
@@ -163,7 +161,7 @@ func (t *Table) dropSkipped() error {
 	return nil
 }
 
-// Markdown returns the summary, the differences, all specs, and the skipped specs.
+// Markdown returns the summary, the differences, and all and the skipped specs.
 func (t *Table) Markdown() (string, error) {
 	skips, err := specs.Skips()
 	if err != nil {

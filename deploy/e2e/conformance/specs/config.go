@@ -20,7 +20,6 @@ type Config struct {
 	// Procs is the number of parallel specs: by default 8.
 	Procs int
 	// Focus and Skip are regular expressions of full names, in addition to [sig-network] and skip.txt.
-	// Empty means no restriction.
 	Focus, Skip string
 	// Short selects the specs of short.txt.
 	Short    bool

@@ -84,7 +84,6 @@ func Short() []string {
 	return names
 }
 
-// check returns an error for each pattern and each short name without a spec.
 func check(names []string, skips []Skip, short []string) error {
 	var errs []error
 	for _, s := range skips {
@@ -131,7 +130,7 @@ func (c *Config) choose(all []string, skips []Skip) ([]string, error) {
 	return chosen, nil
 }
 
-// expression matches exactly these specs. ginkgo puts the suite's name before a spec's.
+// ginkgo puts the suite's name before a spec's.
 func expression(names []string) string {
 	quoted := make([]string, len(names))
 	for i, name := range names {

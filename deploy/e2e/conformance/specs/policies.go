@@ -27,8 +27,7 @@ type Policies struct {
 	Timeout time.Duration
 }
 
-// unsupported is an experimental feature that weft does not have: nodes as peers. Its tests skip
-// themselves.
+// weft does not support nodes as peers. The tests for this feature skip themselves.
 const unsupported = "ClusterNetworkPolicyEgressNodePeers"
 
 // RunPolicies runs the suite, with the tests of all features that weft has.
@@ -70,8 +69,8 @@ func RunPolicies(ctx context.Context, p Policies) error {
 	}
 }
 
-// PolicyDefinition returns the file with the CustomResourceDefinition of ClusterNetworkPolicy, with the
-// fields for all features. The working directory must be in the module whose go.mod has the suite.
+// PolicyDefinition returns the CustomResourceDefinition file of ClusterNetworkPolicy. The working
+// directory must be in the module whose go.mod has the suite.
 func PolicyDefinition(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/network-policy-api").Output()
 	if err != nil {

@@ -15,16 +15,16 @@ import (
 // ErrFailed means that the run is complete, but specs failed.
 var ErrFailed = errors.New("specs failed")
 
-// Results returns the file with ginkgo's report in a directory of results.
+// Results returns the file of ginkgo's report.
 func Results(report string) string { return filepath.Join(report, "ginkgo", "report.json") }
 
-// JUnit returns the framework's JUnit report in a directory of results.
+// JUnit returns the file of the framework's JUnit report.
 func JUnit(report string) string { return filepath.Join(report, "junit_01.xml") }
 
 func (c *Config) lines() string { return filepath.Join(c.Report, "specs.jsonl") }
 
-// Run returns when all specs have ended. If ctx ends, running specs are interrupted and clean up, and
-// the report is partial.
+// Run returns when all specs have ended. The end of ctx interrupts running specs, and makes the report
+// partial.
 //
 // Possible errors: [ErrFailed]; an invalid list or configuration; ginkgo cannot be started, or wrote no
 // report.
@@ -101,7 +101,6 @@ func (c *Config) run(ctx context.Context, names []string) error {
 	return fmt.Errorf("run ginkgo: %w after %d of %d specs: see %s", err, count, len(names), log.Name())
 }
 
-// follow prints new lines of specs.jsonl until ctx ends, and returns the number of ended specs.
 func (c *Config) follow(ctx context.Context, total int) int {
 	p := progress{out: c.Output, start: time.Now(), total: total}
 	var file *os.File

@@ -14,8 +14,7 @@ import (
 
 // Exec runs a process in a container and returns its exit status. The namespaces must include the
 // container's PID and mount namespaces. SIGTERM to this process kills the other's process group. If
-// this process is killed, the other continues until the container ends: the death signal of a parent in
-// another PID namespace would come at once.
+// this process is killed, the other continues until the container ends.
 func Exec() (int, error) {
 	runtime.LockOSThread()
 	unix.CloseOnExec(errorFD)

@@ -48,7 +48,6 @@ func enter(n int) error {
 	return nil
 }
 
-// makeRoot mounts a writable layer over the machine's own files, and then the standard mounts.
 func (s *Spec) makeRoot() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return fmt.Errorf("separate mounts: %w", err)
@@ -177,7 +176,6 @@ func (s *Spec) bind(m Mount) error {
 	return unix.Mount("", target, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, "")
 }
 
-// pivot makes the directory the root, and unmounts the old root.
 func pivot(root string) error {
 	if err := os.Chdir(root); err != nil {
 		return err
@@ -263,8 +261,7 @@ func (c *Command) become() error {
 		return nil
 	}
 	for _, f := range []*os.File{os.Stdin, os.Stdout, os.Stderr} {
-		// So that the user may open /dev/stdout. Other files than pipes and the container's terminal
-		// stay unchanged.
+		// So that the user may open /dev/stdout. Only pipes and the container's terminal change.
 		if info, err := f.Stat(); err != nil || info.Mode().Type() != os.ModeNamedPipe && !c.Terminal {
 			continue
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/moby/sys/capability"
 )
 
-// The file descriptors of every process, after the standard ones and before the namespaces.
+// In this order, between the standard descriptors and the namespaces.
 const (
 	specFD  = 3
 	errorFD = 4
@@ -26,8 +26,7 @@ type Command struct {
 	// Drop is lost for the process and its descendants.
 	Drop            []capability.Cap
 	NoNewPrivileges bool
-	// Terminal means that the process controls the terminal of its standard streams.
-	Terminal bool
+	Terminal        bool
 	// Namespaces is the number of namespaces to enter first.
 	Namespaces int
 }
@@ -36,7 +35,7 @@ type Command struct {
 type Spec struct {
 	Command
 	// Root is an empty directory for the file system, and Scratch another for the writable layer.
-	// Containers may share them, because each has its own mount namespace.
+	// Containers may share them, in different mount namespaces.
 	Root, Scratch string
 	// HostPID shows the node's processes to the container.
 	HostPID bool

@@ -11,14 +11,14 @@ import (
 // ErrUnknown means that the table does not have an image.
 var ErrUnknown = errors.New("image is not in the table of package deploy/e2e/node/image")
 
-// Image is the content of a container, besides the files of the machine.
+// Image adds to the files of the machine.
 type Image struct {
 	// the last part of the repository's name
 	Name string
 	// Programs maps paths in the container to names of test programs.
 	Programs map[string]string
-	// Certificate is the path of a certificate for localhost and its key, without .crt and .key. It may
-	// be empty.
+	// Certificate is the path of a localhost certificate and key, without .crt and .key. It may be
+	// empty.
 	Certificate string
 	// A pod may replace both.
 	Entrypoint, Command []string

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// pool gives addresses to pods. A pod has the same number in the prefix of each family. A number is
-// reused as late as possible, because other programs remember addresses of ended pods.
+// A pod has the same number in the prefix of each family. A number is reused as late as possible,
+// because other programs remember addresses of ended pods.
 type pool struct {
 	prefixes []netip.Prefix
 	used     map[int]bool

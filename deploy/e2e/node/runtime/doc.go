@@ -2,9 +2,9 @@
 // and processes. Read runtime.go first.
 //
 // A pod sandbox is a network namespace with a point-to-point link to its node, and UTS and IPC namespaces. A
-// container is a process tree in a PID and mount namespace, on a layer over the machine's own file system.
-// Its program comes from package image. It gets the default capabilities of other runtimes, plus and minus
-// the pod's. There are no cgroups, limits or seccomp. A shared PID namespace is rejected.
+// container is a process tree in a PID and mount namespace, on a layer over the machine's own file system,
+// with a program of package image and the default capabilities of other runtimes. There are no cgroups,
+// limits or seccomp. A shared PID namespace is rejected.
 //
 // In come the kubelet's requests on a Unix socket. Out go processes, links and routes of the node's network
 // namespace, log files in CRI's format, and an nftables table for host ports, which survives a flush of the

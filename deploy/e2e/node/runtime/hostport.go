@@ -45,9 +45,9 @@ func (s *sandbox) forwards() []forward {
 
 const hostPorts = "e2e-hostport"
 
-// rules returns nft text that replaces the table. The table has an owner: see portTable. Its priority
-// precedes a proxy's; nft has no name for that priority in the hook output. Packets from a pod to its
-// own port, and from the loopback, get the node's address as source.
+// The table has an owner: see portTable. Its priority precedes a proxy's; nft has no name for that
+// priority in the hook output. Packets from a pod to its own port, and from the loopback, get the
+// node's address as source.
 func rules(all []forward) string {
 	var to, from strings.Builder
 	for _, f := range all {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// logFile has the format that the kubelet reads: time, stream, F for a full line or P for a partial
-// one, and the text. Attached clients also get the bytes.
+// The kubelet reads this format: time, stream, F for a full line or P for a partial one, and the text.
+// Attached clients also get the bytes.
 type logFile struct {
 	path string
 

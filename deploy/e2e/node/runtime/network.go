@@ -82,8 +82,6 @@ func setSysctls(values map[string]string) error {
 	return nil
 }
 
-// inNetwork calls f on a thread in the network namespace, which ends afterwards. Without a namespace it
-// just calls f.
 func (n *namespaces) inNetwork(f func() error) error {
 	if n.net == nil {
 		return f()
@@ -100,7 +98,7 @@ func (n *namespaces) inNetwork(f func() error) error {
 }
 
 // discard calls f on a thread that ends afterwards, so that f may change its namespaces. It never uses
-// the main thread, which outlives f and has the namespaces that /proc shows.
+// the main thread, because /proc shows its namespaces.
 func discard(f func()) {
 	done := make(chan struct{})
 	go func() {

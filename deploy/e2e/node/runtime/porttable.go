@@ -13,8 +13,8 @@ import (
 	"syscall"
 )
 
-// portTable is the nftables table with host ports. A running nft process owns it, so that it survives a
-// flush of the ruleset. The kernel removes the table with the process.
+// A running nft process owns the table, so that it survives a flush of the ruleset. The kernel removes
+// the table with the process.
 type portTable struct {
 	// mu serialises changes, from the list of the pods' ports to the write.
 	mu sync.Mutex
@@ -70,8 +70,8 @@ func (t *portTable) start(s *starter, dir string) error {
 
 const missing = "/nonexistent/"
 
-// include makes nft read a file, and returns its errors. nft does not report success. Therefore it then
-// reads a missing file, and the error for that file marks the end.
+// nft does not report success. Therefore include then makes nft read a missing file, and the error for
+// that file marks the end.
 func (t *portTable) include(file string) error {
 	t.written++
 	last := fmt.Sprintf("%s%d.nft", missing, t.written)
@@ -87,7 +87,6 @@ func (t *portTable) include(file string) error {
 			}
 			return nil
 		case strings.Contains(line, missing) || strings.Trim(line, " ^~") == "":
-			// The rest of the previous message, or marks below a command.
 		default:
 			complaint = append(complaint, line)
 		}

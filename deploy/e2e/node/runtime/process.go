@@ -26,7 +26,6 @@ type launch struct {
 	stdout, stderr io.Writer
 }
 
-// start returns after the program of the container has begun, or its error.
 func (s *starter) start(l launch) (*exec.Cmd, error) {
 	specRead, specWrite, err := os.Pipe()
 	if err != nil {
@@ -61,8 +60,8 @@ func (s *starter) start(l launch) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// starter is the thread that starts all processes. The kernel sends a process's death signal when its
-// starting thread ends, and Go ends idle or locked threads.
+// starter is the thread that starts all processes: the kernel sends a death signal when the starting
+// thread ends, and Go ends idle or locked threads.
 type starter struct{ work chan func() }
 
 func newStarter() *starter {

@@ -40,7 +40,7 @@ type Runtime struct {
 	// certificate and key are for localhost.
 	certificate, key []byte
 	ports            portTable
-	// lingering bounds how long processes that keep its output open can delay the end of a command.
+	// lingering bounds the delay of a command's end by processes that keep its output open.
 	lingering time.Duration
 
 	mu         sync.Mutex

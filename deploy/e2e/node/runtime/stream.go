@@ -29,7 +29,7 @@ type execution struct {
 	terminal bool
 }
 
-// execute returns the exit status. The end of ctx kills the command.
+// The end of ctx kills the command.
 func (r *Runtime) execute(ctx context.Context, c *container, e execution) (int32, error) {
 	process, err := c.running()
 	if err != nil {
@@ -72,8 +72,7 @@ func (r *Runtime) execute(ctx context.Context, c *container, e execution) (int32
 	return int32(cmd.ProcessState.ExitCode()), nil
 }
 
-// input copies a reader into a pipe. exec.Cmd would wait for the end of the reader, but a client ends
-// its input after the command.
+// exec.Cmd would wait for the end of the reader, but a client ends its input after the command.
 func input(from io.Reader) (io.Reader, func(), error) {
 	if _, ok := from.(*os.File); ok || from == nil {
 		return from, func() {}, nil

@@ -95,7 +95,6 @@ func read(file string) ([]string, error) {
 	return slices.Compact(keys), err
 }
 
-// fragment returns the set of blocked addresses, and the rule that uses it.
 func fragment(keys []string) *weftv1.Fragment {
 	blocked := &weftv1.Set{Name: "blocked", Type: "ipv4_addr", Flags: []string{"interval"}}
 	for _, key := range keys {
