@@ -74,8 +74,8 @@ func (s *scene) handle(chain, comment string) *int {
 	return knftables.PtrTo(1)
 }
 
-// run makes the usage's transactions and returns the outcome and the final table. A check must have the
-// same outcome; around it, watch reads the table in the kernel.
+// A check must have the same outcome as the transaction; around it, watch reads the table in the
+// kernel.
 func (u *usage) run(t *testing.T, nft knftables.Interface, watch func() string) string {
 	ctx := aggregatortest.Context(t)
 	if u.given != nil {
@@ -217,9 +217,9 @@ func list(t *testing.T, ns *nfttest.NS, family knftables.Family, table string) s
 	return normalize(out)
 }
 
-// TestUsage runs each usage three times: with knftables.New and nft(8), with the adapter and weft, and
-// with knftables.NewFake. Outcomes and answers of the List methods must be equal, and nft(8) must list
-// the same table for the first two.
+// TestUsage runs each usage with knftables.New and nft(8), with the adapter and weft, and with
+// knftables.NewFake. Outcomes and answers of the List methods must be equal, and nft(8) must list the
+// same table for the first two.
 func TestUsage(t *testing.T) {
 	w := newWorld(t)
 	c := w.daemon.Dial(t, "agent")

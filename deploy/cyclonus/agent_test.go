@@ -220,8 +220,8 @@ func family(addr netip.Addr) int {
 	return 1
 }
 
-// ask sends one question, for UDP on the given socket. Answers are reported; TCP reports a connection
-// itself and returns when ctx ends.
+// ask sends one question, for UDP on the given socket. TCP reports a connection itself and returns when
+// ctx ends.
 func (a *agent) ask(ctx context.Context, udp *net.UDPConn, protocol corev1.Protocol, to netip.AddrPort, nonce uint64) {
 	switch protocol {
 	case corev1.ProtocolUDP:

@@ -47,8 +47,7 @@ type step struct {
 	probe     *generator.ProbeConfig
 }
 
-// allSteps returns the steps of all cases, in order. Cases with blocks of addresses appear twice, for
-// the two families of their pod.
+// Cases with blocks of addresses appear twice, for the two families of their pod.
 func allSteps(t *testing.T, places map[string]place) []*step {
 	t.Helper()
 	var all []*step
@@ -172,9 +171,8 @@ type flow struct {
 	policytest.Flow
 }
 
-// expected returns the oracle's results for all flows of the step: between different pods, to every
-// served port and the probed port, in both families. The oracle applies policies to a pod's traffic to
-// itself; no network does.
+// expected returns the oracle's results between different pods, to every served port and the probed
+// port, in both families. The oracle applies policies to a pod's traffic to itself; no network does.
 func (s *step) expected(places map[string]place) map[flow]bool {
 	policy := matcher.BuildNetworkPolicies(false, s.policies)
 	want := map[flow]bool{}

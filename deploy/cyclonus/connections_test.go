@@ -24,7 +24,7 @@ type connections struct {
 }
 
 // differ sends a byte along every connection, which must be answered exactly if its flow is allowed. It
-// closes denied connections, opens one for each allowed flow, and returns a line for each difference.
+// closes denied connections, and opens missing allowed ones.
 func (c *connections) differ(ctx context.Context, want map[flow]bool) []string {
 	var mu sync.Mutex
 	var wrong []string

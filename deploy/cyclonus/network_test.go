@@ -115,8 +115,7 @@ func (n *network) ofRound(nonce uint64) (*round, uint32) {
 	return r, index
 }
 
-// agree asks in rounds until a round has no difference, or until bound. It returns the last differences
-// and the number of rounds.
+// agree asks in rounds until a round has no difference, or until bound.
 func (n *network) agree(ctx context.Context, want map[flow]bool) (d []difference, rounds int, err error) {
 	wait := patience
 	for deadline := time.Now().Add(bound); ; wait = min(wait*3/2, 4*time.Second) {

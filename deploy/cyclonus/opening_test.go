@@ -22,13 +22,11 @@ const (
 	pause = 25 * time.Millisecond
 )
 
-// opening makes random changes of pods, namespaces and policies, restarts weft and the API server, and
-// shows that no packet passes that every state denies, and none is lost that every state allows.
-// Between two epochs all packets are as the evaluator says.
+// opening makes random changes of pods, namespaces and policies, and restarts weft and the API server.
+// No packet may pass that every state denies, or be lost if every state allows it. Between two epochs
+// all packets are as the evaluator says.
 //
-// Every flow between two pods, by TCP and UDP and of both families, with one verdict in an epoch has
-// packets. The API's pods and their addresses come and go; the network has a namespace for each
-// address.
+// The API's pods and their addresses come and go; the network has a namespace for each address.
 //
 // Policy behaviour: 43-46, 51.
 func opening(t *testing.T, w *world) {

@@ -83,7 +83,7 @@ func TestOracleBugs(t *testing.T) {
 }
 
 // TestEvaluatorRandom compares the evaluator with the oracle on random clusters, rewritten with the
-// same meaning to avoid the oracle's bugs. The evaluator judges both forms.
+// same meaning to avoid the oracle's bugs.
 func TestEvaluatorRandom(t *testing.T) {
 	g := policytest.New(policytest.Config{Seed: *seed, Nodes: 3, Namespaces: 3, Pods: 10, Policies: 8})
 	flows, allowed, excused := 0, 0, 0

@@ -111,8 +111,8 @@ func expectAll(t *testing.T, what string, from *lab.Namespace, to [2]netip.AddrP
 	}
 }
 
-// eventually asks until all ports of both families have the outcome, by TCP and UDP, and returns a line
-// for each other port.
+// eventually asks by TCP and UDP until all ports have the outcome, and returns a line for each other
+// port.
 func eventually(ctx context.Context, from *lab.Namespace, to [2]netip.AddrPort, want outcome) []string {
 	wait := patience
 	switch want {

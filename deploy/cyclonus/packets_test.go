@@ -47,8 +47,8 @@ func TestPackets(t *testing.T) {
 	t.Logf("TCP connections: %d cut, %d times kept", w.connections.cut, w.connections.kept)
 }
 
-// allOrders enforces the steps of the oracle's cases in the oracle's order, at random, and with a
-// restart of weft at each step during the changes.
+// allOrders enforces the oracle's steps in order, at random, and with a restart of weft during each
+// change.
 func allOrders(t *testing.T, w *world) {
 	rng := rand.New(rand.NewPCG(*seed, 0))
 	steps := allSteps(t, w.places)

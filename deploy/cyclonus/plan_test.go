@@ -104,8 +104,7 @@ type states struct {
 	unsure map[string]bool
 }
 
-// newStates begins with the state before g's next change: g replaces objects of a cluster, so the maps
-// are copied.
+// g replaces objects of a cluster, so newStates copies the maps.
 func newStates(c *policytest.Cluster) *states {
 	pods := maps.Clone(c.Pods)
 	return &states{

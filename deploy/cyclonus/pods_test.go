@@ -14,8 +14,8 @@ import (
 	"github.com/weft-proxy/weft/frontends/testing/policytest"
 )
 
-// podStates shows which pods count, and when: pods in their host's network, ending pods, pods without
-// an address, and pods with ports of init containers. Another node is an address, not a pod.
+// podStates shows which pods count, and when: in their host's network, ending, without an address, and
+// with ports of init containers.
 //
 // Policy behaviour: 9-11, 27, 32, 34.
 func podStates(t *testing.T, w *world) {

@@ -25,9 +25,9 @@ var serviceAddresses = map[string][2]netip.Addr{
 
 const nodePort = 30080
 
-// withServices has policies and Services on one node, which both decide on a packet: policies judge a
-// NodePort's client by its own address; a pod reaches itself through its Service; a Service without
-// endpoints rejects, even if the client may not send.
+// withServices has policies and Services that both decide on a packet: policies judge a NodePort's
+// client by its own address; a pod reaches itself through its Service; a Service without endpoints
+// rejects, even if the client may not send.
 //
 // Policy behaviour: 30, 31, 35, 38, 39, 42, 65.
 func withServices(t *testing.T, w *world) {

@@ -176,8 +176,7 @@ func (s *streamer) segment(f policytest.Flow, established bool) segment {
 	return out
 }
 
-// establish opens connections for the allowed established flows: a first packet and an answer.
-// conntrack has seen the answer when it arrives.
+// establish sends a first packet and an answer. conntrack has seen the answer when it arrives.
 func (s *stream) establish(ctx context.Context) error {
 	var all []streamed
 	for _, f := range s.flows {
@@ -287,8 +286,7 @@ func (f *figures) String() string {
 		f.denied, f.passed, every(f.deniedTime, f.denied), f.gap.Round(10*time.Microsecond), f.allowed, f.lost, every(f.allowedTime, f.allowed), f.machine)
 }
 
-// stop waits for the last packets, and returns their figures, and a line for each wrong flow, with the
-// flows.
+// stop waits for the last packets, and returns their figures and the wrong flows.
 func (s *stream) stop(ctx context.Context) (figures, []string, []flow, error) {
 	s.cancel()
 	for _, one := range s.senders {

@@ -125,7 +125,6 @@ func list(ctx context.Context, a *agent) (*listing, error) {
 	return &l, nil
 }
 
-// add adds the counters of the flows to a pod, and returns the number of its replies.
 func (l *listing) add(flows map[policytest.Flow]int, at place) (replies int, err error) {
 	for _, o := range l.Nftables {
 		if o.Rule != nil {

@@ -28,8 +28,7 @@ type daemon struct {
 	running  []*lab.Process
 }
 
-// newDaemon starts `weft run --network-policy`, or the aggregator and `weft policy` apart. The flags
-// from select the source of objects.
+// newDaemon starts `weft run --network-policy`, or the aggregator and `weft policy` apart.
 func newDaemon(node *lab.Node, apart bool, from ...string) (*daemon, error) {
 	dir := filepath.Join(runDir, node.Name())
 	if err := os.MkdirAll(filepath.Join(dir, "state"), 0o750); err != nil {
@@ -213,8 +212,8 @@ func newWorld(n *network) (*world, error) {
 	return w, nil
 }
 
-// tracked waits until weft has its tables on all nodes, with which the kernel begins to track
-// connections. An earlier flow may look as if its answer had begun it.
+// Connection tracking begins with weft's tables. An earlier flow may look as if its answer had begun
+// it.
 func (w *world) tracked() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()

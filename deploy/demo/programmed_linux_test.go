@@ -18,8 +18,8 @@ import (
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
-// TestProgrammedRulesAreNFTs renders Services in all configurations and the demo's policy, and compares
-// the expressions of every rule with nft(8)'s for the same text.
+// TestProgrammedRulesAreNFTs compares the expressions of every rule of Services and the demo's policy
+// with nft(8)'s for the same text.
 func TestProgrammedRulesAreNFTs(t *testing.T) {
 	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
 	ns := nfttest.New(t)

@@ -146,8 +146,7 @@ func affinityEnds(t *testing.T, e *env) {
 	s.endpoints(t, "a", e.web...)
 	c, to := e.clients[0], s.vip(false, 80)
 	e.stuck(t, c, "tcp", to)
-	// After silences longer than the timeout: with four pods, chance is one pod ten times once in 10⁵
-	// times.
+	// With four pods, chance is one pod ten times once in 10⁵ times.
 	var seen []string
 	pause := time.NewTicker(1500 * time.Millisecond)
 	defer pause.Stop()

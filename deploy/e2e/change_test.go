@@ -193,8 +193,7 @@ func (e *env) relabel(t *testing.T, name, label, value string) {
 	}
 }
 
-// traceless creates a Service that weft must ignore, and then a witness: once the witness works, the
-// other would too.
+// traceless creates a Service that weft must ignore, and then a witness that works.
 func (e *env) traceless(t *testing.T, change func(*corev1.Service)) {
 	t.Helper()
 	s := e.webService(t, "not-ours", change)

@@ -21,8 +21,7 @@ const churnRounds = 36
 func faultChurn(t *testing.T, e *env) {
 	steady := e.webService(t, "steady", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort })
 	steady.endpoints(t, "a", e.web...)
-	// With any proxy a UDP answer under way is lost when its pod leaves the Service. So UDP clients ask
-	// a Service without changes.
+	// With any proxy a UDP answer under way is lost when its pod leaves the Service.
 	fixed := e.webService(t, "fixed", nil)
 	fixed.endpoints(t, "a", e.web...)
 	var loads []*namedLoad

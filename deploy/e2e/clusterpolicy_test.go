@@ -38,8 +38,7 @@ spec:
 )
 
 // clusterPolicyStatus: with the rights of the manifests, weft writes the condition of a
-// ClusterNetworkPolicy once, and again when the policy changes; three nodes do not replace each
-// other's.
+// ClusterNetworkPolicy once, and again when the policy changes.
 func clusterPolicyStatus(t *testing.T, e *env) {
 	definition, err := clusterPolicyFile()
 	if err != nil {

@@ -34,8 +34,8 @@ type program struct {
 // patience bounds weft's end after SIGTERM.
 const patience = 3 * time.Minute
 
-// newDaemon starts `weft run`, or the aggregator and the frontend with exactly the arguments, users and
-// capabilities of the DaemonSet.
+// newDaemon starts `weft run`, or the processes of the DaemonSet with exactly its arguments, users and
+// capabilities.
 func newDaemon(n *lab.Node, kubeconfig string, single bool) (*daemon, error) {
 	dir := filepath.Join(runDir, n.Name())
 	if err := os.MkdirAll(filepath.Join(dir, "state"), 0o750); err != nil {
@@ -73,8 +73,8 @@ func newDaemon(n *lab.Node, kubeconfig string, single bool) (*daemon, error) {
 	return d, nil
 }
 
-// shareWithFrontends writes the manifest's configuration to dir, and lets the frontends' users enter
-// it, make their sockets in the directory beside it, and read the kubeconfig.
+// shareWithFrontends lets the frontends' users enter dir, make their sockets in the directory beside
+// it, and read the kubeconfig.
 func shareWithFrontends(dir, kubeconfig string) error {
 	objects, err := manifests("split/weft.yaml")
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 )
 
 // externalIPs: external IPs lead to the Service's pods from every source, whether or not a node has
-// them. Of two Services with the same IP the older wins on every node until it is deleted.
+// them. Of two Services with the same IP the older wins.
 //
 // Behaviour: 9, 32, 33, 37.
 func externalIPs(t *testing.T, e *env) {

@@ -167,8 +167,7 @@ func (e *env) stranger(t *testing.T, node int, at ...netip.AddrPort) *lab.Pod {
 	return p
 }
 
-// serviceOf retries until the API server assigns the ClusterIPs, because it learns of new ranges by a
-// watch.
+// The API server learns of new ranges by a watch, so serviceOf retries.
 func (e *env) serviceOf(t *testing.T, name string, addrs ...netip.Addr) *service {
 	t.Helper()
 	policy := corev1.IPFamilyPolicyRequireDualStack

@@ -160,8 +160,7 @@ func faultKilled(t *testing.T, e *env) {
 		if err := e.only(c, "tcp", s.vip(false, 80), 50, e.web...); err != nil {
 			t.Errorf("while weft is dead: %v", err)
 		}
-		// The witness proves that weft has read everything. It has as many endpoints as the other
-		// Service, so that only its own elements change.
+		// The witness has as many endpoints as the other Service, so that only its own elements change.
 		witness := e.webService(t, fmt.Sprintf("witness-%d", i), nil)
 		witness.endpoints(t, "a", e.web...)
 		if err := d.start(); err != nil {

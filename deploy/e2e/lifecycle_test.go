@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// lifecyclePorts: ports come, change their number and their target, and go separately; ports outside of
-// the Service refuse, also if the other protocol has them.
+// lifecyclePorts: ports come, change and go separately; ports outside of the Service refuse, also if
+// the other protocol has them.
 //
 // Behaviour: 5, 6, 7.
 func lifecyclePorts(t *testing.T, e *env) {

@@ -51,9 +51,8 @@ type loadResult struct {
 	Latencies []time.Duration
 }
 
-// The source ports of a load, in turn. At 500 requests a second a port is reused after 100 s, later
-// than the kernel forgets a UDP flow or a closed TCP connection. Earlier reuse would continue the old
-// flow.
+// At 500 requests a second a port is reused after 100 s, later than the kernel forgets a UDP flow or a
+// closed TCP connection. Earlier reuse would continue the old flow.
 const firstPort, lastPort = 10000, 59999
 
 // maxPending bounds the requests without an answer. Beyond that the load waits.

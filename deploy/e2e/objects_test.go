@@ -78,8 +78,8 @@ type service struct {
 	*corev1.Service
 }
 
-// webService creates a Service of both families with the web pods' ports of both protocols under other
-// numbers and by name: 80 for 8080, 90 for 9090. change may be nil.
+// webService creates a Service of both families with the web pods' ports of both protocols by name: 80
+// for 8080, 90 for 9090. change may be nil.
 func (e *env) webService(t *testing.T, name string, change func(*corev1.Service)) *service {
 	t.Helper()
 	policy := corev1.IPFamilyPolicyRequireDualStack

@@ -15,7 +15,7 @@ var outage = flag.Duration("e2e.outage", time.Minute, "how long fault/api-server
 const outageSlack = 6 * time.Minute
 
 // faultOutage: during a long outage of the API server every request is answered, also on a node where
-// weft is killed and restarted. Changes follow the next successful attempt to connect.
+// weft restarts. Changes follow the next successful attempt to connect.
 //
 // Behaviour: 131.
 func faultOutage(t *testing.T, e *env) {
@@ -84,7 +84,7 @@ const reconnect = 2 * partition
 const partition = 20 * time.Second
 
 // faultPartition: a node without the API server continues with its state, and makes up for all changes
-// after the partition: additions, deletions, and both.
+// afterwards.
 func faultPartition(t *testing.T, e *env) {
 	stays := e.webService(t, "stays", nil)
 	stays.endpoints(t, "a", e.web[:2]...)

@@ -24,8 +24,8 @@ func (e *env) onNode(node int) []*lab.Pod {
 }
 
 // policyExternal: with the external policy Local a node forwards external traffic only to its own pods,
-// with the client's source address, and drops it without pods. Pods and the node's processes reach all
-// pods through the same address. ClusterIPs are unaffected.
+// with the client's source address, or drops it. Pods and the node's processes reach all pods.
+// ClusterIPs are unaffected.
 //
 // Behaviour: 49, 50, 51, 52, 54, 60.
 func policyExternal(t *testing.T, e *env) {

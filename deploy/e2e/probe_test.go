@@ -90,8 +90,8 @@ func (e *env) spread(t *testing.T, from asker, network string, to netip.AddrPort
 	})
 }
 
-// prompt bounds a refusal. Behind a veth, a TCP client whose first packet is rejected by ICMP during
-// connect learns it only from its second packet, a second later.
+// Behind a veth, a TCP client whose first packet is rejected by ICMP during connect learns it only from
+// its second packet, a second later.
 const prompt = 1500 * time.Millisecond
 
 // refused waits until the connection is refused, and fails if the refusal is late.
@@ -123,8 +123,8 @@ type question struct {
 	to      netip.AddrPort
 }
 
-// dropped waits until each question gets neither an answer nor a refusal, which makes a client try
-// elsewhere. All are asked at once, because each lasts until its timeout.
+// dropped waits until each question gets neither an answer nor a refusal. All are asked at once,
+// because each lasts until its timeout.
 func (e *env) dropped(t *testing.T, questions ...question) {
 	t.Helper()
 	within(t, e.ctx, settled, "packets are dropped", func() error {

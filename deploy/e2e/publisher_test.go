@@ -13,8 +13,8 @@ func (d *daemon) weft(e *env, args ...string) (string, error) {
 	return d.node.Run(e.ctx, binary("weft"), append(args, "--socket", d.socket)...)
 }
 
-// publisherPolicy: rules of a third party come into force beside the Services, and go, without
-// conntrack or packet marks.
+// publisherPolicy: rules of a third party come into force beside the Services, and go, without an
+// effect on the Services.
 //
 // Behaviour: 167.
 func publisherPolicy(t *testing.T, e *env) {

@@ -13,8 +13,7 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// deployment acts as a Deployment, its ReplicaSets and the kubelets: it starts and ends pods, reports
-// their status, and ends their servers.
+// deployment acts as a Deployment, its ReplicaSets and the kubelets.
 type deployment struct {
 	e        *env
 	app      string

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// objects returns the node's ruleset as one line per object, keyed by kind and handle: tables, chains,
-// rules, sets, maps, and elements. Counters are left out.
+// objects returns the node's ruleset as one line per object, keyed by kind and handle, without
+// counters.
 func (d *daemon) objects(t *testing.T, e *env) map[string]string {
 	t.Helper()
 	text, err := d.node.Run(e.ctx, "nft", "-j", "-a", "list", "ruleset")

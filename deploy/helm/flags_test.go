@@ -81,8 +81,8 @@ func all(mode string) map[string]any {
 	}
 }
 
-// TestFlags sets every flag of every daemon from the values: it follows the chart's own arguments, and
-// changes only its container. The chart's own arguments must be flags of the daemon.
+// TestFlags sets every flag of every daemon from the values. The chart's own arguments must be flags of
+// the daemon.
 func TestFlags(t *testing.T) {
 	known := flags(t)
 	tried := map[string]bool{}

@@ -13,9 +13,8 @@ import (
 
 var incidentNames = flag.String("incidents.only", "", "names of the incidents, separated by commas; empty means all")
 
-// TestIncidents has weft suffer one fault after the other, each on its own node. It reads the health
-// endpoints, the alerts on scraped metrics, the Events and the logs, as an operator does. Every fault
-// is reported, and after its end weft recovers without a repair.
+// TestIncidents has weft suffer one fault after the other, each on its own node, and reads an
+// operator's sources. Every fault is reported, and after its end weft recovers without a repair.
 func TestIncidents(t *testing.T) {
 	if name := os.Getenv(inNamespace); name != "" {
 		for n := range incidents {

@@ -22,7 +22,7 @@ const (
 )
 
 // TestInitContainer: the chart's init container sets up connection tracking after each reboot and pod
-// start. It is privileged, without files of the node and without a token.
+// start, privileged, without files of the node and without a token.
 func TestInitContainer(t *testing.T) {
 	isolated(t, func(t *testing.T, weft string) {
 		for _, mode := range []string{"split", "single"} {

@@ -41,8 +41,8 @@ func publisher(name string) map[string]any {
 	return map[string]any{"name": name, "match": map[string]any{"uid": 4001}, "allow": map[string]any{"tables": []any{map[string]any{"name": name}}}}
 }
 
-// story is weft's life in the pod: start, traffic, changes, every verb of an operator in its
-// containers, kill -9, an interrupted API server, and the end.
+// story is weft's life in the pod: traffic, changes, every verb of an operator, kill -9, an interrupted
+// API server, and the end.
 func story(t *testing.T, p *pod) {
 	p.api.Set(objects(t)...)
 	p.api.Set(endpoints(first))

@@ -41,7 +41,7 @@ func TestKernels(t *testing.T) {
 	t.Logf("\n%s", text)
 }
 
-// try runs the programs on the kernel of a suite, and returns its row of the table.
+// try returns a suite's row of the table.
 func try(t *testing.T, name string, files map[string]string) ([]string, error) {
 	s, err := debian.Open(cache, name)
 	if err != nil {

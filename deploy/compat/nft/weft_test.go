@@ -75,8 +75,7 @@ var (
 	atChain = regexp.MustCompile(`nfttest-rule-(\d+)`)
 )
 
-// apply publishes a corpus in a separate table, without rejected rules, and returns the number of
-// accepted rules.
+// apply publishes a corpus in a separate table, and returns the number of accepted rules.
 func (d *daemon) apply(t *testing.T, c nfttest.Corpus, table string) int {
 	t.Helper()
 	skip := map[int]bool{}
@@ -102,8 +101,7 @@ func (d *daemon) apply(t *testing.T, c nfttest.Corpus, table string) int {
 	}
 }
 
-// corpora publishes all corpora in their first family, except for optional kernel features, and returns
-// the tables and the number of rules.
+// corpora publishes all corpora in their first family, except for optional kernel features.
 func (d *daemon) corpora(t *testing.T) (tables []string, rules int) {
 	t.Helper()
 	file := ""

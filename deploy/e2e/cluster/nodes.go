@@ -46,7 +46,7 @@ func joinAddresses(all []netip.Addr) string {
 	return strings.Join(text, ",")
 }
 
-// RolledOut returns an error unless a DaemonSet of kube-system has ready pods of its newest template on
+// RolledOut returns an error unless a DaemonSet of kube-system has ready pods with the newest template on
 // n nodes.
 func (c *Cluster) RolledOut(ctx context.Context, name string, n int) error {
 	d, err := c.client.AppsV1().DaemonSets(metav1.NamespaceSystem).Get(ctx, name, metav1.GetOptions{})

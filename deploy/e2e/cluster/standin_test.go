@@ -51,8 +51,6 @@ func standInEtcd(flags map[string]string) error {
 	select {}
 }
 
-// serveAPI answers /readyz with the name of the user, and requests for tokens with the path and the
-// seconds of the request.
 func serveAPI(flags map[string]string) error {
 	f, err := os.Open(flags["token-auth-file"])
 	if err != nil {

@@ -29,8 +29,8 @@ func clearResults() error {
 // results is written with -conformance.update.
 const results = "testdata/results.tsv"
 
-// writeResults makes the JUnit file of all runs, and a page if WEFT_PAGES names a directory. A spec
-// with different results, or one that passed before and now fails, is an error.
+// writeResults makes the JUnit file, and a page if WEFT_PAGES names a directory. A flake or a
+// regression is an error.
 func writeResults(t *testing.T) {
 	runs, err := report.Load(*reportFlag)
 	if err != nil {

@@ -66,7 +66,6 @@ const (
 	refusalTime = 2500 * time.Millisecond
 )
 
-// observe asks on one side until the answering pods are certain, and returns them in the words of want.
 func (r *run) observe(ctx context.Context, s *side, p probe) string {
 	var targets []netip.AddrPort
 	for _, to := range strings.Fields(p.to) {

@@ -116,8 +116,8 @@ func (w *world) taint(t *testing.T, ctx context.Context, taints string) {
 // moment matches times, which may differ.
 var moment = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?( ?[-+Z][^"]*)?`)
 
-// same fails unless status, headers and, if bodies is set, bodies are equal except for times. It waits
-// for answers that lag behind a commit.
+// same compares status, headers and, if bodies is set, bodies except for times. It waits for answers
+// that lag behind a commit.
 func (w *world) same(t *testing.T, ctx context.Context, from, url string, bodies bool) {
 	t.Helper()
 	var peer, other string

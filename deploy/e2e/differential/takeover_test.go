@@ -32,8 +32,8 @@ type takeover struct {
 	overlap bool
 }
 
-// TestTakeover replaces a running kube-proxy by weft and weft by kube-proxy, as in
-// deploy/kubernetes/README.md, under traffic: all is answered, and both rulesets together act as one.
+// TestTakeover replaces a running kube-proxy by weft and back, as in deploy/kubernetes/README.md, under
+// traffic: all is answered, and both rulesets together act as one.
 //
 // Behaviour: 139, 140.
 func TestTakeover(t *testing.T) {

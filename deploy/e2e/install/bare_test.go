@@ -134,7 +134,7 @@ func (w *world) debianPackage(ctx context.Context) (string, error) {
 
 const bare = "bare"
 
-// installBare installs the Debian package on a machine beside a cluster whose own node has kube-proxy.
+// The cluster's own node has kube-proxy.
 func installBare(t *testing.T) result {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()

@@ -23,8 +23,7 @@ type result struct {
 	wrong    []told
 }
 
-// TestInstall installs weft on each kind as its document says, and writes the document with the
-// figures.
+// TestInstall installs weft on each kind as its document says.
 func TestInstall(t *testing.T) {
 	var results []result
 	known := []string{bare, laptop}

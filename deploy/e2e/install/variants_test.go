@@ -10,14 +10,13 @@ import (
 	"time"
 )
 
-// otherwise are the variants of deploy/kubernetes for special clusters, with reasons: TestInstall and
-// package migration install the variants of kinds. The tests' API server listens on IPv4.
+// otherwise are the variants of deploy/kubernetes for special clusters, with reasons. The tests' API
+// server listens on IPv4.
 func otherwise() []string {
 	return []string{"kind", "kubeadm", "k3s", "migration", "ipv6-only"}
 }
 
-// TestVariants installs each general variant over the one before, as the document does with one of
-// them.
+// TestVariants installs each general variant over the one before.
 func TestVariants(t *testing.T) {
 	if !*slowFlag {
 		t.Log("only with -install.slow: TestInstall has one of them")

@@ -185,8 +185,8 @@ func (w *world) pairCases(t *testing.T, s *site, from, receiver *end, f int) []*
 	return all
 }
 
-// carried are the protocols of a combination. Neighbour discovery is not sent with another host's
-// address, nor in frames that no host sends, because it need not arrive then.
+// Neighbour discovery is not sent with another host's address, nor in frames that no host sends,
+// because it need not arrive then.
 func carried(f int, src, dst kind, frame string) []protocol {
 	if frame == twice {
 		return []protocol{udp}

@@ -22,9 +22,8 @@ func sent(cases []*sample, i int) []*sample {
 	return slices.DeleteFunc(slices.Clone(cases), func(c *sample) bool { return c.src.Is6() })
 }
 
-// TestIsolation: packets of a pod under deny-all never arrive, and other packets do not arrive at it,
-// for all addresses, protocols and frames; open connections are cut; pods without policies are
-// unaffected.
+// TestIsolation: packets from and to a pod under deny-all never arrive, for all addresses, protocols
+// and frames; open connections are cut; pods without policies are unaffected.
 //
 // Policy behaviour: 32, 33, 37, 41.
 func TestIsolation(t *testing.T) {

@@ -39,8 +39,8 @@ func (w *world) checkNeighbours(t *testing.T, r *result) {
 	}
 }
 
-// resolve forgets a neighbour, sends it a packet, and waits for the kernel to find it. It returns the
-// kernel's entry on failure, "" otherwise.
+// resolve forgets a neighbour, and waits for the kernel to find it. It returns the kernel's entry on
+// failure.
 func (e *end) resolve(t *testing.T, dev string, to netip.Addr) string {
 	t.Helper()
 	e.ip(t, "neigh", "flush", "to", to.String(), "dev", dev)

@@ -53,7 +53,7 @@ type packet struct {
 	src, dst netip.Addr
 	protocol protocol
 	// id is the case's number: the ID of IPv4 or the flow label of IPv6, and the destination port or
-	// the ID of an echo request.
+	// echo ID.
 	id uint16
 	// UDP ports in place of sourcePort and id
 	ports [2]uint16

@@ -26,8 +26,8 @@ type site struct {
 	// plugin is the connection of pods to the node.
 	plugin string
 	node   *end
-	// isolated has a deny-all policy, once policies exist. The others never have one; borrowed does not
-	// send, but others use its address.
+	// isolated has a deny-all policy, once policies exist. The others never have one; others use the
+	// address of borrowed.
 	isolated, free, peer, borrowed *end
 	daemon                         *lab.Process
 	socket                         string
@@ -174,7 +174,7 @@ func device(t *testing.T, ns *lab.Namespace, name string) (dev net.Interface, lo
 	return dev, local
 }
 
-// quiet makes a host ignore redirects and similar messages of this test.
+// quiet makes a host ignore redirects and router advertisements.
 func quiet(t *testing.T, ns *lab.Namespace) {
 	t.Helper()
 	for path, value := range map[string]string{

@@ -171,7 +171,7 @@ func (l *Lab) Close() {
 		p.Stop()
 	}
 	for i := len(l.links) - 1; i >= 0; i-- {
-		// The link ends with the namespace of its other end.
+		// The link ends with the other end's namespace.
 		_ = l.Control.delLink(l.links[i])
 	}
 	for _, n := range l.Nodes {

@@ -28,8 +28,8 @@ type Pod struct {
 
 const gateway = 1
 
-// NewPod makes a pod on a point-to-point link, as the ptp CNI plugin does, so that the node routes all
-// of its traffic.
+// NewPod makes a pod on a point-to-point link, as the ptp CNI plugin does, so that the node
+// routes its traffic.
 func (n *Node) NewPod(name string) (*Pod, error) {
 	p, err := n.newPod(name)
 	if err != nil {

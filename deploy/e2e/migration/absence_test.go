@@ -24,8 +24,7 @@ type absence struct {
 
 type period struct{ from, to time.Time }
 
-// watchAbsences asks each node for its readiness until ctx ends. A period lasts from the first to the
-// last failed question, so it is rather too short.
+// A period lasts from the first to the last failed question, so it is rather too short.
 func watchAbsences(ctx context.Context, nodes []*lab.Node) *absences {
 	a := &absences{nodes: make(map[*lab.Node]*absence)}
 	for _, n := range nodes {

@@ -227,7 +227,7 @@ func (w *world) streams(s *corev1.Service) []stream {
 }
 
 // startChurn changes the endpoints twice a second: a third of the pods leaves, and another third
-// returns. The returned function ends it.
+// returns.
 func (w *world) startChurn(ctx context.Context, traffic *traffic) (stop func() error) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan error)

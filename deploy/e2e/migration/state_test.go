@@ -29,9 +29,8 @@ var shape = []*regexp.Regexp{
 }
 
 // TestUpgradeWrites goes from the earlier version to this one, back, and again, and once without a
-// change. Neither version reads the other's state directory: this one renames its files, and for the
-// earlier one the directory is moved. The rules stay, and the kernel gets only writes in shape. A
-// durable fragment that is applied again is stored again.
+// change. Neither version reads the other's state directory. The rules stay, and the kernel gets only
+// writes in shape.
 func TestUpgradeWrites(t *testing.T) {
 	h := newHost(t)
 	h.start(old)
@@ -89,8 +88,8 @@ publishers:
     match: {uid: 981}
 `
 
-// TestUpgradeBeyondFormat: the earlier version rejects a newer state directory and changes nothing. The
-// steps of deploy/docs/operating.md then lead to that version.
+// TestUpgradeBeyondFormat: the earlier version rejects a newer state directory. The steps of
+// deploy/docs/operating.md then lead to that version.
 func TestUpgradeBeyondFormat(t *testing.T) {
 	h := newHost(t)
 	config := h.write("config.yaml", configuration)

@@ -139,8 +139,8 @@ func (p *third) acknowledged() []string {
 	return p.acked[:len(p.acked):len(p.acked)]
 }
 
-// goesOn waits for two more acknowledgements. It requires all acknowledged elements, and the durable
-// fragment's elements and rules, in the kernel.
+// goesOn requires two more acknowledgements, and the elements and rules of both fragments in the
+// kernel.
 func (p *third) goesOn(t *testing.T, ctx context.Context, durable string) {
 	t.Helper()
 	before := p.acknowledged()

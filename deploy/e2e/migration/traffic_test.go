@@ -110,7 +110,7 @@ func (t *traffic) ask(s stream) {
 var errResent = errors.New("the first packet was lost")
 
 // With every proxy a UDP answer under way is lost when its pod leaves the Service. So converse asks
-// again, from the same port, and again is true: the flow must then lead to a serving pod.
+// again, from the same port, and again is true.
 func (s *stream) converse() (answer lab.Answer, again bool, err error) {
 	wait, cancel := context.WithTimeout(context.Background(), lost)
 	defer cancel()

@@ -16,8 +16,8 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// TestUpgrade takes all nodes from an earlier version of weft to this one and back, repeatedly, under
-// traffic: as DaemonSets, also with containers of different versions, and as processes.
+// TestUpgrade takes all nodes from an earlier version of weft to this one and back, under traffic: as
+// DaemonSets, also with mixed versions, and as processes.
 func TestUpgrade(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
@@ -132,8 +132,8 @@ func clusterCIDRs() string {
 
 const manifestImage = "ghcr.io/weft-proxy/weft:v0.1.0"
 
-// rolls returns a step that applies the manifests of a version, for split containers with another
-// version's image in one container, and waits for the rollout.
+// rolls applies the manifests of a version, for split containers with another version's image in one
+// container.
 func (u *upgrade) rolls(mode string, aggregator, frontend version) func(context.Context) error {
 	return func(ctx context.Context) error {
 		// Versions meet in one pod when the images of the newer manifests are replaced.
@@ -248,8 +248,7 @@ func (u *upgrade) proxyArgs(n *lab.Node) []string {
 	}
 }
 
-// restarts returns a step that replaces processes node by node. A process with standby starts before
-// its predecessor ends.
+// A process with standby starts before its predecessor ends.
 func (u *upgrade) restarts(l layout) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if u.processes == nil {

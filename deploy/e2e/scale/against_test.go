@@ -40,9 +40,8 @@ type side struct {
 	flags string
 }
 
-// TestAgainst compares this weft with that of -scale.against. Both run all the time, each on its own
-// node with the same objects. They change in turns, this one first in every second turn, so that other
-// load affects both. A ratio is the median of the ratios of turns.
+// TestAgainst compares this weft with that of -scale.against on the same objects. They change in turns,
+// this one first in every second turn, so that other load affects both.
 func TestAgainst(t *testing.T) {
 	if *againstFlag == "" {
 		t.Skip("no commit to compare with: set -scale.against")

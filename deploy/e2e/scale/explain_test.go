@@ -18,8 +18,8 @@ var explained = policySize{pods: 2000, namespaces: localPods / 10, policies: 100
 
 const explainRounds = 25
 
-// measureExplain measures `weft explain` on a node with Services and policies: the time of the process,
-// beside `weft version`, and its cost to concurrent commits. A missed target does not fail.
+// measureExplain measures `weft explain` on a node with Services and policies, beside `weft version`,
+// and its cost to concurrent commits. A missed target does not fail.
 func measureExplain(t *testing.T, network *lab.Lab, s size) {
 	t.Helper()
 	ctx := t.Context()

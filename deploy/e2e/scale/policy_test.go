@@ -31,8 +31,8 @@ type policyFigure struct {
 	unit     string
 }
 
-// measurePolicies measures "weft run --network-policy" on a cluster with policies, and prints the
-// figures against their targets. A missed target does not fail.
+// measurePolicies measures "weft run --network-policy" on a cluster with policies. A missed target does
+// not fail.
 func measurePolicies(t *testing.T, network *lab.Lab, s policySize) {
 	t.Helper()
 	a, _, p := withPolicies(t, network, policyServices, s)
@@ -47,8 +47,7 @@ func measurePolicies(t *testing.T, network *lab.Lab, s policySize) {
 	}
 }
 
-// withPolicies starts an API server with Services and policies, and prepares "weft run
-// --network-policy" on the node. Both end with the test.
+// Both end with the test.
 func withPolicies(t *testing.T, network *lab.Lab, services size, s policySize) (*api, *population, *proxy) {
 	t.Helper()
 	ctx := t.Context()
@@ -171,8 +170,7 @@ func (m *policyMeasurement) measureStart(ctx context.Context) error {
 	return errors.Join(err, <-profiled, m.profile(ctx, "/debug/pprof/heap?gc=1", "heap-policies.pprof"))
 }
 
-// profileStart takes a CPU profile from weft's first answer to the end of the start, if profiles are
-// wanted. The channel gets its outcome.
+// The profile lasts from weft's first answer to the end of the start. The channel gets its outcome.
 func (m *policyMeasurement) profileStart(ctx context.Context) <-chan error {
 	done := make(chan error, 1)
 	go func() {

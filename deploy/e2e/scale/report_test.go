@@ -118,8 +118,7 @@ var rows = []row{
 	{"the same, elements written or removed", "restart-writes", "elements", 0, count, "", false},
 }
 
-// table writes rows against subjects, in Markdown: for weft the figures, targets and the floor; for
-// kube-proxy the ratio to weft.
+// for weft the figures, targets and the floor; for kube-proxy the ratio to weft
 func (r *results) table(w io.Writer) {
 	head, rule := "| what | must reach |", "| --- | --- |"
 	columns := r.columns()

@@ -3,7 +3,7 @@
 // packets are real, so that nftables, conntrack and NAT handle them. Read association.go first.
 //
 // An association has the handshake of four packets, acknowledged data, retransmission, and an orderly end
-// (RFC 9260). It has one stream, one address at each end, and one message of one packet at a time, without
+// (RFC 9260). It has one stream, one address at each end, and one single-packet message at a time, without
 // congestion control. A packet for a port without a server is not answered, because another program in the
 // network namespace may own that port.
 //

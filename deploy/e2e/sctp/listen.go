@@ -91,7 +91,7 @@ type peer struct {
 // backlog bounds associations that wait for AcceptSCTP.
 const backlog = 128
 
-// ListenSCTP listens at a port of an address, or of all addresses of its family if it is unspecified.
+// ListenSCTP listens at a port of an address, or of all addresses of that family if it is unspecified.
 func ListenSCTP(_ string, local *SCTPAddr) (*SCTPListener, error) {
 	var addr netip.Addr
 	if len(local.IPAddrs) > 0 {

@@ -111,8 +111,8 @@ func TestAssociation(t *testing.T) {
 	})
 }
 
-// TestServerWritesFirst acts as agnhost's porter and its client: the server writes and closes, and the
-// client writes before it reads.
+// TestServerWritesFirst acts as agnhost's porter: the server writes and closes, and the client writes
+// before it reads.
 func TestServerWritesFirst(t *testing.T) {
 	inNamespace(t, func(t *testing.T) {
 		l, err := ListenSCTP("sctp", resolve(t, "0.0.0.0:9003"))

@@ -52,7 +52,7 @@ func Kubernetes(name, note, dir, pkg string) Program {
 	return Program{Name: name, Note: note, Dir: dir, Package: pkg, Flags: []string{"-ldflags", stamp}}
 }
 
-// Weft returns weft, from the directory of its module, built with the Makefile's flags to share the
+// Weft returns weft, from the module's directory, built with the Makefile's flags to share the
 // cache.
 func Weft(dir string) Program {
 	return Program{

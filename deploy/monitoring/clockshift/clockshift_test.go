@@ -13,8 +13,8 @@ import (
 // asProgram is set in the child process with the shifted clock.
 const asProgram = "CLOCKSHIFT_TEST"
 
-// TestClock prints a program's clocks, before and after its wall clock is set back by a day: the wall
-// clock follows, the monotonic clock does not, and clockshift exits with the program's code.
+// TestClock sets a program's wall clock back by a day: the monotonic clock does not follow, and
+// clockshift exits with the program's code.
 func TestClock(t *testing.T) {
 	if file := os.Getenv(asProgram); file != "" {
 		before := time.Now()

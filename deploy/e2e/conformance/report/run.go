@@ -36,7 +36,7 @@ type Spec struct {
 	Message string
 }
 
-// Run has the results of one run of a subject.
+// Run has the results of a run of a subject.
 type Run struct {
 	Subject string
 	// Policies has the tests of the ClusterNetworkPolicy suite.

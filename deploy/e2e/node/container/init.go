@@ -18,7 +18,7 @@ import (
 )
 
 // Init makes the file system of a container and executes its program in place of this one. It returns
-// only on failure. The process must be the first of its mount namespace.
+// only on failure. The process must be the first in the mount namespace.
 func Init() error {
 	runtime.LockOSThread()
 	unix.CloseOnExec(errorFD)

@@ -21,8 +21,7 @@ type process struct {
 	out *bytes.Buffer
 }
 
-// begin returns after the execution of the program. The test's goroutine stays on one thread, because
-// the process ends with its starting thread.
+// The test's goroutine stays on one thread, because the process ends with its starting thread.
 func begin(t *testing.T, verb string, spec any, flags uintptr, namespaces ...*os.File) (*process, error) {
 	t.Helper()
 	runtime.LockOSThread()

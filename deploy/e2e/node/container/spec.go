@@ -23,7 +23,7 @@ type Command struct {
 	Dir      string
 	UID, GID int
 	Groups   []int
-	// Drop is lost for the process and its descendants.
+	// Drop lists capabilities that the process and its descendants cannot have.
 	Drop            []capability.Cap
 	NoNewPrivileges bool
 	Terminal        bool

@@ -25,8 +25,7 @@ func shareDir(t *testing.T, p *corev1.Pod) string {
 	return dir
 }
 
-// hookAndGracePeriod checks the order of a container's end: the hook, the signal, and its own end
-// within the grace period.
+// hookAndGracePeriod: the hook, the signal, and the container's own end within the grace period.
 func hookAndGracePeriod(t *testing.T, e *env) {
 	c := shell("main", "trap 'echo signal >>/out/order; sleep 1; echo end >>/out/order; exit 0' TERM; echo start >>/out/order; while :; do sleep 0.1; done")
 	c.Lifecycle = &corev1.Lifecycle{

@@ -95,7 +95,7 @@ func (r *Runtime) syncPorts() error {
 		}
 	}
 	r.mu.Unlock()
-	// Ports of one address come before ports of all addresses.
+	// Ports of a single address come before ports of all addresses.
 	slices.SortStableFunc(all, func(a, b forward) int {
 		switch {
 		case a.host.IsValid() == b.host.IsValid():

@@ -29,7 +29,7 @@ type Config struct {
 	Programs string
 }
 
-// Runtime has the pods of one node.
+// Runtime has the pods of a node.
 type Runtime struct {
 	cri.UnimplementedRuntimeServiceServer
 	cri.UnimplementedImageServiceServer
