@@ -45,7 +45,6 @@ func newChange(content *content, merged views) *change {
 	}
 }
 
-// apply applies a transaction atomically.
 func (c *change) apply(cmds []command) error {
 	for id, v := range c.merged {
 		if err := c.number(id, v); err != nil {
@@ -196,7 +195,6 @@ func assign[K, V comparable](c *change, m map[K]V, key K, v V) {
 	c.undo = append(c.undo, func() { put(old) })
 }
 
-// view returns a merged table, or a *needed.
 func (c *change) view(id nft.TableID, elements bool) (*view, error) {
 	v, ok := c.merged[id]
 	if !ok || elements && !v.elements {

@@ -42,7 +42,6 @@ func (c *change) start(now time.Time) {
 	}
 }
 
-// startAll calls start for all elements, and deletes stale deadlines.
 func (s *set) startAll(now time.Time) {
 	maps.DeleteFunc(s.deadlines, func(id string, _ time.Time) bool { return s.elements[id] == nil })
 	if s.packed.Flags&nftset.FlagTimeout == 0 {

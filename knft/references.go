@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// As in nft(8), the object must precede the rule.
+// As in nft(8), an object must precede references.
 func (c *change) check(t *table, text string) error {
 	for _, id := range references(text) {
 		if t.items[id] != nil {

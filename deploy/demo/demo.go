@@ -51,7 +51,7 @@ type demo struct {
 	dir     string
 	cluster *cluster
 	policy  *process
-	// the path of nft(8), or empty
+	// may be empty
 	nft    string
 	stream *tcpStream
 	before ruleset
@@ -111,7 +111,6 @@ func (d *demo) close() error {
 	return errors.Join(err, os.RemoveAll(d.dir))
 }
 
-// isolated is set in the environment inside the namespaces.
 const isolated = "WEFT_DEMO_ISOLATED"
 
 // If ctx ends, isolate asks the program to stop; if this process dies, the kernel kills the program.

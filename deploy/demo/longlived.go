@@ -18,7 +18,6 @@ import (
 
 const interval = 5 * time.Millisecond
 
-// traffic repeats probes until they fail or it stops.
 type traffic struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
@@ -75,7 +74,6 @@ func (t *traffic) stop() {
 // in bytes
 const blockSize = 512
 
-// tcpStream sends blocks that must come back unchanged.
 type tcpStream struct {
 	traffic
 	pod string
@@ -130,7 +128,6 @@ type udpFlow struct {
 	// the last pod that answered, and its first answer
 	last  string
 	since time.Time
-	// packets without an answer
 	lost int
 }
 

@@ -18,7 +18,6 @@ import (
 // askTimeout bounds a question. On a busy machine a server waited two seconds for a core.
 const askTimeout = 10 * time.Second
 
-// local is the source port of UDP, 0 for any.
 func (s space) dial(ctx context.Context, network string, local uint16, to netip.AddrPort) (net.Conn, error) {
 	var conn net.Conn
 	err := s.Do(func() (err error) {

@@ -93,7 +93,6 @@ func (p *process) kill() {
 	<-p.done
 }
 
-// stop kills the process after stopTimeout.
 func (p *process) stop() {
 	_ = p.in.Close()
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)

@@ -17,7 +17,6 @@ type step struct {
 	needed bool
 }
 
-// skipped is why a step cannot run on this machine.
 type skipped struct{ why string }
 
 func (s *skipped) Error() string { return s.why }

@@ -131,7 +131,6 @@ func (n *node) readWhen(wait func(*kernel.Conn) error) (out ruleset, err error) 
 // After one second weft removes unused objects.
 const stableTime = 1500 * time.Millisecond
 
-// stable returns the ruleset after stableTime without a change.
 func (n *node) stable(ctx context.Context) (ruleset, error) {
 	return n.readWhen(func(conn *kernel.Conn) error {
 		var last uint32
@@ -156,7 +155,6 @@ func (n *node) stable(ctx context.Context) (ruleset, error) {
 // and then removes.
 const rechecked = "recheck"
 
-// text omits elements in rechecked, and is sorted.
 func (r ruleset) text() []byte {
 	var out []string
 	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }

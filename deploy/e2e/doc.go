@@ -5,17 +5,17 @@
 //	go test -count=1 -v -run 'TestScenarios/service/' .
 //	go test -count=1 -v -run 'TestScenarios/fault/api-server-away' . -e2e.outage 15m
 //
-// The tests build the control plane (cmd/controlplane) and weft into bin/. Then they run themselves again in
-// new network, mount and PID namespaces (and a user namespace if they are not root).
+// The tests build the control plane (cmd/controlplane) and weft into bin/, and run themselves again in new
+// network, mount and PID namespaces (and a user namespace if they are not root).
 //
 // A control plane ([cluster]) serves three nodes with pods ([lab]). node-1 and node-3 run `weft run`. node-2
-// runs two processes, as the DaemonSet does: an aggregator with only CAP_NET_ADMIN, and a frontend without
+// runs the DaemonSet's two processes: an aggregator with only CAP_NET_ADMIN, and a frontend without
 // capabilities. Both use the service account of deploy/kubernetes.
 //
 // A scenario is a function and a line in the table in scenario_test.go, with its own Kubernetes namespace.
 // In scenarios with Pods the real EndpointSlice controller makes the endpoints; others write exact slices.
 // The logs of the last run are in bin/logs.
 //
-// The report at the end has the errors that clients saw during a rolling update, ends of weft under load and
-// outages. A second load goes to a pod directly, and shows the failures that the machine causes.
+// The report at the end has the errors that clients saw under load. A second load goes to a pod directly, and
+// shows the failures that the machine causes.
 package e2e

@@ -43,7 +43,6 @@ func Variants() ([]string, error) {
 // Files are the manifests of an installation by file name. Each is a stream of YAML documents.
 type Files map[string][]byte
 
-// The rights in the API, and the rest.
 const (
 	RBACFile = "rbac.yaml"
 	WeftFile = "weft.yaml"

@@ -19,7 +19,6 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// level is a finding's effect on a migration.
 type level string
 
 // The levels, the worst first.
@@ -173,7 +172,6 @@ func (c *cluster) nodes(ctx context.Context, r *report) error {
 	return nil
 }
 
-// services adds differences that clients may notice.
 func (c *cluster) services(ctx context.Context, r *report) error {
 	list, err := c.client.CoreV1().Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -122,7 +122,6 @@ func (c *cluster) await(ctx context.Context, f func(context.Context) error) erro
 	return nil
 }
 
-// events counts events about a node, by their names.
 func (c *cluster) events(ctx context.Context, node, reason string) (map[string]int32, error) {
 	list, err := c.client.CoreV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{
 		FieldSelector: "involvedObject.kind=Node,involvedObject.name=" + node + ",reason=" + reason,

@@ -10,5 +10,5 @@
 //
 // # Errors
 //
-// Errors come from the API server, with the request, or name the state that a node did not reach in time.
+// Errors have the API server's request, or the state that a node did not reach in time.
 package migrate

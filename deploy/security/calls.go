@@ -51,14 +51,12 @@ func networkCalls() []call {
 	)
 }
 
-// frontendCalls are for containers with API credentials.
 func frontendCalls() []call {
 	return concat(runtimeCalls(), networkCalls(), always("fchmod", "pread64"),
 		rarely("the directory of the socket is missing", "mkdirat"),
 		rarely("weft top and weft get ask for the size of the terminal", "ioctl"))
 }
 
-// kernelCalls are for containers that program the kernel.
 func kernelCalls() []call {
 	return concat(runtimeCalls(), networkCalls(),
 		// For netlink, and the identity of a socket's peer.

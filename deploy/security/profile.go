@@ -58,5 +58,4 @@ func (k Kind) programsKernel() bool {
 	}
 }
 
-// followsAPI reports whether containers of the kind have API credentials.
 func (k Kind) followsAPI() bool { return k != Aggregator }

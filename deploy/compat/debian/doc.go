@@ -2,8 +2,8 @@
 // installing them.
 //
 // In come the names of a suite, such as "trixie-backports", and of packages; out goes a directory with their
-// files. It runs apt-get with a separate configuration. The archive's address comes from the machine's
-// sources, and its keyring checks signatures. Read suite.go.
+// files. The archive's address comes from the machine's sources, and its keyring checks signatures. Read
+// suite.go.
 //
 // A filled directory is never updated: to get newer packages, remove it.
 package debian

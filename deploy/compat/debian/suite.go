@@ -57,7 +57,6 @@ APT::Sandbox::User "root";
 	return s, nil
 }
 
-// address returns the suite's archive from the machine's own sources.
 func address(suite string) (string, error) {
 	end := "/debian/"
 	if strings.HasSuffix(suite, "-security") {
@@ -146,12 +145,10 @@ type pkg struct {
 	depends             []string
 }
 
-// apt-get download chooses the name.
 func (p pkg) file() string {
 	return fmt.Sprintf("%s_%s_%s.deb", p.name, strings.ReplaceAll(p.version, ":", "%3a"), p.arch)
 }
 
-// find reads the newest versions from the suite's list.
 func (s *Suite) find(names []string) ([]pkg, error) {
 	out, err := s.apt("cache", append([]string{"show", "--no-all-versions"}, names...)...)
 	if err != nil {

@@ -3,10 +3,9 @@
 //
 //	cd deploy/compat && go test -count=1 -v -timeout 1h ./nft [-nft.built DIRECTORY]
 //
-// weft does not run nft; operators do, in their distribution's version. Other tests compare the machine's own
-// version (1.0.6 on Debian 12) byte by byte. Here weft commits Services of both families, network policies and
-// every rule of nft/compile's corpora that weft and the kernel accept. Each version lists each table as text
-// and as JSON, and loads its own text in an empty namespace, which must list the same.
+// weft commits Services of both families, network policies and every rule of nft/compile's corpora that weft
+// and the kernel accept. Each version lists each table as text and as JSON, and loads its own text in an empty
+// namespace, which must list the same.
 //
 // field_test.go compares weft with nft on files of users: "-run '^TestField$' -nft.field DIR". versions_test.go
 // gets packages of Debian's suites, and programs of the script build, from directories named with -nft.built.

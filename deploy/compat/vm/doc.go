@@ -6,10 +6,10 @@
 //
 // The machine's root is a file system in memory with busybox at /bin, the kernel's modules, which load on
 // demand, and the given files. The script runs as root, with /proc, /sys, /dev, /run and /tmp mounted and
-// loopback up. It may set the machine's clock. The machine stops when the script or the context ends.
+// loopback up. It may set the machine's clock.
 //
 // # Errors
 //
 // Run returns an error if the script did not end, with the last lines of the kernel's console. The exit status
-// of the script is not an error.
+// is not an error.
 package vm

@@ -24,7 +24,6 @@ func newArchive(w io.Writer) *archive {
 	return &archive{w: bufio.NewWriter(w), dirs: map[string]bool{".": true, "/": true}}
 }
 
-// dir adds a directory and its parents, if missing.
 func (a *archive) dir(name string) {
 	if a.dirs[name] {
 		return

@@ -22,7 +22,6 @@ func veth(a *Namespace, aName string, b *Namespace, bName string) error {
 	return b.up(bName)
 }
 
-// The error names the task, the link and the namespace.
 func (n *Namespace) link(task, name string, f func(netlink.Link) error) error {
 	l, err := n.handle.LinkByName(name)
 	if err == nil {

@@ -55,5 +55,4 @@ func (p *threads) run(fd int, job func(), failed chan<- error) {
 	}
 }
 
-// Busy threads end after their job.
 func (p *threads) close() { close(p.closed) }

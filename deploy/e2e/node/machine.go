@@ -47,7 +47,6 @@ func (m *machine) VersionInfo() (*cadvisor.VersionInfo, error) {
 	return &version, nil
 }
 
-// systemName returns the distribution's name in an os-release(5) file.
 func systemName(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {

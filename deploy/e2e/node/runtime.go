@@ -9,10 +9,8 @@ import (
 	"time"
 )
 
-// patience bounds the wait for the runtime's socket.
 const patience = 30 * time.Second
 
-// errRuntimeEnded means that the runtime returned without an error.
 var errRuntimeEnded = errors.New("it ended")
 
 // serve returns when the socket accepts connections, because the kubelet tries only once. stop ends the

@@ -39,7 +39,6 @@ func join[T fmt.Stringer](values []T) string {
 	return strings.Join(s, ",")
 }
 
-// setNode also turns off parts that need cgroups.
 func setNode(c *kubeletconfig.KubeletConfiguration, cfg Config) {
 	c.ContainerRuntimeEndpoint = "unix://" + cfg.socket()
 	c.PodLogsDir = filepath.Join(cfg.Root, "logs")

@@ -82,7 +82,6 @@ type SCTPListener struct {
 	conns map[peer]*SCTPConn
 }
 
-// peer identifies an association of a listener.
 type peer struct {
 	local, remote netip.Addr
 	port          uint16
@@ -134,7 +133,6 @@ func (l *SCTPListener) handle(k peer, p packet) {
 	}
 }
 
-// running reports whether the association is past its start.
 func (c *SCTPConn) running() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -119,7 +119,6 @@ func parseInit(b []byte) (tag, sequence uint32, cookie []byte, ok bool) {
 	return tag, sequence, cookie, tag != 0
 }
 
-// dataBody is for DATA with a whole message.
 func dataBody(sequence uint32, stream uint16, message []byte) []byte {
 	b := binary.BigEndian.AppendUint32(nil, sequence)
 	b = binary.BigEndian.AppendUint16(b, 0)

@@ -70,7 +70,6 @@ func Earlier(name, dir, commit string) Program {
 
 const (
 	weft = "weft"
-	// set in the second process, in the namespaces
 	inside = "WEFT_E2E_INSIDE"
 	// override names a program in place of the built weft: another weft, or another proxy behind a
 	// script with the same arguments.

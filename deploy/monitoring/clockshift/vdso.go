@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Keys of the auxiliary vector.
 const (
 	atNull   = 0
 	atIgnore = 1

@@ -29,7 +29,6 @@ func run(args []string, stderr io.Writer) int {
 	}
 }
 
-// exit reports the error, and returns the exit status.
 func exit(err error, verb string, stderr io.Writer) int {
 	switch {
 	case err == nil, errors.Is(err, flag.ErrHelp):

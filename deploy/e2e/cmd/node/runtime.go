@@ -9,7 +9,7 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/node/runtime"
 )
 
-// The programs of the runtime's images are beside this program.
+// The programs of images are beside this program.
 func newRuntime(cfg node.Config) (*runtime.Runtime, error) {
 	program, err := os.Executable()
 	if err != nil {

@@ -4,8 +4,8 @@
 //	go build -o bin/specs.test ./cmd/specs
 //	bin/specs.test --list-tests
 //
-// It does the work of $KUBERNETES/test/e2e/e2e_test.go, a test file, which cannot be imported. It is not a Go
-// test, so that `go test ./...` does not run it without a cluster; ginkgo requires a name that ends in .test.
+// It does the work of $KUBERNETES/test/e2e/e2e_test.go, which cannot be imported. It is not a Go test, so that
+// `go test ./...` does not run it; ginkgo requires a name that ends in .test.
 package main
 
 import (

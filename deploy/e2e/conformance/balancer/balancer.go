@@ -193,7 +193,6 @@ func (b *Balancer) writeStatus(ctx context.Context, s *corev1.Service, status co
 	return nil
 }
 
-// targets are the names of a Service's nodes, in order.
 func (b *Balancer) targets(s *corev1.Service, nodes []*corev1.Node) []string {
 	var names []string
 	for _, n := range nodes {

@@ -3,8 +3,7 @@
 // regressions against a file of earlier results. Read table.go first.
 //
 // A subject is weft, kube-proxy, or weft under chaos. A spec with different results in a subject's runs is a
-// flake, and its cell has the number of passes. A run of some specs or one subject changes only its own
-// results in the file.
+// flake. A partial run changes only its own results in the file.
 //
 // # Concurrency
 //

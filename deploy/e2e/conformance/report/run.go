@@ -19,7 +19,6 @@ import (
 // State is how a spec ended.
 type State string
 
-// The states of specs.
 const (
 	Passed  State = "passed"
 	Failed  State = "failed"

@@ -18,7 +18,6 @@ var Subjects = []struct{ Name, Title string }{
 	{"weft-chaos", "weft, chaos"},
 }
 
-// row is a spec: its cells by column title.
 type row struct {
 	name  string
 	cells map[string]string

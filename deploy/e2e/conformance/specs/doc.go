@@ -1,6 +1,5 @@
-// Package specs runs Kubernetes' own sig-network specs against a cluster. cmd/specs compiles them from
-// k8s.io/kubernetes unmodified; ginkgo runs it in several processes, and the [Serial] specs last. Read run.go
-// first.
+// Package specs runs Kubernetes' own sig-network specs against a cluster. cmd/specs compiles them unmodified;
+// ginkgo runs it in several processes, and the [Serial] specs last. Read run.go first.
 //
 // In come a kubeconfig, kubectl, the two programs and the selection: all of sig-network without skip.txt, the
 // specs of short.txt, or matches of an expression. Out come a line for each ended spec, and in Config.Report:
@@ -10,7 +9,7 @@
 //	junit_01.xml         the framework's JUnit report
 //	ginkgo.log           the output of ginkgo
 //
-// skip.txt has a reason for each skipped spec. A pattern without a match is an error.
+// A pattern of skip.txt without a match is an error.
 //
 // # Concurrency
 //

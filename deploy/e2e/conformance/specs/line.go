@@ -28,7 +28,6 @@ type progress struct {
 	total, ended, failed int
 }
 
-// b may end within a JSON line.
 func (p *progress) write(b []byte) {
 	p.rest = append(p.rest, b...)
 	for {

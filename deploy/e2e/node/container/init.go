@@ -224,7 +224,6 @@ func (s *Spec) execute() error {
 	return fmt.Errorf("execute %s: %w", program, syscall.Exec(program, s.Args, s.Env))
 }
 
-// lookPath uses the PATH of the container.
 func (c *Command) lookPath() (string, error) {
 	path := "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 	for _, e := range c.Env {

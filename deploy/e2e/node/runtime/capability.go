@@ -8,7 +8,6 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// defaultCapabilities are the defaults of other container runtimes.
 var defaultCapabilities = []capability.Cap{
 	capability.CAP_CHOWN, capability.CAP_DAC_OVERRIDE, capability.CAP_FSETID, capability.CAP_FOWNER, capability.CAP_MKNOD,
 	capability.CAP_NET_RAW, capability.CAP_SETGID, capability.CAP_SETUID, capability.CAP_SETFCAP, capability.CAP_SETPCAP,

@@ -22,7 +22,6 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/node/image"
 )
 
-// container is a process with its descendants.
 type container struct {
 	id      string
 	sandbox *sandbox
@@ -164,7 +163,6 @@ type outputs struct {
 	theirs  []*os.File
 }
 
-// streams also copies the output to the log.
 func (c *container) streams(l *launch) (*outputs, error) {
 	if c.config.GetTty() {
 		return c.terminalStreams(l)
@@ -195,7 +193,6 @@ func (c *container) streams(l *launch) (*outputs, error) {
 	return o, nil
 }
 
-// terminalStreams also copies the terminal's output to the log.
 func (c *container) terminalStreams(l *launch) (*outputs, error) {
 	ours, theirs, err := openTerminal()
 	if err != nil {
@@ -211,7 +208,6 @@ func (c *container) terminalStreams(l *launch) (*outputs, error) {
 	return o, nil
 }
 
-// started closes the container's ends.
 func (o *outputs) started() { closeAll(o.theirs) }
 
 // wait returns when all output is in the log. A process outside of the container's PID namespace can

@@ -9,7 +9,6 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// forward leads a port of the node to a pod.
 type forward struct {
 	protocol string
 	// host is the node's address, or invalid for all addresses.

@@ -48,7 +48,6 @@ func (t *portTable) write(s *starter, dir, rules string) error {
 	return err
 }
 
-// The history of nft goes to dir.
 func (t *portTable) start(s *starter, dir string) error {
 	cmd := exec.Command("nft", "-i")
 	cmd.Env = []string{"HOME=" + dir}

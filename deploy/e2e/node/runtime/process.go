@@ -17,7 +17,6 @@ var errEnded = errors.New("the container does not run")
 type launch struct {
 	program string
 	verb    string
-	// spec is the input of the process.
 	spec any
 	// The process enters namespaces in this order.
 	namespaces     []*os.File

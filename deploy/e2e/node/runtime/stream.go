@@ -125,7 +125,6 @@ func (r *Runtime) PortForward(_ context.Context, req *cri.PortForwardRequest) (*
 	return r.stream.GetPortForward(req)
 }
 
-// streamer implements the streaming server's callbacks.
 type streamer Runtime
 
 func (s *streamer) Exec(ctx context.Context, id string, args []string, in io.Reader, out, errs io.WriteCloser, tty bool, sizes <-chan remotecommand.TerminalSize) error {

@@ -11,7 +11,6 @@ import (
 	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
 )
 
-// sizes are the sizes of the client's window.
 func (r *Runtime) executeOnTerminal(ctx context.Context, c *container, e execution, sizes <-chan remotecommand.TerminalSize) (int32, error) {
 	ours, theirs, err := openTerminal()
 	if err != nil {

@@ -4,9 +4,8 @@
 //
 //	example --file deny.txt --socket /run/weft/weft.sock --interval 1s
 //
-// The aggregator rejects a list with a mistake as a whole. The error is logged, and the list is sent again
-// after 30 seconds or when the file changes. The last committed list stays in force, even after the program
-// ends.
+// The aggregator rejects a list with a mistake as a whole. The list is sent again after 30 seconds or when
+// the file changes. The last committed list stays in force, even after the program ends.
 package main
 
 import (
