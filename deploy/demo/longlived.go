@@ -128,7 +128,7 @@ type udpFlow struct {
 	// the last pod that answered, and its first answer
 	last  string
 	since time.Time
-	lost int
+	lost  int
 }
 
 func startFlow(ctx context.Context, from space, port uint16, to netip.AddrPort) (*udpFlow, error) {

@@ -69,7 +69,7 @@ func Earlier(name, dir, commit string) Program {
 }
 
 const (
-	weft = "weft"
+	weft   = "weft"
 	inside = "WEFT_E2E_INSIDE"
 	// override names a program in place of the built weft: another weft, or another proxy behind a
 	// script with the same arguments.

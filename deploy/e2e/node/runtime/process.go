@@ -17,7 +17,7 @@ var errEnded = errors.New("the container does not run")
 type launch struct {
 	program string
 	verb    string
-	spec any
+	spec    any
 	// The process enters namespaces in this order.
 	namespaces     []*os.File
 	flags          uintptr
