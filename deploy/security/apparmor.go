@@ -12,6 +12,7 @@ type fileRule struct {
 	rare string
 }
 
+// ProfileName returns the name of the AppArmor profile of a kind.
 func ProfileName(k Kind) string {
 	if k == Single {
 		return "weft"

@@ -49,6 +49,7 @@ type Node struct {
 	pods   int
 }
 
+// Config is the size of the network.
 type Config struct {
 	Nodes int // 1 to 9
 	// Routed are the prefixes of Services that Outside routes to the first node.
