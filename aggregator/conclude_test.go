@@ -20,7 +20,7 @@ func TestEachUpdateHasItsOwnOutcome(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The database cannot be made, so that each write fails.
-	blocked := filepath.Join(dir, "weft.db.tmp")
+	blocked := filepath.Join(dir, "state.db.tmp")
 	if err := os.MkdirAll(filepath.Join(blocked, "x"), 0o700); err != nil {
 		t.Fatal(err)
 	}

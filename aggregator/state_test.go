@@ -16,7 +16,7 @@ import (
 )
 
 // database is the path of the database of a state directory.
-func database(dir string) string { return filepath.Join(dir, "weft.db") }
+func database(dir string) string { return filepath.Join(dir, "state.db") }
 
 // openState opens a state directory beside the daemon.
 func openState(dir string, failed func(kind string)) *statedir.Dir {

@@ -2,7 +2,6 @@ package knft
 
 import "github.com/weft-proxy/weft/nft"
 
-// absent handles the deletion or flush of an object that the fragment does not have.
 func (c *change) absent(cmd *command) error {
 	v, err := c.view(cmd.table, false)
 	if err != nil {
@@ -23,7 +22,6 @@ func (c *change) absent(cmd *command) error {
 	return notFound("no such %s %s in table %s", cmd.kind, cmd.name, cmd.table)
 }
 
-// unique returns an error if a command creates an existing object.
 func (c *change) unique(cmd *command, own bool) error {
 	if cmd.verb != verbCreate {
 		return nil
@@ -45,7 +43,7 @@ func (c *change) unique(cmd *command, own bool) error {
 	return nil
 }
 
-// elsewhere returns the merged table, or an error if no other fragment declares the object.
+// elsewhere returns an error if no other fragment declares the object.
 func (c *change) elsewhere(t *table, k kind, name string) (*view, error) {
 	v, err := c.view(t.id, false)
 	if err != nil {
@@ -61,8 +59,7 @@ func (c *change) elsewhere(t *table, k kind, name string) (*view, error) {
 	return v, nil
 }
 
-// partOf returns the fragment's part of an object. Without a part, the fragment joins the object; join
-// returns an empty part.
+// Without a part, partOf makes the fragment join the object; join returns an empty part.
 func partOf[T any](c *change, id nft.TableID, item itemID, join func(*view) (*T, error)) (*table, *T, error) {
 	t, err := c.hold(id)
 	if err != nil {

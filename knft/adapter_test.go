@@ -16,8 +16,7 @@ import (
 	"github.com/weft-proxy/weft/knft"
 )
 
-// TestUnsupported has everything that weft has no form for: it must be named, and
-// nothing may be sent.
+// TestUnsupported has every unsupported operation: the error must name it, and nothing may be sent.
 func TestUnsupported(t *testing.T) {
 	d, k := startFake(t)
 	c := d.Dial(t, "agent")
@@ -58,8 +57,6 @@ func TestUnsupported(t *testing.T) {
 	}
 }
 
-// TestObjects adds, lists and deletes counters and flowtables, beside another
-// adapter that has some of them.
 func TestObjects(t *testing.T) {
 	d, k := startFake(t)
 	nft, other := newAdapter(t, d.Dial(t, "agent"), sharedConfig), newAdapter(t, d.Dial(t, "other"), sharedConfig)
@@ -159,7 +156,7 @@ func TestErrorsSayWhat(t *testing.T) {
 	}
 }
 
-// TestCostFollowsTheChange counts what small transactions make weft do.
+// TestCostFollowsTheChange counts weft's work for small transactions.
 func TestCostFollowsTheChange(t *testing.T) {
 	d, k := startFake(t)
 	nft := newAdapter(t, d.Dial(t, "agent"), sharedConfig)
@@ -194,15 +191,13 @@ func TestCostFollowsTheChange(t *testing.T) {
 	}
 }
 
-// sameRules are those of chain base in scenery.
 func sameRules(tx *knftables.Transaction) {
 	tx.Add(&knftables.Rule{Chain: "base", Rule: "ip saddr @hosts drop", Comment: ptr("one")})
 	tx.Add(&knftables.Rule{Chain: "base", Rule: "ip saddr . ip protocol . th dport vmap @verdicts", Comment: ptr("two")})
 	tx.Add(&knftables.Rule{Chain: "base", Rule: "jump plain", Comment: ptr("three")})
 }
 
-// TestManyTables uses an adapter without a table of its own: a transaction over
-// several tables is one commit.
+// TestManyTables: a transaction over several tables is one commit.
 func TestManyTables(t *testing.T) {
 	d, k := startFake(t)
 	ctx := aggregatortest.Context(t)
@@ -247,7 +242,7 @@ func TestManyTables(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// TestConfig has what New refuses, and the names that it gives.
+// TestConfig has invalid configurations, and default names.
 func TestConfig(t *testing.T) {
 	d, _ := startFake(t)
 	c := d.Dial(t, "agent")
@@ -275,7 +270,6 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestConcurrentTransactions lets many goroutines use one adapter.
 func TestConcurrentTransactions(t *testing.T) {
 	d, k := startFake(t)
 	nft := newAdapter(t, d.Dial(t, "agent"), sharedConfig)
@@ -301,8 +295,7 @@ func TestConcurrentTransactions(t *testing.T) {
 	}
 }
 
-// TestCancelled gives up waiting for a transaction: the next one waits for its
-// outcome and builds on it.
+// TestCancelled: after a cancelled wait, the next transaction waits for the outcome and builds on it.
 func TestCancelled(t *testing.T) {
 	d, k := startFake(t)
 	nft := newAdapter(t, d.Dial(t, "agent"), sharedConfig)
@@ -329,13 +322,13 @@ func TestCancelled(t *testing.T) {
 	if got := len(k.Elements(sharedTable, "hosts")); got != len(elements) {
 		t.Errorf("%d elements in the kernel, %d listed", got, len(elements))
 	}
-	// What is refused was undone: to create it now is not an error.
+	// The rejected creation was reverted, so creating again is not an error.
 	must(t, nft, func(tx *knftables.Transaction) {
 		tx.Create(&knftables.Element{Set: "hosts", Key: []string{"10.2.0.1"}})
 	})
 }
 
-// TestDestroy is for what nft 1.0.6 cannot do, and EmulateDestroy does not allow.
+// TestDestroy has operations that nft 1.0.6 lacks and EmulateDestroy does not allow.
 func TestDestroy(t *testing.T) {
 	d, k := startFake(t)
 	nft := newAdapter(t, d.Dial(t, "agent"), sharedConfig)

@@ -12,8 +12,6 @@ import (
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
-// BenchmarkReplaceElement replaces one element among many, from the call of Run to
-// its return.
 func BenchmarkReplaceElement(b *testing.B) {
 	for _, n := range []int{100, 10_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

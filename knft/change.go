@@ -10,17 +10,15 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// change is a transaction: it is applied to the content, sent, and reverted if rejected.
 type change struct {
 	content *content
 	merged  views
-	// the fragment's rules before the change
 	handles map[nft.TableID]map[uint64]*weftv1.Rule
 
 	// chains with a private copy of the rules
 	edited map[*chain]bool
 	undo   []func()
-	// true if tables come or go, which needs a snapshot
+	// true if tables come or go
 	whole   bool
 	touched map[nft.TableID]map[itemID]*touched
 }
@@ -47,7 +45,6 @@ func newChange(content *content, merged views) *change {
 	}
 }
 
-// apply applies a transaction atomically.
 func (c *change) apply(cmds []command) error {
 	for id, v := range c.merged {
 		if err := c.number(id, v); err != nil {
@@ -145,8 +142,7 @@ func (c *change) declaration(cmd *command) error {
 	return nil
 }
 
-// declare adds an empty item, or updates an existing item as nft(8) would. A counter or flowtable keeps its
-// declaration.
+// As in nft(8), declare updates an existing item.
 func (c *change) declare(t *table, id itemID, it item) error {
 	switch o := it.(type) {
 	case *chain:
@@ -181,13 +177,11 @@ func (c *change) rollback() {
 	c.undo = nil
 }
 
-// save records the value of a variable for rollback.
 func save[T any](c *change, p *T) {
 	old := *p
 	c.undo = append(c.undo, func() { *p = old })
 }
 
-// assign sets an entry, or deletes it if v is zero, and records the old entry for rollback.
 func assign[K, V comparable](c *change, m map[K]V, key K, v V) {
 	put := func(v V) {
 		if v == *new(V) {
@@ -201,7 +195,6 @@ func assign[K, V comparable](c *change, m map[K]V, key K, v V) {
 	c.undo = append(c.undo, func() { put(old) })
 }
 
-// view returns a merged table, or a *needed.
 func (c *change) view(id nft.TableID, elements bool) (*view, error) {
 	v, ok := c.merged[id]
 	if !ok || elements && !v.elements {
@@ -222,7 +215,7 @@ func (c *change) touch(t *table, id itemID) *touched {
 	return all[id]
 }
 
-// hold returns the fragment's part of a table, and adds it if only another fragment has the table.
+// hold adds a part if only another fragment has the table.
 func (c *change) hold(id nft.TableID) (*table, error) {
 	if t := c.content.tables[id]; t != nil {
 		return t, nil

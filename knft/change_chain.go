@@ -12,8 +12,7 @@ import (
 	"github.com/weft-proxy/weft/nft/object"
 )
 
-// checkPolicy rejects a policy for an existing chain without a hook. As in the kernel, this precedes the
-// check for existence.
+// As in the kernel, this precedes the check for existence.
 func checkPolicy(t *table, id itemID, it item) error {
 	c, ok := it.(*chain)
 	if old := t.chain(id.name); ok && old != nil && c.decl.GetPolicy() != "" && old.decl.GetHook() == "" {
@@ -22,7 +21,7 @@ func checkPolicy(t *table, id itemID, it item) error {
 	return nil
 }
 
-// redeclareChain adds an existing chain. As in the kernel, only the policy can change.
+// As in the kernel, only the policy of an existing chain can change.
 func (c *change) redeclareChain(t *table, o *chain, d *weftv1.Chain) error {
 	if d.GetHook() == "" {
 		return nil
@@ -65,7 +64,6 @@ func (c *change) flushChain(t *table, o *chain) {
 	o.rules, o.unknown = nil, false
 }
 
-// edit copies a chain's rules before the first change in place.
 func (c *change) edit(t *table, o *chain) {
 	c.touch(t, itemID{kindChain, o.decl.GetName()}).whole = true
 	if c.edited[o] {

@@ -91,7 +91,6 @@ func (c *change) deleteElement(cmd *command, t *table, s *set, key string) error
 	return notFound("no element %s in %s", clip(key), cmd.name)
 }
 
-// foreignElement reports whether another fragment has the element in force.
 func (c *change) foreignElement(cmd *command, s *set, id string) (bool, error) {
 	v, err := c.view(cmd.table, false)
 	if err != nil || len(v.othersOf(kindSet, cmd.name)) == 0 {

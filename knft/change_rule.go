@@ -60,7 +60,6 @@ func (c *change) rule(cmd *command) error {
 	return nil
 }
 
-// place finds the fragment's rule with a handle or at an index of the merged chain.
 func (c *change) place(cmd *command, o *chain, at position) (int, error) {
 	v, err := c.view(cmd.table, false)
 	if err != nil {

@@ -9,8 +9,7 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// redeclareSet adds an existing set or map. As in the kernel, only timeout, GC interval and size can
-// change.
+// As in the kernel, only timeout, GC interval and size of an existing set can change.
 func (c *change) redeclareSet(t *table, old, s *set) error {
 	name := s.decl.GetName()
 	if old.adopted && (old.packed.Key.Len == 0 || sameTypes(old.packed, s.packed)) {
@@ -45,7 +44,6 @@ func (c *change) redeclareSet(t *table, old, s *set) error {
 	return nil
 }
 
-// sameTypes reports whether the kernel accepts both declarations for one set.
 func sameTypes(a, b *nftset.Set) bool {
 	return a.Map == b.Map && a.Verdict == b.Verdict && a.Key.ID == b.Key.ID && a.Key.Len == b.Key.Len &&
 		a.Data.ID == b.Data.ID && (a.Verdict || a.Data.Len == b.Data.Len) && a.Flags == b.Flags

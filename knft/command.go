@@ -38,13 +38,11 @@ const (
 	kindCounter   kind = "counter"
 )
 
-// The first words of a command.
 var (
 	verbs = []verb{verbAdd, verbCreate, verbInsert, verbReplace, verbDelete, verbDestroy, verbFlush, verbReset}
 	kinds = []kind{kindTable, kindChain, kindRule, kindSet, kindMap, kindElement, kindFlowtable, kindCounter}
 )
 
-// command is one operation of a transaction, as nft(8) would read it.
 type command struct {
 	verb  verb
 	kind  kind
@@ -54,7 +52,6 @@ type command struct {
 	rest string
 }
 
-// String leaves out the content.
 func (c *command) String() string {
 	s := fmt.Sprintf("%s %s %s", c.verb, c.kind, c.table)
 	if c.name != "" {
@@ -63,10 +60,9 @@ func (c *command) String() string {
 	return s
 }
 
-// errorPrefix marks an operation that knftables has rejected.
 const errorPrefix = "# ERROR: "
 
-// commands parses the nft commands of a transaction, because knftables does not export its operations.
+// knftables does not export the operations of a transaction, so commands parses its text.
 //
 // Possible errors: the transaction's own; ErrUnsupported; text that is not a command.
 func commands(tx *knftables.Transaction) ([]command, error) {

@@ -14,14 +14,12 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// lines returns the text of a transaction.
 func lines(f func(tx *knftables.Transaction)) string {
 	tx := knftables.NewFake(knftables.IPv4Family, "t").NewTransaction()
 	f(tx)
 	return tx.String()
 }
 
-// TestSplit cuts the text of transactions.
 func TestSplit(t *testing.T) {
 	rule := func(text string) *knftables.Rule { return &knftables.Rule{Chain: "c", Rule: text} }
 	for _, c := range []struct {
@@ -65,7 +63,6 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// TestParseRule reads what follows a rule's chain.
 func TestParseRule(t *testing.T) {
 	for _, c := range []struct {
 		rest, text, comment string
@@ -100,7 +97,6 @@ func TestParseRule(t *testing.T) {
 	}
 }
 
-// TestParseElements reads what follows a set's name.
 func TestParseElements(t *testing.T) {
 	one := func(key, value, comment string, ms int64) []*weftv1.Element {
 		e := &weftv1.Element{Key: key, Value: value, Comment: comment}
@@ -141,7 +137,6 @@ func TestParseElements(t *testing.T) {
 	}
 }
 
-// TestReferences finds the names in rules.
 func TestReferences(t *testing.T) {
 	type names struct{ sets, chains []string }
 	for text, want := range map[string]names{
@@ -174,7 +169,6 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// TestFields cuts keys and values as knftables does.
 func TestFields(t *testing.T) {
 	for text, want := range map[string][]string{
 		"10.0.0.1":             {"10.0.0.1"},
@@ -192,7 +186,7 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// TestConditions checks what knftables makes of the package's errors.
+// TestConditions checks knftables' functions on the package's errors.
 func TestConditions(t *testing.T) {
 	cause := errors.New("cause")
 	wrapped := &conditionError{msg: "m", condition: missing(), cause: cause}
@@ -204,8 +198,7 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// FuzzTransaction reads any text as a transaction, and what it can read it makes to
-// an empty fragment.
+// FuzzTransaction parses any text as a transaction, and applies it to an empty fragment.
 func FuzzTransaction(f *testing.F) {
 	for _, seed := range []string{
 		"add table ip t { comment \"x\" ; }\nadd chain ip t c { type filter hook input priority 0 ; policy drop ; }\nadd rule ip t c accept comment \"y\"\n",

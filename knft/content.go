@@ -15,7 +15,6 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// content is the fragment's content, as last published or with a pending change.
 type content struct {
 	tables map[nft.TableID]*table
 	// Parts may be unknown.
@@ -38,7 +37,7 @@ type itemID struct {
 	name string
 }
 
-// newItemID returns the ID of an object. As in nft(8), a map is a kind of set.
+// As in nft(8), a map is a kind of set.
 func newItemID(k kind, name string) itemID {
 	if k == kindMap {
 		k = kindSet
@@ -58,15 +57,14 @@ func (t *table) set(name string) *set {
 	return s
 }
 
-// chain is the fragment's part of a chain. Rules are immutable and identified by their address.
+// Rules are immutable and identified by their address.
 type chain struct {
-	decl  *weftv1.Chain
-	rules []*weftv1.Rule
-	// Committed rules have no known text.
+	decl    *weftv1.Chain
+	rules   []*weftv1.Rule
 	unknown bool
 }
 
-// set is the fragment's part of a set or map. Elements are immutable.
+// Elements are immutable.
 type set struct {
 	decl *weftv1.Set
 	// compiled, to compare keys regardless of their spelling

@@ -12,7 +12,7 @@ import (
 	"github.com/weft-proxy/weft/knft"
 )
 
-// TestListCounters sends packets and compares what two adapters list with nft(8).
+// TestListCounters sends packets and compares two adapters' counters with nft(8).
 func TestListCounters(t *testing.T) {
 	w := newWorld(t)
 	cfg := knft.Config{Family: "ip", Table: "shared"}

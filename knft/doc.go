@@ -1,5 +1,5 @@
 // Package knft implements sigs.k8s.io/knftables.Interface (v0.0.22) over weft's socket. A program that uses
-// knftables publishes through weft, next to other publishers, after one changed call:
+// knftables publishes through weft after one changed call:
 //
 //	nft, err := knftables.New(knftables.IPv4Family, "agent")
 //
@@ -8,9 +8,8 @@
 //	c, err := client.Dial(ctx, client.Config{Publisher: "agent"})
 //	nft, err := knft.New(c, knft.Config{Family: knftables.IPv4Family, Table: "agent"})
 //
-// An Adapter is one fragment. It parses the nft(8) text of a transaction, applies it to the last published
-// content, and sends the difference as one atomic update: a patch, or a snapshot if tables come or go.
-// Unlike package client, it uses nft/compile to detect keys that differ only in spelling.
+// An Adapter is one fragment. It applies the nft(8) text of a transaction to the last published content, and
+// sends the difference as one atomic update.
 //
 // # Supported operations
 //
@@ -23,8 +22,7 @@
 //	destroy            rule by Handle
 //	flush              table, chain, set, map
 //
-// with all fields of the objects: comments, base chains with priorities by name or number, types and
-// typeof, flags, timeouts, sizes, policies. Rule text must compile in weft. Check uses the aggregator's Plan.
+// with all fields of the objects. Rule text must compile in weft. Check uses the aggregator's Plan.
 //
 // ListAll, List, ListRules, ListElements and ListCounters return the merged state of the table, including
 // other publishers' content. As in knftables, ListRules leaves Rule.Rule empty.
@@ -64,12 +62,11 @@
 // # Concurrency
 //
 // An Adapter is safe for concurrent use; transactions run one after the other. Several Adapters of a
-// fragment may take turns: each transaction then first reads back the other's content. Close unused
-// Adapters, because their sessions send their last content again when the aggregator restarts.
+// fragment may take turns. Close unused Adapters, because their sessions send their last content again when
+// the aggregator restarts.
 //
 // # Errors
 //
-// Other errors are in errors.go, match knftables.IsNotFound or IsAlreadyExists, or come from package
-// client, such as a *client.RejectedError with every violation, or client.ErrUnavailable. All can be
-// matched with errors.Is and errors.As.
+// Errors are in errors.go, match knftables.IsNotFound or IsAlreadyExists, or come from package client, such as
+// a *client.RejectedError with every violation. All can be matched with errors.Is and errors.As.
 package knft

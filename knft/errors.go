@@ -12,28 +12,25 @@ import (
 )
 
 var (
-	// ErrUnsupported means that weft does not support the object or operation in the message. The
-	// transaction was not sent.
+	// ErrUnsupported means that weft does not support an object or operation. The transaction was not
+	// sent.
 	ErrUnsupported = errors.New("not supported by weft")
-	// ErrForeign means that an operation would change an object of another fragment, named in the message.
-	// The transaction was not sent.
+	// ErrForeign means that an operation would change an object of another fragment. The transaction
+	// was not sent.
 	ErrForeign = errors.New("belongs to another fragment")
-	// ErrAdopted means that the fragment is from before a restart of the aggregator, and that the
-	// transaction keeps rules or elements without a known text. Flush or delete the object in the message,
-	// or delete the table, in the same transaction; or use LIFETIME_DURABLE.
+	// ErrAdopted means that the transaction keeps rules or elements from before a restart of the
+	// aggregator, whose text is unknown. Flush or delete the object in the message, or delete the
+	// table, in the same transaction; or use LIFETIME_DURABLE.
 	ErrAdopted = errors.New("content from before a restart is not known")
-	// ErrOutOfStep means that the aggregator has other content than this adapter: another program publishes
-	// a fragment of the same name.
+	// ErrOutOfStep means that another program publishes a fragment of the same name.
 	ErrOutOfStep = errors.New("fragment was changed by another program")
 )
 
-// conditionError matches knftables.IsNotFound or IsAlreadyExists.
 type conditionError struct {
 	msg string
 	// made by knftables, because its type is not exported
 	condition error
-	// the aggregator's error, or nil
-	cause error
+	cause     error
 }
 
 func (e *conditionError) Error() string { return e.msg }
@@ -64,7 +61,6 @@ func present() error {
 	})
 }
 
-// fake returns the error of knftables for a transaction on an empty ruleset.
 func fake(fill func(*knftables.Transaction)) error {
 	f := knftables.NewFake(knftables.IPv4Family, "none")
 	tx := f.NewTransaction()
@@ -72,8 +68,8 @@ func fake(fill func(*knftables.Transaction)) error {
 	return f.Run(context.Background(), tx)
 }
 
-// refusal converts a conflict to "already exists", as nft(8) reports "File exists". Missing objects were
-// detected before sending. A rejected reference is to a deleted object, which nft(8) reports as busy.
+// refusal converts a conflict to "already exists", as nft(8) reports "File exists". A rejected
+// reference is to a deleted object, which nft(8) reports as busy.
 func refusal(err error) error {
 	rejected := (*client.RejectedError)(nil)
 	if errors.As(err, &rejected) && rejected.Has(weftv1.Violation_REASON_CONFLICT) {

@@ -11,7 +11,7 @@ import (
 	"github.com/weft-proxy/weft/knft"
 )
 
-// The function block was written for knftables.New, and knows nothing of weft.
+// The function block was written for knftables.New, independently of weft.
 func Example() {
 	ctx := context.Background()
 	c, err := client.Dial(ctx, client.Config{Publisher: "agent"})
@@ -31,7 +31,7 @@ func Example() {
 	}
 }
 
-// block drops what comes from an address.
+// block drops packets from an address.
 func block(ctx context.Context, nft knftables.Interface, addr string) error {
 	tx := nft.NewTransaction()
 	tx.Add(&knftables.Table{})

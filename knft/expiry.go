@@ -12,7 +12,6 @@ import (
 // margin is added to deadlines, because the kernel counts in ticks of up to 10 ms.
 const margin = 20 * time.Millisecond
 
-// start sets the deadline of a new element with a timeout.
 func (s *set) start(id string, now time.Time) {
 	timeout := cmp.Or(s.elements[id].GetTimeout().AsDuration(), s.packed.Timeout)
 	if s.elements[id] == nil || timeout == 0 {
@@ -22,7 +21,6 @@ func (s *set) start(id string, now time.Time) {
 	}
 }
 
-// start sets the deadlines after a commit.
 func (c *change) start(now time.Time) {
 	for id, touched := range c.touched {
 		t := c.content.tables[id]
@@ -44,7 +42,6 @@ func (c *change) start(now time.Time) {
 	}
 }
 
-// startAll calls start for all elements, and deletes stale deadlines.
 func (s *set) startAll(now time.Time) {
 	maps.DeleteFunc(s.deadlines, func(id string, _ time.Time) bool { return s.elements[id] == nil })
 	if s.packed.Flags&nftset.FlagTimeout == 0 {
@@ -55,7 +52,6 @@ func (s *set) startAll(now time.Time) {
 	}
 }
 
-// lapse removes expired elements.
 func (c *change) lapse(now time.Time) {
 	for _, t := range c.content.tables {
 		for _, it := range t.items {
@@ -72,8 +68,7 @@ func (c *change) lapse(now time.Time) {
 	}
 }
 
-// expire removes expired elements in a separate update, because removing and adding an element in one
-// update has no effect.
+// Removing and adding an element in one update has no effect, so expire uses a separate update.
 func (a *Adapter) expire(ctx context.Context) error {
 	var u *update
 	a.mu.Lock()

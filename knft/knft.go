@@ -52,15 +52,14 @@ type Adapter struct {
 
 	// turn holds a token while a transaction runs.
 	turn chan struct{}
-	// The holder of turn owns the following fields.
+	// turn guards:
 
 	// empty until known
 	publisher string
 	// loaded: content was read back. published: this session has committed a snapshot. committed: the
 	// aggregator has the fragment.
 	loaded, published, committed bool
-	// the update with an open outcome
-	unsettled *update
+	unsettled                    *update
 
 	// mu guards content, which the session reads at a resync.
 	mu      sync.Mutex
@@ -99,10 +98,9 @@ func (a *Adapter) snapshot(string) *weftv1.Fragment {
 	return a.fragment()
 }
 
-// maxIdentity bounds the name of a fragment in bytes.
+// in bytes
 const maxIdentity = 63
 
-// fragmentName converts a table's name and adds a partial hash if the name is not valid for a fragment.
 func fragmentName(family, table string) string {
 	if family == "" {
 		return "knft"

@@ -180,7 +180,6 @@ func names(m *weftv1.GetTableResponse) map[kind][]string {
 	return out
 }
 
-// merged sets the adapter's table in req and returns its merged state.
 func (a *Adapter) merged(ctx context.Context, what string, req *weftv1.GetTableRequest) (*weftv1.GetTableResponse, error) {
 	if a.cfg.Table == "" {
 		return nil, fmt.Errorf("%s: the adapter has no family and table: give them in Config", what)

@@ -39,8 +39,7 @@ func (a *Adapter) load(ctx context.Context) error {
 	return nil
 }
 
-// read converts the answer of Get. After a restart of the aggregator it has only names and elements; the
-// merged tables supply the rest.
+// After a restart of the aggregator Get has only names and elements; the merged tables supply the rest.
 func (a *Adapter) read(ctx context.Context, resp *weftv1.GetFragmentResponse) (*content, error) {
 	out, adopted := newContent(), resp.GetStatus().GetState() == weftv1.FragmentStatus_STATE_ADOPTED
 	out.partial = adopted
@@ -62,8 +61,7 @@ func (a *Adapter) read(ctx context.Context, resp *weftv1.GetFragmentResponse) (*
 	return out, nil
 }
 
-// readTable converts a table of the wire. v is the merged table, only for a fragment from before a restart;
-// parts missing in v are unknown.
+// v is set only for a fragment from before a restart; parts missing in v are unknown.
 func readTable(id nft.TableID, m *weftv1.Table, v *view) (*table, error) {
 	t := newTable(id)
 	t.comment = m.GetComment()
@@ -121,8 +119,7 @@ func (a *Adapter) view(ctx context.Context, need *needed) (*view, error) {
 	return newView(own, resp, need.elements), nil
 }
 
-// identity returns the fragment's name in merged tables, "publisher/name". The publisher is empty until the
-// fragment exists, which matches no other fragment.
+// identity returns "publisher/name". The publisher is empty until the fragment exists.
 func (a *Adapter) identity(ctx context.Context) (string, error) {
 	if a.publisher == "" && a.committed {
 		resp, err := a.client.Get(ctx, "", a.cfg.Fragment)

@@ -13,18 +13,16 @@ import (
 type views map[nft.TableID]*view
 
 type view struct {
-	// the adapter's fragment, "publisher/name"
-	own string
-	// The sets have their elements.
+	// "publisher/name"
+	own      string
 	elements bool
 	chains   map[string]*weftv1.MergedChain
 	sets     map[string]*weftv1.MergedSet
-	// the other fragments that declare an object; maps have the kind set; the table itself has no name, and
-	// its owners are all fragments with content
+	// other fragments that declare an object; maps have the kind set; the table has an empty name
 	owners map[itemID][]string
 }
 
-// newView indexes a table. A nil m is a missing table.
+// A nil m is a missing table.
 func newView(own string, m *weftv1.GetTableResponse, elements bool) *view {
 	v := &view{
 		own: own, elements: elements, owners: make(map[itemID][]string),
@@ -63,7 +61,6 @@ func eachObject(m *weftv1.GetTableResponse, f func(k kind, name string, fragment
 	}
 }
 
-// othersOf returns the other owners of an object or of the table.
 func (v *view) othersOf(k kind, name string) []string {
 	return v.owners[newItemID(k, name)]
 }
@@ -72,8 +69,7 @@ func (v *view) ownRules(chain string) []*weftv1.MergedRule {
 	return slices.DeleteFunc(slices.Clone(v.chains[chain].GetRules()), func(r *weftv1.MergedRule) bool { return r.GetFragment().Text() != v.own })
 }
 
-// around returns the numbers of other fragments' rules before and after the adapter's. Without own rules,
-// all precede.
+// Without own rules, all other rules precede.
 func (v *view) around(chain string) (before, after int) {
 	rules := v.chains[chain].GetRules()
 	first := slices.IndexFunc(rules, func(r *weftv1.MergedRule) bool { return r.GetFragment().Text() == v.own })
@@ -83,7 +79,7 @@ func (v *view) around(chain string) (before, after int) {
 	return first, len(rules) - first - len(v.ownRules(chain))
 }
 
-// foreign returns ErrForeign with the owners. Unclaimed content from before a restart has the owner "".
+// Unclaimed content from before a restart has the owner "".
 func foreign(fragments []string) error {
 	return fmt.Errorf("%w: %s", ErrForeign, cmp.Or(strings.Join(fragments, ", "), "its owner is unknown"))
 }

@@ -96,7 +96,7 @@ func parseRule(rest string) (position, *weftv1.Rule, error) {
 	return at, &weftv1.Rule{Text: text, Comment: comment}, nil
 }
 
-// cutComment cuts off a rule's comment, literally, because strings in nft(8) have no escapes.
+// Strings in nft(8) have no escapes.
 func cutComment(text string) (rule, comment string) {
 	const word = `comment "`
 	if !strings.HasSuffix(text, `"`) {
@@ -161,7 +161,7 @@ func parseElement(text string) (*weftv1.Element, error) {
 	return e, nil
 }
 
-// indexOutside is strings.Index, but skips quoted text.
+// indexOutside is strings.Index outside of quotes.
 func indexOutside(text, sub string) int {
 	from := 0
 	for {
@@ -176,7 +176,7 @@ func indexOutside(text, sub string) int {
 	}
 }
 
-// splitOutside is strings.Split, but skips quoted text.
+// splitOutside is strings.Split outside of quotes.
 func splitOutside(text, sep string) []string {
 	var out []string
 	for i := indexOutside(text, sep); i >= 0; i = indexOutside(text, sep) {

@@ -15,21 +15,20 @@ import (
 	"github.com/weft-proxy/weft/knft"
 )
 
-// wanderer makes a transaction by chance, in a small world in which it often meets
-// what is there already.
+// wanderer makes random transactions with few names, so that they often meet existing objects.
 type wanderer struct {
 	*rand.Rand
 	serial int
-	// gone is true once rules may have been deleted: nft(8) takes the handle or index
-	// of one that the same transaction has deleted for a place, and weft does not.
+	// gone is true once rules may have been deleted: nft(8) accepts the handle or index of a rule
+	// deleted in the same transaction as a place, and weft does not.
 	gone bool
-	// placed is true once a rule has been put next to another: where that one is
-	// replaced in the same transaction, nft 1.0.6 puts the first at the end.
+	// placed is true once a rule is next to another: if that other rule is replaced in the same
+	// transaction, nft 1.0.6 puts the first at the end.
 	placed bool
 }
 
-// universe is what stays: chains and sets that rules refer to. nft(8) refuses to
-// delete what is in use even for a moment, and weft looks at the end alone.
+// universe has chains and sets that rules refer to. nft(8) rejects even a temporary deletion of a used
+// object; weft checks only the end.
 func universe(tx *knftables.Transaction) {
 	tx.Add(&knftables.Table{})
 	for _, name := range []string{"a", "b"} {
@@ -73,7 +72,7 @@ func (w *wanderer) element() *knftables.Element {
 	return e
 }
 
-// step adds one operation. handles are those of chain a, in order.
+// handles are chain a's, in order.
 func (w *wanderer) step(tx *knftables.Transaction, handles []int) {
 	extra := &knftables.Set{Name: "extra", Type: w.pick("ipv4_addr", "ipv4_addr", "ipv6_addr")}
 	spare := &knftables.Chain{Name: "spare"}
@@ -141,7 +140,7 @@ func (w *wanderer) place(r *knftables.Rule, handles []int) {
 	}
 }
 
-// handle returns a handle that is there, or one that is not.
+// handle returns an existing or a missing handle.
 func (w *wanderer) handle(handles []int) *int {
 	if len(handles) == 0 || w.gone || w.IntN(20) == 0 {
 		return ptr(1 << 20)
@@ -149,9 +148,8 @@ func (w *wanderer) handle(handles []int) *int {
 	return &handles[w.IntN(len(handles))]
 }
 
-// TestRandomTransactions makes the same transactions with nft(8) and with weft: all
-// must have the same outcome and leave the same table. WEFT_KNFT_SEED repeats a
-// run.
+// TestRandomTransactions makes the same transactions with nft(8) and with weft: outcomes and tables
+// must be equal. WEFT_KNFT_SEED repeats a run.
 func TestRandomTransactions(t *testing.T) {
 	w := newWorld(t)
 	seed := uint64(time.Now().UnixNano()) //nolint:gosec // any number
@@ -194,8 +192,8 @@ func TestRandomTransactions(t *testing.T) {
 	}
 }
 
-// walk makes one random transaction with both, which have different handles. It
-// runs in the namespace of the real one.
+// walk makes one random transaction with both, which have different handles. It runs in the namespace
+// of the real one.
 func walk(t *testing.T, w *world, seed uint64, real, weft knftables.Interface) (outcome, error) {
 	ctx := aggregatortest.Context(t)
 	var errs [2]error
@@ -220,7 +218,7 @@ func walk(t *testing.T, w *world, seed uint64, real, weft knftables.Interface) (
 	if x, y := inventory(ctx, real), inventory(ctx, weft); x != y {
 		a, b = a+x, b+y
 	}
-	// Of several errors nft(8) reports those first that it finds itself.
+	// Of several errors nft(8) first reports its own.
 	same := outcomeOf(errs[0]) == outcomeOf(errs[1]) || operations > 1 && errs[0] != nil && errs[1] != nil
 	if !same || a != b {
 		return "", errors.New(fmt.Sprint("nft: ", errs[0], "\n", texts[0], "\n", a, "\nweft: ", errs[1], "\n", texts[1], "\n", b))

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// check returns an error if a rule or verdict refers to a missing object. As in nft(8), the object must
-// precede the rule.
+// As in nft(8), an object must precede references.
 func (c *change) check(t *table, text string) error {
 	for _, id := range references(text) {
 		if t.items[id] != nil {
@@ -19,8 +18,6 @@ func (c *change) check(t *table, text string) error {
 	return nil
 }
 
-// references finds the sets and chains in a rule's text. It knows words and strings, but not the grammar,
-// which the aggregator checks.
 func references(text string) []itemID {
 	var out []itemID
 	var last, before string

@@ -12,7 +12,7 @@ import (
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
-// typed declares sets and maps whose declaration the kernel tells in other words.
+// typed declares sets and maps that the kernel reports with other words.
 func typed(tx *knftables.Transaction) {
 	tx.Add(&knftables.Table{Comment: ptr("typed")})
 	tx.Add(&knftables.Chain{Name: "c", Comment: ptr("a chain")})
@@ -24,8 +24,8 @@ func typed(tx *knftables.Transaction) {
 	tx.Add(&knftables.Rule{Chain: "c", Rule: "meta mark @marks return", Comment: ptr("marked")})
 }
 
-// TestBothRestartOnKernel has a program and weft come back to what is in the kernel:
-// to state the same again must change nothing, and single elements can be changed.
+// TestBothRestartOnKernel: after both restart, the same transaction changes nothing, and single
+// elements can be changed.
 func TestBothRestartOnKernel(t *testing.T) {
 	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
 	ns, dir, socket := nfttest.New(t), t.TempDir(), aggregatortest.Socket(t)

@@ -15,8 +15,7 @@ import (
 	"github.com/weft-proxy/weft/knft"
 )
 
-// node is a kernel in memory and a state directory, on which weft is started and
-// stopped.
+// node is a kernel in memory and a state directory for restarts of weft.
 type node struct {
 	t      *testing.T
 	kernel *aggregatortest.Kernel
@@ -45,7 +44,7 @@ func (n *node) restart() {
 	n.start()
 }
 
-// program starts a program that publishes; stop ends it.
+// program starts a publishing program; stop ends it.
 func (n *node) program(cfg knft.Config) (nft *knft.Adapter, stop func()) {
 	n.t.Helper()
 	c := n.daemon.Dial(n.t, "agent")
@@ -53,8 +52,7 @@ func (n *node) program(cfg knft.Config) (nft *knft.Adapter, stop func()) {
 	return nft, func() { _, _ = nft.Close(), c.Close() }
 }
 
-// changes is a transaction that builds on scenery: it can only be made where the
-// content is known.
+// changes builds on scenery, so it requires known content.
 func changes(t *testing.T, nft knftables.Interface) func(tx *knftables.Transaction) {
 	handle := (&scene{t: t, nft: nft}).handle("base", "two")
 	return func(tx *knftables.Transaction) {
@@ -67,7 +65,6 @@ func changes(t *testing.T, nft knftables.Interface) func(tx *knftables.Transacti
 	}
 }
 
-// checkChanges looks for the outcome of changes.
 func checkChanges(t *testing.T, n *node) {
 	t.Helper()
 	rules, want := n.kernel.Rules(sharedTable, "base"), []string{"ip saddr @hosts drop", "jump plain", "ip ttl 1 drop"}
@@ -82,7 +79,6 @@ func checkChanges(t *testing.T, n *node) {
 	}
 }
 
-// TestProgramRestarts reads everything back.
 func TestProgramRestarts(t *testing.T) {
 	n := newNode(t)
 	nft, stop := n.program(sharedConfig)
@@ -98,14 +94,14 @@ func TestProgramRestarts(t *testing.T) {
 	checkChanges(t, n)
 }
 
-// scenery2 is scenery for a program that has been here before.
+// scenery2 is scenery for a restarted program.
 func scenery2(tx *knftables.Transaction) {
 	tx.Add(&knftables.Table{})
 	tx.Flush(&knftables.Table{})
 	scenery(tx)
 }
 
-// TestAggregatorRestarts under a program: the session resends its content.
+// TestAggregatorRestarts: the session resends its content.
 func TestAggregatorRestarts(t *testing.T) {
 	n := newNode(t)
 	nft, _ := n.program(sharedConfig)
@@ -122,7 +118,6 @@ func TestAggregatorRestarts(t *testing.T) {
 	checkChanges(t, n)
 }
 
-// TestTransactionWhileAggregatorIsAway waits until it is back.
 func TestTransactionWhileAggregatorIsAway(t *testing.T) {
 	n := newNode(t)
 	nft, _ := n.program(sharedConfig)
@@ -145,7 +140,7 @@ func TestTransactionWhileAggregatorIsAway(t *testing.T) {
 	}
 }
 
-// TestBothRestart has a program start after both it and the aggregator went away.
+// TestBothRestart starts a program after both it and the aggregator ended.
 func TestBothRestart(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -210,8 +205,7 @@ func TestBothRestart(t *testing.T) {
 
 func isNil(err error) bool { return err == nil }
 
-// TestAdoptedIsListed has the List methods answer before the program has said
-// anything.
+// TestAdoptedIsListed: the List methods answer before the first transaction.
 func TestAdoptedIsListed(t *testing.T) {
 	n := newNode(t)
 	nft, stop := n.program(sharedConfig)
@@ -225,7 +219,7 @@ func TestAdoptedIsListed(t *testing.T) {
 	}
 }
 
-// TestLifetimes has what is left when a program ends.
+// TestLifetimes checks the remaining content after a program's end.
 func TestLifetimes(t *testing.T) {
 	for lifetime, left := range map[weftv1.Lifetime]bool{
 		weftv1.Lifetime_LIFETIME_UNSPECIFIED: true,
@@ -251,7 +245,6 @@ func TestLifetimes(t *testing.T) {
 	}
 }
 
-// TestNoAggregator has every method say that nothing answers.
 func TestNoAggregator(t *testing.T) {
 	n := newNode(t)
 	nft, _ := n.program(sharedConfig)

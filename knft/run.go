@@ -96,7 +96,7 @@ type update struct {
 	err     error
 }
 
-// update returns nil without differences. The caller holds mu.
+// The result is nil without differences. The caller holds mu.
 func (a *Adapter) update(c *change) *update {
 	u := &update{change: c}
 	if a.published && !c.whole {
@@ -128,8 +128,8 @@ func (a *Adapter) send(ctx context.Context, u *update) error {
 	return u.err
 }
 
-// synchronize waits for the outcome of the last update, and reverts a rejected one. It returns only ctx's
-// error.
+// synchronize waits for the outcome of the last update, and reverts a rejected one. It returns only
+// ctx's error.
 func (a *Adapter) synchronize(ctx context.Context) error {
 	u := a.unsettled
 	if u == nil {
@@ -153,7 +153,6 @@ func (a *Adapter) synchronize(ctx context.Context) error {
 	return nil
 }
 
-// plan applies a transaction, asks the aggregator for a plan, and reverts.
 func (a *Adapter) plan(ctx context.Context, cmds []command) error {
 	if err := a.load(ctx); err != nil {
 		return err
@@ -180,8 +179,7 @@ func (a *Adapter) plan(ctx context.Context, cmds []command) error {
 	return nil
 }
 
-// try applies a transaction, and calls done before the session can see the content. It fetches merged
-// tables as needed.
+// done is called before the session can see the content.
 func (a *Adapter) try(ctx context.Context, cmds []command, lapse bool, done func(*change)) error {
 	known := views{}
 	for {
@@ -196,7 +194,7 @@ func (a *Adapter) try(ctx context.Context, cmds []command, lapse bool, done func
 	}
 }
 
-// apply is one attempt of try. If lapse is true, it first removes expired elements.
+// If lapse is true, apply first removes expired elements.
 func (a *Adapter) apply(known views, cmds []command, lapse bool, done func(*change)) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -14,7 +14,6 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// startFake runs weft on a kernel in memory.
 func startFake(t *testing.T) (*aggregatortest.Daemon, *aggregatortest.Kernel) {
 	t.Helper()
 	k := &aggregatortest.Kernel{}
@@ -25,7 +24,6 @@ var sharedConfig = knft.Config{Family: knftables.IPv4Family, Table: "shared"}
 
 var sharedTable = nft.TableID{Family: nft.FamilyIP, Name: "shared"}
 
-// run makes one transaction.
 func run(t *testing.T, nft knftables.Interface, f func(tx *knftables.Transaction)) error {
 	t.Helper()
 	tx := nft.NewTransaction()
@@ -33,7 +31,6 @@ func run(t *testing.T, nft knftables.Interface, f func(tx *knftables.Transaction
 	return nft.Run(aggregatortest.Context(t), tx)
 }
 
-// must is run for what has to work.
 func must(t *testing.T, nft knftables.Interface, f func(tx *knftables.Transaction)) {
 	t.Helper()
 	if err := run(t, nft, f); err != nil {
@@ -50,7 +47,7 @@ func share(t *testing.T) (first, second *knft.Adapter, k *aggregatortest.Kernel)
 	return first, second, k
 }
 
-// TestForeign has a publisher try to change what another one has.
+// TestForeign tries to change another publisher's objects.
 func TestForeign(t *testing.T) {
 	first, second, k := share(t)
 	s := &scene{t: t, nft: second}
@@ -117,7 +114,6 @@ func TestForeign(t *testing.T) {
 
 func isForeign(err error) bool { return errors.Is(err, knft.ErrForeign) }
 
-// TestShared lets two publishers work in one table.
 func TestShared(t *testing.T) {
 	first, second, k := share(t)
 	ctx := aggregatortest.Context(t)
@@ -165,8 +161,7 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// TestTwoAdapters has two adapters of one fragment take turns, as programs do that
-// make an Interface for each of their parts.
+// TestTwoAdapters has two adapters of one fragment take turns.
 func TestTwoAdapters(t *testing.T) {
 	d, k := startFake(t)
 	c := d.Dial(t, "agent")

@@ -19,7 +19,7 @@ import (
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
-// outcome is what a caller of Run can tell of its error.
+// outcome is the class of Run's error for a caller.
 type outcome string
 
 const (
@@ -42,25 +42,23 @@ func outcomeOf(err error) outcome {
 	}
 }
 
-// usage is one way to use knftables: the transaction that sets the scene, and the
-// one that matters.
+// usage is one use of knftables: the first transaction sets the scene, the second is tested.
 type usage struct {
 	name   string
 	family knftables.Family
 	given  func(tx *knftables.Transaction)
 	when   func(s *scene, tx *knftables.Transaction)
 	want   outcome
-	// fake says why NewFake does something else than nft(8), if it does.
+	// fake is the reason if NewFake differs from nft(8).
 	fake string
 }
 
-// scene is what a usage can look up before it writes its transaction.
+// scene is the state that a usage can look up before its transaction.
 type scene struct {
 	t   *testing.T
 	nft knftables.Interface
 }
 
-// handle returns the handle of the rule with a comment.
 func (s *scene) handle(chain, comment string) *int {
 	s.t.Helper()
 	rules, err := s.nft.ListRules(aggregatortest.Context(s.t), chain)
@@ -76,9 +74,8 @@ func (s *scene) handle(chain, comment string) *int {
 	return knftables.PtrTo(1)
 }
 
-// run makes the usage's transactions and reports what came of it, and what is
-// there afterwards. A check must have the same outcome; around it, watch sees the
-// table as it is in the kernel.
+// A check must have the same outcome as the transaction; around it, watch reads the table in the
+// kernel.
 func (u *usage) run(t *testing.T, nft knftables.Interface, watch func() string) string {
 	ctx := aggregatortest.Context(t)
 	if u.given != nil {
@@ -104,8 +101,8 @@ func (u *usage) run(t *testing.T, nft knftables.Interface, watch func() string) 
 	return fmt.Sprintf("run: %s\n%s", outcomeOf(err), inventory(ctx, nft))
 }
 
-// inventory is what the List methods say of the table: names and elements sorted,
-// as an order is not promised, and without handles.
+// inventory is the results of the List methods, sorted, because the order is unspecified, and without
+// handles.
 func inventory(ctx context.Context, nft knftables.Interface) string {
 	var out strings.Builder
 	all, err := nft.ListAll(ctx)
@@ -133,7 +130,6 @@ func inventory(ctx context.Context, nft knftables.Interface) string {
 	return out.String()
 }
 
-// listElements is the part of inventory about one set or map.
 func listElements(ctx context.Context, nft knftables.Interface, k, name string) string {
 	elements, err := nft.ListElements(ctx, k, name)
 	var lines []string
@@ -151,8 +147,8 @@ func text(s *string) string {
 	return *s
 }
 
-// normalize makes what "nft list table" prints comparable: the objects of a table
-// are sorted, as an order is not promised, and the mark of weft's ownership goes.
+// normalize sorts the objects of "nft list table", because the order is unspecified, and removes the
+// mark of weft's ownership.
 func normalize(list string) string {
 	list = strings.NewReplacer("\tflags owner\n", "", "\tflags owner,persist\n", "").Replace(list)
 	var head, blocks []string
@@ -173,7 +169,7 @@ func normalize(list string) string {
 	return strings.Join(head, "\n") + "\n" + strings.Join(blocks, "")
 }
 
-// world is where a usage is run: nft(8) in one network namespace, weft in another.
+// world is two network namespaces: one for nft(8), one for weft.
 type world struct {
 	real, weft *nfttest.NS
 	daemon     *aggregatortest.Daemon
@@ -186,8 +182,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// startDaemon runs weft on the kernel of a namespace. The kernel's socket is closed
-// when the daemon has ended.
+// The kernel's socket is closed after the daemon's end.
 func startDaemon(t testing.TB, ns *nfttest.NS, cfg aggregator.Config) *aggregatortest.Daemon {
 	t.Helper()
 	conn, err := kernel.Open(kernel.Config{NetNS: ns.FD()})
@@ -209,7 +204,7 @@ func newAdapter(t *testing.T, c *client.Client, cfg knft.Config) *knft.Adapter {
 	return a
 }
 
-// list returns what nft prints of a table; "none" where it does not exist.
+// "none" if the table does not exist
 func list(t *testing.T, ns *nfttest.NS, family knftables.Family, table string) string {
 	t.Helper()
 	out, err := ns.Output("", "nft", "list", "table", string(family), table)
@@ -222,10 +217,9 @@ func list(t *testing.T, ns *nfttest.NS, family knftables.Family, table string) s
 	return normalize(out)
 }
 
-// TestUsage runs each way to use knftables three times: with knftables.New and
-// nft(8), with the adapter and weft, and with knftables.NewFake. All must have
-// the same outcome and the same answers of the List methods, and nft(8) must
-// list the same table of the first two.
+// TestUsage runs each usage with knftables.New and nft(8), with the adapter and weft, and with
+// knftables.NewFake. Outcomes and answers of the List methods must be equal, and nft(8) must list the
+// same table for the first two.
 func TestUsage(t *testing.T) {
 	w := newWorld(t)
 	c := w.daemon.Dial(t, "agent")
@@ -270,7 +264,6 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// removeTable deletes what an adapter has published.
 func removeTable(t *testing.T, nft knftables.Interface) {
 	t.Helper()
 	tx := nft.NewTransaction()
@@ -281,8 +274,7 @@ func removeTable(t *testing.T, nft knftables.Interface) {
 	}
 }
 
-// TestLists asks nft(8) and weft all that the List methods can be asked, of a table
-// that is there and of one that is not.
+// TestLists compares the List methods of nft(8) and weft, on an existing and a missing table.
 func TestLists(t *testing.T) {
 	w := newWorld(t)
 	c := w.daemon.Dial(t, "agent")
@@ -311,7 +303,6 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// lists says what all List methods answer.
 func lists(t *testing.T, nft knftables.Interface, given func(tx *knftables.Transaction)) string {
 	ctx := aggregatortest.Context(t)
 	tx := nft.NewTransaction()
@@ -348,8 +339,7 @@ func lists(t *testing.T, nft knftables.Interface, given func(tx *knftables.Trans
 	return out.String()
 }
 
-// TestElementsRunOut adds an element again that has run out, with nft(8) and with
-// weft.
+// TestElementsRunOut adds an expired element again, with nft(8) and with weft.
 func TestElementsRunOut(t *testing.T) {
 	w := newWorld(t)
 	c := w.daemon.Dial(t, "agent")

@@ -6,8 +6,7 @@ import (
 	"sigs.k8s.io/knftables"
 )
 
-// programUsages are what programs do with knftables in one go: modelled on the
-// life of a service proxy.
+// programUsages are modelled on the life of a service proxy.
 func programUsages() []usage {
 	services := func(tx *knftables.Transaction, n int) {
 		for i := range n {

@@ -6,10 +6,9 @@ import (
 	"sigs.k8s.io/knftables"
 )
 
-// ptr is for optional fields.
 func ptr[T any](v T) *T { return &v }
 
-// scenery is a table with one of everything.
+// scenery is a table with one object of each kind.
 func scenery(tx *knftables.Transaction) {
 	tx.Add(&knftables.Table{Comment: ptr("scenery")})
 	tx.Add(&knftables.Chain{Name: "base", Type: ptr(knftables.FilterType), Hook: ptr(knftables.InputHook), Priority: ptr(knftables.FilterPriority)})
@@ -30,12 +29,11 @@ func scenery(tx *knftables.Transaction) {
 	tx.Add(&knftables.Rule{Chain: "plain", Rule: "return", Comment: ptr("four")})
 }
 
-// only wraps what a transaction does where it needs to know nothing.
+// only wraps a transaction that does not need the scene.
 func only(f func(tx *knftables.Transaction)) func(*scene, *knftables.Transaction) {
 	return func(_ *scene, tx *knftables.Transaction) { f(tx) }
 }
 
-// base is a base chain.
 func base(name string, typ knftables.BaseChainType, hook knftables.BaseChainHook, priority knftables.BaseChainPriority) *knftables.Chain {
 	return &knftables.Chain{Name: name, Type: ptr(typ), Hook: ptr(hook), Priority: ptr(priority)}
 }

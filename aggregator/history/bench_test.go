@@ -52,7 +52,7 @@ func BenchmarkRecord(b *testing.B) {
 	}
 	write()
 	each := float64(cpu(b)-before) / float64(n)
-	info, err := os.Stat(filepath.Join(dir, "weft.db"))
+	info, err := os.Stat(filepath.Join(dir, "state.db"))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -279,7 +279,7 @@ func TestBounds(t *testing.T) {
 			if err != nil || len(all) == 0 || uint64(len(all)) != n-forgotten || len(all) > test.cfg.MaxEntries {
 				t.Fatalf("%d entries, %d forgotten, error %v", len(all), forgotten, err)
 			}
-			info, err := os.Stat(filepath.Join(dir, "weft.db"))
+			info, err := os.Stat(filepath.Join(dir, "state.db"))
 			if err != nil || info.Size() > 3*maxBytes {
 				t.Fatalf("the file has %d bytes, error %v", info.Size(), err)
 			}

@@ -47,7 +47,7 @@ func TestUnsafeDirectoryIsRefused(t *testing.T) {
 	if _, err := w.Load(); !errors.Is(err, trusted.ErrUnsafe) || len(w.failed) != 0 {
 		t.Errorf("load: %v, failures %v; want %v", err, w.failed, trusted.ErrUnsafe)
 	}
-	if got := files(t, dir); got != "weft.db" {
+	if got := files(t, dir); got != "state.db" {
 		t.Errorf("files %s", got)
 	}
 	must(t, os.Chmod(dir, 0o750))

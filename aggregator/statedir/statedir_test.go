@@ -187,7 +187,7 @@ func TestUnstoredRecordIsNotTrusted(t *testing.T) {
 	if err := d.SaveRecord(Record{}, 2); err == nil {
 		t.Fatal("the record is stored")
 	}
-	if got := files(t, dir); got != "weft.db.outdated" {
+	if got := files(t, dir); got != "state.db.outdated" {
 		t.Fatalf("files %q", got)
 	}
 	must(t, d.Close())
@@ -199,7 +199,7 @@ func TestUnstoredRecordIsNotTrusted(t *testing.T) {
 	}
 	wantFragments(t, c, fragment("f", 2))
 	must(t, w.SaveRecord(described, 3))
-	if got := files(t, dir); got != "weft.db" {
+	if got := files(t, dir); got != "state.db" {
 		t.Errorf("files %q", got)
 	}
 	must(t, w.Close())

@@ -14,10 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// version is the format's. Versions 1 to 4 had the record and durable fragments alone.
+// version is the format's.
 const version = "5"
 
-// Earlier versions of weft find the version here too, and refuse the database.
 var (
 	stateBucket = []byte("state")
 	versionKey  = []byte("version")

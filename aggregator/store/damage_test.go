@@ -176,12 +176,12 @@ func TestOtherFormat(t *testing.T) {
 		files  string
 		log    string
 	}{
-		"earlier": {func(t *testing.T, dir string) { putVersion(t, dir, "4") }, "weft.db weft.db.other-format", "its version is 4, and this weft has version 5"},
-		"later":   {func(t *testing.T, dir string) { putVersion(t, dir, "6") }, "weft.db weft.db.other-format", "its version is 6, and this weft has version 5"},
+		"earlier": {func(t *testing.T, dir string) { putVersion(t, dir, "4") }, "state.db state.db.other-format", "its version is 4, and this weft has version 5"},
+		"later":   {func(t *testing.T, dir string) { putVersion(t, dir, "6") }, "state.db state.db.other-format", "its version is 6, and this weft has version 5"},
 		"outdated": {func(t *testing.T, dir string) {
 			putVersion(t, dir, "4")
 			must(t, os.Rename(filepath.Join(dir, databaseName), filepath.Join(dir, outdatedName)))
-		}, "weft.db weft.db.outdated.other-format", "its version is 4"},
+		}, "state.db state.db.outdated.other-format", "its version is 4"},
 		// The version is the second word of both copies of bbolt's meta data.
 		"bbolt": {func(t *testing.T, dir string) {
 			path := filepath.Join(dir, databaseName)
@@ -189,13 +189,14 @@ func TestOtherFormat(t *testing.T) {
 			must(t, err)
 			b[16+4], b[os.Getpagesize()+16+4] = 3, 3
 			must(t, os.WriteFile(path, b, 0o600))
-		}, "weft.db weft.db.other-format", "version mismatch"},
+		}, "state.db state.db.other-format", "version mismatch"},
+		// Another version ran since: its files and those of this version go together.
 		"all files": {func(t *testing.T, dir string) {
-			putVersion(t, dir, "2")
+			must(t, os.WriteFile(filepath.Join(dir, "weft.db"), []byte("record"), 0o600))
 			must(t, os.WriteFile(filepath.Join(dir, "history.db"), []byte("history"), 0o600))
 			must(t, os.Mkdir(filepath.Join(dir, "unconfirmed"), 0o700))
 			must(t, os.WriteFile(filepath.Join(dir, "unconfirmed", "x.json"), []byte("{}"), 0o600))
-		}, "history.db.other-format unconfirmed.other-format unconfirmed.other-format/x.json weft.db weft.db.other-format", "unconfirmed.other-format"},
+		}, "history.db.other-format state.db state.db.other-format unconfirmed.other-format unconfirmed.other-format/x.json weft.db.other-format", "unconfirmed.other-format"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -5,8 +5,8 @@
 //
 // # Files
 //
-//	weft.db                          the database
-//	weft.db.outdated                 the same, after the record could not be stored
+//	state.db                          the database
+//	state.db.outdated                 the same, after the record could not be stored
 //	*.damaged, *.damaged-N           damaged files that were renamed, at most ten of a name
 //	*.other-format, *.other-format-N files that another version of weft wrote, renamed
 //

@@ -33,9 +33,14 @@ func (s *Store) makeDir() error {
 	return syncDir(filepath.Dir(s.cfg.Path))
 }
 
-// formerFiles returns files from versions before the database.
-func formerFiles(dir string) (paths []string) {
-	for _, name := range []string{"history.db", "unconfirmed"} {
+// formerFiles returns the files of versions with other files.
+func formerFiles(dir string) []string {
+	return present(dir, "weft.db", "weft.db.outdated", "history.db", "unconfirmed")
+}
+
+// present returns the paths of the files that exist.
+func present(dir string, names ...string) (paths []string) {
+	for _, name := range names {
 		path := filepath.Join(dir, name)
 		if _, err := os.Lstat(path); err == nil {
 			paths = append(paths, path)

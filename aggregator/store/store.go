@@ -138,8 +138,8 @@ func (s *Store) Unwritten() error {
 func (s *Store) Killed() bool { return s.killed }
 
 const (
-	databaseName = "weft.db"
-	outdatedName = "weft.db.outdated"
+	databaseName = "state.db"
+	outdatedName = "state.db.outdated"
 )
 
 func (s *Store) file() string {
@@ -168,24 +168,26 @@ func (s *Store) SetOutdated(outdated bool) error {
 	})
 }
 
-// read opens the present database, and finds its damage. Source may be nil. The only error is
-// ErrInUse.
+// read opens the present database, and finds its damage. Source may be nil. If there are files of
+// another version, that version ran last: all files are set aside. The only error is ErrInUse.
 func (s *Store) read() (source *bolt.DB, losses []loss, err error) {
+	if other := formerFiles(s.cfg.Path); len(other) > 0 {
+		s.replace(append(other, present(s.cfg.Path, databaseName, outdatedName)...), errOtherFormat)
+		return nil, nil, nil
+	}
 	for _, outdated := range []bool{false, true} {
 		s.outdated.Store(outdated)
 		if source, losses, err = s.readFile(); !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
 	}
-	other := formerFiles(s.cfg.Path)
 	switch {
 	case err == nil || errors.Is(err, ErrInUse):
 		return source, losses, err
 	case errors.Is(err, errOtherFormat):
-		other = append(other, s.file())
+		s.replace([]string{s.file()}, err)
 		fallthrough
 	case errors.Is(err, fs.ErrNotExist):
-		s.replace(other, err)
 		s.outdated.Store(false)
 		return nil, nil, nil
 	}

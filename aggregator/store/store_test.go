@@ -106,7 +106,7 @@ func TestUnwritableDirectory(t *testing.T) {
 		t.Error("it is written")
 	}
 	must(t, w.SetOutdated(true))
-	if got := files(t, dir); got != "weft.db.outdated weft.db.tmp weft.db.tmp/x" {
+	if got := files(t, dir); got != "state.db.outdated state.db.tmp state.db.tmp/x" {
 		t.Errorf("files %q", got)
 	}
 	// The name is another one now, so that nothing is in the way.
@@ -201,7 +201,7 @@ func TestTasks(t *testing.T) {
 // TestTemporaryFilesAreRemoved spares all but what Load and Room make.
 func TestTemporaryFilesAreRemoved(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"weft.db.tmp", "room12.tmp", "c.tmp-x", "tmp"} {
+	for _, name := range []string{"state.db.tmp", "room12.tmp", "c.tmp-x", "tmp"} {
 		must(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
 	}
 	must(t, os.Mkdir(filepath.Join(dir, "d.tmp"), 0o700))

@@ -18,32 +18,31 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// ports are those that every pod serves.
+// the ports of every pod
 var ports = []uint16{80, 81}
 
 // agent is one pod: it serves its ports in all three protocols, and asks others.
 type agent struct {
 	pod   *lab.Pod
 	watch observer
-	// open are sockets until close.
+	// sockets until close
 	open []interface{ Close() error }
-	// udp are sockets that live as long as the agent, so that flows outlive changes of
-	// policies; sctp and icmp are raw ones. All are IPv4, then IPv6.
+	// The udp sockets live as long as the agent, so that flows outlive policy changes; sctp and icmp
+	// are raw. All are IPv4, then IPv6.
 	udp        [2]*net.UDPConn
 	sctp, icmp [2]*net.IPConn
-	// source numbers the source ports of SCTP and the identifiers of ICMP, so that the
-	// kernel sees no earlier connection.
+	// source numbers SCTP source ports and ICMP identifiers, so that the kernel sees no earlier
+	// connection.
 	source atomic.Uint32
 }
 
-// observer learns of the packets that pods get, by the nonces of the questions.
+// observer learns of the pods' received packets, by the nonces of the questions.
 type observer interface {
 	// arrived is called for a question by UDP or SCTP, answered for an answer.
 	arrived(nonce uint64)
 	answered(nonce uint64)
 }
 
-// newAgent starts the servers of a pod.
 func newAgent(pod *lab.Pod, watch observer) (*agent, error) {
 	a := &agent{pod: pod, watch: watch}
 	err := pod.Do(func() error {
@@ -107,8 +106,8 @@ func listenUDP(network, address string) (*net.UDPConn, error) {
 	return udp, enlarge(udp)
 }
 
-// enlarge makes room for the packets of a second in which the machine runs something else. A
-// packet that a full socket drops would look as if weft had.
+// enlarge makes room for the packets of a second without CPU time. A full socket's drop would look like
+// weft's.
 func enlarge(conn syscall.Conn) error {
 	const room = 8 << 20
 	raw, err := conn.SyscallConn()
@@ -125,14 +124,14 @@ func enlarge(conn syscall.Conn) error {
 	return errors.Join(err, failed)
 }
 
-// serveTCP answers with what it gets, and closes connections that are silent for a minute.
+// serveTCP echoes, and closes connections after a silent minute.
 func serveTCP(l net.Listener) {
 	for {
 		conn, err := l.Accept()
 		if err != nil {
 			return
 		}
-		// Nothing of a connection stays after its end.
+		// No state of a connection remains after its end.
 		_ = conn.(*net.TCPConn).SetLinger(0)
 		go func() {
 			defer conn.Close()
@@ -151,7 +150,6 @@ func serveTCP(l net.Listener) {
 	}
 }
 
-// serveUDP answers with what it gets.
 func (a *agent) serveUDP(conn *net.UDPConn) {
 	b := make([]byte, 64)
 	for {
@@ -166,7 +164,7 @@ func (a *agent) serveUDP(conn *net.UDPConn) {
 	}
 }
 
-// newUDP makes a socket of which the answers are reported.
+// newUDP also reports answers.
 func (a *agent) newUDP(family int) (*net.UDPConn, error) {
 	var conn *net.UDPConn
 	err := a.pod.Do(func() (err error) {
@@ -214,7 +212,7 @@ func (a *agent) serveSCTP(conn *net.IPConn) {
 	}
 }
 
-// family is 0 for IPv4 and 1 for IPv6.
+// 0 for IPv4, 1 for IPv6
 func family(addr netip.Addr) int {
 	if addr.Is4() {
 		return 0
@@ -222,8 +220,8 @@ func family(addr netip.Addr) int {
 	return 1
 }
 
-// ask sends one question, on the socket given for UDP. Answers are reported; TCP reports a
-// connection itself and returns when ctx ends.
+// ask sends one question, for UDP on the given socket. TCP reports a connection itself and returns when
+// ctx ends.
 func (a *agent) ask(ctx context.Context, udp *net.UDPConn, protocol corev1.Protocol, to netip.AddrPort, nonce uint64) {
 	switch protocol {
 	case corev1.ProtocolUDP:

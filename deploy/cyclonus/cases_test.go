@@ -20,13 +20,12 @@ import (
 	"github.com/weft-proxy/weft/frontends/testing/policytest"
 )
 
-// place is where a pod of the cases is.
 type place struct {
 	node      string
 	addresses []netip.Addr // IPv4, then IPv6
 }
 
-// podKeys are all pods that the cases have at some time: nine always, four at times.
+// podKeys are all pods of the cases: nine always, four at times.
 func podKeys() []string {
 	keys := []string{"w/a", "x/d", "y-2/a", "y-2/b"}
 	for _, ns := range namespaces() {
@@ -40,7 +39,7 @@ func podKeys() []string {
 
 func namespaces() []string { return []string{"x", "y", "z"} }
 
-// step is the state of the cluster after one step of a case, and what the oracle probes.
+// step is the cluster after one step of a case, and the oracle's probes.
 type step struct {
 	name      string
 	resources *probe.Resources
@@ -48,8 +47,7 @@ type step struct {
 	probe     *generator.ProbeConfig
 }
 
-// allSteps returns the steps of all cases, in order. The cases with blocks of addresses
-// are there twice, for the two families of the pod that they are about.
+// Cases with blocks of addresses appear twice, for the two families of their pod.
 func allSteps(t *testing.T, places map[string]place) []*step {
 	t.Helper()
 	var all []*step
@@ -98,7 +96,7 @@ func caseSteps(t *testing.T, name string, c *generator.TestCase) []*step {
 	return all
 }
 
-// act applies an action. It leaves the values that it gets as they are.
+// act keeps its arguments unchanged.
 func act(r *probe.Resources, policies []*networkingv1.NetworkPolicy, a *generator.Action) (*probe.Resources, []*networkingv1.NetworkPolicy, error) {
 	without := func(namespace, name string) []*networkingv1.NetworkPolicy {
 		return slices.DeleteFunc(slices.Clone(policies), func(p *networkingv1.NetworkPolicy) bool { return p.Namespace == namespace && p.Name == name })
@@ -130,14 +128,13 @@ func act(r *probe.Resources, policies []*networkingv1.NetworkPolicy, a *generato
 	return r, policies, err
 }
 
-// namespaceLabels adds the label that the API server gives to each namespace.
+// namespaceLabels adds the API server's label.
 func namespaceLabels(name string, labels map[string]string) map[string]string {
 	labels = maps.Clone(labels)
 	labels[corev1.LabelMetadataName] = name
 	return labels
 }
 
-// cluster returns the objects of the step, as the API server has them.
 func (s *step) cluster(places map[string]place) *policytest.Cluster {
 	c := policytest.NewCluster()
 	for ns, labels := range s.resources.Namespaces {
@@ -168,15 +165,14 @@ func (s *step) cluster(places map[string]place) *policytest.Cluster {
 	return c
 }
 
-// flow is one that the oracle expects something of.
+// flow has an expected result of the oracle.
 type flow struct {
 	from, to string // pods
 	policytest.Flow
 }
 
-// expected returns what the oracle expects of all flows of the step: between every two
-// different pods, to every port that a pod serves and the one that the step probes, in both
-// families. The oracle subjects a pod's traffic to itself to policies; no network does.
+// expected returns the oracle's results between different pods, to every served port and the probed
+// port, in both families. The oracle applies policies to a pod's traffic to itself; no network does.
 func (s *step) expected(places map[string]place) map[flow]bool {
 	policy := matcher.BuildNetworkPolicies(false, s.policies)
 	want := map[flow]bool{}

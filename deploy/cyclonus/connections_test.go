@@ -15,18 +15,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// connections are TCP connections that live as long as they are allowed: one for each flow
-// to the first port.
+// connections are TCP connections, one for each allowed flow to the first port, until it is denied.
 type connections struct {
 	network *network
 	open    map[flow]net.Conn
-	// cut and kept count what the changes of policies did to them.
+	// connections cut and kept by policy changes
 	cut, kept int
 }
 
-// differ sends a byte along every connection, each of which must be answered if its flow is
-// allowed and must not be if it is denied. It closes those that are denied, opens one for
-// each flow that is allowed, and returns a line for each difference.
+// differ sends a byte along every connection, which must be answered exactly if its flow is allowed. It
+// closes denied connections, and opens missing allowed ones.
 func (c *connections) differ(ctx context.Context, want map[flow]bool) []string {
 	var mu sync.Mutex
 	var wrong []string
@@ -47,7 +45,7 @@ func (c *connections) differ(ctx context.Context, want map[flow]bool) []string {
 			allowed, known := want[f]
 			wait := silence
 			if allowed {
-				// A machine with other things to do may need seconds for all connections.
+				// A busy machine may need seconds for all connections.
 				wait = 15 * time.Second
 			}
 			err := exchange(conn, wait)
@@ -90,7 +88,6 @@ func (c *connections) differ(ctx context.Context, want map[flow]bool) []string {
 	return wrong
 }
 
-// exchange sends a question and waits for its answer.
 func exchange(conn net.Conn, wait time.Duration) error {
 	if err := conn.SetDeadline(time.Now().Add(wait)); err != nil {
 		return err

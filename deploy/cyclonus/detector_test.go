@@ -7,9 +7,8 @@ import (
 	"github.com/weft-proxy/weft/frontends/testing/policytest"
 )
 
-// detector shows that a stream sees what it must not miss: an opening, made by
-// emptying a base chain of weft's until weft repairs it, and a loss, made by a rule that drops
-// packets for a moment.
+// detector shows that a stream detects an opening, made by emptying a base chain until weft repairs it,
+// and a loss, made by a rule that briefly drops packets.
 func detector(t *testing.T, w *world, s *streamer, g *policytest.Generator) {
 	p := newPlan(g, 0, streamable(w.places))
 	if len(p.denied) == 0 || len(p.allowed) == 0 {
@@ -17,7 +16,7 @@ func detector(t *testing.T, w *world, s *streamer, g *policytest.Generator) {
 	}
 	tests := []struct {
 		name string
-		// harm and heal are arguments of nft on each node.
+		// arguments of nft on each node
 		harm, heal [][]string
 		passed     bool
 	}{

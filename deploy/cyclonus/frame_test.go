@@ -16,16 +16,14 @@ const (
 	tcpACK = 0x10
 )
 
-// segment is a UDP datagram, or a TCP segment with its flags.
 type segment struct {
 	policytest.Flow
-	// source is the source port.
 	source uint16
-	// flags are 0 for UDP.
+	// 0 for UDP
 	flags byte
 }
 
-// reply is the segment that answers the first one of a connection.
+// reply answers the first segment of a connection.
 func (s segment) reply() segment {
 	r := segment{policytest.Flow{From: s.To, To: s.From, Protocol: s.Protocol, Port: int32(s.source)}, uint16(s.Port), 0}
 	if s.flags != 0 {
@@ -34,7 +32,6 @@ func (s segment) reply() segment {
 	return r
 }
 
-// The sizes of headers.
 const (
 	ethernetHeader = 14
 	ipv4Header     = 20
@@ -43,8 +40,7 @@ const (
 	tcpHeader      = 20
 )
 
-// frame is an Ethernet frame with the segment, as a pod sends it to its gateway. Conntrack
-// verifies the checksums.
+// frame is an Ethernet frame from a pod to its gateway. Conntrack verifies the checksums.
 func (s segment) frame(from, gateway net.HardwareAddr) []byte {
 	transport := s.transport()
 	f := append(append(make([]byte, 0, 128), gateway...), from...)
@@ -69,7 +65,6 @@ func (s segment) frame(from, gateway net.HardwareAddr) []byte {
 	return append(f, transport...)
 }
 
-// number is the protocol's.
 func (s segment) number() byte {
 	switch s.Protocol {
 	case corev1.ProtocolUDP:
@@ -81,8 +76,7 @@ func (s segment) number() byte {
 	}
 }
 
-// transport is the header of UDP or TCP. The first byte of a connection has the sequence
-// number 1 in both directions.
+// The first byte of a connection has the sequence number 1 in both directions.
 func (s segment) transport() []byte {
 	var b []byte
 	at := 6
@@ -109,7 +103,7 @@ func (s segment) transport() []byte {
 	return b
 }
 
-// checksum is the Internet checksum of an even number of bytes.
+// for an even number of bytes
 func checksum(b []byte) uint16 {
 	sum := uint32(0)
 	for i := 0; i < len(b); i += 2 {
@@ -121,7 +115,6 @@ func checksum(b []byte) uint16 {
 	return ^uint16(sum)
 }
 
-// netDevice returns the hardware address and the index of a link.
 func netDevice(do func(func() error) error, link string) (addr net.HardwareAddr, index int, err error) {
 	err = do(func() error {
 		i, err := net.InterfaceByName(link)

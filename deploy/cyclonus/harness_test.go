@@ -11,8 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// probes shows that the probes see what is there: with no rules every flow passes, and with a
-// rule for each flow that a step denies exactly those do not.
+// probes checks the probes: without rules every flow passes, and with a rule for each denied flow of a
+// step exactly these do not.
 func probes(t *testing.T, n *network) {
 	s := allSteps(t, n.places)[8]
 	want := s.expected(n.places)
@@ -61,7 +61,6 @@ func probes(t *testing.T, n *network) {
 	}
 }
 
-// first is the first difference, or nil.
 func first(d []difference) any {
 	if len(d) == 0 {
 		return nil

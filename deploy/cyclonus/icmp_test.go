@@ -6,16 +6,14 @@ import (
 	"net"
 )
 
-// The types of ICMP's echo, IPv4 and IPv6.
 var (
 	echoRequest = [2]byte{8, 128}
 	echoReply   = [2]byte{0, 129}
 )
 
-// echoSize is the size of the header with the nonce.
 const echoSize = 8 + 8
 
-// echo is an echo request with a nonce. The kernel writes the checksum of IPv6.
+// The kernel writes the checksum of IPv6.
 func echo(family int, identifier uint16, nonce uint64) []byte {
 	b := make([]byte, echoSize)
 	b[0] = echoRequest[family]
@@ -33,7 +31,7 @@ func (a *agent) serveICMP(family int, conn *net.IPConn) {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		// The header of IPv4 comes with the packet.
+		// The packet includes its IPv4 header.
 		packet := b[:max(n, 0)]
 		if family == 0 && len(packet) > 0 {
 			packet = packet[min(len(packet), int(packet[0]&0xf)*4):]

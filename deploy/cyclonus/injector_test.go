@@ -42,7 +42,6 @@ func newInjector(pod *lab.Pod) (*injector, error) {
 	return i, nil
 }
 
-// Close closes the socket.
 func (i *injector) Close() error {
 	if i.socket < 0 {
 		return nil
@@ -57,7 +56,7 @@ type message struct {
 	_      [4]byte
 }
 
-// burst are frames that are sent with one system call.
+// The frames are sent with one system call.
 type burst struct {
 	injector *injector
 	messages []message
@@ -65,7 +64,6 @@ type burst struct {
 	vectors  []unix.Iovec
 }
 
-// burst prepares the segments.
 func (i *injector) burst(segments []segment) *burst {
 	b := &burst{injector: i, messages: make([]message, len(segments)), frames: make([][]byte, len(segments)), vectors: make([]unix.Iovec, len(segments))}
 	for n, s := range segments {
@@ -78,14 +76,14 @@ func (i *injector) burst(segments []segment) *burst {
 	return b
 }
 
-// send sends all frames. It allocates nothing.
+// send does not allocate.
 func (b *burst) send() error {
 	for done := 0; done < len(b.messages); {
 		n, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, uintptr(b.injector.socket), uintptr(unsafe.Pointer(&b.messages[done])), uintptr(len(b.messages)-done), 0, 0, 0)
 		switch errno {
 		case 0:
 			done += int(n)
-		case unix.EINTR, unix.ENOBUFS, unix.EAGAIN: // nothing was sent
+		case unix.EINTR, unix.ENOBUFS, unix.EAGAIN: // no frame was sent
 		default:
 			return fmt.Errorf("send %d frames: %w", len(b.messages)-done, errno)
 		}

@@ -15,13 +15,13 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// network is three nodes with all pods of the cases, whether the API has them or not.
+// network is three nodes with all pods of the cases, even while the API lacks them.
 type network struct {
 	lab    *lab.Lab
 	agents map[string]*agent
 	places map[string]place
 
-	// round is the one of which answers count.
+	// only its answers count
 	round atomic.Pointer[round]
 	last  uint32
 }
@@ -57,30 +57,29 @@ func (n *network) close() error {
 
 // The bounds of a round.
 const (
-	// silence is how long after the last question an answer to it may come. A pod answers
-	// within a millisecond; a machine that is busy may need more.
+	// silence bounds a late answer after the last question. A pod answers within a millisecond; a busy
+	// machine needs more.
 	silence = 150 * time.Millisecond
-	// patience is how long the first round waits for answers that must come. Later ones wait
-	// longer, for a machine that has other things to do too.
+	// patience is the first round's wait for required answers. Later rounds wait longer.
 	patience = 400 * time.Millisecond
-	// bound is how long after a change of the objects packets may differ.
+	// bound is the longest delay from a change of objects to its effect on packets.
 	bound = 20 * time.Second
 )
 
-// round is one question to every flow, and a second one if it is UDP: one on a socket that
-// lives on, so that the connection is established, and one on a new socket.
+// round is one question to every flow, and a second one for UDP: on an old socket, so that the
+// connection is established, and on a new one.
 type round struct {
 	number uint32
 	flows  []flow
-	// arrivals and answers have two items for each flow.
+	// two items for each flow
 	arrivals, answers []atomic.Bool
 }
 
-// difference is a flow that passed and must not, or did not and must.
+// difference is a denied flow that passed, or an allowed one that did not.
 type difference struct {
 	flow
 	want bool
-	// established is true if the flow's socket is that of earlier rounds.
+	// established is true on a socket of earlier rounds.
 	established bool
 }
 
@@ -95,21 +94,19 @@ func (d difference) String() string {
 	return fmt.Sprintf("%s > %s %s %s%s", d.from, d.to, d.Flow, verb, kind)
 }
 
-// arrived is called for each question that a pod gets.
 func (n *network) arrived(nonce uint64) {
 	if r, i := n.ofRound(nonce); r != nil {
 		r.arrivals[i].Store(true)
 	}
 }
 
-// answered is called for each answer that a pod gets.
 func (n *network) answered(nonce uint64) {
 	if r, i := n.ofRound(nonce); r != nil {
 		r.answers[i].Store(true)
 	}
 }
 
-// ofRound returns the question of the present round with the nonce, or nil.
+// ofRound returns the current round's question with the nonce, or nil.
 func (n *network) ofRound(nonce uint64) (*round, uint32) {
 	r, index := n.round.Load(), uint32(nonce)
 	if r == nil || r.number != uint32(nonce>>32) || int(index) >= len(r.answers) {
@@ -118,8 +115,7 @@ func (n *network) ofRound(nonce uint64) (*round, uint32) {
 	return r, index
 }
 
-// agree asks in rounds until one of them has no difference, or the bound is over. It returns
-// the differences of the last round and how many rounds there were.
+// agree asks in rounds until a round has no difference, or until bound.
 func (n *network) agree(ctx context.Context, want map[flow]bool) (d []difference, rounds int, err error) {
 	wait := patience
 	for deadline := time.Now().Add(bound); ; wait = min(wait*3/2, 4*time.Second) {
@@ -130,8 +126,7 @@ func (n *network) agree(ctx context.Context, want map[flow]bool) (d []difference
 	}
 }
 
-// differ asks once along every flow, all at the same time, and returns those of which the
-// result is not the expected one.
+// differ asks once along all flows at the same time, and returns the unexpected results.
 func (n *network) differ(ctx context.Context, want map[flow]bool, wait time.Duration) ([]difference, error) {
 	n.last++
 	r := &round{number: n.last}
@@ -188,8 +183,8 @@ func (n *network) freshUDP() (map[string][2]*net.UDPConn, error) {
 	return fresh, nil
 }
 
-// wait waits for the answers that must come, and at least as long as those that must not
-// come would need. It does not wait for more if one of these came.
+// wait waits for the required answers, and at least silence for forbidden ones, or until a forbidden
+// one comes.
 func (r *round) wait(ctx context.Context, want map[flow]bool) {
 	start := time.Now()
 	denied := false

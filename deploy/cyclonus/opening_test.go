@@ -14,22 +14,19 @@ import (
 
 var changeCount = flag.Int("cyclonus.changes", 200, "how many random changes are made while packets are counted")
 
-// The parts of opening.
 const (
-	// epoch is how many changes are planned together. The flows that have one verdict in all
-	// states of an epoch have packets while the changes happen.
+	// epoch is the number of changes planned together. Flows with one verdict in all states of an epoch
+	// have packets during the changes.
 	epoch = 16
 	// pause is the time between two changes.
 	pause = 25 * time.Millisecond
 )
 
-// opening makes random changes of pods, namespaces and policies, stops and kills weft
-// and the API server meanwhile, and shows that no packet passes that every state denies, and none
-// is lost that every state allows. Between two epochs all packets are as the evaluator says.
+// opening makes random changes of pods, namespaces and policies, and restarts weft and the API server.
+// No packet may pass that every state denies, or be lost if every state allows it. Between two epochs
+// all packets are as the evaluator says.
 //
-// Every flow between two pods, by TCP and UDP and of both families, that has one verdict in
-// an epoch has packets. The pods of the API come and go, and so do their addresses; the
-// network has a namespace for each address.
+// The API's pods and their addresses come and go; the network has a namespace for each address.
 //
 // Policy behaviour: 43-46, 51.
 func opening(t *testing.T, w *world) {
@@ -74,7 +71,7 @@ func opening(t *testing.T, w *world) {
 				w.restart(t, rng)
 				restarts++
 			case 4:
-				// weft is slow to connect again, so this is not in every epoch.
+				// weft is slow to connect again, so not in every epoch.
 				if epochs%3 != 0 {
 					break
 				}
@@ -115,7 +112,6 @@ func opening(t *testing.T, w *world) {
 	}
 }
 
-// restart stops or kills weft on a node and starts it again.
 func (w *world) restart(t *testing.T, rng *rand.Rand) {
 	t.Helper()
 	d := w.daemons[rng.IntN(len(w.daemons))]
@@ -124,7 +120,7 @@ func (w *world) restart(t *testing.T, rng *rand.Rand) {
 	}
 }
 
-// converge waits until all packets are as the evaluator says of the cluster.
+// converge waits until all packets are as the evaluator says.
 func (w *world) converge(t *testing.T, c *policytest.Cluster) {
 	t.Helper()
 	want, e, all := map[flow]bool{}, c.Evaluator(), flowsBetween(w.places)
@@ -150,7 +146,7 @@ func (w *world) converge(t *testing.T, c *policytest.Cluster) {
 	t.Fatal(w.rulesets(t.Context()))
 }
 
-// flowsBetween are the flows between all different pods, to all ports and without ports.
+// flowsBetween are the flows between different pods, to all ports and without ports.
 func flowsBetween(places map[string]place) []flow {
 	var all []flow
 	for _, from := range podKeys() {
@@ -173,7 +169,6 @@ func flowsBetween(places map[string]place) []flow {
 	return all
 }
 
-// streamable are those that a stream can have.
 func streamable(places map[string]place) []flow {
 	var all []flow
 	for _, f := range flowsBetween(places) {

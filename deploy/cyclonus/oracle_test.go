@@ -47,8 +47,8 @@ func TestEvaluatorSteps(t *testing.T) {
 	t.Logf("%d steps, %d flows: no difference", steps, flows)
 }
 
-// TestOracleBugs shows the bugs of the oracle, by which its verdicts are excused in
-// TestEvaluatorRandom, beside what the API's own library says.
+// TestOracleBugs shows the oracle's bugs, which excuse its verdicts in TestEvaluatorRandom, beside the
+// API's own library.
 func TestOracleBugs(t *testing.T) {
 	for name, test := range map[string]struct {
 		selector metav1.LabelSelector
@@ -82,9 +82,8 @@ func TestOracleBugs(t *testing.T) {
 	})
 }
 
-// TestEvaluatorRandom compares the evaluator with the oracle on random clusters, which are
-// rewritten so that they mean the same but show none of the oracle's bugs. The evaluator
-// judges both forms.
+// TestEvaluatorRandom compares the evaluator with the oracle on random clusters, rewritten with the
+// same meaning to avoid the oracle's bugs.
 func TestEvaluatorRandom(t *testing.T) {
 	g := policytest.New(policytest.Config{Seed: *seed, Nodes: 3, Namespaces: 3, Pods: 10, Policies: 8})
 	flows, allowed, excused := 0, 0, 0
@@ -96,8 +95,8 @@ func TestEvaluatorRandom(t *testing.T) {
 		ends := plain.Ends()
 		for range 60 {
 			f := g.Flow(ends)
-			// The oracle knows no nodes, no protocols without ports, and subjects a pod's
-			// traffic to itself to policies.
+			// The oracle does not model nodes or protocols without ports, and applies policies to a
+			// pod's traffic to itself.
 			if f.Protocol == "" || f.From == f.To || isNode(plain, f.From) || isNode(plain, f.To) {
 				continue
 			}
@@ -131,7 +130,6 @@ func isNode(c *policytest.Cluster, addr netip.Addr) bool {
 	return false
 }
 
-// oracle is what the oracle made of a cluster's policies.
 type oracle struct{ policy *matcher.Policy }
 
 // oracleOf states policyTypes, without which the oracle panics.
@@ -150,7 +148,7 @@ func oracleOf(c *policytest.Cluster) oracle {
 	return oracle{matcher.BuildNetworkPolicies(false, policies)}
 }
 
-// allows asks the oracle about a flow. It takes one name of a port: all are tried.
+// The oracle accepts one port name, so allows tries all.
 func (o oracle) allows(c *policytest.Cluster, f policytest.Flow) bool {
 	names := append(portNames(c, f), "")
 	for _, isIngress := range []bool{true, false} {
@@ -176,7 +174,7 @@ func peer(c *policytest.Cluster, addr netip.Addr) *matcher.TrafficPeer {
 	return p
 }
 
-// portNames are the names that the destination gives to the flow's port.
+// portNames are the destination's names for the flow's port.
 func portNames(c *policytest.Cluster, f policytest.Flow) []string {
 	name, ok := c.Owner(f.To)
 	if !ok {
@@ -200,11 +198,11 @@ func portNames(c *policytest.Cluster, f policytest.Flow) []string {
 	return names
 }
 
-// absent is the value, in the explicit form, of a label that is not there.
+// absent is a missing label's value in the explicit form.
 const absent = "absent"
 
-// explicit returns a cluster that means the same, in which every object has every label and
-// no selector asks whether a label is there.
+// explicit returns an equivalent cluster in which every object has every label, and selectors never
+// test existence.
 func explicit(c *policytest.Cluster) *policytest.Cluster {
 	out := policytest.NewCluster()
 	maps.Copy(out.Nodes, c.Nodes)

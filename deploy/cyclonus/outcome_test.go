@@ -27,7 +27,7 @@ const (
 	clientPod = "y/c"
 )
 
-// shopPod is a pod at a place, with its name in its label app.
+// The label app has the pod's name.
 func (w *world) shopPod(t *testing.T, key string) *corev1.Pod {
 	t.Helper()
 	at := w.places[key]
@@ -41,7 +41,6 @@ func (w *world) shopPod(t *testing.T, key string) *corev1.Pod {
 	return pod
 }
 
-// setAddresses makes a pod run with the addresses.
 func setAddresses(pod *corev1.Pod, addrs []netip.Addr) {
 	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: addrs[0].String()}
 	for _, a := range addrs {
@@ -49,8 +48,8 @@ func setAddresses(pod *corev1.Pod, addrs []netip.Addr) {
 	}
 }
 
-// unlimitErrors makes the nodes send an ICMP error for each packet that they reject. The
-// kernel sends few to one host otherwise.
+// unlimitErrors makes the nodes send an ICMP error for each rejected packet, past the kernel's rate
+// limit.
 func (w *world) unlimitErrors(t *testing.T) {
 	t.Helper()
 	for _, node := range w.lab.Nodes {
@@ -62,7 +61,6 @@ func (w *world) unlimitErrors(t *testing.T) {
 	}
 }
 
-// blocksOf are peers with one address each.
 func blocksOf(addrs []netip.Addr) (all []networkingv1.NetworkPolicyPeer) {
 	for _, a := range addrs {
 		all = append(all, networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: netip.PrefixFrom(a, a.BitLen()).String()}})
@@ -70,14 +68,14 @@ func blocksOf(addrs []netip.Addr) (all []networkingv1.NetworkPolicyPeer) {
 	return all
 }
 
-// ingressFrom lets a pod get connections from some addresses alone.
+// ingressFrom admits only some addresses to a pod.
 func ingressFrom(app string, from []netip.Addr) *networkingv1.NetworkPolicy {
 	p := policyOf(app, networkingv1.PolicyTypeIngress)
 	p.Spec.Ingress = []networkingv1.NetworkPolicyIngressRule{{From: blocksOf(from)}}
 	return p
 }
 
-// egressTo lets a pod connect to a port of some addresses alone.
+// egressTo lets a pod connect only to a port of some addresses.
 func egressTo(app string, to []netip.Addr, port int32) *networkingv1.NetworkPolicy {
 	p := policyOf(app, networkingv1.PolicyTypeEgress)
 	rule := networkingv1.NetworkPolicyEgressRule{To: blocksOf(to)}
@@ -97,7 +95,6 @@ func policyOf(app string, direction networkingv1.PolicyType) *networkingv1.Netwo
 	}
 }
 
-// outcome is what a client gets.
 type outcome string
 
 const (
@@ -106,7 +103,7 @@ const (
 	silent   outcome = "nothing"
 )
 
-// expectAll reports the ports that do not have the outcome, by TCP and UDP.
+// expectAll reports the ports without the outcome, by TCP and UDP.
 func expectAll(t *testing.T, what string, from *lab.Namespace, to [2]netip.AddrPort, want outcome) {
 	t.Helper()
 	for _, line := range eventually(t.Context(), from, to, want) {
@@ -114,16 +111,15 @@ func expectAll(t *testing.T, what string, from *lab.Namespace, to [2]netip.AddrP
 	}
 }
 
-// eventually asks until all ports of both families have the outcome, by TCP and UDP, and
-// returns a line for each that does not have it in time.
+// eventually asks by TCP and UDP until all ports have the outcome, and returns a line for each other
+// port.
 func eventually(ctx context.Context, from *lab.Namespace, to [2]netip.AddrPort, want outcome) []string {
 	wait := patience
 	switch want {
 	case silent:
 		wait = silence
 	case refused:
-		// An error that comes while the client is still in connect is noticed only when the
-		// kernel sends again.
+		// An error during connect is noticed only at the kernel's retransmission.
 		wait = 2 * time.Second
 	}
 	for deadline := time.Now().Add(bound); ; {
@@ -148,7 +144,7 @@ func eventually(ctx context.Context, from *lab.Namespace, to [2]netip.AddrPort, 
 	}
 }
 
-// ask opens a connection, or a UDP socket, and asks once.
+// ask opens a connection or a UDP socket, and asks once.
 func ask(ctx context.Context, from *lab.Namespace, network string, to netip.AddrPort, wait time.Duration) (outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -170,7 +166,6 @@ func ask(ctx context.Context, from *lab.Namespace, network string, to netip.Addr
 	}
 }
 
-// at are the addresses of both families with a port.
 func at(addrs []netip.Addr, port uint16) (to [2]netip.AddrPort) {
 	for f, a := range addrs {
 		to[f] = netip.AddrPortFrom(a, port)

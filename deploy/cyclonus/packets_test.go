@@ -13,8 +13,8 @@ import (
 
 var stepCount = flag.Int("cyclonus.steps", 60, "how many steps each order has, taken at random; 0 means all")
 
-// TestPackets sends real packets between pods on three nodes, first without weft, to try the
-// probes themselves, and then while weft enforces policies.
+// TestPackets sends packets between pods on three nodes, first without weft, to try the probes, and
+// then while weft enforces policies.
 //
 // Policy behaviour: 8, 19, 28, 29, 43-45, 47, 48, 51, 58-60, 64.
 func TestPackets(t *testing.T) {
@@ -47,9 +47,8 @@ func TestPackets(t *testing.T) {
 	t.Logf("TCP connections: %d cut, %d times kept", w.connections.cut, w.connections.kept)
 }
 
-// allOrders lets weft enforce the steps of the oracle's cases in the oracle's order, at
-// random, and with weft restarted at each step while the objects change, and compares what
-// packets do with what the oracle expects.
+// allOrders enforces the oracle's steps in order, at random, and with a restart of weft during each
+// change.
 func allOrders(t *testing.T, w *world) {
 	rng := rand.New(rand.NewPCG(*seed, 0))
 	steps := allSteps(t, w.places)
@@ -81,7 +80,7 @@ func allOrders(t *testing.T, w *world) {
 	})
 }
 
-// run enforces steps, and calls before, if it is not nil, before each.
+// before may be nil.
 func (w *world) run(t *testing.T, steps []*step, before func(int) error) {
 	flows, rounds, failed := 0, 0, 0
 	start := time.Now()
@@ -121,7 +120,7 @@ func (w *world) run(t *testing.T, steps []*step, before func(int) error) {
 	t.Logf("%d steps, %d flows, %d rounds, %s", len(steps), flows, rounds, time.Since(start).Round(time.Second))
 }
 
-// report tells what differs and keeps the rulesets.
+// report also keeps the rulesets.
 func (w *world) report(t *testing.T, s *step, d []difference) {
 	t.Helper()
 	c := s.cluster(w.places)

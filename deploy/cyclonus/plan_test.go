@@ -17,19 +17,18 @@ import (
 	"github.com/weft-proxy/weft/frontends/testing/policytest"
 )
 
-// plan is what happens in an epoch, and the flows that have one verdict in all of its
-// states.
+// plan is the changes of an epoch, and the flows with one verdict in all of its states.
 type plan struct {
-	// changes are of one object or several, which follow each other at once.
+	// A change may be of several objects, at once.
 	changes         [][]policytest.Change
 	allowed, denied []flow
-	// first is the state before them.
+	// the state before the changes
 	first *policytest.Cluster
 }
 
-// newPlan makes changes. A node learns of each kind of object in order, but not of two kinds,
-// and nodes may lag behind one another: a flow has to be allowed by both ends, or denied by
-// the same end, in all combinations of the states of each kind.
+// A node learns of each kind of object in order, but not of two kinds, and nodes may lag behind one
+// another. So newPlan requires that both ends allow a flow, or the same end denies it, in all
+// combinations of the states of each kind.
 func newPlan(g *policytest.Generator, n int, candidates []flow) *plan {
 	s := newStates(g.Cluster)
 	p := &plan{first: s.last()}
@@ -44,10 +43,10 @@ func newPlan(g *policytest.Generator, n int, candidates []flow) *plan {
 	return p
 }
 
-// owners are the pods that had the addresses last.
+// owners are the last pods with the addresses.
 type owners map[netip.Addr]types.UID
 
-// note counts the addresses that go to a pod from another one that had them before.
+// note counts addresses that move from one pod to another.
 func (o owners) note(c policytest.Change) (reused int) {
 	pod, ok := c.New.(*corev1.Pod)
 	if !ok {
@@ -62,10 +61,9 @@ func (o owners) note(c policytest.Change) (reused int) {
 	return reused
 }
 
-// interfaces has, for each address, the other one of its interface.
+// interfaces maps each address to the other address of its interface.
 type interfaces map[netip.Addr]netip.Addr
 
-// others finds the addresses of flows that are of one interface.
 func others(all []flow) interfaces {
 	of, out := map[string]netip.Addr{}, interfaces{}
 	for _, f := range all {
@@ -81,34 +79,32 @@ func others(all []flow) interfaces {
 	return out
 }
 
-// second reports whether an address is of no pod, and the other one of its interface is: then the
-// policies of that pod hold for it, which the evaluator does not know.
+// second reports an address without a pod, if a pod has the interface's other address: the pod's
+// policies hold for it, unknown to the evaluator.
 func (i interfaces) second(e *policytest.Evaluator, a netip.Addr) bool {
 	_, owned := e.Owner(a)
 	_, other := e.Owner(i[a])
 	return !owned && other
 }
 
-// states are the states of each kind of object, in order. They share what has not changed.
+// states has the states of each kind of object, in order. They share unchanged objects.
 type states struct {
 	nodes           map[string]*corev1.Node
 	pods            []map[types.NamespacedName]*corev1.Pod
 	namespaces      []map[string]*corev1.Namespace
 	policies        []map[types.NamespacedName]*networkingv1.NetworkPolicy
 	clusterPolicies []map[string]*v1alpha2.ClusterNetworkPolicy
-	// present is the last state of the pods, also if it is not in pods.
+	// present is the last state of the pods, even if it is not in pods.
 	present map[types.NamespacedName]*corev1.Pod
-	// stricter are addresses for which weft may accept less than the evaluator does. Two pods
-	// have the address at a time, and weft accepts what it accepts for both; or the namespace
-	// of its pod is unsure.
+	// stricter has addresses for which weft may accept less than the evaluator: two pods have the
+	// address, and weft accepts only traffic that both accept; or the pod's namespace is unsure.
 	stricter map[netip.Addr]bool
-	// unsure are namespaces that come or go. While weft knows a pod and not its namespace,
-	// it applies every policy that may select it.
+	// unsure are namespaces that come or go. If weft knows a pod without its namespace, it applies
+	// every policy that may select it.
 	unsure map[string]bool
 }
 
-// newStates begins with the state before g's next change: g replaces objects of a cluster, so
-// the maps are copied.
+// g replaces objects of a cluster, so newStates copies the maps.
 func newStates(c *policytest.Cluster) *states {
 	pods := maps.Clone(c.Pods)
 	return &states{
@@ -123,7 +119,6 @@ func newStates(c *policytest.Cluster) *states {
 	}
 }
 
-// add adds the state after a change of one object.
 func (s *states) add(c policytest.Change) {
 	switch o := cmp.Or(c.New, c.Old).(type) {
 	case *corev1.Pod:
@@ -146,14 +141,12 @@ func keyOf(o metav1.Object) types.NamespacedName {
 	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 
-// last is the last state.
 func (s *states) last() *policytest.Cluster {
 	return &policytest.Cluster{Nodes: s.nodes, Pods: s.present, Namespaces: last(s.namespaces), Policies: last(s.policies), ClusterPolicies: last(s.clusterPolicies)}
 }
 
 func last[S any](all []S) S { return all[len(all)-1] }
 
-// with is a state after a change.
 func with[K comparable, O metav1.Object](before map[K]O, key K, c policytest.Change) map[K]O {
 	m := maps.Clone(before)
 	if c.New != nil {
@@ -164,8 +157,8 @@ func with[K comparable, O metav1.Object](before map[K]O, key K, c policytest.Cha
 	return m
 }
 
-// setPod changes a pod. A state in which two pods have one address is left out, because the
-// evaluator knows one pod for an address; those before and after it have one each.
+// setPod omits states in which two pods have one address, because the evaluator knows one pod for an
+// address.
 func (s *states) setPod(key types.NamespacedName, c policytest.Change) {
 	s.present = with(s.present, key, c)
 	owned, twice := map[netip.Addr]bool{}, false
@@ -182,9 +175,9 @@ func (s *states) setPod(key types.NamespacedName, c policytest.Change) {
 	}
 }
 
-// constant returns the flows that have one verdict in all combinations of states.
+// constant returns the flows with one verdict in all combinations of states.
 func (s *states) constant(candidates []flow) (allowed, denied []flow) {
-	// verdicts are what the ends of a flow have decided: egress, then ingress.
+	// verdicts are the decisions of a flow's ends: egress, then ingress.
 	type verdicts struct{ allowed, denied [2]bool }
 	type candidate struct {
 		flow
@@ -239,7 +232,7 @@ func (s *states) constant(candidates []flow) (allowed, denied []flow) {
 	return allowed, denied
 }
 
-// history is what the evaluator says of a flow in each state in which that differs.
+// history is the evaluator's verdicts on a flow in each state with a difference.
 func (p *plan) history(f flow) string {
 	s := newStates(p.first)
 	before := s.last().Evaluate(f.Flow).String()
@@ -264,7 +257,7 @@ func (p *plan) history(f flow) string {
 	return out
 }
 
-// sample keeps one flow, at random, if several differ only in their port.
+// sample keeps one random flow among flows that differ only in their port.
 func (p *plan) sample(rng *rand.Rand) {
 	type kind struct {
 		from, to netip.Addr

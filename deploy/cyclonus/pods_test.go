@@ -14,9 +14,8 @@ import (
 	"github.com/weft-proxy/weft/frontends/testing/policytest"
 )
 
-// podStates shows with packets which pods count, from when and until when: those in the
-// network of their host, those that end, those without an address yet, and those whose ports
-// are of containers that run beside the others. A node is not a pod: another node is an address.
+// podStates shows which pods count, and when: in their host's network, ending, without an address, and
+// with ports of init containers.
 //
 // Policy behaviour: 9-11, 27, 32, 34.
 func podStates(t *testing.T, w *world) {
@@ -36,7 +35,7 @@ func podStates(t *testing.T, w *world) {
 		expectAll(t, what, from, to, want)
 	}
 
-	// A pod counts from when it has an address.
+	// A pod counts once it has an address.
 	server, client := w.shopPod(t, serverPod), w.shopPod(t, clientPod)
 	pending := server.DeepCopy()
 	pending.Status = corev1.PodStatus{Phase: corev1.PodPending}
@@ -45,19 +44,19 @@ func podStates(t *testing.T, w *world) {
 	api.Set(server)
 	expect("the pod has an address", inside, to, silent)
 
-	// Its own node reaches it, another one does if a block has its address.
+	// Its own node reaches it; another node does if a block has its address.
 	expect("from its own node", own.Namespace, to, answered)
 	expect("from another node", remote, to, silent)
 	api.Set(ingressFrom("w-a", other.Addresses.All()))
 	expect("from another node, with its address in a block", remote, to, answered)
-	// No process of the node listens to the port.
+	// The node has no listener on the port.
 	api.Set(egressTo("y-c", w.places[serverPod].addresses, int32(ports[0])))
 	expect("to another node", inside, at(other.Addresses.All(), nodePort), silent)
 	api.Set(egressTo("y-c", other.Addresses.All(), nodePort))
 	expect("to another node, with its address in a block", inside, at(other.Addresses.All(), nodePort), refused)
 	api.Delete(egressTo("y-c", nil, 0))
 
-	// A pod in the network of its host is not a peer, and policies do not affect its node.
+	// A pod in its host's network is not a peer, and policies do not affect its node.
 	host := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "host", UID: "host", Labels: map[string]string{"app": "host"}}}
 	host.Spec.NodeName, host.Spec.HostNetwork = other.Name(), true
 	setAddresses(host, other.Addresses.All())
@@ -65,7 +64,7 @@ func podStates(t *testing.T, w *world) {
 	expect("a pod in the network of its host, as a peer", remote, to, silent)
 	expect("a pod in the network of its host, as a subject", remote, at(w.places[clientPod].addresses, ports[0]), answered)
 
-	// A pod counts until it has ended, also while it is being terminated.
+	// A terminating pod counts until it has ended.
 	api.Set(ingressFromPods("w-a", "y-c"))
 	expect("a running pod", inside, to, answered)
 	ending := client.DeepCopy()
@@ -100,7 +99,7 @@ func podStates(t *testing.T, w *world) {
 	}
 }
 
-// ingressFromPods lets a pod get connections from pods with a label alone.
+// ingressFromPods admits only pods with a label.
 func ingressFromPods(app, from string) *networkingv1.NetworkPolicy {
 	p := ingressFrom(app, nil)
 	p.Spec.Ingress = []networkingv1.NetworkPolicyIngressRule{{From: []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": from}}}}}}

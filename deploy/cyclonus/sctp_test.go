@@ -5,14 +5,14 @@ import (
 	"hash/crc32"
 )
 
-// This kernel has no SCTP sockets, but it tracks SCTP: raw sockets send the first packet of
-// an association, an INIT, and answer it.
+// This kernel has no SCTP sockets, but tracks SCTP: raw sockets send and answer the INIT of an
+// association.
 
 const (
 	sctpInit    = 1
 	sctpInitAck = 2
-	// sctpSize is the size of the header, the chunk's header, the fixed part of INIT, and a
-	// parameter that holds a nonce.
+	// sctpSize counts the header, the chunk's header, the fixed part of INIT, and a parameter with a
+	// nonce.
 	sctpSize = 12 + 4 + 16 + 4 + 8
 )
 
@@ -35,7 +35,7 @@ func sctpPacket(from, to uint16, tag uint32, chunk byte, nonce uint64) []byte {
 	return b
 }
 
-// parseSCTP returns what sctpPacket was called with.
+// parseSCTP returns the arguments of sctpPacket.
 func parseSCTP(b []byte) (from, to uint16, chunk byte, nonce uint64, ok bool) {
 	if len(b) != sctpSize {
 		return 0, 0, 0, 0, false

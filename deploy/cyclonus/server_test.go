@@ -16,7 +16,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/testing/policytest"
 )
 
-// apiServer is an API server in the place of the manifests.
+// apiServer is an API server in place of the manifests.
 type apiServer struct {
 	*apitest.Server
 	// away is true while it is stopped, disturbed if connections have ended since followed.
@@ -24,7 +24,7 @@ type apiServer struct {
 	outages         int
 }
 
-// follow stops weft on all nodes and starts it with an API server that has the objects.
+// follow restarts weft on all nodes with an API server that has the objects.
 func (w *world) follow(c *policytest.Cluster) (*apiServer, error) {
 	address := netip.AddrPortFrom(w.lab.Control.Addresses.V4, 6443).String()
 	s, err := apitest.Start(net.Listen, address)
@@ -47,7 +47,6 @@ func (w *world) follow(c *policytest.Cluster) (*apiServer, error) {
 	return a, errors.Join(errs...)
 }
 
-// apply changes objects, in order.
 func (a *apiServer) apply(changes []policytest.Change) {
 	for _, c := range changes {
 		if c.New != nil {
@@ -58,8 +57,8 @@ func (a *apiServer) apply(changes []policytest.Change) {
 	}
 }
 
-// disturb closes the connections of all watches, or lets the API server be away until the
-// next call; at times the watches are too old after that, and list again.
+// disturb closes the connections of all watches, or stops the API server until the next call. Sometimes
+// the watches are then too old, and list again.
 func (a *apiServer) disturb(rng *rand.Rand) error {
 	a.disturbed = true
 	a.Forget()
@@ -81,8 +80,8 @@ func (a *apiServer) disturb(rng *rand.Rand) error {
 	return nil
 }
 
-// followed waits until all nodes follow the policies, pods and namespaces again. A change that
-// a node learns of later would be one of the next epoch, which did not plan it.
+// followed waits until all nodes follow policies, pods and namespaces again. Otherwise a late change
+// would fall into the next epoch, which did not plan it.
 func (a *apiServer) followed(ctx context.Context, nodes int) error {
 	if !a.disturbed {
 		return nil

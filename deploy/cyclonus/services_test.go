@@ -17,7 +17,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/testing/policytest"
 )
 
-// The Services of withServices: "web" has the pod w/a behind a NodePort, "none" has no pod.
+// The Services of withServices: "web" has the pod w/a behind a NodePort, "none" is without pods.
 var serviceAddresses = map[string][2]netip.Addr{
 	"web":  {netip.MustParseAddr("10.96.0.10"), netip.MustParseAddr("fd00:10:96::10")},
 	"none": {netip.MustParseAddr("10.96.0.11"), netip.MustParseAddr("fd00:10:96::11")},
@@ -25,10 +25,9 @@ var serviceAddresses = map[string][2]netip.Addr{
 
 const nodePort = 30080
 
-// withServices has policies and Services on one node, and shows what happens to a packet on
-// which both decide: a client from outside that comes through a NodePort is judged by its
-// own address; a pod reaches itself through its Service; a Service without endpoints
-// rejects, also if the client may send nothing.
+// withServices has policies and Services that both decide on a packet: policies judge a NodePort's
+// client by its own address; a pod reaches itself through its Service; a Service without endpoints
+// rejects, even if the client may not send.
 //
 // Policy behaviour: 30, 31, 35, 38, 39, 42, 65.
 func withServices(t *testing.T, w *world) {
@@ -81,13 +80,13 @@ func withServices(t *testing.T, w *world) {
 	expect("a policy accepts a pod's address", inside, direct, answered)
 	expect("a policy accepts a pod's address", outside, through, silent)
 
-	// The pod may send to the server's port alone, which is not the Service's.
+	// The pod may send only to the server's port, which differs from the Service's.
 	api.Set(egressTo("y-c", w.places[serverPod].addresses, int32(ports[0])))
 	expect("a policy accepts the pod's port", inside, direct, answered)
 	expect("the client is isolated, no endpoints", inside, servicePorts("none"), refused)
 	api.Set(egressTo("y-c", w.places[serverPod].addresses, servicePort))
 	expect("a policy accepts the Service's port", inside, direct, silent)
-	// The last endpoint goes: what was dropped is rejected.
+	// Without endpoints the dropped packets are rejected.
 	for f := range 2 {
 		api.Delete(endpoints("web", f, w.places[serverPod]))
 	}
@@ -97,7 +96,6 @@ func withServices(t *testing.T, w *world) {
 	}
 }
 
-// adminDenies denies all connections between pods.
 func adminDenies() *v1alpha2.ClusterNetworkPolicy {
 	all := &metav1.LabelSelector{}
 	return &v1alpha2.ClusterNetworkPolicy{
@@ -111,7 +109,7 @@ func adminDenies() *v1alpha2.ClusterNetworkPolicy {
 	}
 }
 
-// servicePort is the port of the Services; the pods' is ports[0].
+// the pods' port is ports[0]
 const servicePort = 8000
 
 func service(name string) *corev1.Service {
@@ -134,7 +132,6 @@ func service(name string) *corev1.Service {
 	return s
 }
 
-// endpoints are one pod, on its node.
 func endpoints(name string, family int, at place) *discoveryv1.EndpointSlice {
 	s := &discoveryv1.EndpointSlice{
 		ObjectMeta:  metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprintf("%s-%d", name, family), UID: types.UID(fmt.Sprintf("slice-%s-%d", name, family)), Labels: map[string]string{discoveryv1.LabelServiceName: name}},

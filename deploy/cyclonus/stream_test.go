@@ -22,19 +22,18 @@ import (
 // interval is the time between two packets of a flow of a stream.
 const interval = time.Millisecond
 
-// streamed is a flow of a stream and what its packets are.
 type streamed struct {
 	flow
 	allowed bool
-	// established is true if the packets look like later ones of a connection. If the flow is
-	// allowed there is one, which was answered; otherwise the packets begin none.
+	// established is true if the packets look like later ones of a connection. An allowed flow then has
+	// an answered connection; a denied one has none.
 	established bool
-	// sender sends the packets, in the turn if the flow is allowed.
+	// sender sends the packets; allowed flows take turns.
 	sender *sender
 	turn   int
 }
 
-// sent is the number of packets, once the sender has ended.
+// sent is valid after the sender's end.
 func (f *streamed) sent() int {
 	if !f.allowed {
 		return f.sender.rounds
@@ -43,14 +42,13 @@ func (f *streamed) sent() int {
 	return (f.sender.rounds + n - 1 - f.turn) / n
 }
 
-// streamer sends streams, one at a time.
+// A streamer sends one stream at a time.
 type streamer struct {
 	network   *network
 	tally     *tally
 	injectors map[string]*injector
 	rng       *rand.Rand
-	// last is the source port of the last stream: each has its own, so that it has its own
-	// connections.
+	// Each stream has its own source port, and so its own connections.
 	last uint16
 }
 
@@ -76,33 +74,33 @@ func (s *streamer) close() error {
 	return errors.Join(errs...)
 }
 
-// allowedInRound is how many of the allowed flows of a node have a packet in a round.
+// per node and round
 const allowedInRound = 12
 
-// stream sends packets on each node. Every interval it sends one packet along each flow that
-// is denied and along allowedInRound of the flows that are allowed, the next ones each time.
+// stream sends packets on each node. Every interval it sends one packet along each denied flow and
+// along the next allowedInRound allowed flows.
 type stream struct {
 	*streamer
 	flows   []streamed
 	senders []*sender
-	// dropped is what the machine had dropped before.
+	// the machine's earlier drops
 	dropped int
 	cancel  context.CancelFunc
 }
 
-// sender is the part of a stream that is for the pods of one node.
+// sender sends for the pods of one node.
 type sender struct {
-	// always are sent in every round, one of turns in each.
+	// Each round sends all of always, and one item of turns.
 	always []*burst
 	turns  [][]*burst
 	done   chan struct{}
-	// The fields below are of the sender's goroutine until done.
+	// Only the sender's goroutine uses the fields below until done.
 	rounds       int
 	gap, running time.Duration
 	err          error
 }
 
-// start begins a stream. Half of the flows that are allowed get an answer first.
+// Half of the allowed flows first get an answer.
 func (s *streamer) start(ctx context.Context, allowed, denied []flow) (*stream, error) {
 	if s.last++; s.last > lastSource {
 		return nil, errors.New("start stream: no source port left")
@@ -130,7 +128,6 @@ func (s *streamer) start(ctx context.Context, allowed, denied []flow) (*stream, 
 	return st, nil
 }
 
-// newSender prepares the packets of a node, and notes at each flow who sends it.
 func (s *stream) newSender(node string) *sender {
 	out := &sender{done: make(chan struct{})}
 	var always []*streamed
@@ -156,7 +153,7 @@ func (s *stream) newSender(node string) *sender {
 	return out
 }
 
-// bursts are the packets of the flows, those of each pod together.
+// bursts groups the packets of each pod.
 func (s *stream) bursts(flows []*streamed) []*burst {
 	segments := map[string][]segment{}
 	for _, f := range flows {
@@ -169,7 +166,6 @@ func (s *stream) bursts(flows []*streamed) []*burst {
 	return all
 }
 
-// segment is a packet of a flow of the present stream.
 func (s *streamer) segment(f policytest.Flow, established bool) segment {
 	out := segment{Flow: f, source: s.last}
 	if f.Protocol == corev1.ProtocolTCP {
@@ -180,8 +176,7 @@ func (s *streamer) segment(f policytest.Flow, established bool) segment {
 	return out
 }
 
-// establish opens the connections of the flows that are allowed and established: a first
-// packet, and an answer, which conntrack has seen when it has arrived.
+// establish sends a first packet and an answer. conntrack has seen the answer when it arrives.
 func (s *stream) establish(ctx context.Context) error {
 	var all []streamed
 	for _, f := range s.flows {
@@ -214,7 +209,6 @@ func (s *stream) establish(ctx context.Context) error {
 	return nil
 }
 
-// until reads the counters until they are as wanted.
 func (s *stream) until(ctx context.Context, wanted func(flows map[policytest.Flow]int, replies int) bool) error {
 	for deadline := time.Now().Add(3 * time.Minute); ; {
 		flows, replies, err := s.tally.read(ctx)
@@ -228,11 +222,11 @@ func (s *stream) until(ctx context.Context, wanted func(flows map[policytest.Flo
 	}
 }
 
-// send is the sender's goroutine. What a round is late is not made up for.
+// send skips rounds that are late.
 func (s *sender) send(ctx context.Context) {
 	defer close(s.done)
-	// The thread ends with its goroutine. It goes before others, if that is allowed: what it
-	// needs of a core is less than all.
+	// The thread ends with its goroutine. It gets a higher priority, if that is allowed: it needs less
+	// than a core.
 	runtime.LockOSThread()
 	_ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), -10)
 	tick := time.NewTicker(interval)
@@ -263,18 +257,17 @@ func send(all []*burst) error {
 	return nil
 }
 
-// figures are the results of streams.
 type figures struct {
-	// denied and allowed count packets of flows that must be denied and allowed, passed and
-	// lost those of the first that arrived and those of the second that did not.
+	// denied and allowed count packets of flows by the required verdict; passed counts arrived denied
+	// packets, lost missing allowed ones.
 	denied, passed, allowed, lost int
-	// deniedFlows and allowedFlows count flows, and deniedTime and allowedTime are how long
-	// they had packets, together.
+	// deniedFlows and allowedFlows count flows; deniedTime and allowedTime are their total times with
+	// packets.
 	deniedFlows, allowedFlows int
 	deniedTime, allowedTime   time.Duration
-	// gap is the longest time between two packets of a flow that is denied.
+	// the longest time between two packets of a denied flow
 	gap time.Duration
-	// machine counts packets that the machine dropped because its queues were full.
+	// packets that the machine dropped from full queues
 	machine int
 }
 
@@ -285,7 +278,6 @@ func (f *figures) add(g figures) {
 	f.gap, f.machine = max(f.gap, g.gap), f.machine+g.machine
 }
 
-// String returns the figures for a reader.
 func (f *figures) String() string {
 	every := func(t time.Duration, n int) time.Duration {
 		return (t / time.Duration(max(n, 1))).Round(10 * time.Microsecond)
@@ -294,8 +286,7 @@ func (f *figures) String() string {
 		f.denied, f.passed, every(f.deniedTime, f.denied), f.gap.Round(10*time.Microsecond), f.allowed, f.lost, every(f.allowedTime, f.allowed), f.machine)
 }
 
-// stop ends the stream, waits for the last packets, and returns what became of them and a
-// line for each flow that is not as it must be, with the flows.
+// stop waits for the last packets, and returns their figures and the wrong flows.
 func (s *stream) stop(ctx context.Context) (figures, []string, []flow, error) {
 	s.cancel()
 	for _, one := range s.senders {
@@ -339,7 +330,7 @@ func (s *stream) stop(ctx context.Context) (figures, []string, []flow, error) {
 	return total, wrong, flows, nil
 }
 
-// arrivals reads the counters until no packet arrives any more.
+// arrivals reads the counters until packets stop arriving.
 func (s *stream) arrivals(ctx context.Context) (map[policytest.Flow]int, error) {
 	total := map[policytest.Flow]int{}
 	for more := true; more; {
@@ -357,8 +348,7 @@ func (s *stream) arrivals(ctx context.Context) (map[policytest.Flow]int, error) 
 	return total, nil
 }
 
-// machineDrops is how many packets the machine has dropped because a queue between two
-// interfaces was full.
+// machineDrops counts packets that full queues between two interfaces dropped.
 func machineDrops() int {
 	b, err := os.ReadFile("/proc/net/softnet_stat")
 	if err != nil {

@@ -17,21 +17,21 @@ import (
 	"github.com/weft-proxy/weft/frontends/testing/policytest"
 )
 
-// The source ports of the frames of a stream. Nothing else uses them.
+// The source ports of a stream's frames, exclusively.
 const (
 	firstSource = 20_000
 	lastSource  = 29_999
 )
 
-// tally counts, in the kernel of each pod, the frames that arrive, by flow: no socket has
-// to keep up with them. They go no further, so nothing answers them.
+// tally counts frames by flow in each pod's kernel, so that sockets need not keep up. It drops the
+// frames, so they are not answered.
 type tally struct {
 	network *network
-	// seen are the counters of the last read.
+	// the counters of the last read
 	seen map[policytest.Flow]int
 }
 
-// newTally makes the counters, and ends with the pods.
+// The counters end with the pods.
 func (n *network) newTally(ctx context.Context) (*tally, error) {
 	t := &tally{network: n, seen: map[policytest.Flow]int{}}
 	for key, a := range n.agents {
@@ -66,7 +66,6 @@ func (n *network) newTally(ctx context.Context) (*tally, error) {
 	return t, nil
 }
 
-// listing is what nft lists of a pod's counters.
 type listing struct {
 	Nftables []struct {
 		Set *struct {
@@ -126,7 +125,6 @@ func list(ctx context.Context, a *agent) (*listing, error) {
 	return &l, nil
 }
 
-// add adds the counters of the flows to a pod, and returns the number of replies that it got.
 func (l *listing) add(flows map[policytest.Flow]int, at place) (replies int, err error) {
 	for _, o := range l.Nftables {
 		if o.Rule != nil {

@@ -22,15 +22,13 @@ import (
 	"github.com/weft-proxy/weft/frontends/testing/policytest"
 )
 
-// daemon is weft on one node.
 type daemon struct {
 	node     *lab.Node
 	commands [][]string
 	running  []*lab.Process
 }
 
-// newDaemon is `weft run --network-policy`, or the aggregator and `weft policy` apart. The
-// flags from say where the objects are.
+// newDaemon starts `weft run --network-policy`, or the aggregator and `weft policy` apart.
 func newDaemon(node *lab.Node, apart bool, from ...string) (*daemon, error) {
 	dir := filepath.Join(runDir, node.Name())
 	if err := os.MkdirAll(filepath.Join(dir, "state"), 0o750); err != nil {
@@ -78,7 +76,7 @@ func (d *daemon) start() error {
 	return nil
 }
 
-// stop ends it with SIGKILL or SIGTERM.
+// stop sends SIGKILL or SIGTERM.
 func (d *daemon) stop(kill bool) error {
 	var errs []error
 	for _, p := range d.running {
@@ -91,7 +89,7 @@ func (d *daemon) stop(kill bool) error {
 	return errors.Join(errs...)
 }
 
-// err reports a process that has ended, with the end of its log.
+// err reports an ended process, with the end of its log.
 func (d *daemon) err() error {
 	var errs []error
 	for _, p := range d.running {
@@ -102,12 +100,12 @@ func (d *daemon) err() error {
 	return errors.Join(errs...)
 }
 
-// manifestDir has the objects that weft follows, on all nodes.
+// manifestDir has the objects for all nodes.
 const manifestDir = runDir + "/manifests"
 
-// api is the directory of manifests, in the place of an API server.
+// api is the directory of manifests, in place of an API server.
 type api struct {
-	// files are the contents by name.
+	// contents by name
 	files map[string]string
 }
 
@@ -134,7 +132,7 @@ func newAPI(n *network) (*api, error) {
 	return a, nil
 }
 
-// put writes a file if it differs, at once.
+// put atomically writes a file if it differs.
 func (a *api) put(name string, o any) error {
 	content, err := yaml.Marshal(o)
 	if err != nil {
@@ -151,12 +149,12 @@ func (a *api) put(name string, o any) error {
 	return os.Rename(draft, filepath.Join(manifestDir, name+".yaml"))
 }
 
-// set makes the objects of the cluster, beside the nodes, what weft follows.
+// set replaces all objects except the nodes.
 func (a *api) set(c *policytest.Cluster) error {
 	keep := map[string]bool{}
 	for _, change := range c.Objects() {
 		o := change.New
-		// A manifest has to name the kind; what the generator makes does not.
+		// A manifest must have the kind; the generator's objects do not.
 		switch p := o.(type) {
 		case *networkingv1.NetworkPolicy:
 			p = p.DeepCopy()
@@ -185,7 +183,6 @@ func (a *api) set(c *policytest.Cluster) error {
 	return nil
 }
 
-// world is the network, the API and weft on every node.
 type world struct {
 	*network
 	api         *api
@@ -193,7 +190,6 @@ type world struct {
 	connections connections
 }
 
-// newWorld starts weft on all nodes.
 func newWorld(n *network) (*world, error) {
 	w := &world{network: n, connections: connections{network: n, open: map[flow]net.Conn{}}}
 	var err error
@@ -216,9 +212,8 @@ func newWorld(n *network) (*world, error) {
 	return w, nil
 }
 
-// tracked waits until weft has its tables on all nodes, with which the kernel begins to track
-// connections. A flow whose first packets came before that may look as if its answer had
-// begun it.
+// Connection tracking begins with weft's tables. An earlier flow may look as if its answer had begun
+// it.
 func (w *world) tracked() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
@@ -242,7 +237,6 @@ func (w *world) tracked() error {
 	return nil
 }
 
-// close stops weft.
 func (w *world) close() error {
 	w.connections.close()
 	var errs []error
@@ -252,7 +246,6 @@ func (w *world) close() error {
 	return errors.Join(errs...)
 }
 
-// err reports the daemons that have ended.
 func (w *world) err() error {
 	var errs []error
 	for _, d := range w.daemons {
@@ -261,7 +254,6 @@ func (w *world) err() error {
 	return errors.Join(errs...)
 }
 
-// rulesets are what nft lists of weft's policies on all nodes.
 func (w *world) rulesets(ctx context.Context) string {
 	var b strings.Builder
 	for _, d := range w.daemons {

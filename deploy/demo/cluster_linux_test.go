@@ -12,8 +12,7 @@ import (
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
-// standIn does with nft(8) what weft does in the demo: the tests here are about
-// the cluster and the probes.
+// standIn does weft's work in the demo with nft(8), to test only the cluster and the probes.
 const standIn = `
 table ip standin {
 	chain prerouting {
@@ -41,7 +40,6 @@ table ip6 standin {
 	}
 }`
 
-// newTestDemo is a demo with servers and without weft.
 func newTestDemo(t *testing.T) *demo {
 	t.Helper()
 	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)

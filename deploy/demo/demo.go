@@ -16,14 +16,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errFailed means that a step failed and was printed.
 var errFailed = errors.New("demo failed")
 
 const limit = 2 * time.Minute
 
-// Run runs the demo and prints a line for each step. If verbose, it also prints the expectations and the
-// ruleset. It returns an error if a step fails or the cluster cannot be made. It starts this program again
-// in new namespaces, with the same arguments, which must lead to Run.
+// Run runs the demo and prints a line for each step; if verbose, also the expectations and the ruleset.
+// It starts this program again in new namespaces with the same arguments, which must lead to Run.
+//
+// Possible errors: a step fails, or the cluster cannot be made.
 func Run(ctx context.Context, stdout, stderr io.Writer, verbose bool) error {
 	if os.Getenv(isolated) == "" {
 		err := isolate(ctx, stdout, stderr)
@@ -51,16 +51,15 @@ type demo struct {
 	dir     string
 	cluster *cluster
 	policy  *process
-	// the path of nft(8), or empty
+	// may be empty
 	nft    string
 	stream *tcpStream
-	// the ruleset at the kill of weft
 	before ruleset
-	// the currently removed endpoint of web, or ""
+	// "" if all endpoints of web exist
 	removed string
 }
 
-// newDemo builds the cluster. The caller must close the demo, even after an error.
+// The caller must close the demo, even after an error.
 func newDemo(out io.Writer) (*demo, error) {
 	d := &demo{out: out}
 	d.nft, _ = exec.LookPath("nft")
@@ -112,13 +111,10 @@ func (d *demo) close() error {
 	return errors.Join(err, os.RemoveAll(d.dir))
 }
 
-// isolated is set in the environment inside the namespaces.
 const isolated = "WEFT_DEMO_ISOLATED"
 
-// isolate runs this program again in new namespaces and waits. If ctx ends, it asks the program to stop; if
-// this process dies, the kernel kills the program.
+// If ctx ends, isolate asks the program to stop; if this process dies, the kernel kills the program.
 func isolate(ctx context.Context, stdout, stderr io.Writer) error {
-	// The parent-death signal is sent at the end of the starting thread.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	for userns := os.Geteuid() != 0; ; userns = true {
@@ -157,8 +153,7 @@ func isolatedCommand(ctx context.Context, userns bool) *exec.Cmd {
 	return cmd
 }
 
-// mountProc mounts /proc for the new PID namespace. A container may forbid it; the old /proc is sufficient
-// for the demo's reads (self, sys/net).
+// A container may forbid mountProc; the old /proc suffices for the demo (self, sys/net).
 func mountProc() {
 	if unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") == nil {
 		_ = unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")

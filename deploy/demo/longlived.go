@@ -16,21 +16,18 @@ import (
 	"time"
 )
 
-// interval is the time between two probes.
 const interval = 5 * time.Millisecond
 
-// traffic repeats probes, each until it fails or the traffic is stopped.
 type traffic struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
-	mu sync.Mutex
-	// successful probes, and the first failure
+	mu    sync.Mutex
 	count int
 	err   error
 }
 
-// start starts the probes. If conn is not nil, it is closed when the traffic stops.
+// If conn is not nil, it is closed when the traffic stops.
 func (t *traffic) start(ctx context.Context, conn net.Conn, probes ...func(context.Context) error) {
 	ctx, t.cancel = context.WithCancel(ctx)
 	if conn != nil {
@@ -68,16 +65,15 @@ func (t *traffic) check() (int, error) {
 	return t.count, t.err
 }
 
-// stop ends the traffic. An interrupted probe does not count.
+// An interrupted probe does not count.
 func (t *traffic) stop() {
 	t.cancel()
 	t.wg.Wait()
 }
 
-// blockSize is in bytes.
+// in bytes
 const blockSize = 512
 
-// tcpStream sends blocks over a TCP connection, which must come back unchanged.
 type tcpStream struct {
 	traffic
 	pod string
@@ -122,20 +118,17 @@ func startStream(ctx context.Context, from space, to netip.AddrPort) (*tcpStream
 	return s, nil
 }
 
-// check returns the number of bytes that came back, and the error that ended the connection.
 func (s *tcpStream) check() (int, error) {
 	blocks, err := s.traffic.check()
 	return blocks * blockSize, err
 }
 
-// udpFlow keeps sending from one source port, like a DNS resolver or a QUIC client.
 type udpFlow struct {
 	traffic
-	// the pod that answered last, and its first answer
+	// the last pod that answered, and its first answer
 	last  string
 	since time.Time
-	// packets without an answer
-	lost int
+	lost  int
 }
 
 func startFlow(ctx context.Context, from space, port uint16, to netip.AddrPort) (*udpFlow, error) {
@@ -149,7 +142,7 @@ func startFlow(ctx context.Context, from space, port uint16, to netip.AddrPort) 
 }
 
 func (f *udpFlow) send(conn net.Conn) error {
-	// Ignore an ICMP error for an earlier packet; the next packet may well arrive.
+	// Ignore an ICMP error for an earlier packet.
 	_, _ = conn.Write([]byte("?"))
 	f.mu.Lock()
 	f.lost++
@@ -198,7 +191,6 @@ type target struct {
 	to      netip.AddrPort
 }
 
-// startNewFlows keeps making new flows, to detect disturbances.
 func startNewFlows(ctx context.Context, targets ...target) *traffic {
 	probes := make([]func(context.Context) error, len(targets))
 	for i, t := range targets {

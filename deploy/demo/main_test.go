@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// TestMain lets the test binary be a process that is idle until its input ends or a signal
-// ends it.
+// As a child process, TestMain is idle until its input ends or a signal ends it.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "idle" {
 		fmt.Println("ready")

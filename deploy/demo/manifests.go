@@ -11,7 +11,7 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
-// webVIP has the ClusterIPs in manifests/services.yaml.
+// as in manifests/services.yaml
 var webVIP = at("10.96.0.10", "fd00:96::10")
 
 var (
@@ -33,7 +33,6 @@ var embedded embed.FS
 // webManifest has the endpoints of web, one per line.
 const webManifest = "manifests/web.yaml"
 
-// setWeb makes all servers but removed endpoints of web.
 func (d *demo) setWeb(removed string) error {
 	text, err := embedded.ReadFile(webManifest)
 	if err != nil {

@@ -18,7 +18,6 @@ import (
 // askTimeout bounds a question. On a busy machine a server waited two seconds for a core.
 const askTimeout = 10 * time.Second
 
-// dial opens a connection from the namespace; local is the source port of UDP, 0 for any.
 func (s space) dial(ctx context.Context, network string, local uint16, to netip.AddrPort) (net.Conn, error) {
 	var conn net.Conn
 	err := s.Do(func() (err error) {
@@ -63,7 +62,6 @@ func (s space) askWithin(ctx context.Context, limit time.Duration, network strin
 	return parseAnswer(string(buf[:n]))
 }
 
-// tally counts answers by pod, and has the client addresses that the servers saw.
 type tally struct {
 	pods map[string]int
 	seen map[netip.Addr]bool
@@ -108,8 +106,7 @@ func (t tally) sources() string {
 	return strings.Join(cli.Map(slices.SortedFunc(maps.Keys(t.seen), netip.Addr.Compare), netip.Addr.String), ", ")
 }
 
-// blocked reports whether an address does not answer in 300 ms, a hundred times longer than usual. Any
-// failure except silence is an error.
+// blocked reports silence for 300 ms, a hundred times the usual answer time.
 func (s space) blocked(ctx context.Context, network string, to netip.AddrPort) (bool, error) {
 	_, err := s.askWithin(ctx, 300*time.Millisecond, network, to)
 	var netErr net.Error
@@ -123,14 +120,13 @@ func (s space) blocked(ctx context.Context, network string, to netip.AddrPort) (
 	}
 }
 
-// final is an error after which waiting is useless.
 type final struct{ err error }
 
 func (f *final) Error() string { return f.err.Error() }
 func (f *final) Unwrap() error { return f.err }
 
-// await polls a condition until it returns nil. After limit, or at once if it is final, await returns the
-// condition's error.
+// await polls a condition until it returns nil. It returns a final error at once, and other errors
+// after limit.
 func await(ctx context.Context, limit time.Duration, condition func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

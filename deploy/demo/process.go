@@ -19,7 +19,7 @@ import (
 
 const stopTimeout = 5 * time.Second
 
-// process is a program in a namespace. Its standard error goes to the file log.
+// The standard error of a process goes to the file log.
 type process struct {
 	name  string
 	cmd   *exec.Cmd
@@ -27,7 +27,7 @@ type process struct {
 	in    io.WriteCloser
 	out   *os.File
 	lines *bufio.Reader
-	// closed after the end, when err is set
+	// closed after err is set
 	done chan struct{}
 	err  error
 }
@@ -65,7 +65,6 @@ func (p *process) start(ns *netns.Namespace, args []string) error {
 	return err
 }
 
-// expect reads a line, which must contain word. It waits for readyTimeout at most.
 func (p *process) expect(ctx context.Context, word string) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
@@ -94,7 +93,6 @@ func (p *process) kill() {
 	<-p.done
 }
 
-// stop asks the process to end, and kills it after stopTimeout.
 func (p *process) stop() {
 	_ = p.in.Close()
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)

@@ -18,9 +18,8 @@ import (
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
-// TestProgrammedRulesAreNFTs renders what weft itself publishes, the Services
-// in all their configurations and the demo's policy, and compares the
-// expressions of every rule with those that nft(8) makes from the same text.
+// TestProgrammedRulesAreNFTs compares the expressions of every rule of Services and the demo's policy
+// with nft(8)'s for the same text.
 func TestProgrammedRulesAreNFTs(t *testing.T) {
 	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
 	ns := nfttest.New(t)
@@ -93,8 +92,8 @@ func rendered(t *testing.T) map[string]*weftv1.Fragment {
 	return out
 }
 
-// manyServices are dual-stack Services with 0 to 12, 100 and 1,000 endpoints,
-// on all protocols and with NodePorts.
+// manyServices are dual-stack Services with 0 to 12, 100 and 1,000 endpoints, on all protocols and with
+// NodePorts.
 func manyServices() []model.Change {
 	var out []model.Change
 	for i, n := range []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 100, 1000} {
@@ -124,7 +123,7 @@ func manyServices() []model.Change {
 	return out
 }
 
-// compareRules compares the rules of a table that were not seen before.
+// compareRules skips seen rules.
 func compareRules(t *testing.T, ns *nfttest.NS, table *weftv1.Table, seen map[string]bool) {
 	t.Helper()
 	family, err := nft.ParseFamily(table.GetFamily())
@@ -156,23 +155,19 @@ func compareRules(t *testing.T, ns *nfttest.NS, table *weftv1.Table, seen map[st
 	}
 }
 
-// tableScope is what the rules of a table can refer to.
+// tableScope implements compile.Scope for a table.
 type tableScope struct {
 	decls  []string
 	sets   map[string]*set.Set
 	chains []string
 }
 
-// Set is compile.Scope's.
 func (s *tableScope) Set(name string) (*set.Set, bool) { set, ok := s.sets[name]; return set, ok }
 
-// Chain is compile.Scope's.
 func (s *tableScope) Chain(name string) bool { return slices.Contains(s.chains, name) }
 
-// Object is compile.Scope's.
 func (s *tableScope) Object(nft.ObjectKind, string) bool { return false }
 
-// Flowtable is compile.Scope's.
 func (s *tableScope) Flowtable(string) bool { return false }
 
 // declare compiles the sets and maps of a table, and writes them for nft.

@@ -15,9 +15,8 @@ const (
 	serverUDP = 5353
 )
 
-// serve starts the servers of a pod. The TCP server sends the pod's name and the client's address in a
-// line, and then returns every byte. The UDP server answers with the name, the client's address and the
-// packet. They end with the cluster.
+// TCP greets with a line of the pod's name and the client's address, and then echoes. UDP answers with
+// both and the packet. The servers end with the cluster.
 func (p *pod) serve() error {
 	return p.Do(func() error {
 		tcp, err := net.Listen("tcp", fmt.Sprintf(":%d", serverTCP))

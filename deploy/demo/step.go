@@ -11,20 +11,16 @@ import (
 type step struct {
 	name   string
 	expect string
-	// run returns the observation in words, and an error if it was unexpected, or a skipped error if it is
-	// not possible here.
+	// run returns the observation, an error if it was unexpected, or a skipped error.
 	run func(d *demo, ctx context.Context) (observed string, err error)
 	// A failure ends the demo.
 	needed bool
 }
 
-// skipped is why a step cannot run on this machine.
 type skipped struct{ why string }
 
 func (s *skipped) Error() string { return s.why }
 
-// run runs the steps in order and prints a line for each, the verdict last. A failure has more lines. If
-// verbose, it prints every expectation, and finally the ruleset.
 func (d *demo) run(ctx context.Context, steps []step) error {
 	began := time.Now()
 	fmt.Fprintln(d.out, "weft demo: two nodes with pods, and a client outside the cluster, as network namespaces; weft runs on each node.")

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestReport: a step is a line, one that failed says all that is known, and the verdict is last.
+// TestReport: a step is a line, a failure has all details, and the verdict is last.
 func TestReport(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	if err := os.WriteFile(log, []byte("level=WARN msg=\"no endpoints\"\n"), 0o600); err != nil {

@@ -63,7 +63,6 @@ func (d *demo) refuseOthers(ctx context.Context) (string, error) {
 	return "nft " + strings.Join(out, ", ") + ": each gets operation not permitted", rules.same(after)
 }
 
-// undisturbed makes new flows of every kind while f runs and for a moment after, and returns their results.
 func (d *demo) undisturbed(ctx context.Context, f func() error) (string, error) {
 	app, n := d.cluster.pod("app"), d.cluster.nodes[0]
 	before, err := d.stream.check()
@@ -118,7 +117,7 @@ func (d *demo) foreignFlush(ctx context.Context) (string, error) {
 	if err != nil {
 		return observed, err
 	}
-	// Without rules, existing connections are not translated either, so that an active connection may be
+	// Without rules, existing connections are not translated, so that an active connection may be
 	// reset.
 	if _, err := d.stream.check(); err == nil {
 		return observed + "; the TCP connection stays up", nil

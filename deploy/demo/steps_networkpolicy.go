@@ -11,7 +11,7 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
-// webPolicy lets the nodes, app and other pods reach web, and restricts shell-1 to web.
+// webPolicy admits the nodes, app and other pods to web, and restricts shell-1 to web.
 const webPolicy = `apiVersion: networking.k8s.io/v1
 kind: NetworkPolicy
 metadata: {name: web, namespace: demo}
@@ -45,7 +45,6 @@ func (d *demo) admitShell(ctx context.Context) (string, error) {
 	return d.applyWebPolicy(ctx, ", shell-1, shell-2")
 }
 
-// applyWebPolicy admits roles, and waits until the nodes enforce the policy.
 func (d *demo) applyWebPolicy(ctx context.Context, roles string, dropped ...string) (string, error) {
 	if err := d.writeManifest("policy.yaml", fmt.Sprintf(webPolicy, roles)); err != nil {
 		return "", err
@@ -67,8 +66,8 @@ func (d *demo) reachService(ctx context.Context, dropped ...string) (string, err
 	return d.reach(ctx, []netip.AddrPort{webTCP}, dropped)
 }
 
-// reach asks each address from both shells, and checks that only the named shells are dropped. A patch
-// takes effect before it is acknowledged, so the first observation counts.
+// reach checks that only the named shells are dropped. A patch takes effect before it is acknowledged,
+// so the first observation counts.
 func (d *demo) reach(ctx context.Context, to []netip.AddrPort, dropped []string) (string, error) {
 	var out []string
 	var errs []error

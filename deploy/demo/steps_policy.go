@@ -23,7 +23,7 @@ const (
 }`
 )
 
-// publish sends an update to the policy process and waits for the commit.
+// publish waits for the commit.
 func (d *demo) publish(ctx context.Context, format string, args ...any) error {
 	if _, err := fmt.Fprintf(d.policy.in, format+"\n", args...); err != nil {
 		return fmt.Errorf("send to policy process: %w%s", err, d.policy.tail())

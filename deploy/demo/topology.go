@@ -54,7 +54,6 @@ func hasIPv6() bool {
 	return err == nil && len(off) > 0 && off[0] == '0'
 }
 
-// space is the network namespace of a node, a pod or the client.
 type space struct {
 	*netns.Namespace
 	place
@@ -62,7 +61,7 @@ type space struct {
 
 type node struct {
 	space
-	// the node's address on the link of every pod
+	// the node's address on every pod's link
 	gateway place
 	pods    [2]netip.Prefix
 	weft    *weft
@@ -82,7 +81,7 @@ type cluster struct {
 	all    []*netns.Namespace
 }
 
-// newCluster makes and connects the namespaces. The caller must close the cluster, even after an error.
+// The caller must close the cluster, even after an error.
 func newCluster() (*cluster, error) {
 	c := &cluster{}
 	for _, number := range []string{"1", "2"} {
@@ -168,9 +167,8 @@ func (c *cluster) addPod(name string, n *node, address place, serves bool) (err 
 	return errors.Join(errs...)
 }
 
-// addClient makes the client and connects it to each node by a link, which is the node's default route.
-// Otherwise the node itself would answer packets for unknown addresses, such as the address of a Service
-// without endpoints.
+// addClient's link to each node is the node's default route. Otherwise the node itself would answer
+// packets for unknown addresses, such as the address of a Service without endpoints.
 func (c *cluster) addClient() (err error) {
 	if c.client, err = c.space("client", at("192.0.2.100", "2001:db8::100"), "0"); err != nil {
 		return err
@@ -195,8 +193,7 @@ func (c *cluster) servers() []*pod {
 	return slices.DeleteFunc(slices.Clone(c.pods), func(p *pod) bool { return p.sockets == nil })
 }
 
-// awaitIPv6 waits until the servers answer, because the kernel adds the routes of IPv6 addresses in the
-// background.
+// awaitIPv6 waits until the servers answer, because the kernel adds IPv6 routes in the background.
 func (c *cluster) awaitIPv6(ctx context.Context) error {
 	for _, p := range c.servers() {
 		if err := await(ctx, askTimeout, func(ctx context.Context) error {
@@ -209,7 +206,7 @@ func (c *cluster) awaitIPv6(ctx context.Context) error {
 	return nil
 }
 
-// close removes the namespaces; their processes must have ended.
+// The processes in the namespaces must have ended.
 func (c *cluster) close() error {
 	var errs []error
 	for _, p := range c.pods {

@@ -17,14 +17,13 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// weft is "weft run" on a node, with a connection to its socket.
 type weft struct {
 	*process
 	socket string
 	client *client.Client
 }
 
-// startWeft runs weft on a node, with the state and the socket of an earlier weft.
+// startWeft reuses the state and the socket of an earlier weft.
 func (d *demo) startWeft(ctx context.Context, n *node) error {
 	w := &weft{socket: filepath.Join(d.dir, n.Name+".sock")}
 	var err error
@@ -61,10 +60,9 @@ func (w *weft) await(ctx context.Context, what string, condition func(context.Co
 	return nil
 }
 
-// readyTimeout bounds the time from weft's start to its first commit.
 const readyTimeout = 10 * time.Second
 
-// ready waits until all fragments of this weft are committed, including both frontends'.
+// ready waits until all fragments are committed, including both frontends'.
 func (w *weft) ready(ctx context.Context) error {
 	return w.await(ctx, "commit its fragments", func(ctx context.Context) error {
 		list, err := w.client.List(ctx)
@@ -92,21 +90,18 @@ func (w *weft) stop() {
 	w.process.stop()
 }
 
-// kill ends weft as a crash would.
 func (w *weft) kill() {
 	_ = w.client.Close()
 	w.process.kill()
 }
 
-// ruleset is weft's tables in a node's kernel. generation is the number of the last change by any program.
+// generation is the number of the last change by any program.
 type ruleset struct {
 	tables     []kernel.Table
 	generation uint32
-	// The kernel protects the tables from other programs.
-	owner bool
+	owner      bool
 }
 
-// readRuleset reads the kernel without weft.
 func (n *node) readRuleset() (ruleset, error) {
 	return n.readWhen(func(*kernel.Conn) error { return nil })
 }
@@ -133,10 +128,9 @@ func (n *node) readWhen(wait func(*kernel.Conn) error) (out ruleset, err error) 
 	return out, err
 }
 
-// stableTime exceeds one second, after which weft removes unused objects.
+// After one second weft removes unused objects.
 const stableTime = 1500 * time.Millisecond
 
-// stable returns the ruleset when it has not changed for stableTime.
 func (n *node) stable(ctx context.Context) (ruleset, error) {
 	return n.readWhen(func(conn *kernel.Conn) error {
 		var last uint32
@@ -157,11 +151,10 @@ func (n *node) stable(ctx context.Context) (ruleset, error) {
 	})
 }
 
-// rechecked is the set of addresses with connections that the NetworkPolicy frontend checks again after a
-// change. The frontend removes an element after the last check.
+// rechecked has addresses with connections that the NetworkPolicy frontend checks again after a change,
+// and then removes.
 const rechecked = "recheck"
 
-// text lists chains, rules with handles, sets and elements except in rechecked, sorted.
 func (r ruleset) text() []byte {
 	var out []string
 	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }

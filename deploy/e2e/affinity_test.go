@@ -13,7 +13,6 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// sticky makes a Service keep clients at their endpoint for so many seconds.
 func sticky(seconds int32) func(*corev1.Service) {
 	return func(s *corev1.Service) {
 		s.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
@@ -21,7 +20,7 @@ func sticky(seconds int32) func(*corev1.Service) {
 	}
 }
 
-// stuck waits until all of many connections go to one pod, and returns its name.
+// stuck waits until many connections all go to one pod, and returns its name.
 func (e *env) stuck(t *testing.T, from asker, network string, to netip.AddrPort) string {
 	t.Helper()
 	var pod string
@@ -33,7 +32,8 @@ func (e *env) stuck(t *testing.T, from asker, network string, to netip.AddrPort)
 	return pod
 }
 
-// one asks twenty times and returns the one pod that answered. Among four, chance does that once in 10¹¹ times.
+// one asks twenty times and returns the one pod that answered. With four pods, chance does that once in
+// 10¹¹ times.
 func (e *env) one(from asker, network string, to netip.AddrPort) (string, error) {
 	pod := ""
 	for range 20 {
@@ -49,8 +49,8 @@ func (e *env) one(from asker, network string, to netip.AddrPort) (string, error)
 	return pod, nil
 }
 
-// affinityKept: a client stays with its pod, by all addresses of a port of a
-// Service, for as long as that pod is an endpoint, and over weft's end and new start.
+// affinityKept: a client stays with its pod, by all addresses of a Service port, while that pod is an
+// endpoint, and over restarts of weft.
 //
 // Behaviour: 77, 78, 80, 81, 84.
 func affinityKept(t *testing.T, e *env) {
@@ -98,7 +98,7 @@ func affinityKept(t *testing.T, e *env) {
 		t.Errorf("outside: NodePort leads to %q, %v after weft's restart; before to %s", got, err, outside)
 	}
 
-	// One pod goes: its clients choose anew and stay there; the others' notice nothing.
+	// One pod goes: its clients choose again and stay there; other clients keep their pods.
 	gone := before[e.clients[0].Name()+"tcp"+s.vip(false, 80).String()]
 	s.endpoints(t, "a", without(e.web, gone)...)
 	for _, c := range e.clients {
@@ -121,7 +121,7 @@ func affinityKept(t *testing.T, e *env) {
 	}
 }
 
-// keeps compares whom the clients reach now with whom they reached.
+// keeps compares the clients' pods with before.
 func (e *env) keeps(t *testing.T, s *service, before map[string]string) {
 	t.Helper()
 	for _, c := range e.clients {
@@ -137,8 +137,8 @@ func (e *env) keeps(t *testing.T, s *service, before map[string]string) {
 	}
 }
 
-// affinityEnds: a client that is silent for the timeout chooses anew, and one
-// that is not does not; affinity is turned off and on without a lost connection.
+// affinityEnds: a client that is silent for the timeout chooses again, and an active one does not;
+// affinity is turned off and on without a lost connection.
 //
 // Behaviour: 77, 82, 83.
 func affinityEnds(t *testing.T, e *env) {
@@ -146,7 +146,7 @@ func affinityEnds(t *testing.T, e *env) {
 	s.endpoints(t, "a", e.web...)
 	c, to := e.clients[0], s.vip(false, 80)
 	e.stuck(t, c, "tcp", to)
-	// Silent for longer than the timeout, again and again: among four, one pod ten times is chance's once in 10⁵ times.
+	// With four pods, chance is one pod ten times once in 10⁵ times.
 	var seen []string
 	pause := time.NewTicker(1500 * time.Millisecond)
 	defer pause.Stop()
@@ -163,7 +163,6 @@ func affinityEnds(t *testing.T, e *env) {
 	if len(slices.Compact(seen)) == 1 {
 		t.Errorf("%s answered after each of %d pauses longer than the timeout", seen[0], len(seen))
 	}
-	// The timeout counts from the last connection, not from the first.
 	pod := e.stuck(t, c, "tcp", to)
 	often := time.NewTicker(250 * time.Millisecond)
 	defer often.Stop()
@@ -187,7 +186,7 @@ func affinityEnds(t *testing.T, e *env) {
 	e.report(t, []*namedLoad{load})
 }
 
-// affinityLocal: with a policy Local a client keeps its pod among those of the node.
+// affinityLocal: with a policy Local a client keeps its pod among the node's.
 //
 // Behaviour: 49, 77, 84.
 func affinityLocal(t *testing.T, e *env) {
@@ -210,7 +209,7 @@ func affinityLocal(t *testing.T, e *env) {
 	rest := without(e.onNode(0), first)
 	e.spread(t, e.lab.Outside, "tcp", to, rest...)
 	s.endpoints(t, "a", e.uneven()...)
-	// The first is back, but the client is the other's now.
+	// The first pod is back, but the client now belongs to the other.
 	within(t, e.ctx, settled, first+" is back for pods", func() error {
 		return e.reached(e.clients[2], s.vip(false, 90), first)
 	})
@@ -219,7 +218,7 @@ func affinityLocal(t *testing.T, e *env) {
 	}
 }
 
-// reached asks from new pods, which have no affinity yet, until one of them gets the pod.
+// reached asks from new pods, without affinity, until one gets the pod.
 func (e *env) reached(from *lab.Pod, to netip.AddrPort, pod string) (err error) {
 	d, err := from.Node().NewPod("newcomer")
 	if err != nil {

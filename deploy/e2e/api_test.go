@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// The selectors that the Service frontend watches with: rule 104.
+// The Service frontend's selectors: rule 104.
 const (
 	ownServices     = "!" + proxyNameLabel
 	withClusterIP   = "spec.clusterIP!=" + headlessAddress
@@ -27,8 +27,8 @@ const (
 	headlessAddress = corev1.ClusterIPNone
 )
 
-// apiSelectors: the API server knows the selectors, for a list and for a
-// watch, and a label that comes later ends a watched object.
+// apiSelectors: the API server supports the selectors for lists and watches, and a later label ends a
+// watched object.
 //
 // Behaviour: 104.
 func apiSelectors(t *testing.T, e *env) {
@@ -93,7 +93,7 @@ func apiSelectors(t *testing.T, e *env) {
 	})
 }
 
-// apiRights: weft's service account can do what weft does, and not more.
+// apiRights: weft's service account has exactly the needed rights.
 func apiRights(t *testing.T, e *env) {
 	token, err := e.cluster.Token(e.ctx, "kube-system", "weft")
 	if err != nil {

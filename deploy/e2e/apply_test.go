@@ -19,8 +19,7 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/cluster"
 )
 
-// decodeObjects reads a stream of YAML documents. Duplicate keys are errors; unknown
-// fields are kept, for the API server to refuse.
+// Duplicate keys are errors; unknown fields are kept for the API server to reject.
 func decodeObjects(r io.Reader) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(r))
@@ -37,7 +36,7 @@ func decodeObjects(r io.Reader) ([]*unstructured.Unstructured, error) {
 			return nil, fmt.Errorf("read document %d: %w", n, err)
 		}
 		if string(b) == "null" {
-			continue // comments alone
+			continue // only comments
 		}
 		var o unstructured.Unstructured
 		if err := o.UnmarshalJSON(b); err != nil {
@@ -47,8 +46,8 @@ func decodeObjects(r io.Reader) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// apply sends objects in their order, as kubectl apply --server-side does;
-// unknown fields are errors. With dryRun the API server does everything but store them.
+// apply acts as kubectl apply --server-side; unknown fields are errors. With dryRun the API server does
+// not store the objects.
 func apply(ctx context.Context, c *cluster.Cluster, dryRun bool, objects ...*unstructured.Unstructured) error {
 	d, err := dynamic.NewForConfig(c.Admin())
 	if err != nil {

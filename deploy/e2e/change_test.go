@@ -15,8 +15,8 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// serviceEndpointRemoved: an endpoint that leaves the slice gets nothing any
-// more, though it still runs; a connection to another one stays up throughout.
+// serviceEndpointRemoved: an endpoint that leaves the slice gets no packets, though it still runs; a
+// connection to another endpoint stays up.
 //
 // Behaviour: 110.
 func serviceEndpointRemoved(t *testing.T, e *env) {
@@ -53,8 +53,8 @@ func serviceEndpointRemoved(t *testing.T, e *env) {
 	}
 }
 
-// serviceUDPMoves: a client that never changes its source port is one flow to
-// the kernel, which would stay with its endpoint for as long as it talks.
+// serviceUDPMoves: a client with a constant source port is one flow to the kernel, which would stay
+// with its endpoint.
 //
 // Behaviour: 106.
 func serviceUDPMoves(t *testing.T, e *env) {
@@ -92,7 +92,7 @@ func serviceUDPMoves(t *testing.T, e *env) {
 	}
 }
 
-// askUDP asks once; a lost packet costs little time.
+// A lost packet costs little time.
 func (e *env) askUDP(c *lab.Conversation) (lab.Answer, error) {
 	ctx, cancel := context.WithTimeout(e.ctx, 100*time.Millisecond)
 	defer cancel()
@@ -109,8 +109,8 @@ func without(pods []*lab.Pod, name string) []*lab.Pod {
 	return rest
 }
 
-// serviceNoEndpoints: no client waits for an answer that cannot come, and the
-// first endpoint ends the refusals, also for a UDP client that was refused before.
+// serviceNoEndpoints: clients are refused at once, and the first endpoint ends the refusals, also for a
+// UDP client that was refused before.
 //
 // Behaviour: 9, 109, 111.
 func serviceNoEndpoints(t *testing.T, e *env) {
@@ -148,8 +148,7 @@ func serviceNoEndpoints(t *testing.T, e *env) {
 	})
 }
 
-// serviceDeleted: nothing of a deleted Service is left, not even for the UDP
-// client that is still talking; what is connected by TCP stays connected.
+// serviceDeleted: a deleted Service leaves no rules or UDP flows; TCP connections stay.
 //
 // Behaviour: 12, 110, 112.
 func serviceDeleted(t *testing.T, e *env) {
@@ -186,7 +185,6 @@ func serviceDeleted(t *testing.T, e *env) {
 	e.noTrace(t, s)
 }
 
-// relabel sets a label of a Service.
 func (e *env) relabel(t *testing.T, name, label, value string) {
 	t.Helper()
 	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, label, value)
@@ -195,8 +193,7 @@ func (e *env) relabel(t *testing.T, name, label, value string) {
 	}
 }
 
-// traceless creates a Service that is not weft's to forward, and a witness
-// after it that is: once the witness works, the other would too.
+// traceless creates a Service that weft must ignore, and then a witness that works.
 func (e *env) traceless(t *testing.T, change func(*corev1.Service)) {
 	t.Helper()
 	s := e.webService(t, "not-ours", change)

@@ -11,19 +11,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// churnRounds is how many changes faultChurn makes; each node's weft goes through each kind of end.
+// Each node's weft goes through each kind of end.
 const churnRounds = 36
 
-// faultChurn: while Services and endpoints come and go all the time, weft is
-// ended on one node after the other, politely and by SIGKILL, and no request to
-// endpoints that stay fails or is refused; what is there in the end is right.
+// faultChurn: while Services and endpoints change, weft is ended on one node after the other, by
+// SIGTERM and by SIGKILL. No request to stable endpoints fails, and the final rules are right.
 //
 // Behaviour: 139, 170.
 func faultChurn(t *testing.T, e *env) {
 	steady := e.webService(t, "steady", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort })
 	steady.endpoints(t, "a", e.web...)
-	// A UDP answer that is under way when its pod leaves the Service is lost, by anybody's
-	// rules: the flow ends. So those who ask by UDP ask a Service that nothing happens to.
+	// With any proxy a UDP answer under way is lost when its pod leaves the Service.
 	fixed := e.webService(t, "fixed", nil)
 	fixed.endpoints(t, "a", e.web...)
 	var loads []*namedLoad
@@ -38,13 +36,13 @@ func faultChurn(t *testing.T, e *env) {
 			e.startLoad(t, c.Namespace, "udp", fixed.vip(true, 80), 50),
 			e.startLoad(t, e.lab.Outside.Namespace, "tcp", e.nodePortOf(i, steady, "http"), 50))
 	}
-	// A round lasts so long that weft's changes of one overlap its end in the next.
+	// A round is so long that weft's changes overlap its end in the next.
 	tick := time.NewTicker(150 * time.Millisecond)
 	defer tick.Stop()
 	var passing []*service
 	for round := range churnRounds {
 		<-tick.C
-		// The two pods that leave the Service still serve: a request that meets old rules is answered.
+		// The two pods that leave the Service still serve: old rules lead to an answer.
 		steady.endpoints(t, "a", e.web[:2+2*(round%2)]...)
 		passing = append(passing, e.webService(t, fmt.Sprintf("passing-%d", round), func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort }))
 		passing[len(passing)-1].endpoints(t, "a", e.web[round%4])
@@ -82,8 +80,7 @@ func faultChurn(t *testing.T, e *env) {
 	}
 }
 
-// faultNodeRestart: a node comes back from a restart without rules, flows and
-// files in /run, and weft makes it what it was.
+// faultNodeRestart: after a restart without rules, flows and files in /run, weft restores the node.
 func faultNodeRestart(t *testing.T, e *env) {
 	s := e.webService(t, "web", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort })
 	s.endpoints(t, "a", e.web...)

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// The definition of ClusterNetworkPolicies in the module that has their types, and a policy.
+// The definition in the module with the types of ClusterNetworkPolicies, and a policy.
 const (
 	clusterPolicyModule     = "sigs.k8s.io/network-policy-api"
 	clusterPolicyDefinition = "config/crd/standard/policy.networking.k8s.io_clusternetworkpolicies.yaml"
@@ -38,8 +38,7 @@ spec:
 )
 
 // clusterPolicyStatus: with the rights of the manifests, weft writes the condition of a
-// ClusterNetworkPolicy once, and again when the policy changes; three nodes do not replace
-// each other's.
+// ClusterNetworkPolicy once, and again when the policy changes.
 func clusterPolicyStatus(t *testing.T, e *env) {
 	definition, err := clusterPolicyFile()
 	if err != nil {
@@ -104,7 +103,7 @@ func clusterPolicyStatus(t *testing.T, e *env) {
 	await("Accepted=True Accepted 1")
 	put("Like")
 	version := await("Accepted=False Invalid 2 The policy is not in force: spec.subject")
-	// Those that wait longer see that it is written.
+	// Slower nodes see that it is written.
 	select {
 	case <-time.After(11 * time.Second):
 	case <-e.ctx.Done():
@@ -119,7 +118,6 @@ func clusterPolicyStatus(t *testing.T, e *env) {
 	}
 }
 
-// conditionOf returns the conditions of a policy as a text.
 func conditionOf(o *unstructured.Unstructured) string {
 	all, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
 	var out []string
@@ -131,7 +129,7 @@ func conditionOf(o *unstructured.Unstructured) string {
 	return strings.Join(out, ", ")
 }
 
-// clusterPolicyFile returns the definition from the version of the module that weft uses.
+// clusterPolicyFile uses weft's version of the module.
 func clusterPolicyFile() ([]byte, error) {
 	list := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", clusterPolicyModule)
 	list.Dir = filepath.Join("..", "..")

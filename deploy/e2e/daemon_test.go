@@ -26,18 +26,16 @@ type daemon struct {
 	running  []*lab.Process
 }
 
-// program is one process of a daemon.
 type program struct {
 	name string
 	argv []string
 }
 
-// patience is how long weft may take to end after SIGTERM.
+// patience bounds weft's end after SIGTERM.
 const patience = 3 * time.Minute
 
-// newDaemon is `weft run` as a process of its own, or the aggregator and the
-// frontend as the DaemonSet starts them: with the arguments of the manifest, the
-// users and the capabilities that it gives, and not one more.
+// newDaemon starts `weft run`, or the processes of the DaemonSet with exactly its arguments, users and
+// capabilities.
 func newDaemon(n *lab.Node, kubeconfig string, single bool) (*daemon, error) {
 	dir := filepath.Join(runDir, n.Name())
 	if err := os.MkdirAll(filepath.Join(dir, "state"), 0o750); err != nil {
@@ -75,8 +73,8 @@ func newDaemon(n *lab.Node, kubeconfig string, single bool) (*daemon, error) {
 	return d, nil
 }
 
-// shareWithFrontends writes the configuration of the manifest to dir, and has the users of the frontends
-// enter it, make their sockets in the one beside it, and read the kubeconfig.
+// shareWithFrontends lets the frontends' users enter dir, make their sockets in the directory beside
+// it, and read the kubeconfig.
 func shareWithFrontends(dir, kubeconfig string) error {
 	objects, err := manifests("split/weft.yaml")
 	if err != nil {
@@ -93,7 +91,7 @@ func shareWithFrontends(dir, kubeconfig string) error {
 	return errors.New("split/weft.yaml has no configuration")
 }
 
-// confine is the command that runs another with the container's user, groups and capabilities.
+// confine runs a command with the container's user, groups and capabilities.
 func confine(c *corev1.Container, pod *corev1.PodSecurityContext) []string {
 	set := "-all"
 	uid, gid := *pod.RunAsUser, *pod.RunAsGroup
@@ -113,7 +111,6 @@ func confine(c *corev1.Container, pod *corev1.PodSecurityContext) []string {
 	}
 }
 
-// daemonSet reads the one in a file of deploy/kubernetes.
 func daemonSet(file string) (*appsv1.DaemonSet, error) {
 	objects, err := manifests(file)
 	if err != nil {
@@ -144,7 +141,7 @@ func (d *daemon) start() error {
 	return nil
 }
 
-// kill ends all of it at once, as a crash does.
+// kill acts as a crash.
 func (d *daemon) kill() error {
 	var errs []error
 	for _, p := range d.running {
@@ -161,7 +158,6 @@ func (d *daemon) stop() error {
 	return errors.Join(errs...)
 }
 
-// err says that a process of it has ended.
 func (d *daemon) err() error {
 	var errs []error
 	for _, p := range d.running {
@@ -170,7 +166,6 @@ func (d *daemon) err() error {
 	return errors.Join(errs...)
 }
 
-// tails are the ends of the logs.
 func (d *daemon) tails(lines int) string {
 	var b strings.Builder
 	for _, p := range d.running {
@@ -179,7 +174,7 @@ func (d *daemon) tails(lines int) string {
 	return b.String()
 }
 
-// ruleset is what nft lists on the node, with handles.
+// with handles
 func (d *daemon) ruleset(ctx context.Context) (string, error) {
 	return d.node.Run(ctx, "nft", "-a", "list", "ruleset")
 }

@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// endpointsReady: a Service with a selector has those pods that are ready, on
-// the port that each of them calls by the name, and no other.
+// endpointsReady: a Service with a selector has exactly the ready pods, on each pod's port of that
+// name.
 //
 // Behaviour: 1, 5, 65.
 func endpointsReady(t *testing.T, e *env) {
@@ -29,7 +29,7 @@ func endpointsReady(t *testing.T, e *env) {
 	}
 	e.spread(t, c, "tcp", s.vip(false, 80), e.web[:3]...)
 
-	// A pod that has other numbers under the same names gets a slice of its own.
+	// A pod with other numbers under the same names gets its own slice.
 	odd, err := e.schedule(e.ctx, "web", e.web[3], map[string]int32{"http": 9090, "admin": 8080})
 	if err == nil {
 		err = odd.report(e.ctx, true)
@@ -66,8 +66,8 @@ func endpointsNotReady(t *testing.T, e *env) {
 	e.spread(t, e.clients[0], "tcp", s.vip(false, 80), e.web[:2]...)
 }
 
-// endpointsTerminating: pods that terminate get nothing as long as others are
-// ready; when all terminate, those that still serve answer; and if none serves, there is no answer.
+// endpointsTerminating: terminating pods get no traffic while others are ready; when all terminate, the
+// serving ones answer; without serving pods no pod answers.
 //
 // Behaviour: 9, 63, 65.
 func endpointsTerminating(t *testing.T, e *env) {
@@ -98,8 +98,7 @@ func endpointsTerminating(t *testing.T, e *env) {
 	e.refused(t, c, "udp", to)
 }
 
-// endpointsTerminatingLocal: with the policy Local the pods of the node are
-// judged among themselves, whatever the rest of the cluster has.
+// endpointsTerminatingLocal: with the policy Local only the node's own pods count.
 //
 // Behaviour: 56, 57, 64.
 func endpointsTerminatingLocal(t *testing.T, e *env) {
@@ -115,7 +114,7 @@ func endpointsTerminatingLocal(t *testing.T, e *env) {
 	if err := run[1].terminate(e.ctx, time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	// What another node sees of it shows that the slice has changed.
+	// Another node shows that the slice has changed.
 	global := e.webService(t, "witness", selecting("web"))
 	e.spread(t, e.clients[1], "tcp", global.vip(false, 80), e.web[0])
 	e.spread(t, e.clients[1], "tcp", to, e.web[1])
@@ -126,7 +125,7 @@ func endpointsTerminatingLocal(t *testing.T, e *env) {
 	e.spread(t, e.clients[0], "tcp", to, e.web[0])
 }
 
-// endpointsSibling: a port that no pod has refuses, while its sibling works.
+// endpointsSibling: a port without pods refuses, while its sibling works.
 //
 // Behaviour: 8.
 func endpointsSibling(t *testing.T, e *env) {

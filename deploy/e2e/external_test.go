@@ -17,9 +17,8 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// externalIPs: addresses that a Service claims lead to its pods, from
-// wherever a packet comes, whether or not a node has them; of two Services that claim
-// one the older has it, on every node, for as long as it is there.
+// externalIPs: external IPs lead to the Service's pods from every source, whether or not a node has
+// them. Of two Services with the same IP the older wins.
 //
 // Behaviour: 9, 32, 33, 37.
 func externalIPs(t *testing.T, e *env) {
@@ -65,13 +64,13 @@ func externalIPs(t *testing.T, e *env) {
 	e.noAddress(t, addrs[1])
 }
 
-// everyone is one of each kind of client.
+// one client of each kind
 func (e *env) everyone() []asker {
 	return []asker{e.clients[0], e.clients[2], e.lab.Nodes[1], e.lab.Outside}
 }
 
-// externalUDPBefore: a client that talked to an address before it was a
-// Service's, and never stops, is heard as soon as it is: the flow to nowhere ends.
+// externalUDPBefore: a client that sends to an address before a Service has it, and never stops,
+// reaches the Service: its flow ends.
 //
 // Behaviour: 109, 113.
 func externalUDPBefore(t *testing.T, e *env) {
@@ -98,8 +97,7 @@ func externalUDPBefore(t *testing.T, e *env) {
 	}
 }
 
-// loadBalancerVIP: the addresses that a load balancer reports are short-cut,
-// unless it says that it wants to see the packets itself.
+// loadBalancerVIP: load balancer addresses are short-cut, unless the ipMode forbids it.
 //
 // Behaviour: 38, 39, 40.
 func loadBalancerVIP(t *testing.T, e *env) {
@@ -107,7 +105,7 @@ func loadBalancerVIP(t *testing.T, e *env) {
 	s.endpoints(t, "a", e.web...)
 	vip, proxy := corev1.LoadBalancerIPModeVIP, corev1.LoadBalancerIPModeProxy
 	second, v6 := netip.MustParseAddr("203.0.113.31"), netip.MustParseAddr("2001:db8::31")
-	// The real load balancer is a machine of its own, which answers for itself.
+	// The real load balancer is a separate machine that answers itself.
 	real := netip.MustParseAddrPort("203.0.113.39:8080")
 	balancer := e.stranger(t, 2, real)
 	s.update(t, func(s *corev1.Service) {
@@ -132,8 +130,7 @@ func loadBalancerVIP(t *testing.T, e *env) {
 	e.spread(t, e.clients[0], "tcp", netip.AddrPortFrom(second, 80), e.web...)
 }
 
-// loadBalancerLocal: addresses of load balancers follow the external policy
-// as NodePorts do.
+// loadBalancerLocal: load balancer addresses follow the external policy as NodePorts do.
 //
 // Behaviour: 49, 50, 51.
 func loadBalancerLocal(t *testing.T, e *env) {
@@ -155,7 +152,7 @@ func loadBalancerLocal(t *testing.T, e *env) {
 	if got := e.client(t, e.lab.Outside, "tcp", to); got != e.lab.Outside.Addresses.V4 {
 		t.Errorf("from outside: seen as %s", got)
 	}
-	// The world outside sends it to a node without pods of it.
+	// Outside routes the address to a node without pods of the Service.
 	whole := netip.PrefixFrom(addr, addr.BitLen())
 	if err := e.lab.RouteOutside(whole, e.lab.Nodes[2]); err != nil {
 		t.Fatal(err)
@@ -168,9 +165,8 @@ func loadBalancerLocal(t *testing.T, e *env) {
 	e.dropped(t, question{e.lab.Outside, "tcp", to}, question{e.lab.Outside, "udp", to})
 }
 
-// sourceRanges: only who is in the ranges reaches the addresses of the load
-// balancer, pods and nodes too; everything else of the Service is open, and so
-// is what is connected already.
+// sourceRanges: only clients in the ranges reach the load balancer's addresses, also pods and nodes;
+// other addresses and existing connections stay open.
 //
 // Behaviour: 26, 34, 42, 43, 45, 47, 48.
 func sourceRanges(t *testing.T, e *env) {
@@ -187,7 +183,7 @@ func sourceRanges(t *testing.T, e *env) {
 	e.spread(t, inside, "udp", to, e.web...)
 	e.dropped(t, question{other, "tcp", to}, question{other, "udp", to}, question{e.lab.Outside, "tcp", to})
 	e.silent(t, e.lab.Nodes[1], "tcp", to)
-	// Ranges of one family alone do not limit the other.
+	// Ranges of one family do not limit the other.
 	e.spread(t, other, "tcp", to6, e.web...)
 	for _, open := range []netip.AddrPort{s.vip(false, 80), netip.MustParseAddrPort("203.0.113.41:80"), e.nodePortOf(1, s, "http")} {
 		e.spread(t, other, "tcp", open, e.web...)
@@ -214,15 +210,14 @@ func sourceRanges(t *testing.T, e *env) {
 	e.spread(t, inside, "tcp", to6, e.web...)
 }
 
-// health is what a node answers about a Service to load balancers.
 type health struct {
 	Service             struct{ Namespace, Name string }
 	LocalEndpoints      int
 	ServiceProxyHealthy bool
 }
 
-// healthChecks: load balancers learn from each node how many pods of the
-// Service it has, and that it has none when they terminate.
+// healthChecks: each node reports the number of the Service's pods to load balancers, 0 when they
+// terminate.
 //
 // Behaviour: 117, 118, 119, 120, 121, 123.
 func healthChecks(t *testing.T, e *env) {
@@ -253,7 +248,7 @@ func healthChecks(t *testing.T, e *env) {
 	}
 	e.healthIs(t, s, netip.AddrPortFrom(e.lab.Nodes[2].Addresses.V4, port), 0)
 
-	// Another port is another server; the Service's end is the server's.
+	// Another port is another server, which ends with the Service.
 	s.delete(t)
 	second := e.webService(t, "web", func(s *corev1.Service) {
 		selecting("web")(s)
@@ -268,7 +263,7 @@ func healthChecks(t *testing.T, e *env) {
 	e.noServer(t, to)
 }
 
-// healthIs waits until a node says to outside that it has so many pods.
+// healthIs waits until a node reports count pods to outside.
 func (e *env) healthIs(t *testing.T, s *service, at netip.AddrPort, count int) {
 	t.Helper()
 	status := http.StatusOK
@@ -300,7 +295,6 @@ func (e *env) healthIs(t *testing.T, s *service, at netip.AddrPort, count int) {
 	})
 }
 
-// noServer waits until the connection is refused.
 func (e *env) noServer(t *testing.T, at netip.AddrPort) {
 	t.Helper()
 	within(t, e.ctx, settled, at.String()+" is closed", func() error {
@@ -315,7 +309,7 @@ func (e *env) noServer(t *testing.T, at netip.AddrPort) {
 	})
 }
 
-// fetch gets a URL over a connection of its own.
+// fetch uses a new connection.
 func fetch(e *env, from *lab.Host, url string) (*http.Response, []byte, error) {
 	c := http.Client{Transport: &http.Transport{DialContext: from.Dial, DisableKeepAlives: true}, Timeout: answerTime}
 	req, err := http.NewRequestWithContext(e.ctx, http.MethodGet, url, nil)

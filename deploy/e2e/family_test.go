@@ -13,8 +13,7 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// familyPolicies: a Service has the addresses of the families that it asks
-// for, whichever is first, and works on those.
+// familyPolicies: a Service works on the families that it asks for, in either order.
 //
 // Behaviour: 97.
 func familyPolicies(t *testing.T, e *env) {
@@ -55,8 +54,7 @@ func familyPolicies(t *testing.T, e *env) {
 	}
 }
 
-// familyHalf: a Service of both families whose endpoints have only one works
-// on that one and refuses on the other, until those come.
+// familyHalf: a Service of both families refuses on the family without endpoints, until those come.
 //
 // Behaviour: 98.
 func familyHalf(t *testing.T, e *env) {
@@ -75,14 +73,13 @@ func familyHalf(t *testing.T, e *env) {
 	e.spread(t, e.lab.Outside, "tcp", netip.AddrPortFrom(nodes.V6, s.nodePort("http")), e.web[:2]...)
 }
 
-// cidrAdded: addresses of a range of ClusterIPs that no Service has are
-// dropped, from the moment that the range is there and until it goes, and
-// never an address that a Service has.
+// cidrAdded: unassigned addresses of a ClusterIP range are dropped while the range exists; assigned
+// addresses never are.
 //
 // Behaviour: 15, 16, 17, 18.
 func cidrAdded(t *testing.T, e *env) {
 	api := e.cluster.Client().NetworkingV1().ServiceCIDRs()
-	// A host that answers on addresses of the ranges shows which packets are dropped.
+	// A host that answers on addresses of the ranges shows the dropped packets.
 	strangers := map[bool]netip.AddrPort{
 		false: netip.MustParseAddrPort("10.97.0.9:8080"),
 		true:  netip.MustParseAddrPort("[fd00:10:97::9]:8080"),
@@ -115,7 +112,7 @@ func cidrAdded(t *testing.T, e *env) {
 		}
 	}
 	e.dropped(t, lost...)
-	// What the controller of the ranges reports makes addresses of it assignable.
+	// The range controller's status makes its addresses assignable.
 	created.Status.Conditions = []metav1.Condition{{
 		Type: networkingv1.ServiceCIDRConditionReady, Status: metav1.ConditionTrue, Reason: "e2e", LastTransitionTime: metav1.NewTime(time.Now()),
 	}}
@@ -141,8 +138,8 @@ func cidrAdded(t *testing.T, e *env) {
 	}
 }
 
-// stranger is a machine behind the node that answers on addresses of no pod's
-// prefix, all on the first one's port, until the scenario ends.
+// stranger answers on addresses outside of all pod prefixes, all on the first one's port, until the
+// scenario ends.
 func (e *env) stranger(t *testing.T, node int, at ...netip.AddrPort) *lab.Pod {
 	t.Helper()
 	p, err := e.lab.Nodes[node].NewPod("stranger")
@@ -170,8 +167,7 @@ func (e *env) stranger(t *testing.T, node int, at ...netip.AddrPort) *lab.Pod {
 	return p
 }
 
-// serviceOf creates a Service with the ClusterIPs given, as soon as the API
-// server assigns them: it learns of new ranges by a watch.
+// The API server learns of new ranges by a watch, so serviceOf retries.
 func (e *env) serviceOf(t *testing.T, name string, addrs ...netip.Addr) *service {
 	t.Helper()
 	policy := corev1.IPFamilyPolicyRequireDualStack

@@ -15,7 +15,7 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// faultReadable: nft prints whatever weft has programmed, in both its forms.
+// faultReadable: nft prints weft's rules in both formats.
 func faultReadable(t *testing.T, e *env) {
 	full := e.webService(t, "full", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort })
 	full.endpoints(t, "a", e.web...)
@@ -36,8 +36,8 @@ func faultReadable(t *testing.T, e *env) {
 	}
 }
 
-// faultFlush: other programs can't touch weft's tables, nor, where a kernel lets
-// them (before 6.9), do harm that lasts.
+// faultFlush: other programs cannot touch weft's tables; before kernel 6.9 they can, but weft repairs
+// them.
 //
 // Behaviour: 145.
 func faultFlush(t *testing.T, e *env) {
@@ -73,7 +73,6 @@ func faultFlush(t *testing.T, e *env) {
 	}
 }
 
-// tables are the family and name of each table on the node.
 func (e *env) tables(t *testing.T, d *daemon) []string {
 	t.Helper()
 	text, err := d.node.Run(e.ctx, "nft", "-j", "list", "tables")
@@ -100,8 +99,7 @@ func (e *env) tables(t *testing.T, d *daemon) []string {
 	return all
 }
 
-// faultAPIServer: without an API server everything that is known goes on;
-// with it back, so do changes.
+// faultAPIServer: without an API server everything known continues; with it back, so do changes.
 func faultAPIServer(t *testing.T, e *env) {
 	s := e.webService(t, "web", nil)
 	s.endpoints(t, "a", e.web[:2]...)
@@ -127,7 +125,7 @@ func faultAPIServer(t *testing.T, e *env) {
 		}
 	}
 	s.endpoints(t, "a", e.web[2:]...)
-	// The watch comes back with a backoff of client-go's, at most 30 s.
+	// client-go's backoff of the watch is at most 30 s.
 	for _, c := range e.clients {
 		took := within(t, e.ctx, 3*time.Minute, "a change after the restart reaches "+c.Name(), func() error {
 			return e.only(c, "tcp", s.vip(false, 80), 24, e.web[2:]...)
@@ -136,8 +134,7 @@ func faultAPIServer(t *testing.T, e *env) {
 	}
 }
 
-// faultKilled: while weft is dead traffic flows, and when it comes back it
-// changes nothing, since nothing has changed.
+// faultKilled: while weft is dead traffic flows, and its restart does not change the rules.
 //
 // Behaviour: 132.
 func faultKilled(t *testing.T, e *env) {
@@ -163,8 +160,7 @@ func faultKilled(t *testing.T, e *env) {
 		if err := e.only(c, "tcp", s.vip(false, 80), 50, e.web...); err != nil {
 			t.Errorf("while weft is dead: %v", err)
 		}
-		// What is new proves that weft has read everything. It has as many
-		// endpoints as the other Service, and has them when weft starts, so that nothing is due but its own elements.
+		// The witness has as many endpoints as the other Service, so that only its own elements change.
 		witness := e.webService(t, fmt.Sprintf("witness-%d", i), nil)
 		witness.endpoints(t, "a", e.web...)
 		if err := d.start(); err != nil {
@@ -185,8 +181,7 @@ func faultKilled(t *testing.T, e *env) {
 	}
 }
 
-// monitor follows what is committed on the node. The function returned ends
-// that and returns nft's lines.
+// monitor follows commits on the node. The returned function ends it and returns nft's lines.
 func (e *env) monitor(t *testing.T, d *daemon) func() []string {
 	t.Helper()
 	log := filepath.Join(logDir, d.node.Name()+"-monitor.log")
@@ -199,7 +194,7 @@ func (e *env) monitor(t *testing.T, d *daemon) func() []string {
 			t.Error(err)
 		}
 	})
-	// A table of no consequence shows that the monitor listens.
+	// A throwaway table shows that the monitor listens.
 	within(t, e.ctx, 5*time.Second, "nft monitor listens", func() error {
 		for _, verb := range []string{"add", "delete"} {
 			if _, err := d.node.Run(e.ctx, "nft", verb, "table", "ip", "e2e-monitor"); err != nil {
@@ -225,9 +220,9 @@ func (e *env) monitor(t *testing.T, d *daemon) func() []string {
 	}
 }
 
-// rewrites says whether a line of nft monitor is a change of what a restart
-// must leave alone: the declarations, and all elements of the service. Taking the tables over
-// shows as adding them; chains that nothing leads to may go.
+// rewrites reports whether a line of nft monitor changes objects that a restart must keep:
+// declarations, and all elements of the service. Taking tables over shows as adding them; unused chains
+// may go.
 func rewrites(line string, s *service) bool {
 	for _, word := range []string{"add rule ", "add chain ", "add set ", "add map ", "replace rule ", "delete table ip weft", "delete table ip6 weft"} {
 		if strings.HasPrefix(line, word) {
@@ -242,8 +237,8 @@ func rewrites(line string, s *service) bool {
 	return strings.Contains(line, s.Namespace+"/"+s.Name+":")
 }
 
-// faultKilledChange: what changed while weft was dead is made up for when it
-// is back, and so are the UDP flows that were not flushed.
+// faultKilledChange: a restarted weft makes up for missed changes, including missed flushes of UDP
+// flows.
 //
 // Behaviour: 106.
 func faultKilledChange(t *testing.T, e *env) {

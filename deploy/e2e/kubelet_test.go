@@ -15,25 +15,23 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// replica is a Pod of the API that a pod of the lab runs for. Its methods are
-// what the node's kubelet reports of it.
+// replica is a Pod of the API for a pod of the lab. Its methods act as the kubelet.
 type replica struct {
 	*lab.Pod
 	e *env
-	// object is its name in the API.
+	// the name in the API
 	object string
 }
 
-// appLabel is what Services select by.
 const appLabel = "app"
 
-// selecting makes a Service one of the pods of an app.
+// selecting makes a Service select an app.
 func selecting(app string) func(*corev1.Service) {
 	return func(s *corev1.Service) { s.Spec.Selector = map[string]string{appLabel: app} }
 }
 
-// schedule creates the Pod object that the lab's pod runs for: on its node,
-// with the ports of webService under their names. It is not ready before report says so.
+// schedule creates the Pod object of a lab pod, on its node, with the ports of webService. It is not
+// ready before report.
 func (e *env) schedule(ctx context.Context, app string, p *lab.Pod, ports map[string]int32) (*replica, error) {
 	no := false
 	pod := &corev1.Pod{
@@ -55,10 +53,8 @@ func (e *env) schedule(ctx context.Context, app string, p *lab.Pod, ports map[st
 	return &replica{Pod: p, e: e, object: pod.Name}, nil
 }
 
-// webContainerPorts are those that the web pods listen on, by the names of webService.
 func webContainerPorts() map[string]int32 { return map[string]int32{"http": 8080, "admin": 9090} }
 
-// runApp creates Pod objects for pods of the lab and reports them ready.
 func (e *env) runApp(t *testing.T, app string, pods ...*lab.Pod) []*replica {
 	t.Helper()
 	var all []*replica
@@ -75,7 +71,6 @@ func (e *env) runApp(t *testing.T, app string, pods ...*lab.Pod) []*replica {
 	return all
 }
 
-// report writes the status of a pod that runs, ready or not.
 func (r *replica) report(ctx context.Context, ready bool) error {
 	is := map[bool]corev1.ConditionStatus{false: corev1.ConditionFalse, true: corev1.ConditionTrue}[ready]
 	status := corev1.PodStatus{
@@ -102,7 +97,7 @@ func (r *replica) report(ctx context.Context, ready bool) error {
 	return nil
 }
 
-// terminate deletes the Pod: it continues to serve until its grace period is over.
+// The Pod serves until the end of its grace period.
 func (r *replica) terminate(ctx context.Context, grace time.Duration) error {
 	seconds := int64(grace.Seconds())
 	if err := r.pods().Delete(ctx, r.object, metav1.DeleteOptions{GracePeriodSeconds: &seconds}); err != nil {
@@ -111,8 +106,7 @@ func (r *replica) terminate(ctx context.Context, grace time.Duration) error {
 	return nil
 }
 
-// forget is a kubelet's last word on a pod whose containers have ended: it
-// serves no more, and then the object goes. What runs in the lab is not touched.
+// forget reports that the containers have ended, and removes the object. The lab's pod keeps running.
 func (r *replica) forget(ctx context.Context) error {
 	if err := r.report(ctx, false); err != nil {
 		return err

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// labReachable checks the network without weft: every host is reachable, and no address
-// is rewritten.
+// labReachable checks the network without weft: every host is reachable, and addresses are not
+// rewritten.
 func labReachable(t *testing.T, e *env) {
 	from := []asker{e.clients[0], e.clients[1], e.lab.Outside, e.lab.Nodes[0], e.lab.Nodes[1], e.lab.Control}
 	for _, f := range from {

@@ -15,9 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// lifecyclePorts: ports come, change their number and their target, and go,
-// each by itself; what is not a port of a Service is refused, also where the
-// other protocol has it.
+// lifecyclePorts: ports come, change and go separately; ports outside of the Service refuse, also if
+// the other protocol has them.
 //
 // Behaviour: 5, 6, 7.
 func lifecyclePorts(t *testing.T, e *env) {
@@ -50,7 +49,6 @@ func lifecyclePorts(t *testing.T, e *env) {
 	e.answersOn(t, s, "tcp", 90, 9090)
 }
 
-// answersOn waits until the pods answer on the port number of theirs, in both families.
 func (e *env) answersOn(t *testing.T, s *service, network string, port, target uint16) {
 	t.Helper()
 	for _, v6 := range []bool{false, true} {
@@ -66,8 +64,7 @@ func (e *env) answersOn(t *testing.T, s *service, network string, port, target u
 	}
 }
 
-// lifecycleTypes: a Service goes through all types and back; each has what it
-// has and nothing of the one before.
+// lifecycleTypes: a Service goes through all types and back, and keeps no addresses of an earlier type.
 //
 // Behaviour: 28, 30, 31, 101.
 func lifecycleTypes(t *testing.T, e *env) {
@@ -124,8 +121,8 @@ func lifecycleTypes(t *testing.T, e *env) {
 	}
 }
 
-// update changes the Service as kubectl edit does: what change does to the
-// newest version is written, and s becomes what the API server made of it.
+// update changes the newest version of the Service, as kubectl edit does, and s becomes the API
+// server's result.
 func (s *service) update(t *testing.T, change func(*corev1.Service)) {
 	t.Helper()
 	api := s.e.cluster.Client().CoreV1().Services(s.Namespace)
@@ -139,8 +136,7 @@ func (s *service) update(t *testing.T, change func(*corev1.Service)) {
 	}
 }
 
-// ingress writes the addresses of the Service's load balancers, as the
-// controller of a cloud does.
+// ingress writes load balancer addresses, as a cloud's controller does.
 func (s *service) ingress(t *testing.T, all ...corev1.LoadBalancerIngress) {
 	t.Helper()
 	b, err := json.Marshal(map[string]any{"status": map[string]any{"loadBalancer": map[string]any{"ingress": all}}})
@@ -153,7 +149,6 @@ func (s *service) ingress(t *testing.T, all ...corev1.LoadBalancerIngress) {
 	}
 }
 
-// nobodyListens looks at the sockets of all nodes for one on the port.
 func (e *env) nobodyListens(t *testing.T, port uint16) {
 	t.Helper()
 	for _, n := range e.lab.Nodes {
@@ -179,8 +174,8 @@ func (e *env) nobodyListens(t *testing.T, port uint16) {
 	}
 }
 
-// lifecycleReuse: a ClusterIP that another Service takes in the moment that
-// its owner goes leads to the other's pods alone, also for who keeps talking.
+// lifecycleReuse: a ClusterIP that another Service takes at once leads only to its new owner's pods,
+// also for continuing clients.
 //
 // Behaviour: 12, 112.
 func lifecycleReuse(t *testing.T, e *env) {
@@ -221,8 +216,8 @@ func lifecycleReuse(t *testing.T, e *env) {
 	}
 }
 
-// lifecycleMoved: a Service that is made anew under its name gets another
-// address; the new one works and the old one does not answer.
+// lifecycleMoved: a Service created again under its name has another address; only the new address
+// answers.
 //
 // Behaviour: 13.
 func lifecycleMoved(t *testing.T, e *env) {
@@ -248,7 +243,6 @@ func lifecycleMoved(t *testing.T, e *env) {
 	e.noAddress(t, old.vip(false, 80).Addr())
 }
 
-// noAddress looks for the address in all rulesets.
 func (e *env) noAddress(t *testing.T, a netip.Addr) {
 	t.Helper()
 	within(t, e.ctx, settled, "no trace of "+a.String(), func() error {

@@ -17,20 +17,17 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// loadConfig says what a load asks, and how often.
 type loadConfig struct {
 	Network string // tcp or udp
 	To      netip.AddrPort
-	// Rate is the number of requests in a second. Each has a connection of its
-	// own. On a machine that is too busy there are fewer.
+	// Rate is in requests per second, each with its own connection. A busy machine makes fewer.
 	Rate int
-	// Timeout is how long one may take before it counts as failed; 0 is 10 s. TCP
-	// repeats a packet that was lost, which loadResult counts; a lost UDP packet is a failure.
+	// Timeout of a request; 0 is 10 s. TCP retransmits a lost packet, which loadResult counts; a lost
+	// UDP packet is a failure.
 	Timeout time.Duration
 }
 
-// load is a client that asks at a steady rate, whatever becomes of the
-// answers, as many clients together do.
+// load asks at a steady rate, independently of the answers, as many clients together do.
 type load struct {
 	from *lab.Namespace
 	cfg  loadConfig
@@ -42,33 +39,27 @@ type load struct {
 	result loadResult
 }
 
-// loadResult is what became of a load's requests.
 type loadResult struct {
 	Requests, Failures int
-	// Repeated are requests of which TCP sent a packet more than once: one was
-	// lost, or late by a second because the machine was busy.
+	// requests with a TCP retransmission
 	Repeated int
-	// Pods counts the answers of each pod.
+	// answers by pod
 	Pods map[string]int
-	// Errors are the first failures, with their time since the start.
+	// the first failures, with their time since the start
 	Errors []error
-	// Latencies are those of the requests that succeeded, sorted.
+	// of successful requests, sorted
 	Latencies []time.Duration
 }
 
-// The source ports of a load. It takes them in turn, so that at 500 requests a second one is used
-// again after 100 s: later than the kernel forgets a UDP flow or a closed TCP connection. A port that is used
-// earlier would be the old flow, which rightly goes to the old endpoint.
+// At 500 requests a second a port is reused after 100 s, later than the kernel forgets a UDP flow or a
+// closed TCP connection. Earlier reuse would continue the old flow.
 const firstPort, lastPort = 10000, 59999
 
-// maxPending bounds how many requests wait for their answers. Beyond that the load
-// waits too, so that a machine that can't keep up is not brought to its knees.
+// maxPending bounds the requests without an answer. Beyond that the load waits.
 const maxPending = 256
 
-// keptErrors bounds loadResult.Errors.
 const keptErrors = 5
 
-// startLoad starts asking from the namespace, until stop is called.
 func startLoad(n *lab.Namespace, cfg loadConfig) *load {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = 10 * time.Second
@@ -79,7 +70,7 @@ func startLoad(n *lab.Namespace, cfg loadConfig) *load {
 	return l
 }
 
-// Stop ends the load, waits for the answers that are due, and returns what became of all.
+// Stop ends the load, waits for pending answers, and returns the results.
 func (l *load) Stop() loadResult {
 	l.stop()
 	<-l.done
@@ -89,14 +80,14 @@ func (l *load) Stop() loadResult {
 	return l.result
 }
 
-// Answered returns how many pods have answered so far.
+// Answered returns the number of pods that have answered so far.
 func (l *load) Answered() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.result.Pods)
 }
 
-// run sends each request at its time, or late if the machine was too busy.
+// A busy machine sends requests late.
 func (l *load) run(ctx context.Context) {
 	defer close(l.done)
 	var pending sync.WaitGroup
@@ -147,7 +138,7 @@ func (l *load) request(start time.Time) {
 	}
 }
 
-// ask makes one request, and says whether TCP had to repeat a packet of it.
+// repeated reports a TCP retransmission.
 func (l *load) ask() (a lab.Answer, repeated bool, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), l.cfg.Timeout)
 	defer cancel()
@@ -178,7 +169,7 @@ func (l *load) nextPort() uint16 {
 	return port
 }
 
-// Quantile is the latency that the part q of the requests did not exceed; 0 without any.
+// 0 without requests
 func (r *loadResult) Quantile(q float64) time.Duration {
 	if len(r.Latencies) == 0 {
 		return 0
@@ -186,13 +177,12 @@ func (r *loadResult) Quantile(q float64) time.Duration {
 	return r.Latencies[min(len(r.Latencies)-1, int(q*float64(len(r.Latencies))))]
 }
 
-// String is one line of figures.
 func (r *loadResult) String() string {
 	return fmt.Sprintf("%d requests, %d failed, %d repeated by TCP, p50 %s, p99 %s, slowest %s", r.Requests, r.Failures, r.Repeated,
 		r.Quantile(0.5).Round(10*time.Microsecond), r.Quantile(0.99).Round(10*time.Microsecond), r.Quantile(1).Round(10*time.Microsecond))
 }
 
-// Err is nil if there were requests, and all of them were answered.
+// Err is nil if there were requests and all were answered.
 func (r *loadResult) Err() error {
 	switch {
 	case r.Requests == 0:
@@ -207,7 +197,7 @@ func (r *loadResult) Err() error {
 	return fmt.Errorf("%d of %d requests failed; the first of them:\n%s", r.Failures, r.Requests, strings.Join(first, "\n"))
 }
 
-// repeatedBy returns how many packets TCP has sent more than once; 0 on UDP.
+// repeatedBy returns the number of TCP retransmissions; 0 on UDP.
 func repeatedBy(c *lab.Conversation) (uint32, error) {
 	conn, ok := c.Conn().(*net.TCPConn)
 	if !ok {

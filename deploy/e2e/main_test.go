@@ -6,7 +6,6 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/suite"
 )
 
-// programs are what the tests run, and how they get their namespaces.
 var programs = suite.Suite{
 	Name: "e2e", Bin: "bin",
 	Tools: []string{"nft", "setpriv"}, Packages: "nftables and util-linux",
@@ -18,5 +17,4 @@ var programs = suite.Suite{
 
 func TestMain(m *testing.M) { programs.Main(m) }
 
-// binary is the path of controlplane or weft.
 func binary(name string) string { return programs.Path(name) }

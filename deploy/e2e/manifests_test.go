@@ -16,8 +16,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// deployManifests: the API server accepts every file of deploy/kubernetes, and weft
-// accepts the command lines in the manifests and in the systemd units.
+// deployManifests: the API server accepts every file of deploy/kubernetes, and weft accepts the command
+// lines of the manifests and systemd units.
 func deployManifests(t *testing.T, e *env) {
 	variants, err := filepath.Glob("../kubernetes/*/weft.yaml")
 	if err != nil || len(variants) == 0 {
@@ -65,8 +65,7 @@ func deployManifests(t *testing.T, e *env) {
 	}
 }
 
-// understood runs weft with the arguments and --help: flags that it does not
-// have, or values that it can't read, are errors before the help is printed.
+// With --help, unknown flags and invalid values are still errors.
 func (e *env) understood(t *testing.T, where string, args []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(e.ctx, 3*time.Minute)
@@ -76,8 +75,8 @@ func (e *env) understood(t *testing.T, where string, args []string) {
 	}
 }
 
-// execStart are the arguments of a unit's command, with those of variables that the unit itself sets, and without those that
-// only an administrator sets.
+// execStart returns a unit's arguments, with the unit's own variables, without variables for
+// administrators.
 func execStart(path string) ([]string, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -99,8 +98,7 @@ func execStart(path string) ([]string, error) {
 	return nil, fmt.Errorf("read %s: no ExecStart", path)
 }
 
-// deployProbes: the health checks of the manifest are answered on the node
-// that runs as the manifest says.
+// deployProbes: the node that runs as the manifest says answers the manifest's health checks.
 func deployProbes(t *testing.T, e *env) {
 	set, err := daemonSet("split/weft.yaml")
 	if err != nil {
@@ -120,7 +118,7 @@ func deployProbes(t *testing.T, e *env) {
 	}
 }
 
-// get asks a URL from the node; any answer but 200 is an error.
+// Any status but 200 is an error.
 func (d *daemon) get(e *env, url string) error {
 	c := http.Client{Transport: &http.Transport{DialContext: d.node.Dial, DisableKeepAlives: true}, Timeout: answerTime}
 	req, err := http.NewRequestWithContext(e.ctx, http.MethodGet, url, nil)

@@ -35,7 +35,6 @@ func manifests(file string) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// createNodes writes the Node objects, as kubelets do.
 func (w *world) createNodes(ctx context.Context) error {
 	nodes := w.cluster.Client().CoreV1().Nodes()
 	for _, n := range w.lab.Nodes {
@@ -61,14 +60,13 @@ func (w *world) createNodes(ctx context.Context) error {
 	return nil
 }
 
-// zoneOf is the zone that a node says it is in: one of its own.
+// Each node has its own zone.
 func zoneOf(n *lab.Node) string { return "zone-of-" + n.Name() }
 
-// setZone changes a node's zone.
 func (e *env) setZone(t *testing.T, n *lab.Node, zone string) {
 	t.Helper()
 	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, corev1.LabelTopologyZone, zone)
-	// Also in a clean-up, when the scenario's own context has ended.
+	// The scenario's context may have ended.
 	if _, err := e.cluster.Client().CoreV1().Nodes().Patch(context.WithoutCancel(e.ctx), n.Name(), types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
 		t.Errorf("set zone of %s: %v", n.Name(), err)
 	}
@@ -80,8 +78,8 @@ type service struct {
 	*corev1.Service
 }
 
-// webService creates a Service of both families whose ports, of both protocols, are those of the
-// web pods under other numbers and by name: 80 for 8080, 90 for 9090. change may be nil.
+// webService creates a Service of both families with the web pods' ports of both protocols by name: 80
+// for 8080, 90 for 9090. change may be nil.
 func (e *env) webService(t *testing.T, name string, change func(*corev1.Service)) *service {
 	t.Helper()
 	policy := corev1.IPFamilyPolicyRequireDualStack
@@ -102,7 +100,6 @@ func (e *env) webService(t *testing.T, name string, change func(*corev1.Service)
 	return &service{e: e, Service: created}
 }
 
-// webServicePorts are those of webService.
 func webServicePorts() []corev1.ServicePort {
 	return []corev1.ServicePort{
 		{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80, TargetPort: intstr.FromString("http")},
@@ -112,7 +109,6 @@ func webServicePorts() []corev1.ServicePort {
 	}
 }
 
-// vip is the ClusterIP and port, IPv6 if so asked.
 func (s *service) vip(v6 bool, port uint16) netip.AddrPort {
 	for _, ip := range s.Spec.ClusterIPs {
 		if a, err := netip.ParseAddr(ip); err == nil && a.Is6() == v6 {
@@ -122,7 +118,6 @@ func (s *service) vip(v6 bool, port uint16) netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// nodePort is the one of the named port.
 func (s *service) nodePort(name string) uint16 {
 	for _, p := range s.Spec.Ports {
 		if p.Name == name {
@@ -139,9 +134,8 @@ func (s *service) delete(t *testing.T) {
 	}
 }
 
-// endpoints writes one slice for each family that lists the pods, ready, under
-// the name of the Service and the suffix; it replaces the slices of that
-// suffix. No pods make empty slices.
+// endpoints replaces the slices of the suffix by one slice per family with the pods, ready. Without
+// pods the slices are empty.
 func (s *service) endpoints(t *testing.T, suffix string, pods ...*lab.Pod) {
 	t.Helper()
 	for _, family := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6} {
@@ -149,10 +143,9 @@ func (s *service) endpoints(t *testing.T, suffix string, pods ...*lab.Pod) {
 	}
 }
 
-// targetPorts are the web pods' ports by those of webService.
+// targetPorts maps the ports of webService to the web pods' ports.
 var targetPorts = map[int32]int32{80: 8080, 90: 9090}
 
-// slice is the EndpointSlice of the pods in one family.
 func (s *service) slice(family discoveryv1.AddressType, suffix string, pods []*lab.Pod) *discoveryv1.EndpointSlice {
 	slice := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
@@ -162,7 +155,7 @@ func (s *service) slice(family discoveryv1.AddressType, suffix string, pods []*l
 		AddressType: family,
 	}
 	for _, p := range s.Spec.Ports {
-		// What the endpoint controller does with the named target ports.
+		// As the endpoint controller resolves named target ports.
 		name, protocol, port := p.Name, p.Protocol, targetPorts[p.Port]
 		slice.Ports = append(slice.Ports, discoveryv1.EndpointPort{Name: &name, Protocol: &protocol, Port: &port})
 	}
@@ -180,7 +173,7 @@ func (s *service) slice(family discoveryv1.AddressType, suffix string, pods []*l
 	return slice
 }
 
-// apply writes a slice, whether or not there is one of its name.
+// apply creates or replaces a slice.
 func (s *service) apply(t *testing.T, slice *discoveryv1.EndpointSlice) {
 	t.Helper()
 	slices := s.e.cluster.Client().DiscoveryV1().EndpointSlices(s.Namespace)

@@ -9,15 +9,13 @@ import (
 	"time"
 )
 
-// outage is how long the API server stays away.
 var outage = flag.Duration("e2e.outage", time.Minute, "how long fault/api-server-away keeps the API server down")
 
-// outageSlack is what fault/api-server-away takes besides.
+// outageSlack is the rest of fault/api-server-away's time.
 const outageSlack = 6 * time.Minute
 
-// faultOutage: without an API server for a long time every request is
-// answered, also on a node where weft is killed and started meanwhile; once
-// it is back, so are changes, with the next attempt to reach it.
+// faultOutage: during a long outage of the API server every request is answered, also on a node where
+// weft restarts. Changes follow the next successful attempt to connect.
 //
 // Behaviour: 131.
 func faultOutage(t *testing.T, e *env) {
@@ -36,7 +34,7 @@ func faultOutage(t *testing.T, e *env) {
 	if err := e.cluster.KillAPIServer(); err != nil {
 		t.Fatal(err)
 	}
-	// A weft that has never seen this API server knows nothing better than the rules that are there.
+	// This weft has never seen the API server, and must keep the rules.
 	restarted := e.daemons[2]
 	before := restarted.objects(t, e)
 	if err := restarted.kill(); err != nil {
@@ -57,7 +55,7 @@ func faultOutage(t *testing.T, e *env) {
 		t.Fatal(err)
 	}
 	back := time.Now()
-	// Written by hand: the controller's own watches take up to a minute to come back.
+	// Written by hand: the controller's own watches take up to a minute to return.
 	s.endpoints(t, "a", e.web...)
 	fresh := e.webService(t, "fresh", nil)
 	fresh.endpoints(t, "a", e.web...)
@@ -75,21 +73,18 @@ func faultOutage(t *testing.T, e *env) {
 	e.spread(t, e.clients[2], "tcp", fresh.vip(false, 80), e.web[0])
 }
 
-// catchUp bounds how long a change may take after the API server is back, however long it
-// was away. weft backs off as client-go does, so that a cluster's nodes do not all ask at
-// once: up to 30 s, plus as much again at random, and twice if the server was not ready
-// at the first attempt.
+// catchUp bounds a change after the API server is back. weft backs off as client-go does: up to 30 s,
+// plus as much again at random, and twice if the server was not ready at the first attempt.
 const catchUp = 3 * time.Minute
 
-// reconnect bounds how long a change may take after a way is back on which
-// packets were lost: TCP repeats the first of them after at most as long as it waited before.
+// reconnect bounds a change after a partition: TCP retransmits after at most the time that it has
+// already waited.
 const reconnect = 2 * partition
 
-// partition is how long a node is cut off.
 const partition = 20 * time.Second
 
-// faultPartition: a node that can't reach the API server goes on with what it
-// knows, and makes up for all that changed meanwhile: what came, what went, and what came and went.
+// faultPartition: a node without the API server continues with its state, and makes up for all changes
+// afterwards.
 func faultPartition(t *testing.T, e *env) {
 	stays := e.webService(t, "stays", nil)
 	stays.endpoints(t, "a", e.web[:2]...)
@@ -144,8 +139,8 @@ func faultPartition(t *testing.T, e *env) {
 	e.report(t, []*namedLoad{load})
 }
 
-// cutOff drops all packets between an address and the API server. The function
-// returned lets them through again.
+// cutOff drops all packets between an address and the API server, until the returned function is
+// called.
 func (e *env) cutOff(t *testing.T, address string) func() {
 	t.Helper()
 	rules := fmt.Sprintf(`table ip e2e-cut {

@@ -10,10 +10,9 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// uneven are pods on some nodes: two on the first, one on the second, none on the third.
+// two pods on the first node, one on the second
 func (e *env) uneven() []*lab.Pod { return []*lab.Pod{e.web[0], e.web[3], e.web[1]} }
 
-// onNode are those of uneven on a node.
 func (e *env) onNode(node int) []*lab.Pod {
 	var local []*lab.Pod
 	for _, p := range e.uneven() {
@@ -24,9 +23,9 @@ func (e *env) onNode(node int) []*lab.Pod {
 	return local
 }
 
-// policyExternal: with the external policy Local a node gives traffic from
-// outside to its own pods, who see where it comes from, and drops it if it has none; pods and the
-// node's own processes reach all pods through the same address, and ClusterIPs know nothing of it.
+// policyExternal: with the external policy Local a node forwards external traffic only to its own pods,
+// with the client's source address, or drops it. Pods and the node's processes reach all pods.
+// ClusterIPs are unaffected.
 //
 // Behaviour: 49, 50, 51, 52, 54, 60.
 func policyExternal(t *testing.T, e *env) {
@@ -62,14 +61,14 @@ func policyExternal(t *testing.T, e *env) {
 		e.spread(t, e.clients[i], "tcp", s.vip(false, 80), e.uneven()...)
 	}
 	e.dropped(t, lost...)
-	// With no endpoint anywhere there is nothing to try elsewhere.
+	// Without any endpoint the packet is refused, because retries elsewhere cannot help.
 	s.endpoints(t, "a")
 	e.refused(t, e.lab.Outside, "tcp", e.nodePortOf(2, s, "http"))
 	e.refused(t, e.lab.Outside, "tcp", e.nodePortOf(0, s, "http"))
 }
 
-// policyInternal: with the internal policy Local a ClusterIP leads to the
-// node's own pods, or nowhere; NodePorts know nothing of it.
+// policyInternal: with the internal policy Local a ClusterIP leads only to the node's own pods;
+// NodePorts are unaffected.
 //
 // Behaviour: 56, 57, 58, 60.
 func policyInternal(t *testing.T, e *env) {
@@ -95,7 +94,7 @@ func policyInternal(t *testing.T, e *env) {
 		e.spread(t, e.lab.Outside, "tcp", e.nodePortOf(i, s, "http"), e.uneven()...)
 	}
 	e.dropped(t, lost...)
-	// A pod that comes to the node is found at once, and a pod without a node is not local anywhere.
+	// A new pod of the node is found at once, and a pod without a node is never local.
 	s.endpoints(t, "a", append(e.uneven(), e.web[2])...)
 	e.spread(t, e.clients[2], "tcp", s.vip(false, 80), e.web[2])
 	nowhere := s.slice(discoveryv1.AddressTypeIPv4, "a", e.web[2:3])
@@ -108,8 +107,8 @@ func policyInternal(t *testing.T, e *env) {
 	}
 }
 
-// policyBoth: each policy holds for its own addresses, and a change of one
-// leaves the other, and connections, alone.
+// policyBoth: each policy affects only its own addresses, and a change of one keeps the other and
+// connections.
 //
 // Behaviour: 59, 108.
 func policyBoth(t *testing.T, e *env) {
@@ -147,8 +146,8 @@ func policyBoth(t *testing.T, e *env) {
 	}
 }
 
-// topologyZones: endpoints with hints serve their zone, as long as all of them
-// have hints and the zone has any; the node's zone counts from the moment that it is written.
+// topologyZones: endpoints with hints serve their zone if all have hints and the zone has endpoints;
+// the node's zone counts once written.
 //
 // Behaviour: 71, 72, 73.
 func topologyZones(t *testing.T, e *env) {
@@ -164,7 +163,7 @@ func topologyZones(t *testing.T, e *env) {
 	to := s.vip(false, 80)
 	e.spread(t, e.clients[0], "tcp", to, e.onNode(0)...)
 	e.spread(t, e.clients[1], "tcp", to, e.onNode(1)...)
-	e.spread(t, e.clients[2], "tcp", to, e.uneven()...) // no endpoint is for its zone
+	e.spread(t, e.clients[2], "tcp", to, e.uneven()...) // no endpoint for its zone
 	e.spread(t, e.lab.Outside, "tcp", e.nodePortOf(1, s, "http"), e.onNode(1)...)
 
 	e.setZone(t, e.lab.Nodes[2], zoneOf(e.lab.Nodes[1]))

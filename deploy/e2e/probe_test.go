@@ -17,8 +17,7 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// within calls f until it succeeds, and fails the test when that takes longer
-// than d. It returns how long it took.
+// within retries f for at most d, and returns the time it took.
 func within(t *testing.T, ctx context.Context, d time.Duration, what string, f func() error) time.Duration {
 	t.Helper()
 	start := time.Now()
@@ -41,18 +40,17 @@ func within(t *testing.T, ctx context.Context, d time.Duration, what string, f f
 	}
 }
 
-// asker is a host that can send requests: a pod, a node, the host outside.
 type asker interface {
 	Name() string
 	Ask(ctx context.Context, network string, to netip.AddrPort, timeout time.Duration) (lab.Answer, error)
 	Open(ctx context.Context, network string, to netip.AddrPort, port uint16) (*lab.Conversation, error)
 }
 
-// answerTime bounds one question on a network where the answer takes microseconds.
+// answerTime bounds one question. An answer takes microseconds.
 const answerTime = time.Second
 
-// only asks n times and returns an error unless all answers come from the pods
-// and each of them answers at least once for every four times that it would in an even spread.
+// only asks n times and returns an error unless exactly these pods answer, each at least a quarter of
+// an even share.
 func (e *env) only(from asker, network string, to netip.AddrPort, n int, pods ...*lab.Pod) error {
 	count := map[string]int{}
 	for _, p := range pods {
@@ -76,15 +74,15 @@ func (e *env) only(from asker, network string, to netip.AddrPort, n int, pods ..
 	return nil
 }
 
-// settled bounds how long a change may take to be seen. It takes some tens of
-// milliseconds; the rest is for a machine that has much else to do.
+// settled bounds the time until a change is visible. It takes some tens of milliseconds; the rest is
+// for a busy machine.
 const settled = time.Minute
 
-// spread waits until the pods, and they alone, answer.
+// spread waits until exactly these pods answer.
 func (e *env) spread(t *testing.T, from asker, network string, to netip.AddrPort, pods ...*lab.Pod) {
 	t.Helper()
 	within(t, e.ctx, settled, fmt.Sprintf("%s %s from %s reaches %s", network, to, from.Name(), names(pods)), func() error {
-		// A cheap question first: until there are rules, each one waits for its timeout.
+		// A cheap question first: before rules exist, each question waits for its timeout.
 		if _, err := from.Ask(e.ctx, network, to, 200*time.Millisecond); err != nil {
 			return err
 		}
@@ -92,12 +90,11 @@ func (e *env) spread(t *testing.T, from asker, network string, to netip.AddrPort
 	})
 }
 
-// prompt is how soon a refusal must come. A TCP client whose first packet is
-// rejected by ICMP while its connect still runs, as it does behind a veth, learns of it only
-// from its second packet, a second later.
+// Behind a veth, a TCP client whose first packet is rejected by ICMP during connect learns it only from
+// its second packet, a second later.
 const prompt = 1500 * time.Millisecond
 
-// refused waits until the connection is refused, and fails if the refusal is slow to come.
+// refused waits until the connection is refused, and fails if the refusal is late.
 func (e *env) refused(t *testing.T, from asker, network string, to netip.AddrPort) {
 	t.Helper()
 	var took time.Duration
@@ -107,8 +104,8 @@ func (e *env) refused(t *testing.T, from asker, network string, to netip.AddrPor
 		if err == nil {
 			return errors.New("it was answered")
 		}
-		// A UDP packet that is rejected where it is sent fails in the sending
-		// itself; every other rejection comes back as port unreachable.
+		// A UDP packet rejected at its sender fails in the write; other rejections are port
+		// unreachable.
 		if !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, syscall.EPERM) {
 			return err
 		}
@@ -120,15 +117,14 @@ func (e *env) refused(t *testing.T, from asker, network string, to netip.AddrPor
 	t.Logf("%s %s from %s: refused in %s", network, to, from.Name(), took.Round(time.Millisecond))
 }
 
-// question is one that a scenario asks at the same time as others.
 type question struct {
 	from    asker
 	network string
 	to      netip.AddrPort
 }
 
-// dropped waits until each question gets neither an answer nor a refusal, which is
-// what makes a load balancer or a client try elsewhere. They are asked at once, because each lasts until its timeout.
+// dropped waits until each question gets neither an answer nor a refusal. All are asked at once,
+// because each lasts until its timeout.
 func (e *env) dropped(t *testing.T, questions ...question) {
 	t.Helper()
 	within(t, e.ctx, settled, "packets are dropped", func() error {
@@ -142,7 +138,6 @@ func (e *env) dropped(t *testing.T, questions ...question) {
 	})
 }
 
-// isDropped returns an error if a question is answered or refused.
 func (e *env) isDropped(q question) error {
 	// Longer than a refusal may take.
 	a, err := q.from.Ask(e.ctx, q.network, q.to, prompt)
@@ -155,7 +150,7 @@ func (e *env) isDropped(q question) error {
 	return fmt.Errorf("%s %s from %s: %w", q.network, q.to, q.from.Name(), err)
 }
 
-// silent waits until there is no answer, whatever the error is.
+// silent waits until there is no answer, whatever the error.
 func (e *env) silent(t *testing.T, from asker, network string, to netip.AddrPort) {
 	t.Helper()
 	within(t, e.ctx, settled, fmt.Sprintf("%s %s from %s has no answer", network, to, from.Name()), func() error {
@@ -166,7 +161,7 @@ func (e *env) silent(t *testing.T, from asker, network string, to netip.AddrPort
 	})
 }
 
-// client returns whom the servers see when from asks.
+// client returns the source address that the servers see.
 func (e *env) client(t *testing.T, from asker, network string, to netip.AddrPort) netip.Addr {
 	t.Helper()
 	a, err := from.Ask(e.ctx, network, to, answerTime)
@@ -176,7 +171,7 @@ func (e *env) client(t *testing.T, from asker, network string, to netip.AddrPort
 	return a.Client.Addr()
 }
 
-// nodePortOf is where a node answers for the named port, over IPv4.
+// the named port of a node, over IPv4
 func (e *env) nodePortOf(node int, s *service, port string) netip.AddrPort {
 	return netip.AddrPortFrom(e.lab.Nodes[node].Addresses.V4, s.nodePort(port))
 }
@@ -189,7 +184,7 @@ func names(pods []*lab.Pod) string {
 	return strings.Join(all, ", ")
 }
 
-// traces are the lines of the ruleset of any node in which a word is found.
+// traces returns the lines with a word in any node's ruleset.
 func (e *env) traces(t *testing.T, words ...string) []string {
 	t.Helper()
 	var found []string

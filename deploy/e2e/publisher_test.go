@@ -13,8 +13,8 @@ func (d *daemon) weft(e *env, args ...string) (string, error) {
 	return d.node.Run(e.ctx, binary("weft"), append(args, "--socket", d.socket)...)
 }
 
-// publisherPolicy: rules of a third party come into force beside the Services,
-// and go, without a mark on them.
+// publisherPolicy: rules of a third party come into force beside the Services, and go, without an
+// effect on the Services.
 //
 // Behaviour: 167.
 func publisherPolicy(t *testing.T, e *env) {
@@ -43,7 +43,7 @@ func publisherPolicy(t *testing.T, e *env) {
 		if _, err := d.weft(e, "apply", "-f", file); err != nil {
 			t.Fatal(err)
 		}
-		// Committed means in force: nothing to wait for.
+		// Committed means in force, without waiting.
 		if a, err := c.Ask(e.ctx, "tcp", to, answerTime/2); err == nil {
 			t.Errorf("%s: %s answered though the client is blocked", c.Name(), a.Pod)
 		}

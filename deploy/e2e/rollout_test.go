@@ -13,37 +13,32 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// deployment keeps replicas of an app as a Deployment, its ReplicaSets and the
-// kubelets do: it starts and ends pods, reports on them, and ends their servers.
+// deployment acts as a Deployment, its ReplicaSets and the kubelets.
 type deployment struct {
 	e        *env
 	app      string
 	replicas int
-	// surge and unavailable are a rolling update's bounds: a quarter by
-	// default.
+	// a rolling update's bounds: a quarter by default
 	surge, unavailable int
-	// startup is from a pod's creation to its readiness. Pods serve until grace
-	// after their deletion, as those of a well-behaved server do.
+	// startup is from a pod's creation to its readiness. Pods serve until grace after their deletion.
 	startup, grace time.Duration
 
 	generation int
 	pods       []*member
-	// made are the namespaces of all pods: serving, gone, and (the last ones) not
-	// started yet.
+	// namespaces of all pods: serving, gone, and at the end not yet started
 	made []*lab.Pod
 	next int
 }
 
-// member is a pod of a deployment.
 type member struct {
 	*replica
 	generation int
 	ready      bool
 	created    time.Time
-	deleted    time.Time // zero until it is deleted
+	deleted    time.Time // zero until deleted
 }
 
-// roll replaces all pods by those of the next generation, and returns when the last old one is gone.
+// roll replaces all pods by the next generation, and returns when the last old pod is gone.
 func (d *deployment) roll(ctx context.Context) error {
 	d.generation++
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -61,7 +56,7 @@ func (d *deployment) roll(ctx context.Context) error {
 	}
 }
 
-// step does what is due now, and says whether nothing is left to do.
+// step does the due actions, and reports whether the roll is complete.
 func (d *deployment) step(ctx context.Context, now time.Time) (bool, error) {
 	if err := d.kubelets(ctx, now); err != nil {
 		return false, err
@@ -83,7 +78,7 @@ func (d *deployment) step(ctx context.Context, now time.Time) (bool, error) {
 			available++
 		}
 	}
-	// The Deployment controller's arithmetic: what may be started, and what may go.
+	// The Deployment controller's arithmetic.
 	for range min(d.replicas-young, d.replicas+d.surge-old-young) {
 		if err := d.create(ctx, now); err != nil {
 			return false, err
@@ -103,7 +98,7 @@ func (d *deployment) step(ctx context.Context, now time.Time) (bool, error) {
 	return len(d.pods) == d.replicas && available == d.replicas && old == 0, nil
 }
 
-// kubelets report pods ready when they have started, and take away those whose grace has ended.
+// kubelets report started pods ready, and remove pods after their grace period.
 func (d *deployment) kubelets(ctx context.Context, now time.Time) error {
 	var left []*member
 	for _, m := range d.pods {
@@ -126,8 +121,8 @@ func (d *deployment) kubelets(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// prepare makes namespaces for n more pods, on the nodes in turn. Making one locks the
-// whole network of the machine for a while, so that it would be seen in what is measured during a roll.
+// prepare makes namespaces for n more pods, on the nodes in turn. This briefly locks the machine's
+// whole network, so it must not happen during a roll.
 func (d *deployment) prepare(n int) error {
 	for range n {
 		nodes := d.e.lab.Nodes
@@ -140,7 +135,7 @@ func (d *deployment) prepare(n int) error {
 	return nil
 }
 
-// create starts one pod of the present generation, in the next namespace.
+// create starts one pod of the current generation, in the next namespace.
 func (d *deployment) create(ctx context.Context, now time.Time) error {
 	p := d.made[d.next]
 	d.next++
@@ -158,7 +153,6 @@ func (d *deployment) create(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// remove takes all namespaces away.
 func (d *deployment) remove() error {
 	for _, p := range d.made {
 		if err := p.Remove(); err != nil {
@@ -184,11 +178,11 @@ func (d *deployment) String() string {
 	return fmt.Sprint(counts)
 }
 
-// requestRate is how many requests a second each client makes.
+// per second and client
 const requestRate = 500
 
-// rolloutUnderLoad: all twenty pods of a Service are replaced while clients
-// inside and outside make new connections all the time, and none of them notices.
+// rolloutUnderLoad: all twenty pods of a Service are replaced without a failure for clients inside and
+// outside that make new connections.
 //
 // Behaviour: 1, 4, 25, 63.
 func rolloutUnderLoad(t *testing.T, e *env) {
@@ -220,12 +214,12 @@ func rolloutUnderLoad(t *testing.T, e *env) {
 		})
 	}
 	reached("the old generation", d.replicas)
-	// What the machine itself makes of such a load, without a Service.
+	// The machine's own failures under such a load, without a Service.
 	floor := e.startLoad(t, e.clients[1].Namespace, "tcp", netip.AddrPortFrom(e.web[0].Addresses.V4, webPorts[0]), requestRate)
 	start := time.Now()
 	err := d.roll(e.ctx)
 	took := time.Since(start)
-	// What the going of the last pod did to requests shows after it.
+	// The effect of the last pod's end shows after it.
 	tail := time.NewTimer(time.Second)
 	defer tail.Stop()
 	<-tail.C
@@ -239,13 +233,12 @@ func rolloutUnderLoad(t *testing.T, e *env) {
 	e.note(t, "20 of 20 pods replaced in %s (5 more and 5 fewer at a time, grace %s)", took.Round(100*time.Millisecond), d.grace)
 }
 
-// namedLoad is a load of which the report tells.
 type namedLoad struct {
 	what string
 	*load
 }
 
-// startLoad starts one, which ends with the scenario at the latest.
+// The load ends with the scenario at the latest.
 func (e *env) startLoad(t *testing.T, from *lab.Namespace, network string, to netip.AddrPort, rate int) *namedLoad {
 	l := startLoad(from, loadConfig{Network: network, To: to, Rate: rate})
 	t.Cleanup(func() { l.Stop() })
@@ -268,7 +261,7 @@ func (e *env) rolloutLoads(t *testing.T, s *service, pods []*lab.Pod) []*namedLo
 	}
 }
 
-// report ends the loads and fails the test for every request that failed.
+// report ends the loads and fails the test for every failed request.
 func (e *env) report(t *testing.T, loads []*namedLoad) {
 	t.Helper()
 	for _, l := range loads {

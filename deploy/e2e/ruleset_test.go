@@ -9,9 +9,8 @@ import (
 	"testing"
 )
 
-// objects reads the node's ruleset into one line for each object, keyed by what
-// it is and its handle: tables, chains, rules, sets and maps, and elements by
-// themselves. Counters are left out: traffic moves them.
+// objects returns the node's ruleset as one line per object, keyed by kind and handle, without
+// counters.
 func (d *daemon) objects(t *testing.T, e *env) map[string]string {
 	t.Helper()
 	text, err := d.node.Run(e.ctx, "nft", "-j", "-a", "list", "ruleset")
@@ -47,7 +46,6 @@ func (d *daemon) objects(t *testing.T, e *env) map[string]string {
 	return found
 }
 
-// still returns the value without the numbers of its counters.
 func still(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -75,8 +73,8 @@ func encode(t *testing.T, v any) string {
 	return string(b)
 }
 
-// changed lists what of before is not in after as it was. Chains that nothing
-// leads to, and their rules, may go: weft deletes them some time after their last use.
+// changed lists lost or changed objects. Unused chains and their rules may go: weft deletes them some
+// time after their last use.
 func changed(before, after map[string]string) []string {
 	var lost []string
 	idle := idleChains(before)
@@ -91,19 +89,17 @@ func changed(before, after map[string]string) []string {
 	return lost
 }
 
-// onDemand are the chains on hooks that weft has while one of these maps and sets has
-// an element.
+// onDemand are the base chains that exist while one of these maps and sets has an element.
 var onDemand = map[string][]string{
 	"filter-input":        {"no-endpoint-services", "no-endpoint-nodeports"},
 	"firewall-prerouting": {"source-ranges"},
 	"firewall-output":     {"source-ranges"},
 }
 
-// idleChains returns the prefixes of the keys of all chains that no rule and no element
-// refers to, and of their rules. Of base chains it returns the ones on demand that are not
-// needed.
+// idleChains returns key prefixes of unreferenced chains and their rules, and of base chains in
+// onDemand that are not needed.
 func idleChains(objects map[string]string) []string {
-	// All that is in each table, as text.
+	// The content of each table as text.
 	tables := map[string]string{}
 	for key, value := range objects {
 		if at := strings.Fields(key); len(at) > 2 {
@@ -128,7 +124,6 @@ func idleChains(objects map[string]string) []string {
 	return idle
 }
 
-// filled reports whether one of a table's sets and maps has an element.
 func filled(objects map[string]string, table string, names []string) bool {
 	for key, value := range objects {
 		for _, name := range names {

@@ -16,19 +16,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// scenario is one story: what is done to the cluster, and what is seen in the network.
 type scenario struct {
 	// name is AREA/WHAT; -run 'TestScenarios/AREA/' runs an area.
 	name string
 	run  func(t *testing.T, e *env)
-	// limit is for those that may take longer than four minutes; 0 for the rest.
+	// 0 means four minutes
 	limit time.Duration
-	// beside is set if it mostly waits, and runs while those after it run. It ends before those of alone.
+	// beside is set if it mostly waits, and runs beside later scenarios, but ends before the areas in
+	// alone.
 	beside bool
 }
 
-// The scenarios in the order in which they run. They share the world, so one
-// that breaks something on purpose mends it before it returns.
+// In order. The scenarios share the world, so each repairs its damage before it returns.
 var scenarios = []scenario{
 	{name: "lab/everyone-reaches-every-pod", run: labReachable},
 	{name: "api/selectors-leave-out-what-is-not-ours", run: apiSelectors},
@@ -89,14 +88,12 @@ var scenarios = []scenario{
 	{name: "cidr/added-and-removed", run: cidrAdded},
 }
 
-// env is what a scenario gets.
 type env struct {
 	*world
 	ctx context.Context
 	// namespace is the scenario's own in the API.
 	namespace string
-	// notes are figures for the report.
-	notes []string
+	notes     []string
 }
 
 // note logs a figure and puts it into the report.
@@ -131,7 +128,7 @@ func TestScenarios(t *testing.T) {
 	fmt.Fprintln(report, "SCENARIO\tRESULT\tDURATION")
 	for i, s := range scenarios {
 		if !results[i].ran {
-			continue // -run left it out
+			continue // left out by -run
 		}
 		fmt.Fprintf(report, "%s\t%s\t%.2fs\n", s.name, verdict(results[i].passed), results[i].took.Seconds())
 		for _, n := range results[i].notes {
@@ -142,10 +139,9 @@ func TestScenarios(t *testing.T) {
 	report.Flush()
 }
 
-// alone are the areas whose scenarios compare whole rulesets, or end programs and cut nodes off.
+// Scenarios of these areas compare whole rulesets, or end programs and cut nodes off.
 var alone = []string{"publisher", "fault"}
 
-// result is what the report says of a scenario.
 type result struct {
 	ran, passed bool
 	took        time.Duration
@@ -159,7 +155,6 @@ func verdict(passed bool) string {
 	return "FAIL"
 }
 
-// run runs one scenario as a test of its own.
 func (e *env) run(t *testing.T, s scenario) result {
 	var r result
 	begin := time.Now()
@@ -180,7 +175,7 @@ func (e *env) play(t *testing.T, s scenario) {
 	if _, err := c.Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: e.namespace}}, metav1.CreateOptions{}); err != nil {
 		t.Fatalf("create namespace: %v", err)
 	}
-	// Pods have an account; the controller that makes it does not run here.
+	// Pods need an account; its controller does not run here.
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: e.namespace}}
 	if _, err := c.ServiceAccounts(e.namespace).Create(ctx, account, metav1.CreateOptions{}); err != nil {
 		t.Fatalf("create service account: %v", err)
@@ -201,8 +196,7 @@ func (e *env) play(t *testing.T, s scenario) {
 	s.run(t, e)
 }
 
-// clear deletes what the scenario wrote. The namespace itself stays: nothing
-// here finishes its deletion.
+// clear keeps the namespace: its deletion would never finish here.
 func (e *env) clear() error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.ctx), 3*time.Minute)
 	defer cancel()

@@ -14,13 +14,13 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/cluster"
 )
 
-// serviceClusterIP: pods of both nodes reach all endpoints, on both ports and
-// protocols, and are seen as themselves.
+// serviceClusterIP: pods of both nodes reach all endpoints, on both ports and protocols, with their own
+// source address.
 //
 // Behaviour: 1, 4, 5, 6.
 func serviceClusterIP(t *testing.T, e *env) { e.clusterIP(t, false) }
 
-// serviceClusterIPv6: the same by the other family.
+// serviceClusterIPv6: the same over IPv6.
 //
 // Behaviour: 1, 4, 5, 6.
 func serviceClusterIPv6(t *testing.T, e *env) { e.clusterIP(t, true) }
@@ -48,8 +48,8 @@ func (e *env) clusterIP(t *testing.T, v6 bool) {
 	}
 }
 
-// serviceFromHost: a process of the node reaches a ClusterIP, and so does a
-// host outside that routes to it; both are seen as a node.
+// serviceFromHost: a node's process, and a host outside with a route, reach a ClusterIP; the source
+// address is a node's.
 //
 // Behaviour: 2, 3.
 func serviceFromHost(t *testing.T, e *env) {
@@ -68,8 +68,7 @@ func serviceFromHost(t *testing.T, e *env) {
 	}
 }
 
-// serviceNodePort: every node answers, to outside, to the other node and to
-// pods; the source becomes a node's.
+// serviceNodePort: every node answers outside, the other node and pods; the source address is a node's.
 //
 // Behaviour: 25.
 func serviceNodePort(t *testing.T, e *env) {
@@ -90,8 +89,7 @@ func serviceNodePort(t *testing.T, e *env) {
 	}
 }
 
-// serviceKubernetes: the one Service that the API server makes itself leads
-// from a pod to the API server.
+// serviceKubernetes: the Service kubernetes leads from a pod to the API server.
 //
 // Behaviour: 1.
 func serviceKubernetes(t *testing.T, e *env) {
@@ -113,8 +111,8 @@ func serviceKubernetes(t *testing.T, e *env) {
 	}
 }
 
-// serviceSlices: the endpoints are the sum of all slices, whose ports count by
-// their names and may differ; a slice before its Service waits for it.
+// serviceSlices: the endpoints are the union of all slices, whose named ports may differ; a slice
+// before its Service waits for it.
 //
 // Behaviour: 5, 70.
 func serviceSlices(t *testing.T, e *env) {
@@ -146,8 +144,7 @@ func serviceSlices(t *testing.T, e *env) {
 	e.spread(t, e.clients[0], "tcp", late.vip(false, 80), e.web[:2]...)
 }
 
-// serviceHairpin: a pod that is an endpoint of its own Service reaches itself,
-// which works only with another source address.
+// serviceHairpin: a pod reaches itself through its own Service, which requires another source address.
 //
 // Behaviour: 10.
 func serviceHairpin(t *testing.T, e *env) {
@@ -165,15 +162,15 @@ func serviceHairpin(t *testing.T, e *env) {
 	}
 }
 
-// serviceHeadless: no rule forwards to a Service without a ClusterIP.
+// serviceHeadless: a Service without a ClusterIP has no rules.
 //
 // Behaviour: 101.
 func serviceHeadless(t *testing.T, e *env) {
 	e.traceless(t, func(s *corev1.Service) { s.Spec.ClusterIP = headlessAddress })
 }
 
-// serviceForeign: a Service with another proxy's label is left to it, from the
-// start and from the moment that it gets the label.
+// serviceForeign: a Service with another proxy's label is ignored, from the start or once it gets the
+// label.
 //
 // Behaviour: 102.
 func serviceForeign(t *testing.T, e *env) {

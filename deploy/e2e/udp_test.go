@@ -11,8 +11,8 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// udpScaledToZero: a client that never stops talking loses its flow with the
-// last pod, though that pod would still answer, and finds the next one by itself.
+// udpScaledToZero: a continuing client loses its flow with the last pod, though that pod would still
+// answer, and then finds the next pod.
 //
 // Behaviour: 109, 111.
 func udpScaledToZero(t *testing.T, e *env) {
@@ -37,8 +37,7 @@ func udpScaledToZero(t *testing.T, e *env) {
 	}
 }
 
-// udpTerminating: a pod that terminates keeps the flows that it has and gets no
-// new ones; when it is gone they go to another.
+// udpTerminating: a terminating pod keeps its flows and gets no new ones; after its end they move.
 //
 // Behaviour: 63, 106, 108.
 func udpTerminating(t *testing.T, e *env) {
@@ -74,14 +73,14 @@ func udpTerminating(t *testing.T, e *env) {
 	}
 }
 
-// flow is a UDP client that keeps its port, one flow to the kernel.
+// flow is a UDP client with a constant port, one flow to the kernel.
 type flow struct {
 	*lab.Conversation
 	what string
 }
 
-// flows opens one to the Service's ClusterIPs from a pod and from a node, and
-// to its NodePort from outside.
+// flows opens one to the Service's ClusterIPs from a pod and from a node, and to its NodePort from
+// outside.
 func (e *env) flows(t *testing.T, port uint16, s *service) []flow {
 	t.Helper()
 	var all []flow
@@ -106,7 +105,6 @@ func (e *env) flow(t *testing.T, from asker, to netip.AddrPort, port uint16) flo
 	return flow{conn, fmt.Sprintf("the flow from %s:%d to %s", from.Name(), port, to)}
 }
 
-// reaches waits until the pod answers.
 func (f flow) reaches(t *testing.T, e *env, p *lab.Pod) {
 	t.Helper()
 	within(t, e.ctx, settled, f.what+" reaches "+p.Name(), func() error {
@@ -118,7 +116,6 @@ func (f flow) reaches(t *testing.T, e *env, p *lab.Pod) {
 	})
 }
 
-// ends waits until there is no answer.
 func (f flow) ends(t *testing.T, e *env) {
 	t.Helper()
 	within(t, e.ctx, settled, f.what+" ends", func() error {

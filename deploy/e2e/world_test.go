@@ -13,35 +13,34 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// world is everything that runs; the scenarios share it.
+// The scenarios share the world.
 type world struct {
 	lab     *lab.Lab
 	cluster *cluster.Cluster
 	// clients are pods without servers, one on each node.
 	clients []*lab.Pod
-	// web are pods with servers on webPorts, one on each node in turn: the first
-	// node has the first and the fourth.
+	// web are pods with servers on webPorts, on the nodes in turn: the first node has the first and the
+	// fourth.
 	web []*lab.Pod
-	// daemons are weft, one on each node.
+	// one on each node
 	daemons []*daemon
 }
 
 var webPorts = []uint16{8080, 9090}
 
-// logDir has the logs of the last run; what else the run writes is in runDir,
-// which is private.
+// logDir has the logs of the last run; other files are in runDir, which is private.
 const (
 	logDir = "bin/logs"
 	runDir = "/run/e2e"
 )
 
-// externalRanges are what externalIPs and the addresses of load balancers come
-// from: documentation prefixes, which the world outside routes to the first node.
+// externalRanges are documentation prefixes for external IPs and load balancer addresses, routed from
+// outside to the first node.
 func externalRanges() []netip.Prefix {
 	return []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("2001:db8::/64")}
 }
 
-// newWorld starts everything and stops it with the test.
+// newWorld stops everything with the test.
 func newWorld(t *testing.T, ctx context.Context) *world {
 	t.Helper()
 	w := &world{}
@@ -105,7 +104,7 @@ func (w *world) addPods() error {
 	return nil
 }
 
-// startDaemons gives weft the rights that deploy/kubernetes grants, and starts it on every node.
+// startDaemons grants weft the rights in deploy/kubernetes, and starts it on every node.
 func (w *world) startDaemons(ctx context.Context) error {
 	objects, err := manifests("split/rbac.yaml")
 	if err != nil {
@@ -149,7 +148,6 @@ func (w *world) stop() error {
 	return errors.Join(errs...)
 }
 
-// nodeOf is the node that the pod is behind.
 func (w *world) nodeOf(p *lab.Pod) *lab.Node {
 	for _, n := range w.lab.Nodes {
 		if n.PodCIDRs[0].Contains(p.Addresses.V4) {
@@ -159,7 +157,7 @@ func (w *world) nodeOf(p *lab.Pod) *lab.Node {
 	return nil
 }
 
-// isNode says whether the address is a node's own, towards its link or its pods.
+// isNode reports whether the address is a node's own, on its link or towards its pods.
 func (w *world) isNode(a netip.Addr) bool {
 	for _, n := range w.lab.Nodes {
 		if a == n.Addresses.V4 || a == n.Addresses.V6 {

@@ -16,18 +16,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// containers are the containers of the chart: the key of each in the values, and the verb that it runs.
+// containers maps the chart's containers to the key in the values and the verb.
 var containers = map[string]struct{ key, verb string }{ //nolint:gochecknoglobals // a table
 	"aggregator": {"aggregator", "aggregator"}, "services": {"services", "services"}, "policy": {"policy", "policy"},
 	"weft": {"single", "run"}, "hold": {"hold", "hold"}, "host-settings": {"hostSettings", "run"},
 }
 
-// listed are the flags that add to a list which the chart begins: values of their own set them.
+// listed are flags that add to a list which the chart begins: separate values set them.
 var listed = map[string]string{"cluster-cidr": "clusterCIDR", "config": "configuration and kubeProxyConfigMap"} //nolint:gochecknoglobals // a table
 
 var helpLine = regexp.MustCompile(`(?m)^ +(?:-., )?--([a-z0-9-]+)(?: (\S+))?`)
 
-// flags returns the flags of each verb with their types, as its help has them.
+// flags returns each verb's flags with types, from its help.
 func flags(t *testing.T) map[string]map[string]string {
 	t.Helper()
 	weft := filepath.Join(t.TempDir(), "weft")
@@ -56,7 +56,7 @@ func flags(t *testing.T) map[string]map[string]string {
 	return all
 }
 
-// podsOf returns the pods of all DaemonSets that values make.
+// podsOf returns the pods of all DaemonSets for values.
 func podsOf(t *testing.T, values map[string]any) (pods []corev1.PodTemplateSpec) {
 	t.Helper()
 	files, err := Render(values, engine.Engine{Strict: true})
@@ -71,7 +71,7 @@ func podsOf(t *testing.T, values map[string]any) (pods []corev1.PodTemplateSpec)
 	return pods
 }
 
-// all are values with every container of a mode and every argument that the chart has.
+// all are values with every container of a mode and every argument of the chart.
 func all(mode string) map[string]any {
 	on := map[string]any{"enabled": true}
 	return map[string]any{
@@ -81,8 +81,8 @@ func all(mode string) map[string]any {
 	}
 }
 
-// TestFlags sets every flag of every daemon from the values: it comes after the chart's own arguments,
-// and only those of its container change. What the chart itself gives a daemon is a flag of it.
+// TestFlags sets every flag of every daemon from the values. The chart's own arguments must be flags of
+// the daemon.
 func TestFlags(t *testing.T) {
 	known := flags(t)
 	tried := map[string]bool{}
@@ -127,7 +127,7 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// TestPodValues has what the values say of every pod and container.
+// TestPodValues checks the values for every pod and container.
 func TestPodValues(t *testing.T) {
 	for _, mode := range []string{"split", "single"} {
 		values := all(mode)
@@ -161,7 +161,7 @@ func TestPodValues(t *testing.T) {
 	}
 }
 
-// TestCIDRs has the chart accept a prefix if netip does.
+// TestCIDRs: the chart accepts a prefix if netip does.
 func TestCIDRs(t *testing.T) {
 	var texts []string
 	for _, addr := range []string{

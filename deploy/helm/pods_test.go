@@ -12,15 +12,15 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// kernel is what a container that programs the kernel has, and no other.
+// kernel is only for containers that program the kernel.
 var kernel = []corev1.Capability{"NET_ADMIN"} //nolint:gochecknoglobals // a constant
 
-// rights are what a container may do, by its name.
+// rights are the rights of each container.
 var rights = map[string]struct { //nolint:gochecknoglobals // a table
 	capabilities []corev1.Capability
-	// token: it has the credentials of the API.
+	// token: the container has API credentials.
 	token bool
-	// user is its own, 0 for that of the pod.
+	// 0 for the pod's user
 	user int64
 }{
 	"aggregator": {kernel, false, 0},
@@ -29,7 +29,7 @@ var rights = map[string]struct { //nolint:gochecknoglobals // a table
 	"weft":       {kernel, true, 0},
 }
 
-// TestPods has what must hold for the pods of every variant.
+// TestPods checks the pods of every variant.
 func TestPods(t *testing.T) {
 	variants, err := Variants()
 	if err != nil {
@@ -62,7 +62,7 @@ func TestPods(t *testing.T) {
 	}
 }
 
-// checkAccount has no token in a pod that does not ask for one.
+// checkAccount requires that tokens are not mounted by default.
 func checkAccount(t *testing.T, text []byte) {
 	t.Helper()
 	all := objects(t, text)
@@ -80,7 +80,6 @@ func checkAccount(t *testing.T, text []byte) {
 	t.Error("no ServiceAccount")
 }
 
-// checkPod has what holds for all containers of a pod.
 func checkPod(t *testing.T, spec *corev1.PodSpec) {
 	t.Helper()
 	if spec.AutomountServiceAccountToken == nil || *spec.AutomountServiceAccountToken {
@@ -96,7 +95,7 @@ func checkPod(t *testing.T, spec *corev1.PodSpec) {
 	if s.SeccompProfile == nil || s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
 		t.Errorf("seccomp profile of the pod: %v", s.SeccompProfile)
 	}
-	// That of the pod is that of each container which has none.
+	// The pod's options apply to containers without their own.
 	if s.SELinuxOptions == nil || s.SELinuxOptions.Type != "spc_t" {
 		t.Errorf("SELinux options of the pod: %v", s.SELinuxOptions)
 	}
@@ -113,7 +112,8 @@ func checkPod(t *testing.T, spec *corev1.PodSpec) {
 	}
 }
 
-// checkVolumes has each volume used, and no directory of the node but weft's own and NRI's.
+// checkVolumes requires that each volume is used, and only weft's own and NRI's directories of the
+// node.
 func checkVolumes(t *testing.T, spec *corev1.PodSpec) {
 	t.Helper()
 	mounted := map[string]bool{}
@@ -142,8 +142,8 @@ func checkVolumes(t *testing.T, spec *corev1.PodSpec) {
 	}
 }
 
-// checkHostSettings has an init container that is privileged, and has nothing else: no token, no
-// directory of the node, and it ends.
+// checkHostSettings requires an init container that is privileged, without a token and directories of
+// the node, and that ends.
 func checkHostSettings(t *testing.T, c *corev1.Container) {
 	t.Helper()
 	if p := c.SecurityContext.Privileged; p == nil || !*p || c.RestartPolicy != nil {
@@ -159,7 +159,6 @@ func checkHostSettings(t *testing.T, c *corev1.Container) {
 	}
 }
 
-// checkContainer has the rights of a container.
 func checkContainer(t *testing.T, c *corev1.Container) {
 	t.Helper()
 	want, ok := rights[c.Name]
@@ -193,7 +192,7 @@ func checkContainer(t *testing.T, c *corev1.Container) {
 	}
 }
 
-// value returns what p points to, 0 for nil.
+// 0 for nil
 func value(p *int64) int64 {
 	if p == nil {
 		return 0
@@ -201,7 +200,8 @@ func value(p *int64) int64 {
 	return *p
 }
 
-// TestConfiguration has the frontends in the configuration of split mode, beside other publishers and unless it names them.
+// TestConfiguration: in split mode the configuration has the frontends, beside other publishers and
+// unless it names them.
 func TestConfiguration(t *testing.T) {
 	publisher := func(name string, uid int) map[string]any {
 		return map[string]any{"name": name, "match": map[string]any{"uid": uid}}
@@ -251,13 +251,13 @@ func TestConfiguration(t *testing.T) {
 	}
 }
 
-// checkProbes has the probes of a container where it listens.
+// checkProbes requires probes at the container's addresses.
 func checkProbes(t *testing.T, variant string, c *corev1.Container) {
 	t.Helper()
 	args := strings.Join(c.Args, " ")
 	probes := map[string]*corev1.Probe{"/livez": c.LivenessProbe, "/readyz": c.ReadinessProbe}
 	if variant == "migration" {
-		// Beside kube-proxy the port is kube-proxy's, which is alive too.
+		// Beside kube-proxy the port is kube-proxy's, which also answers.
 		delete(probes, "/readyz")
 		if p := c.ReadinessProbe; p == nil || p.Exec == nil || strings.Join(p.Exec.Command, " ") != "/weft get status --ready" {
 			t.Errorf("container %s: readiness probe is %v", c.Name, p)
@@ -278,7 +278,7 @@ func checkProbes(t *testing.T, variant string, c *corev1.Container) {
 	}
 }
 
-// TestProfiles names for each container a file of deploy/security, and a profile in it.
+// TestProfiles: each container names a file of deploy/security, and a profile in that file.
 func TestProfiles(t *testing.T) {
 	appArmor, err := os.ReadFile("../security/apparmor/weft")
 	if err != nil {

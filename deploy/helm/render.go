@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The directories, relative to this one.
+// Relative to this directory.
 const (
 	chartDir     = "weft"
 	variantsDir  = "variants"
@@ -40,20 +40,17 @@ func Variants() ([]string, error) {
 	return names, nil
 }
 
-// Files are the manifests of an installation, by the name of the file. Each is a stream of YAML
-// documents.
+// Files are the manifests of an installation by file name. Each is a stream of YAML documents.
 type Files map[string][]byte
 
-// The files: the rights in the API, and the rest.
 const (
 	RBACFile = "rbac.yaml"
 	WeftFile = "weft.yaml"
 )
 
-// Render returns the manifests for values. e is the engine of helm, which knows a cluster or
-// not.
+// Render returns the manifests for values. e may know a cluster.
 //
-// An error is that of the chart, such as values that its schema refuses.
+// Possible errors: the chart's, such as values that its schema rejects.
 func Render(values map[string]any, e engine.Engine) (Files, error) {
 	c, err := load()
 	if err != nil {
@@ -79,7 +76,6 @@ func Render(values map[string]any, e engine.Engine) (Files, error) {
 	return Files{RBACFile: join("rbac"), WeftFile: join("configmap", "daemonset", "hold", "podmonitor")}, nil
 }
 
-// load reads the chart.
 func load() (*chart.Chart, error) {
 	var all []*loader.BufferedFile
 	err := fs.WalkDir(files, chartDir, func(name string, d fs.DirEntry, err error) error {
@@ -110,7 +106,7 @@ func Manifests(variant string) (Files, error) {
 	if err != nil {
 		return nil, fmt.Errorf("variant %s: %w", variant, err)
 	}
-	// The comment of the values says what the variant is.
+	// The values begin with a comment about the variant.
 	var about strings.Builder
 	for line := range strings.Lines(string(text)) {
 		if !strings.HasPrefix(line, "#") {
@@ -121,7 +117,6 @@ func Manifests(variant string) (Files, error) {
 	const made = "# Made of deploy/helm by `make generate`; do not edit.\n"
 	out[RBACFile] = append([]byte(made+"---\n"), out[RBACFile]...)
 	out[WeftFile] = append([]byte(made+"#\n"+about.String()+"---\n"), out[WeftFile]...)
-	// A base for overlays.
 	out["kustomization.yaml"] = []byte(made + "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n  - " + RBACFile + "\n  - " + WeftFile + "\n")
 	return out, nil
 }

@@ -26,7 +26,7 @@ import (
 
 var write = flag.Bool("write", false, "write the manifests of all variants into deploy/kubernetes")
 
-// TestManifests has the files of all variants as the chart makes them now.
+// TestManifests compares the files of all variants with the chart's result.
 func TestManifests(t *testing.T) {
 	variants, err := Variants()
 	if err != nil {
@@ -68,7 +68,7 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// TestLint has no finding of helm's lint in the chart.
+// TestLint requires a clean helm lint.
 func TestLint(t *testing.T) {
 	result := lint.All(chartDir, map[string]any{"apiServer": map[string]any{"host": "192.0.2.10"}}, "kube-system", true)
 	for _, m := range result.Messages {
@@ -79,7 +79,7 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// objects decodes manifests strictly: an unknown or misspelt field is an error.
+// An unknown or misspelt field is an error.
 func objects(t *testing.T, text []byte) (out []runtime.Object) {
 	t.Helper()
 	decoder := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
@@ -96,7 +96,6 @@ func objects(t *testing.T, text []byte) (out []runtime.Object) {
 	return out
 }
 
-// daemonSet returns the one among objects.
 func daemonSet(t *testing.T, text []byte) *appsv1.DaemonSet {
 	t.Helper()
 	var found *appsv1.DaemonSet
@@ -147,8 +146,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestServiceMetrics has the arguments of metrics where the Service frontend is, and none for the
-// defaults.
+// TestServiceMetrics: the Service frontend gets the metrics arguments, except defaults.
 func TestServiceMetrics(t *testing.T) {
 	for _, mode := range []string{"single", "split"} {
 		for _, metrics := range []map[string]any{nil, {"counters": "endpoint", "activeConnections": true}} {
@@ -177,7 +175,7 @@ func TestServiceMetrics(t *testing.T) {
 	}
 }
 
-// TestPodMonitor has a port for each container that a PodMonitor names.
+// TestPodMonitor: each container of a PodMonitor has the port.
 func TestPodMonitor(t *testing.T) {
 	for mode, want := range map[string][]string{"split": {"metrics", "aggregator", "policy"}, "single": {"metrics"}} {
 		files, err := Render(map[string]any{
@@ -208,7 +206,7 @@ func TestPodMonitor(t *testing.T) {
 	}
 }
 
-// TestHold: the holder is where weft is, has no rights, and an update does not replace it.
+// TestHold: the holder is on weft's nodes, has no rights, and an update does not replace it.
 func TestHold(t *testing.T) {
 	files, err := Render(map[string]any{"apiServer": map[string]any{"host": "192.0.2.10"}, "hold": map[string]any{"enabled": true}}, engine.Engine{Strict: true})
 	if err != nil {
@@ -230,7 +228,7 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// cluster is an API server with ConfigMaps of kube-system, as helm asks it.
+// cluster is an API server with ConfigMaps of kube-system, for helm.
 func cluster(t *testing.T, maps map[string]map[string]string) engine.Engine {
 	t.Helper()
 	reply := func(w http.ResponseWriter, o any) {
@@ -244,7 +242,7 @@ func cluster(t *testing.T, maps map[string]map[string]string) engine.Engine {
 	})
 	mux.HandleFunc("GET /api/v1/namespaces/{namespace}/configmaps/{name}", func(w http.ResponseWriter, r *http.Request) {
 		data, ok := maps[r.PathValue("name")]
-		// The one that nodes may read before they have joined.
+		// Nodes may read this one before they have joined.
 		ok = ok && (r.PathValue("namespace") == "kube-public") == (r.PathValue("name") == "cluster-info")
 		if !ok {
 			w.Header().Set("Content-Type", "application/json")
@@ -261,7 +259,7 @@ func cluster(t *testing.T, maps map[string]map[string]string) engine.Engine {
 	return e
 }
 
-// TestDiscovery takes the address of the API server and the prefixes of pods from the cluster.
+// TestDiscovery takes the API server's address and the pods' prefixes from the cluster.
 func TestDiscovery(t *testing.T) {
 	kubeadm := map[string]string{"ClusterConfiguration": "apiVersion: kubeadm.k8s.io/v1beta4\ncontrolPlaneEndpoint: lb.example:8443\nnetworking: {podSubnet: \"10.244.0.0/16,fd00:10:244::/56\"}\n"}
 	for name, tt := range map[string]struct {

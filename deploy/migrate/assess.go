@@ -19,7 +19,6 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// level is a finding's effect on a migration.
 type level string
 
 // The levels, the worst first.
@@ -39,8 +38,7 @@ type finding struct {
 	Level   level  `json:"level"`
 	Subject string `json:"subject"`
 	Found   string `json:"found"`
-	// may be empty
-	Remedy string `json:"remedy,omitempty"`
+	Remedy  string `json:"remedy,omitempty"`
 }
 
 type report struct {
@@ -143,7 +141,6 @@ func (r *report) addSettings(s *kubeproxy.Settings) {
 	}
 }
 
-// nodes adds nodes without weft, and nodes that are not ready.
 func (c *cluster) nodes(ctx context.Context, r *report) error {
 	list, err := c.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -175,7 +172,6 @@ func (c *cluster) nodes(ctx context.Context, r *report) error {
 	return nil
 }
 
-// services adds differences that clients may notice.
 func (c *cluster) services(ctx context.Context, r *report) error {
 	list, err := c.client.CoreV1().Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -241,7 +237,7 @@ func (r *report) print(w io.Writer) error {
 	return err
 }
 
-// addHost adds findings from the rules of this machine if kube-proxy has rules here.
+// addHost applies only if kube-proxy has rules on this machine.
 func (r *report) addHost(ctx context.Context) {
 	const subject = "this machine"
 	rules, notices, err := takeover.Find(ctx, takeover.Config{})

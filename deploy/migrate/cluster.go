@@ -29,10 +29,9 @@ const poll = 500 * time.Millisecond
 
 type cluster struct {
 	client kubernetes.Interface
-	// timeout of each step of a node
+	// per step of a node
 	timeout time.Duration
-	// say reports a step.
-	say func(format string, args ...any)
+	say     func(format string, args ...any)
 }
 
 // daemonSet returns nil if the DaemonSet does not exist.
@@ -76,13 +75,12 @@ func matches(r corev1.NodeSelectorRequirement, value string) bool {
 	selector, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 		{Key: r.Key, Operator: metav1.LabelSelectorOperator(r.Operator), Values: r.Values},
 	}})
-	// A comparison of numbers is an error, because the label's values are not numbers.
+	// A numeric comparison is an error, because the label's values are not numbers.
 	return err == nil && selector.Matches(node)
 }
 
-// label sets a node's label, or removes it if value is "".
+// An empty value removes the label.
 func (c *cluster) label(ctx context.Context, node, value string) error {
-	// null removes the label.
 	var to any
 	said := takeover.Label + "-"
 	if value != "" {
@@ -107,7 +105,7 @@ func (c *cluster) pods(ctx context.Context, set *appsv1.DaemonSet, node string) 
 	return slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return !metav1.IsControlledBy(&p, set) }), nil
 }
 
-// await waits until f returns nil. After the timeout it returns the last error of f.
+// After the timeout await returns the last error of f.
 func (c *cluster) await(ctx context.Context, f func(context.Context) error) error {
 	start := time.Now()
 	var last error
@@ -124,7 +122,6 @@ func (c *cluster) await(ctx context.Context, f func(context.Context) error) erro
 	return nil
 }
 
-// events counts events about a node, by their names.
 func (c *cluster) events(ctx context.Context, node, reason string) (map[string]int32, error) {
 	list, err := c.client.CoreV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{
 		FieldSelector: "involvedObject.kind=Node,involvedObject.name=" + node + ",reason=" + reason,

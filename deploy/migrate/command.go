@@ -51,7 +51,6 @@ until those of kube-proxy are in force, and then removes them.`, (*cluster).roll
 	return cmd
 }
 
-// open returns a cluster that prints its steps to w.
 func (a *access) open(w io.Writer) (*cluster, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = a.kubeconfig
@@ -149,7 +148,7 @@ func (c *cluster) prepare(ctx context.Context, w io.Writer, yes bool) error {
 	return nil
 }
 
-// newNodeCmd returns a verb with do for each node in sequence.
+// The verb runs do for each node in sequence.
 func newNodeCmd(a *access, verb, short, long string, do func(*cluster, context.Context, string) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     verb + " NODE...",

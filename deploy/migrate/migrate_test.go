@@ -20,7 +20,7 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/takeover"
 )
 
-// daemonSet returns a DaemonSet whose affinity has requirements for the label.
+// requirements are node affinity terms for the label.
 func daemonSet(name string, requirements ...corev1.NodeSelectorRequirement) *appsv1.DaemonSet {
 	set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(name)}}
 	set.Spec.Template.Spec.Containers = []corev1.Container{{Name: name, Image: name + ":v1"}}
@@ -36,7 +36,7 @@ func requirement(operator corev1.NodeSelectorOperator, values ...string) corev1.
 	return corev1.NodeSelectorRequirement{Key: takeover.Label, Operator: operator, Values: values}
 }
 
-// gated returns kube-proxy's and weft's DaemonSets as they are during a migration.
+// gated returns kube-proxy's and weft's DaemonSets during a migration.
 func gated() (peer, weft *appsv1.DaemonSet) {
 	return daemonSet(peerName, requirement(corev1.NodeSelectorOpNotIn, takeover.Weft)),
 		daemonSet(weftName, requirement(corev1.NodeSelectorOpIn, takeover.Beside, takeover.Weft))
@@ -81,7 +81,7 @@ func TestSelects(t *testing.T) {
 	}
 }
 
-// TestPrepare prints a patch that keeps the affinity there is, applies it only if told to, and only once.
+// TestPrepare: the patch keeps the existing affinity, and is applied only if told to, and only once.
 func TestPrepare(t *testing.T) {
 	peer := daemonSet(peerName, corev1.NodeSelectorRequirement{Key: "kubernetes.io/os", Operator: corev1.NodeSelectorOpIn, Values: []string{"linux"}})
 	peer.Spec.Template.Spec.Affinity.PodAntiAffinity = &corev1.PodAntiAffinity{}
@@ -111,7 +111,6 @@ func TestPrepare(t *testing.T) {
 	}
 }
 
-// config is kube-proxy's ConfigMap.
 func config(text string) *corev1.ConfigMap {
 	const head = "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n"
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: peerName}, Data: map[string]string{"config.conf": head + text}}
@@ -127,7 +126,7 @@ func TestAssess(t *testing.T) {
 	const good = "mode: nftables\n"
 	for name, test := range map[string]struct {
 		objects []runtime.Object
-		// want are the beginnings of the findings, with their levels.
+		// beginnings of the findings, with their levels
 		want []string
 		code string
 	}{
@@ -176,8 +175,8 @@ func TestAssess(t *testing.T) {
 	}
 }
 
-// TestMigrateGivesUp takes the label back if weft does not become ready, and moves no node of DaemonSets that do
-// not look at the label.
+// TestMigrateGivesUp removes the label if weft does not become ready, and does not move nodes of
+// DaemonSets without the label.
 func TestMigrateGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		peer, weft := gated()
@@ -210,7 +209,7 @@ func TestMigrateGivesUp(t *testing.T) {
 	}
 }
 
-// TestEventAgain tells an event that happened again from one of before.
+// TestEventAgain distinguishes a repeated event from an old one.
 func TestEventAgain(t *testing.T) {
 	e := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "a.1"}, InvolvedObject: corev1.ObjectReference{Kind: "Node", Name: "a"}, Reason: takeover.ReasonTookOver, Count: 1}
 	client := fake.NewClientset(e)

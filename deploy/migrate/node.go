@@ -33,7 +33,7 @@ func (c *cluster) proxies(ctx context.Context) (peer, weft *appsv1.DaemonSet, er
 	return peer, weft, nil
 }
 
-// migrate moves a node from kube-proxy to weft, unless weft does not become ready beside kube-proxy.
+// If weft does not become ready beside kube-proxy, the node stays with kube-proxy.
 func (c *cluster) migrate(ctx context.Context, node string) error {
 	peer, weft, err := c.proxies(ctx)
 	if err != nil {
@@ -48,7 +48,7 @@ func (c *cluster) migrate(ctx context.Context, node string) error {
 		return err
 	}
 	if err := c.await(ctx, func(ctx context.Context) error { return c.runs(ctx, weft, node) }); err != nil {
-		// WithoutCancel: also after an interrupt by the user.
+		// Also after an interrupt by the user.
 		back := c.label(context.WithoutCancel(ctx), node, "")
 		return errors.Join(fmt.Errorf("node %s stays kube-proxy's: weft is not ready beside it: %w", node, err), back)
 	}
@@ -102,7 +102,6 @@ func (c *cluster) rollback(ctx context.Context, node string) error {
 	return nil
 }
 
-// runs returns why a proxy is not ready on a node.
 func (c *cluster) runs(ctx context.Context, set *appsv1.DaemonSet, node string) error {
 	pods, err := c.pods(ctx, set, node)
 	if err != nil {
@@ -135,7 +134,6 @@ func notReady(p *corev1.Pod) error {
 	return fmt.Errorf("pod %s is %s and not ready", p.Name, p.Status.Phase)
 }
 
-// gone returns why a proxy has not left a node.
 func (c *cluster) gone(ctx context.Context, set *appsv1.DaemonSet, node string) error {
 	pods, err := c.pods(ctx, set, node)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 
 type patch map[string]any
 
-// affinity returns the patch to keep kube-proxy off weft's nodes, nil if applied already. It keeps
+// affinity returns the patch to keep kube-proxy off weft's nodes, nil if already applied. It keeps
 // other terms.
 func (c *cluster) affinity(ctx context.Context) (patch, error) {
 	peer, err := c.daemonSet(ctx, peerName)
@@ -47,7 +47,7 @@ func (c *cluster) affinity(ctx context.Context) (patch, error) {
 	return patch{"spec": map[string]any{"template": map[string]any{"spec": spec}}}, nil
 }
 
-// apply patches kube-proxy's DaemonSet, which restarts its pods one after the other.
+// The patch restarts kube-proxy's pods one after the other.
 func (c *cluster) apply(ctx context.Context, p patch) error {
 	data, err := json.Marshal(p)
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 	"github.com/prometheus/prometheus/rules"
 )
 
-// node are the labels of series that one weft exports.
+// the labels of one weft's series
 const node = `instance="node-1", job="kube-system/weft"`
 
-// cases have for each alert series, a sample a minute, that raise it and that do not.
+// cases have series for each alert, a sample a minute, that raise it or not.
 var cases = map[string]struct{ raised, quiet []string }{
 	"WeftDown": {
 		[]string{`up{` + node + `} 1 0x30`},
@@ -96,7 +96,6 @@ var cases = map[string]struct{ raised, quiet []string }{
 	},
 }
 
-// TestAlerts raises each alert, and does not raise it.
 func TestAlerts(t *testing.T) {
 	alerts := source(t).Alerts
 	if len(alerts) != len(cases) {
@@ -116,7 +115,7 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// firing checks whether an alert is raised at the end of the series.
+// firing checks an alert at the end of the series.
 func firing(t *testing.T, a *Alert, series string, want bool) {
 	t.Helper()
 	if raised := evaluate(t, a, series); raised != want {
@@ -124,8 +123,7 @@ func firing(t *testing.T, a *Alert, series string, want bool) {
 	}
 }
 
-// evaluate evaluates an alert every minute, until the end of the series, and reports whether it is
-// raised then.
+// evaluate runs every minute, and reports the alert at the end of the series.
 func evaluate(t *testing.T, a *Alert, series string) bool {
 	t.Helper()
 	hold, err := model.ParseDuration(a.For)

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// setClock sets the wall clock of weft, as the difference from the machine's.
+// difference is from the machine's clock.
 func (p *patient) setClock(t *testing.T, difference string) {
 	t.Helper()
 	put(t, p.dir, "clock.new", difference)
@@ -19,7 +19,6 @@ func (p *patient) setClock(t *testing.T, difference string) {
 	}
 }
 
-// command runs a command of weft.
 func (p *patient) command(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := run(t, p.dir, filepath.Join(programs(), "weft"), append(args, "--socket", p.socket)...)
@@ -29,7 +28,6 @@ func (p *patient) command(t *testing.T, args ...string) string {
 	return out
 }
 
-// metric returns a metric of weft.
 func (p *patient) metric(t *testing.T, name string) (value float64) {
 	t.Helper()
 	out, err := run(t, "", "curl", "-sSf", "http://"+metricsAddress+"/metrics")
@@ -45,7 +43,7 @@ func (p *patient) metric(t *testing.T, name string) (value float64) {
 	return 0
 }
 
-// reads counts the lists and watches of weft that the API server has been asked for.
+// reads counts weft's lists and watches at the API server.
 func (p *patient) reads(t *testing.T) int {
 	t.Helper()
 	text, err := os.ReadFile(p.api.log)
@@ -54,7 +52,7 @@ func (p *patient) reads(t *testing.T) int {
 	}
 	n := 0
 	for l := range strings.Lines(string(text)) {
-		// Events are what the test reads.
+		// The test reads events.
 		if !strings.HasPrefix(l, "get ") && !strings.HasSuffix(l, " events\n") {
 			n++
 		}
@@ -62,7 +60,7 @@ func (p *patient) reads(t *testing.T) int {
 	return n
 }
 
-// jumping is what must hold after the clock was set to 5 hours later, and 8 hours back then.
+// jumping sets the clock 5 hours forward, and then 8 hours back.
 func jumping(t *testing.T, p *patient) {
 	process, reads := p.metric(t, "process_start_time_seconds"), p.reads(t)
 	revision := p.metric(t, "weft_revision")
@@ -78,7 +76,7 @@ func jumping(t *testing.T, p *patient) {
 			revision = next
 		}
 	}
-	// What was to be confirmed within 10 minutes has neither been taken back nor forgotten.
+	// The update with 10 minutes to confirm was neither reverted nor forgotten.
 	p.command(t, "confirm", "unconfirmed")
 	if out := p.command(t, "history"); !strings.Contains(out, "unconfirmed") {
 		t.Errorf("the history does not have the last commits:\n%s", out)
@@ -89,9 +87,9 @@ func jumping(t *testing.T, p *patient) {
 	if now := p.metric(t, "process_start_time_seconds"); now != process {
 		t.Errorf("weft has been started again: %.2f, before %.2f", now, process)
 	}
-	// No program would publish these again after a restart.
+	// These would not be published again after a restart.
 	p.command(t, "delete", "unconfirmed", "fragment")
-	// A restart with the clock back counts on from the revision that is stored.
+	// A restart with an earlier clock continues from the stored revision.
 	p.weft.signal(syscall.SIGTERM)
 	await(t, "a restart", func() error {
 		out, err := run(t, "", "curl", "-sSf", "http://"+healthAddress+"/readyz")

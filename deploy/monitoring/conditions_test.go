@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestConditions evaluates the alerts on the metrics that a weft exports with each condition in turn
-// (testdata/conditions.prom, which TestViews of cmd/weft/daemon makes and compares): one is raised by each
-// condition, and none if nothing is wrong. TestViews prints the result, testdata/conditions.alerts.
+// TestConditions evaluates the alerts with each condition in turn (testdata/conditions.prom of
+// TestViews in cmd/weft/daemon): each raises one alert, and a healthy weft raises no alert. TestViews
+// prints the result, testdata/conditions.alerts.
 func TestConditions(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("testdata", "conditions.prom"))
 	if err != nil {

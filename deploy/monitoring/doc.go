@@ -1,13 +1,10 @@
-// Package monitoring makes what an operator needs to watch weft with Prometheus and Grafana:
-// recording rules and alerts, a runbook for each alert, and dashboards.
+// Package monitoring makes recording rules, alerts, runbooks and dashboards for Prometheus and Grafana.
 //
-// In comes source.yaml; out go rules.yaml (for Prometheus), prometheusrule.yaml (for its
-// operator), dashboards/*.json and deploy/docs/runbooks.md. Read source.go, then files.go.
-// `make generate` writes the files. The tests check that they are what the source makes now,
-// run the alerts on series that must and must not raise them, and run every query on what a real
-// weft exports. TestIncidents has a real weft suffer faults, and
-// writes incidents.md into the directory WEFT_PAGES: incident_linux_test.go has the faults, and clockshift sets
+// In comes source.yaml; out go rules.yaml (for Prometheus), prometheusrule.yaml (for its operator),
+// dashboards/*.json and deploy/docs/runbooks.md, by `make generate`. Read source.go, then files.go. The tests
+// run the alerts on series, and every query on a real weft's metrics. TestIncidents has a real weft suffer
+// faults (incident_linux_test.go), and writes incidents.md into the directory WEFT_PAGES. clockshift sets
 // weft's wall clock.
 //
-// It is a module of its own, because Prometheus's modules are many.
+// A separate module keeps Prometheus's modules out of the product.
 package monitoring

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The files, relative to this directory.
+// Paths relative to this directory.
 const (
 	rulesFile     = "rules.yaml"
 	operatorFile  = "prometheusrule.yaml"
@@ -16,16 +16,13 @@ const (
 	runbooksFile  = "../docs/runbooks.md"
 )
 
-// made is the head of a file.
 const made = "Made of deploy/monitoring/source.yaml by `make generate`; do not edit."
 
-// runbooks is the address of the runbooks.
 const runbooks = "https://github.com/weft-proxy/weft/blob/main/deploy/docs/runbooks.md#"
 
-// object is an object of JSON.
 type object = map[string]any
 
-// Files returns the content of all files, by their paths.
+// Files returns the content of all files by path.
 func (s *Source) Files() (map[string][]byte, error) {
 	groups := object{"groups": s.groups()}
 	rules, err := yaml.Marshal(groups)
@@ -55,7 +52,6 @@ func (s *Source) Files() (map[string][]byte, error) {
 	return out, nil
 }
 
-// groups returns the groups of rules, as Prometheus reads them.
 func (s *Source) groups() []object {
 	var recording, alerts []object
 	for _, r := range s.Recording {
@@ -70,7 +66,6 @@ func (s *Source) groups() []object {
 	return []object{{"name": "weft-recording", "rules": recording}, {"name": "weft-alerts", "rules": alerts}}
 }
 
-// runbooks returns the runbooks as Markdown.
 func (s *Source) runbooks() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "<!-- %s -->\n\n# Runbooks\n\nThe alerts of [deploy/monitoring](../monitoring), with meaning, diagnosis and mitigation.\n\n", made)
@@ -84,10 +79,9 @@ func (s *Source) runbooks() string {
 	return b.String()
 }
 
-// The size of a panel, of 24 columns.
+// In columns of 24.
 const panelWidth, panelHeight = 12, 8
 
-// grafana returns a dashboard as Grafana reads it.
 func (d *Dashboard) grafana() object {
 	source := object{"type": "prometheus", "uid": "${datasource}"}
 	variables := []object{{"name": "datasource", "type": "datasource", "query": "prometheus"}}

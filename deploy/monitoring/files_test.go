@@ -14,7 +14,6 @@ import (
 
 var write = flag.Bool("write", false, "write the files that the source makes")
 
-// source reads source.yaml.
 func source(t *testing.T) *Source {
 	t.Helper()
 	s, err := Read("source.yaml")
@@ -24,7 +23,7 @@ func source(t *testing.T) *Source {
 	return s
 }
 
-// TestFiles has the files as the source makes them now, and Prometheus accepts the rules.
+// TestFiles compares the files with the source's result, and checks that Prometheus accepts the rules.
 func TestFiles(t *testing.T) {
 	files, err := source(t).Files()
 	if err != nil {
@@ -57,7 +56,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestComplete has all that a reader of an alert needs.
+// TestComplete checks the texts of alerts.
 func TestComplete(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, a := range source(t).Alerts {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// owner is the flag NFT_TABLE_F_OWNER: the kernel refuses every change of the table by others,
-// and removes it when the socket that made it is closed.
+// owner is the flag NFT_TABLE_F_OWNER: the kernel rejects every change of the table by others, and
+// removes it with its owner's socket.
 const owner = 2
 
 // userData is NFTA_TABLE_USERDATA.
@@ -22,7 +22,6 @@ type foreign struct {
 	seq    uint32
 }
 
-// newForeign opens the socket of the program.
 func newForeign(t *testing.T) *foreign {
 	t.Helper()
 	socket, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_NETFILTER)
@@ -37,7 +36,7 @@ func newForeign(t *testing.T) *foreign {
 	return f
 }
 
-// end ends the program: the kernel removes its tables.
+// The kernel removes the program's tables at its end.
 func (f *foreign) end() {
 	if f.socket >= 0 {
 		_ = unix.Close(f.socket)
@@ -45,7 +44,7 @@ func (f *foreign) end() {
 	f.socket = -1
 }
 
-// message is one message of nf_tables, or the begin or end of a batch.
+// message is of nf_tables, or the begin or end of a batch.
 func (f *foreign) message(kind, flags uint16, family uint8, resource uint16, attributes ...[]byte) []byte {
 	f.seq++
 	b := make([]byte, unix.SizeofNlMsghdr, 256)
@@ -61,7 +60,7 @@ func (f *foreign) message(kind, flags uint16, family uint8, resource uint16, att
 	return b
 }
 
-// attribute is one attribute, padded.
+// with padding
 func attribute(kind uint16, value []byte) []byte {
 	b := binary.NativeEndian.AppendUint16(nil, uint16(4+len(value))) //nolint:gosec // it is short
 	b = binary.NativeEndian.AppendUint16(b, kind)
@@ -69,13 +68,12 @@ func attribute(kind uint16, value []byte) []byte {
 	return append(b, make([]byte, (4-len(b)%4)%4)...)
 }
 
-// table is a message about the table ip6 weft.
 func (f *foreign) table(kind, flags uint16, attributes ...[]byte) []byte {
 	name := attribute(unix.NFTA_TABLE_NAME, []byte("weft\x00"))
 	return f.message(unix.NFNL_SUBSYS_NFTABLES<<8|kind, flags, unix.NFPROTO_IPV6, 0, append([][]byte{name}, attributes...)...)
 }
 
-// send sends messages and returns the answer to the last of them.
+// send returns the answer to the last message.
 func (f *foreign) send(messages ...[]byte) ([]byte, error) {
 	var all []byte
 	for _, m := range messages {
@@ -100,8 +98,8 @@ func (f *foreign) send(messages ...[]byte) ([]byte, error) {
 	return b[:n], nil
 }
 
-// replace removes the table ip6 weft, if it is there, and makes one of the program's in the same
-// transaction: weft never sees that there is none.
+// replace replaces the table ip6 weft, if it exists, in one transaction, so that weft never sees it
+// missing.
 func (f *foreign) replace(t *testing.T, flags uint32, data []byte) {
 	t.Helper()
 	batch := [][]byte{f.message(unix.NFNL_MSG_BATCH_BEGIN, 0, 0, unix.NFNL_SUBSYS_NFTABLES)}
@@ -118,7 +116,7 @@ func (f *foreign) replace(t *testing.T, flags uint32, data []byte) {
 	}
 }
 
-// mark returns what weft notes in its table ip6 weft, by which it knows it again.
+// mark returns weft's mark of its table ip6 weft, by which weft recognizes the table.
 func (f *foreign) mark(t *testing.T) []byte {
 	t.Helper()
 	answer, err := f.send(f.table(unix.NFT_MSG_GETTABLE, 0))

@@ -8,37 +8,36 @@ import (
 	"time"
 )
 
-// incident is a fault and what is reported of it.
+// incident is a fault and its reports.
 type incident struct {
-	// name is that of the test, fault what the table says.
+	// the test's name, and the table's text
 	name, fault string
-	// split runs the aggregator and the Service frontend as processes of their own.
+	// split runs the aggregator and the Service frontend as separate processes.
 	split bool
-	// fresh seeds the fault before weft starts for the first time.
+	// fresh makes the fault before weft's first start.
 	fresh bool
-	// shifted runs weft under a wall clock of its own.
+	// shifted runs weft under a separate wall clock.
 	shifted bool
-	// uptime is for how long weft has run before the fault.
+	// uptime is weft's age at the fault.
 	uptime time.Duration
 	seed   func(*testing.T, *patient)
-	// during checks what must work in spite of the fault. It may be nil.
+	// during checks functions that must work in spite of the fault. It may be nil.
 	during func(*testing.T, *patient)
 	heal   func(*testing.T, *patient)
-	// health is a part of a line of /readyz?verbose, or of why it does not answer, event the reason
-	// and a part of the note of an Event, log a part of a log line: what must be reported, "" for
-	// nothing. Alert is an alert that must fire.
+	// health is a part of a line of /readyz?verbose or of its error, event the reason and a part of the
+	// note of an Event, log a part of a log line; "" for an unreported fault. alert must fire.
 	health, alert, event, log string
-	// later is true if event and log come only when the cause is gone: while it is there nothing
-	// of weft runs, or the API server does not accept events.
+	// later is true if event and log come only after the fault: during it weft does not run, or the API
+	// server rejects events.
 	later bool
-	// reason says why a cell is empty.
+	// the reason of an empty cell
 	reason string
 }
 
-// lasting is a line of the log about a condition that lasts.
+// lasting is a log line of a lasting condition.
 const lasting = `msg="weft is degraded" condition=`
 
-// incidents are those of the table, those that last long first.
+// in the table's order, long ones first
 var incidents = []incident{
 	{
 		name: "clock", fault: "the wall clock jumps by hours, both ways", shifted: true,
@@ -65,7 +64,7 @@ var incidents = []incident{
 	{
 		name: "family-later", fault: "the kernel refuses IPv6 later: another program has the table `ip6 weft` in place of weft's, as it can before Linux 6.9",
 		seed: func(t *testing.T, p *patient) {
-			// A table as an older kernel has it, which belongs to no process.
+			// An older kernel's table without an owner.
 			p.weft.stop()
 			p.foreign = newForeign(t)
 			p.foreign.replace(t, 0, p.foreign.mark(t))
@@ -128,7 +127,7 @@ var incidents = []incident{
 	{
 		name: "state-full", fault: "the state directory is full",
 		seed: func(t *testing.T, p *patient) {
-			// All of it fails at last.
+			// dd fails at the end.
 			_, _ = run(t, "", "dd", "if=/dev/zero", "of="+filepath.Join(p.state, "filler"), "bs=4k")
 			p.publish(t)
 		},
@@ -181,12 +180,11 @@ var incidents = []incident{
 	},
 	{
 		name: "oom", fault: "weft is killed, as the kernel does for its memory", later: true,
-		// It is started again only when it has been noticed.
+		// It restarts only after the report.
 		seed:   func(_ *testing.T, p *patient) { p.weft.stop() },
 		heal:   func(t *testing.T, p *patient) { p.weft.start(t) },
 		health: "connection refused", alert: "WeftDown", event: "Starting weft", log: "weft did not end by itself the last time",
 	},
 }
 
-// programs is the directory of the programs.
 func programs() string { return os.Getenv("WEFT_MONITORING_PROGRAMS") }

@@ -13,9 +13,8 @@ import (
 
 var incidentNames = flag.String("incidents.only", "", "names of the incidents, separated by commas; empty means all")
 
-// TestIncidents has weft suffer one fault after the other, each on a node of its own. It looks where an operator
-// looks: at the health endpoints, the alerts on what Prometheus scrapes, the Events and the logs. No
-// fault is silent, and when its cause is gone all is well again without a repair.
+// TestIncidents has weft suffer one fault after the other, each on its own node, and reads an
+// operator's sources. Every fault is reported, and after its end weft recovers without a repair.
 func TestIncidents(t *testing.T) {
 	if name := os.Getenv(inNamespace); name != "" {
 		for n := range incidents {
@@ -46,10 +45,10 @@ func TestIncidents(t *testing.T) {
 				continue
 			}
 			t.Run(i.name, func(t *testing.T) {
-				// They wait, and do little.
+				// They mostly wait.
 				t.Parallel()
 				report := filepath.Join(t.TempDir(), "report")
-				// The rules, the ports and the mounts are the incident's.
+				// The incident has its own rules, ports and mounts.
 				cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestIncidents$", "-test.v")
 				cmd.Env = append(os.Environ(), inNamespace+"="+i.name, "WEFT_MONITORING_PROGRAMS="+programs, "WEFT_MONITORING_REPORT="+report)
 				cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}

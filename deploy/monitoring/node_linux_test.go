@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// publish updates a fragment. That it fails may be what is wanted.
+// publish updates a fragment, and ignores a failure.
 func (p *patient) publish(t *testing.T) {
 	t.Helper()
 	p.published++
@@ -21,7 +21,7 @@ func (p *patient) publish(t *testing.T) {
 	_, _ = run(t, p.dir, filepath.Join(programs(), "weft"), "apply", "-f", "fragment.nft", "--socket", p.socket)
 }
 
-// listen has an address, as kube-proxy would, until closeListener.
+// listen occupies an address, as kube-proxy would, until closeListener.
 func (p *patient) listen(t *testing.T, address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", address) //nolint:noctx // of the test
@@ -33,7 +33,6 @@ func (p *patient) listen(t *testing.T, address string) {
 
 func (p *patient) closeListener() { _ = p.listener.Close() }
 
-// healthAddresses are those of the processes of the node.
 func (p *patient) healthAddresses() []string {
 	if p.aggregator != nil {
 		return []string{healthAddress, aggregatorHealth}
@@ -41,7 +40,6 @@ func (p *patient) healthAddresses() []string {
 	return []string{healthAddress}
 }
 
-// await waits until weft is ready.
 func (p *patient) await(t *testing.T) {
 	t.Helper()
 	client := &http.Client{Timeout: time.Second}
@@ -58,7 +56,7 @@ func (p *patient) await(t *testing.T) {
 	})
 }
 
-// updates changes the endpoint of the Service, and waits until the kernel has the new one.
+// updates changes the endpoint of the Service, and waits for the kernel.
 func updates(t *testing.T, p *patient) {
 	t.Helper()
 	p.changed++
@@ -77,8 +75,8 @@ func updates(t *testing.T, p *patient) {
 	})
 }
 
-// forwards checks that the probes neither restart a frontend nor keep its node from a rollout:
-// its rules are in force.
+// forwards checks that the probes neither restart a frontend nor block its node's rollout: its rules
+// are in force.
 func forwards(t *testing.T, _ *patient) {
 	for _, path := range []string{"/livez", "/readyz"} {
 		must(t, "", "curl", "-sSf", "-o", "/dev/null", "http://"+healthAddress+path)
@@ -113,7 +111,7 @@ func (p *patient) track(t *testing.T) {
 		}
 		return n
 	}
-	// They would end while the test looks.
+	// They would end during the test.
 	must(t, "", "sysctl", "-qw", "net.netfilter.nf_conntrack_udp_timeout=3600")
 	conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
@@ -123,7 +121,7 @@ func (p *patient) track(t *testing.T) {
 	most := number("nf_conntrack_max") * 97 / 100
 	for host := byte(1); host < 255; host++ {
 		for port := 1; port < 1<<16; port++ {
-			// That nothing listens there is answered, and reported here.
+			// The refusal of an earlier packet may be reported here.
 			_, _ = conn.WriteToUDP(nil, &net.UDPAddr{IP: net.IPv4(127, 0, 1, host), Port: port})
 		}
 		if number("nf_conntrack_count") >= most {

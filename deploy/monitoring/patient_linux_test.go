@@ -18,18 +18,17 @@ import (
 	"time"
 )
 
-// What a node has.
 const (
 	healthAddress     = "127.0.0.1:10256"
 	aggregatorMetrics = "127.0.0.1:10245"
 	aggregatorHealth  = "127.0.0.1:10246"
 	clusterCIDR       = "10.244.0.0/16,fd00:10:244::/56"
 	configuration     = "apiVersion: weft.dev/v1alpha1\nkind: Configuration\npublishers:\n- {name: team-a, match: {uid: 4001}, allow: {tables: [{name: team-a}]}}\n"
-	// restart is the time until a program that has ended is started again.
+	// restart is the time until an ended program is restarted.
 	restart = 300 * time.Millisecond
 )
 
-// service is a program that is started again when it ends, as the kubelet does.
+// service is a program that is restarted at its end, as by the kubelet.
 type service struct {
 	argv func() []string
 	log  string
@@ -41,7 +40,6 @@ type service struct {
 	ended   chan struct{}
 }
 
-// start runs the program until stop.
 func (s *service) start(t *testing.T) {
 	t.Helper()
 	s.mu.Lock()
@@ -77,7 +75,6 @@ func (s *service) follow(ended chan struct{}) {
 	}
 }
 
-// stop ends the program for good.
 func (s *service) stop() {
 	s.mu.Lock()
 	if !s.wanted {
@@ -103,29 +100,27 @@ func (s *service) signal(sig syscall.Signal) {
 type patient struct {
 	dir, state, socket, cidr string
 	api                      *apiServer
-	// weft is all of it, or the Service frontend alone beside the aggregator. Second is another weft.
+	// weft is the whole program, or the Service frontend beside the aggregator. second is another weft.
 	weft, aggregator, second *service
 	listener                 net.Listener
-	// foreign is another program with tables of its own.
+	// foreign is another program with its own tables.
 	foreign *foreign
 	// published counts fragments, changed changes of the endpoint.
 	published, changed int
 }
 
-// apiServer is the API server with further arguments.
 type apiServer struct {
 	service
 	args []string
 }
 
-// with starts it with these further arguments.
 func (a *apiServer) with(t *testing.T, args ...string) {
 	t.Helper()
 	a.args = args
 	a.start(t)
 }
 
-// objects are those of the API: the node, and a Service of both families.
+// the node, and a Service of both families
 const objects = `apiVersion: v1
 kind: Node
 metadata: {name: node-a, uid: node-a}
@@ -149,7 +144,7 @@ const kubeconfig = `{apiVersion: v1, kind: Config, current-context: c, users: [{
 clusters: [{name: c, cluster: {server: "https://127.0.0.1:6443", certificate-authority: ca.pem}}], contexts: [{name: c, context: {cluster: c, user: u}}]}
 `
 
-// newPatient makes a node on which nothing runs yet.
+// newPatient makes a node without processes.
 func newPatient(t *testing.T, i *incident) *patient {
 	t.Helper()
 	p := &patient{dir: t.TempDir(), cidr: clusterCIDR}
@@ -196,12 +191,12 @@ func newPatient(t *testing.T, i *incident) *patient {
 	return p
 }
 
-// logs returns the names of the logs in which a fault may be reported.
+// logs are the names of the logs that may report a fault.
 func (p *patient) logs() []string {
 	return []string{p.weft.log, p.second.log, filepath.Join(p.dir, "aggregator.log")}
 }
 
-// certify writes the certificate of the API server, and the one that signs it if there is none yet.
+// certify writes the API server's certificate, and a missing certificate authority.
 func (p *patient) certify(t *testing.T, expired bool) {
 	t.Helper()
 	end := time.Now().Add(240 * time.Hour)
@@ -216,7 +211,7 @@ func (p *patient) certify(t *testing.T, expired bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// weft reads ca.pem once, so the key that signs stays.
+	// weft reads ca.pem once, so its key stays.
 	caKey := key
 	if text, err := os.ReadFile(filepath.Join(p.dir, "ca.key")); err == nil {
 		block, _ := pem.Decode(text)

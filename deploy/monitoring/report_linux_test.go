@@ -17,17 +17,17 @@ import (
 	"github.com/prometheus/prometheus/rules"
 )
 
-// incidentPatience bounds the wait for a report, and for its end: a condition that lasts is an
-// Event after a minute, and what is tried again waits for up to as long.
+// incidentPatience bounds the wait for a report, and for its end: a lasting condition is an Event after
+// a minute, and a retry may wait as long.
 const incidentPatience = 3 * time.Minute
 
-// look is where an operator looks.
+// look is an operator's sources.
 type look struct {
 	p      *patient
 	client *http.Client
 	server *server
 	alerts map[string]Alert
-	// skip has how much of each log is from before the fault, and known the Events of before.
+	// skip is the length of each log before the fault, and known the earlier Events.
 	skip  map[string]int
 	known map[string]bool
 }
@@ -48,7 +48,7 @@ func newLook(t *testing.T, p *patient) *look {
 	return l
 }
 
-// get returns the body of an answer, also of one that is not 200.
+// get returns the body for any status.
 func (l *look) get(url string) (string, error) {
 	request, err := http.NewRequest(http.MethodGet, url, nil) //nolint:noctx // the client has a timeout
 	if err != nil {
@@ -64,7 +64,7 @@ func (l *look) get(url string) (string, error) {
 	return string(body), err
 }
 
-// line returns the line of a text that has a word.
+// line returns the first line with a word.
 func line(text, word string) (string, error) {
 	for l := range strings.Lines(text) {
 		if strings.Contains(l, word) {
@@ -74,8 +74,8 @@ func line(text, word string) (string, error) {
 	return "", fmt.Errorf("%q is not in\n%s", word, text)
 }
 
-// health returns the line of a condition that has a word, or of why there is no answer. Where
-// another program has the port for health, the port for metrics has the same.
+// health returns a condition's line with a word, or the error. If another program has the port for
+// health, the port for metrics answers the same.
 func (l *look) health(word string) (string, error) {
 	var all strings.Builder
 	for _, address := range []string{healthAddress, metricsAddress, aggregatorHealth} {
@@ -88,13 +88,11 @@ func (l *look) health(word string) (string, error) {
 	return line(all.String(), word)
 }
 
-// event is an Event of the API.
 type event struct {
 	Reason, Note string
 	Metadata     struct{ Name string }
 }
 
-// events returns all Events.
 func (l *look) events() ([]event, error) {
 	body, err := l.get("https://127.0.0.1:6443/apis/events.k8s.io/v1/events")
 	if err != nil {
@@ -107,7 +105,7 @@ func (l *look) events() ([]event, error) {
 	return list.Items, nil
 }
 
-// event returns an Event since the fault by "REASON WORD": the word is in its note.
+// event finds an Event since the fault by "REASON WORD", where WORD is in its note.
 func (l *look) event(want string) (string, error) {
 	list, err := l.events()
 	if err != nil {
@@ -122,7 +120,7 @@ func (l *look) event(want string) (string, error) {
 	return "", fmt.Errorf("no Event %s in %v", want, list)
 }
 
-// mark makes what is in the logs and the Events now that of before the fault.
+// mark marks the current logs and Events as earlier than the fault.
 func (l *look) mark(t *testing.T) {
 	t.Helper()
 	for _, name := range l.p.logs() {
@@ -156,8 +154,8 @@ func (l *look) log(word string) (string, error) {
 	return "", errors.Join(errs...)
 }
 
-// alert returns the name of an alert that the rule engine of Prometheus raises on what it has
-// read from weft. The time for which it must last is left out.
+// alert evaluates an alert with Prometheus's rule engine on weft's metrics, without the alert's
+// duration.
 func (l *look) alert(t *testing.T, name string) (string, error) {
 	a := l.alerts[name]
 	expr, err := parser.NewParser(parser.Options{}).ParseExpr(a.Expr)
@@ -176,7 +174,7 @@ func (l *look) alert(t *testing.T, name string) (string, error) {
 	return "", fmt.Errorf("alert %s: %s has no result", name, a.Expr)
 }
 
-// queries runs every query of the rules and the dashboards on what was read from weft so far.
+// queries runs every query of the rules and the dashboards on the metrics so far.
 func (l *look) queries(t *testing.T) {
 	t.Helper()
 	for where, expr := range source(t).Queries(metricsAddress) {
@@ -186,7 +184,7 @@ func (l *look) queries(t *testing.T) {
 	}
 }
 
-// well returns an error while a condition or the alert reports something.
+// well returns an error while a condition or the alert is reported.
 func (l *look) well(t *testing.T, alert string) error {
 	for _, address := range l.p.healthAddresses() {
 		body, err := l.get("http://" + address + "/readyz?verbose")
@@ -209,7 +207,6 @@ func (l *look) well(t *testing.T, alert string) error {
 	return nil
 }
 
-// await waits until f returns nil.
 func await(t *testing.T, what string, f func() error) {
 	t.Helper()
 	tick := time.NewTicker(100 * time.Millisecond)
@@ -226,7 +223,7 @@ func await(t *testing.T, what string, f func() error) {
 	}
 }
 
-// runIncident makes a fault, and writes what is reported of it.
+// runIncident makes a fault, and writes its reports.
 func runIncident(t *testing.T, i *incident) {
 	p := newPatient(t, i)
 	l := newLook(t, p)
@@ -274,7 +271,7 @@ func runIncident(t *testing.T, i *incident) {
 		find("event", i.event, l.event)
 		find("log", i.log, l.log)
 	case strings.HasPrefix(i.event, "WeftRecovered"):
-		// Of what has not been reported the end is not reported either.
+		// Without a report there is no report of the end.
 		find("log", lasting+"api-server", l.log)
 		find("log", i.log, l.log)
 	}
@@ -308,7 +305,7 @@ func runIncident(t *testing.T, i *incident) {
 	}
 }
 
-// cell returns a text for a cell of a table: one line that is not too long.
+// cell returns a line of limited length for a table.
 func cell(text string) string {
 	const most = 160
 	if i := strings.Index(text, " level="); i >= 0 {

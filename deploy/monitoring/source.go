@@ -20,8 +20,8 @@ type Recording struct {
 	Expr   string `json:"expr"`
 }
 
-// Alert is an alert and its runbook. Texts may have Markdown, but for Summary, which is a
-// template of Prometheus.
+// Alert is an alert and its runbook. Texts are Markdown, except Summary, which is a template of
+// Prometheus.
 type Alert struct {
 	Alert      string `json:"alert"`
 	Expr       string `json:"expr"`
@@ -62,8 +62,7 @@ func Read(path string) (*Source, error) {
 	return &s, nil
 }
 
-// Queries returns all expressions by where they are, with a value for the variables of
-// dashboards.
+// Queries returns all expressions by place. instance replaces the variable of dashboards.
 func (s *Source) Queries(instance string) map[string]string {
 	out := make(map[string]string)
 	for _, r := range s.Recording {

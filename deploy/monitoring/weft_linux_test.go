@@ -26,17 +26,14 @@ import (
 	"github.com/prometheus/prometheus/util/teststorage"
 )
 
-// The addresses of weft in the namespace of the test.
 const metricsAddress = "127.0.0.1:10249"
 
-// inNamespace is set in the process that has a network namespace of its own.
 const inNamespace = "WEFT_MONITORING_NAMESPACE"
 
-// patience bounds the wait for a state.
 const patience = 3 * time.Minute
 
-// TestQueriesOnWeft runs every query on what the scraper of Prometheus reads from a real weft
-// with Services, policies, and a publisher that is refused. A metric that no weft has is an error.
+// TestQueriesOnWeft runs every query on the metrics of a real weft with Services, policies, and a
+// rejected publisher. A metric that weft lacks is an error.
 func TestQueriesOnWeft(t *testing.T) {
 	if os.Getenv(inNamespace) != "" {
 		queriesOnWeft(t)
@@ -48,7 +45,7 @@ func TestQueriesOnWeft(t *testing.T) {
 		}
 		t.Skip("this test needs root")
 	}
-	// The rules of weft are the namespace's, and so are the ports.
+	// The namespace has weft's rules and ports.
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestQueriesOnWeft$", "-test.v")
 	cmd.Env = append(os.Environ(), inNamespace+"=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
@@ -59,7 +56,6 @@ func TestQueriesOnWeft(t *testing.T) {
 	}
 }
 
-// run runs a program to its end.
 func run(t *testing.T, dir, program string, args ...string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program, args...)
@@ -68,7 +64,6 @@ func run(t *testing.T, dir, program string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// must runs a program that must not fail.
 func must(t *testing.T, dir, program string, args ...string) {
 	t.Helper()
 	if out, err := run(t, dir, program, args...); err != nil {
@@ -76,7 +71,7 @@ func must(t *testing.T, dir, program string, args ...string) {
 	}
 }
 
-// slice is an EndpointSlice whose change has a time, as those of the API have.
+// The change of the slice has a time, as in the API.
 func slice(addresses string) string {
 	return fmt.Sprintf(`apiVersion: discovery.k8s.io/v1
 kind: EndpointSlice
@@ -91,7 +86,7 @@ endpoints: [{addresses: [%s]}]
 `, time.Now().UTC().Format(time.RFC3339), addresses)
 }
 
-// startWeft starts weft in dir, with Services and policies.
+// startWeft runs in dir, with Services and policies.
 func startWeft(t *testing.T, dir string) (weft, socket string) {
 	t.Helper()
 	weft, socket = filepath.Join(dir, "weft"), filepath.Join(dir, "run", "weft.sock")
@@ -127,7 +122,6 @@ func startWeft(t *testing.T, dir string) (weft, socket string) {
 	return weft, socket
 }
 
-// put writes a file.
 func put(t *testing.T, dir, name, text string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -169,7 +163,6 @@ func newServer(t *testing.T, addresses ...string) *server {
 	return s
 }
 
-// query returns the result of a query now.
 func (s *server) query(ctx context.Context, expr string) (promql.Vector, error) {
 	q, err := s.engine.NewInstantQuery(ctx, s.storage, nil, expr, time.Now())
 	if err != nil {
@@ -212,13 +205,12 @@ func metrics(t *testing.T, expr string) (names []string) {
 	return names
 }
 
-// queriesOnWeft is TestQueriesOnWeft in its namespace.
 func queriesOnWeft(t *testing.T) {
 	dir := t.TempDir()
 	weft, socket := startWeft(t, dir)
 	s := newServer(t, metricsAddress)
 	s.await(t, "weft_ready == 1", func() {})
-	// A change of an endpoint, an update that is rejected, and calls of a user without rights.
+	// A change of an endpoint, a rejected update, and calls of a user without rights.
 	put(t, filepath.Join(dir, "manifests"), "slice.yaml", slice("10.244.1.21"))
 	put(t, dir, "bad.nft", "table inet bad { chain c { ip sadr 192.0.2.1 drop; }; }\n")
 	if out, err := run(t, "", weft, "apply", "-f", filepath.Join(dir, "bad.nft"), "--socket", socket); err == nil {
@@ -231,7 +223,7 @@ func queriesOnWeft(t *testing.T) {
 	}
 	s.await(t, "kubeproxy_network_programming_duration_seconds_count > 0", func() {})
 	s.await(t, "count_over_time(weft_ready[1m]) > 10", func() {})
-	// Nothing answers, so that the connection is active for two minutes.
+	// Without an answer, the connection is active for two minutes.
 	dialer := net.Dialer{Timeout: 100 * time.Millisecond}
 	if c, err := dialer.DialContext(t.Context(), "tcp", "10.96.0.77:80"); err == nil {
 		t.Errorf("%v answers", c.RemoteAddr())

@@ -5,11 +5,10 @@ import (
 	"strings"
 )
 
-// fileRule is a rule of AppArmor about files.
 type fileRule struct {
 	// path is AppArmor's pattern; a directory ends in a slash.
 	path, perms string
-	// rare says when the files are used, if a test need not see it.
+	// rare says when weft uses the files, if a test need not see that.
 	rare string
 }
 
@@ -21,7 +20,7 @@ func ProfileName(k Kind) string {
 	return "weft-" + string(k)
 }
 
-// files returns the rules of a kind about files. Without a rule a file cannot be opened.
+// Without a rule a file cannot be opened.
 func (k Kind) files() []fileRule {
 	const process = "/proc/@{pid}/"
 	rules := []fileRule{
@@ -57,14 +56,14 @@ func (k Kind) files() []fileRule {
 			fileRule{"/run/weft/{,**}", "rwk", ""},
 			fileRule{"/var/lib/weft/{,**}", "rwk", ""},
 			fileRule{"/etc/weft/{,**}", "r", ""},
-			// Of the processes that publish: what a configuration matches.
+			// A configuration matches publishers by cgroup.
 			fileRule{"/proc/[0-9]*/cgroup", "r", ""},
-			// Of root: whether it has CAP_NET_ADMIN, and in which user namespace.
+			// Root needs CAP_NET_ADMIN and its user namespace.
 			fileRule{"/proc/[0-9]*/status", "r", ""},
 			fileRule{"/proc/[0-9]*/uid_map", "r", "of a process with more capabilities"},
 			fileRule{process + "uid_map", "r", "likewise"},
 			fileRule{"/proc/sys/kernel/random/boot_id", "r", ""},
-			// What weft doctor and weft explain look at.
+			// For weft doctor and weft explain.
 			fileRule{"/proc/", "r", ""},
 			fileRule{"/proc/[0-9]*/{,comm}", "r", ""},
 			fileRule{"/proc/{meminfo,uptime,version}", "r", ""},
@@ -79,7 +78,7 @@ func (k Kind) files() []fileRule {
 	return rules
 }
 
-// AppArmor returns the profiles of all kinds, as apparmor_parser reads them.
+// AppArmor returns the profiles of all kinds for apparmor_parser.
 func AppArmor() string {
 	var b strings.Builder
 	b.WriteString(`# Made of deploy/security by ` + "`make generate`" + `; do not edit.

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestAppArmorCompiles has the parser of AppArmor compile the profiles. No kernel is asked: that
-// of the machines which run the tests has no AppArmor.
+// TestAppArmorCompiles compiles the profiles with AppArmor's parser, without the kernel, which has no
+// AppArmor.
 func TestAppArmorCompiles(t *testing.T) {
 	parser, err := exec.LookPath("apparmor_parser")
 	if err != nil {
@@ -26,8 +26,8 @@ func TestAppArmorCompiles(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		// Neither load it into the kernel, nor read or write a cache; for a kernel that enforces all
-		// that AppArmor 3.0 knows.
+		// Without a load into the kernel and without a cache; for a kernel that enforces all of
+		// AppArmor 3.0.
 		out, err := exec.CommandContext(t.Context(), parser, "-Q", "-K", "-M", "/etc/apparmor.d/abi/3.0", "--warn=all", "-o", path+".bin", path).CombinedOutput() //nolint:gosec // of the test
 		return string(out), err
 	}
@@ -45,7 +45,7 @@ func TestAppArmorCompiles(t *testing.T) {
 	}
 }
 
-// checkFiles has a rule for every file that a container opened, and a file for every rule.
+// checkFiles requires a rule for every opened file, and a file for every rule.
 func checkFiles(t *testing.T, k Kind, r *record) {
 	t.Helper()
 	type matcher struct {
@@ -84,7 +84,6 @@ func globPattern(glob string) string {
 	return strings.NewReplacer("**", ".+", "*", "[^/]*", "{", "(?:", "}", ")", ",", "|", ".", `\.`, "@{pid}", "[0-9]+").Replace(glob)
 }
 
-// TestGlob has the patterns as AppArmor reads them.
 func TestGlob(t *testing.T) {
 	for _, tt := range []struct {
 		glob, path string

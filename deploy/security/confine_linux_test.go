@@ -18,13 +18,12 @@ import (
 	"github.com/opencontainers/runtime-spec/specs-go"
 )
 
-// inNamespace is set in the process that has a network namespace of its own: to the path of weft.
+// inNamespace is weft's path, set in the process with its own network namespace.
 const inNamespace = "WEFT_SECURITY_NAMESPACE"
 
-// programDir is where weft is for the time of the tests.
 var programDir = filepath.Join(os.TempDir(), fmt.Sprintf("weft-security-%d", os.Getpid())) //nolint:gochecknoglobals // a constant
 
-// buildWeft builds weft once, as it is in the image.
+// buildWeft builds weft once, as in the image.
 var buildWeft = sync.OnceValues(func() (string, error) { //nolint:gochecknoglobals // its purpose
 	program := filepath.Join(programDir, "weft")
 	build := exec.Command("go", "build", "-trimpath", "-tags", "grpcnotrace", "-o", program, "./cmd/weft") //nolint:gosec,noctx // ours
@@ -43,7 +42,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// isolated runs a test in a network namespace of its own, with the addresses of a node.
+// isolated runs a test in its own network namespace, with a node's addresses.
 func isolated(t *testing.T, f func(t *testing.T, program string)) {
 	t.Helper()
 	if os.Getenv(inNamespace) == "" {
@@ -101,7 +100,7 @@ func TestSingleDefault(t *testing.T) {
 	isolated(t, func(t *testing.T, weft string) { defaultProfile(t, weft, "single") })
 }
 
-// ownProfiles has no refused call, and no allowed one that weft does not make.
+// ownProfiles fails for a refused call, and for an allowed call that weft does not make.
 func ownProfiles(t *testing.T, weft, mode string) {
 	records := lived(t, weft, mode, func(name string) oci.SpecOpts { return seccomp.WithProfile(filepath.Join("seccomp", name+".json")) })
 	for name, r := range records {
@@ -135,14 +134,13 @@ func ownProfiles(t *testing.T, weft, mode string) {
 	}
 }
 
-// defaultProfile has no refused call under the profile of containerd.
 func defaultProfile(t *testing.T, weft, mode string) {
 	for name, r := range lived(t, weft, mode, func(string) oci.SpecOpts { return seccomp.WithDefaultProfile() }) {
 		t.Logf("container %s: %d system calls made, none refused", name, len(r.calls))
 	}
 }
 
-// lived returns what the containers did in a story. A call that is refused fails the test.
+// lived returns the containers' records of a story. A refused call fails the test.
 func lived(t *testing.T, weft, mode string, confine func(name string) oci.SpecOpts) map[string]*record {
 	t.Helper()
 	trace := t.TempDir()

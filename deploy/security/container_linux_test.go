@@ -25,17 +25,16 @@ import (
 type container struct {
 	id, dir, runtime string
 	spec             corev1.Container
-	// trace is the directory of strace's files; without one nothing is traced.
+	// trace is the directory of strace's files, or empty.
 	trace string
-	// runs counts the processes that were started in it.
-	runs int
+	runs  int
 	// proc is the runtime that waits for the container.
 	proc *exec.Cmd
 	done chan struct{}
 }
 
-// newContainer writes the bundle of a container in dir: the configuration that containerd's own
-// functions make of it, and weft as the only file.
+// newContainer writes a bundle in dir, with the configuration of containerd's own functions, and weft
+// as the only file.
 func newContainer(dir, program string, pod *corev1.PodSpec, c corev1.Container, volumes map[string]string, confine oci.SpecOpts) (*container, error) {
 	out := &container{id: fmt.Sprintf("weft-security-%d-%s", os.Getpid(), c.Name), dir: filepath.Join(dir, c.Name), spec: c}
 	rootfs := filepath.Join(out.dir, "rootfs")
@@ -65,7 +64,7 @@ func newContainer(dir, program string, pod *corev1.PodSpec, c corev1.Container, 
 	for _, g := range pod.SecurityContext.SupplementalGroups {
 		opts = append(opts, oci.WithAppendAdditionalGroups(fmt.Sprint(g)))
 	}
-	// Last, as it depends on the capabilities.
+	// Last, because it depends on the capabilities.
 	opts = append(opts, confine)
 	spec, err := oci.GenerateSpecWithPlatform(namespaces.WithNamespace(context.Background(), "k8s.io"), nil, "linux/amd64", &containers.Container{ID: out.id}, opts...)
 	if err != nil {
@@ -89,7 +88,7 @@ func expand(args []string, env []corev1.EnvVar) (out []string) {
 	return out
 }
 
-// environment returns the variables of a container, as the kubelet sets them.
+// environment returns a container's variables, as the kubelet sets them.
 func environment(env []corev1.EnvVar) (out []string) {
 	for _, e := range env {
 		out = append(out, e.Name+"="+value(e))
@@ -97,7 +96,6 @@ func environment(env []corev1.EnvVar) (out []string) {
 	return out
 }
 
-// value returns that of a variable on the node of the test.
 func value(e corev1.EnvVar) string {
 	switch e.Name {
 	case "NODE_NAME":
@@ -110,7 +108,7 @@ func value(e corev1.EnvVar) string {
 	return e.Value
 }
 
-// mounts returns those of a container. volumes are the directories by the names of the volumes.
+// volumes maps names of volumes to directories.
 func mounts(c corev1.Container, volumes map[string]string) (out []specs.Mount) {
 	for _, m := range c.VolumeMounts {
 		mode := "rw"
@@ -122,7 +120,6 @@ func mounts(c corev1.Container, volumes map[string]string) (out []specs.Mount) {
 	return out
 }
 
-// capabilities returns those of a container: it drops all others.
 func capabilities(c corev1.Container) []string {
 	out := []string{}
 	if set := c.SecurityContext.Capabilities; set != nil {
@@ -133,7 +130,7 @@ func capabilities(c corev1.Container) []string {
 	return out
 }
 
-// command returns a command of the runtime, under strace if the container is traced.
+// command runs the runtime, under strace if the container is traced.
 func (c *container) command(ctx context.Context, args ...string) (*exec.Cmd, error) {
 	argv := append([]string{c.runtime, "--root", filepath.Join(c.dir, "runtime")}, args...)
 	if c.trace != "" {
@@ -147,7 +144,6 @@ func (c *container) command(ctx context.Context, args ...string) (*exec.Cmd, err
 	return exec.CommandContext(ctx, argv[0], argv[1:]...), nil //nolint:gosec // of the test
 }
 
-// start starts the container.
 func (c *container) start(t *testing.T) {
 	t.Helper()
 	log, err := os.OpenFile(filepath.Join(c.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -177,7 +173,6 @@ func (c *container) signal(t *testing.T, name string) {
 	c.ended(t)
 }
 
-// ended waits for the end of the container.
 func (c *container) ended(t *testing.T) {
 	t.Helper()
 	select {
@@ -187,7 +182,6 @@ func (c *container) ended(t *testing.T) {
 	}
 }
 
-// remove ends the container if it runs.
 func (c *container) remove() {
 	if c.proc == nil {
 		return
@@ -196,8 +190,8 @@ func (c *container) remove() {
 	<-c.done
 }
 
-// exec runs weft in the container, as kubectl exec does, and returns what it prints. A failure
-// with one of the codes is none.
+// exec runs weft in the container, as kubectl exec does, and returns its output. It accepts the exit
+// codes in codes.
 func (c *container) exec(t *testing.T, codes []int, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -217,7 +211,7 @@ func (c *container) exec(t *testing.T, codes []int, args ...string) string {
 	return string(out)
 }
 
-// pid returns the process of weft, in the PID namespace of the node.
+// pid is weft's, in the PID namespace of the node.
 func (c *container) pid(t *testing.T) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), c.runtime, "--root", filepath.Join(c.dir, "runtime"), "state", c.id).Output() //nolint:gosec // of the test
@@ -228,7 +222,7 @@ func (c *container) pid(t *testing.T) string {
 	return strconv.Itoa(state.Pid)
 }
 
-// log returns the end of what weft has logged.
+// log returns the end of weft's log.
 func (c *container) log() string {
 	text, _ := os.ReadFile(filepath.Join(c.dir, "log"))
 	return string(text[max(0, len(text)-6000):])

@@ -1,26 +1,21 @@
-// Package security has weft's own profiles for seccomp and AppArmor, one for each kind of
-// container, and the tests that weft lives under them.
+// Package security makes weft's seccomp and AppArmor profiles, one for each kind of container, and tests weft
+// under them.
 //
 // In come the system calls (calls.go) and the files (apparmor.go) that each kind needs; out go
-// seccomp/KIND.json and apparmor/weft, which `make generate` writes. Read profile.go first.
+// seccomp/KIND.json and apparmor/weft, written by `make generate`. Read profile.go first.
 //
-// # How the profiles are known to be right
+// # Tests
 //
-// The containers of the chart are started by runc with the configuration that containerd's own
-// functions make of them, and live through a story: traffic, changes, every verb that an
-// operator enters, kill -9, an API server that goes away, weft cleanup. strace notes each system
-// call and each file. The tests fail if a filter refuses a call, if a filter allows a call
-// that weft does not make and calls.go gives no reason for, and likewise for files and the
-// rules of AppArmor. The same story is lived under containerd's default filter.
+// runc starts the chart's containers with containerd's own configuration. The story has traffic, changes,
+// every verb of an operator, kill -9, a lost API server, and weft cleanup. The tests fail if a filter refuses
+// a call that strace saw, or allows an unused call without a reason in calls.go; likewise for AppArmor's
+// rules. testdata/probe tries calls that must be refused.
 //
-// What weft never does is tried by another program (testdata/probe), which must be refused.
+// # Limits
 //
-// # What is not tested
+// The tests' kernel has neither AppArmor nor SELinux. The AppArmor profiles are compiled by apparmor_parser
+// and compared with strace's files, but never enforced. Only amd64 is run, with runc 1.1.5 (Debian) and, with
+// -runtime, runc 1.5.2. crun fails on a machine with both versions of control groups.
 //
-// The kernel of the machines that run the tests has neither AppArmor nor SELinux. The AppArmor
-// profiles are compiled by apparmor_parser and compared with the files that strace noted; they
-// were never enforced. Only amd64 is run. The runtimes are runc 1.1.5 (Debian) and, with
-// -runtime, runc 1.5.2; crun does not start on a machine with both versions of control groups.
-//
-// It is a module of its own, because containerd's modules are many.
+// A separate module keeps containerd's modules out of the product.
 package security

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Files returns the files that are made of this package, by their paths in this directory.
+// Files returns the generated files by path in this directory.
 func Files() (map[string]string, error) {
 	out := make(map[string]string)
 	for _, k := range Kinds() {

@@ -13,7 +13,7 @@ import (
 
 var write = flag.Bool("write", false, "write the files anew")
 
-// TestFiles has the files as the package makes them now.
+// TestFiles compares the files with the package's result.
 func TestFiles(t *testing.T) {
 	files, err := Files()
 	if err != nil {
@@ -34,7 +34,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestSmaller: a profile allows less than a third of what containerd's default allows to the same container.
+// TestSmaller: a profile allows less than a third of containerd's default for the same container.
 func TestSmaller(t *testing.T) {
 	for _, k := range Kinds() {
 		var capabilities []string

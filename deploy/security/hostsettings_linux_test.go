@@ -13,16 +13,16 @@ import (
 	"github.com/opencontainers/runtime-spec/specs-go"
 )
 
-// established is the file of a setting that a network namespace has for itself. After a reboot it
-// has the kernel's value, as it has in a new namespace.
+// established is a setting per network namespace. A new namespace has the kernel's value, as after a
+// reboot.
 const (
 	established = "/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_established"
 	ofKernel    = "432000"
 	ofKubeProxy = "86400"
 )
 
-// TestInitContainer: the init container of the chart sets up connection tracking after each reboot,
-// and at each start of the pod. It is privileged, and needs no file of the node and no token.
+// TestInitContainer: the chart's init container sets up connection tracking after each reboot and pod
+// start, privileged, without files of the node and without a token.
 func TestInitContainer(t *testing.T) {
 	isolated(t, func(t *testing.T, weft string) {
 		for _, mode := range []string{"split", "single"} {
@@ -30,7 +30,7 @@ func TestInitContainer(t *testing.T) {
 			if len(spec.InitContainers) != 1 {
 				t.Fatalf("%d init containers", len(spec.InitContainers))
 			}
-			// The container runtime has no filter for a privileged container.
+			// The container runtime does not filter a privileged container.
 			none := func(_ context.Context, _ oci.Client, _ *containers.Container, s *specs.Spec) error {
 				s.Linux.Seccomp = nil
 				return nil
@@ -64,7 +64,7 @@ func TestUnits(t *testing.T) {
 			}
 			restored(t, func() (all string) {
 				for _, c := range commands {
-					// As systemd: a command that is missing or fails does not matter.
+					// As in systemd, a missing or failed command is ignored.
 					out, _ := exec.CommandContext(t.Context(), "sh", "-c", c).CombinedOutput() //nolint:gosec // of the unit
 					all += string(out)
 				}
@@ -74,10 +74,10 @@ func TestUnits(t *testing.T) {
 	})
 }
 
-// restored has the setting of kube-proxy after apply, from the kernel's own value.
+// restored requires kube-proxy's setting after apply, from the kernel's own value.
 func restored(t *testing.T, apply func() string) {
 	t.Helper()
-	// The kernel has the file once connection tracking is there; a rule loads it.
+	// The file exists with connection tracking, which a rule loads.
 	if out, err := exec.CommandContext(t.Context(), "nft", "add table ip t; add chain ip t c { type nat hook output priority 0; }; delete table ip t").CombinedOutput(); err != nil {
 		t.Fatalf("nft: %v\n%s", err, out)
 	}

@@ -28,14 +28,12 @@ import (
 	"github.com/weft-proxy/weft/frontends/testing/apitest"
 )
 
-// The node of the test, and its API server.
 const (
 	nodeName = "node-1"
 	apiHost  = "127.0.0.1"
 	apiPort  = "6443"
 )
 
-// patience bounds the wait for a state.
 const patience = 3 * time.Minute
 
 // pod is weft's pod on a node, in the network namespace of the test.
@@ -43,7 +41,7 @@ type pod struct {
 	containers map[string]*container
 	volumes    map[string]string
 	api        *apitest.Server
-	// configuration is the file of the aggregator, as the chart has it.
+	// the aggregator's file in the chart
 	configuration string
 }
 
@@ -82,7 +80,6 @@ func newPod(t *testing.T, program, runtime, trace string, values map[string]any,
 	return p
 }
 
-// rendered returns the pod of the chart, and the configuration of its publishers.
 func rendered(t *testing.T, values map[string]any) (spec *corev1.PodSpec, configuration string) {
 	t.Helper()
 	files, err := helm.Render(values, engine.Engine{Strict: true})
@@ -107,7 +104,7 @@ func rendered(t *testing.T, values map[string]any) (spec *corev1.PodSpec, config
 	return &set.Spec.Template.Spec, configuration
 }
 
-// startAPI starts an API server that speaks TLS, and writes a pod's credentials for it to dir.
+// startAPI starts an API server with TLS, and writes a pod's credentials to dir.
 func startAPI(t *testing.T, dir string) *apitest.Server {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -134,11 +131,11 @@ func startAPI(t *testing.T, dir string) *apitest.Server {
 	return api
 }
 
-// put writes a file in place of another, as the kubelet does.
+// put replaces a file, as the kubelet does.
 func put(t *testing.T, dir, name, text string) {
 	t.Helper()
 	next := filepath.Join(dir, "."+name)
-	// The kubelet's default: the containers have users of their own.
+	// The kubelet's default: the containers have separate users.
 	if err := os.WriteFile(next, []byte(text), 0o644); err != nil { //nolint:gosec // see above
 		t.Fatal(err)
 	}
@@ -147,7 +144,7 @@ func put(t *testing.T, dir, name, text string) {
 	}
 }
 
-// start starts all containers, and waits until they are ready.
+// start waits until the containers are ready.
 func (p *pod) start(t *testing.T) {
 	t.Helper()
 	for _, c := range p.containers {
@@ -156,7 +153,7 @@ func (p *pod) start(t *testing.T) {
 	p.ready(t)
 }
 
-// ready waits until the readiness probes of all containers are answered.
+// ready waits for the readiness probes of all containers.
 func (p *pod) ready(t *testing.T) {
 	t.Helper()
 	for name, c := range p.containers {

@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// Kind is a kind of container. Its name is that of the container in the chart.
+// Kind is a container's name in the chart.
 type Kind string
 
-// The kinds. A privileged init container has no profile: the kubelet gives it none.
+// A privileged init container has no profile: the kubelet gives it none.
 const (
 	// Aggregator is weft aggregator: CAP_NET_ADMIN, no API credentials.
 	Aggregator Kind = "aggregator"
@@ -21,11 +21,10 @@ const (
 	Single Kind = "weft"
 )
 
-// Kinds returns all of them.
+// Kinds returns all kinds.
 func Kinds() []Kind { return []Kind{Aggregator, Services, Policy, Single} }
 
-// Calls returns the system calls of a kind, sorted, and for those that a run need not make
-// the reason why they are allowed.
+// Calls returns the system calls of a kind, sorted, and the reasons for optional calls.
 func (k Kind) Calls() (names []string, rare map[string]string) {
 	calls := frontendCalls()
 	if k.programsKernel() {
@@ -40,7 +39,7 @@ func (k Kind) Calls() (names []string, rare map[string]string) {
 		}
 	}
 	for _, c := range calls {
-		// One part needs it, another one may.
+		// A call that one part needs is not rare.
 		if c.rare == "" {
 			delete(rare, c.name)
 		}
@@ -48,7 +47,6 @@ func (k Kind) Calls() (names []string, rare map[string]string) {
 	return slices.Sorted(maps.Keys(all)), rare
 }
 
-// programsKernel reports whether containers of the kind have CAP_NET_ADMIN.
 func (k Kind) programsKernel() bool {
 	switch k {
 	case Aggregator, Single:
@@ -60,5 +58,4 @@ func (k Kind) programsKernel() bool {
 	}
 }
 
-// followsAPI reports whether containers of the kind have API credentials.
 func (k Kind) followsAPI() bool { return k != Aggregator }

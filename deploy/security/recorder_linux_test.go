@@ -9,20 +9,20 @@ import (
 	"strings"
 )
 
-// record is what weft asked of the kernel, as strace saw it.
+// record is weft's system calls, as strace saw them.
 type record struct {
-	// calls are the system calls by name, with the first line that strace printed of each.
+	// the first line of strace by system call
 	calls map[string]string
-	// families are the address families of its sockets.
+	// of sockets
 	families map[string]bool
-	// files are the paths that it opened or changed, with the letters of AppArmor for what it did.
+	// AppArmor's letters of used permissions by path
 	files map[string]string
-	// refused are the lines of calls that failed with refusal.
+	// lines of calls that failed with refusal
 	refused []string
 }
 
-// refusal is the error of a call that a filter refuses, in place of EPERM, which the kernel
-// returns for other reasons too. The kernel's own ENOMEDIUM is about drives.
+// refusal replaces EPERM as a filter's error, because the kernel also returns EPERM for other reasons.
+// The kernel's own ENOMEDIUM is about drives.
 const (
 	refusal      = 123
 	refusalPrint = "ENOMEDIUM"
@@ -43,8 +43,8 @@ var (
 	openFlags  = regexp.MustCompile(`O_(WRONLY|RDWR|CREAT|TRUNC|APPEND)`)
 )
 
-// add reads the files of one run of strace -ff: those of the threads of weft, from its start on.
-// What the container runtime did is not weft's.
+// add reads the files of one run of strace -ff, only of weft's threads from its start on, without the
+// container runtime.
 func (r *record) add(dir string) error {
 	files, err := filepath.Glob(filepath.Join(dir, "t.*"))
 	if err != nil {
@@ -101,7 +101,6 @@ func readLines(path string) (out []string, err error) {
 	return out, s.Err()
 }
 
-// line adds a call.
 func (r *record) line(line string) {
 	var name, args, result string
 	if m := callLine.FindStringSubmatch(line); m != nil {
@@ -124,7 +123,7 @@ func (r *record) line(line string) {
 	r.file(name, args, result)
 }
 
-// file adds what a call did with a path. AppArmor asks nothing for stat and readlink.
+// file adds a call's use of a path. AppArmor does not check stat and readlink.
 func (r *record) file(name, args, result string) {
 	if strings.HasPrefix(result, "-1 ENOENT") && name != "openat" {
 		return
@@ -139,7 +138,7 @@ func (r *record) file(name, args, result string) {
 		if opened := openedPath.FindStringSubmatch(result); opened != nil {
 			path = opened[1] // without symbolic links
 		} else if !strings.Contains(m[3], "O_CREAT") {
-			return // no such file, or refused: AppArmor was not asked, or is not the reason
+			return // no such file, or refused by another check than AppArmor
 		}
 		perm := "r"
 		switch {
@@ -191,7 +190,6 @@ func absolute(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// touch adds permissions of a path.
 func (r *record) touch(path, perm string) {
 	for _, letter := range perm {
 		if !strings.ContainsRune(r.files[path], letter) {

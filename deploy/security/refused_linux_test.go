@@ -17,7 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestRefused: under each profile a program that makes other calls than weft is refused all of them.
+// TestRefused: each profile refuses calls that weft does not make.
 func TestRefused(t *testing.T) {
 	isolated(t, func(t *testing.T, _ string) {
 		program := filepath.Join(t.TempDir(), "probe")
@@ -50,7 +50,7 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-// TestRecorder: a call that a profile lacks is reported, or the other tests would find nothing.
+// TestRecorder: a call missing in a profile is reported; the other tests rely on this.
 func TestRecorder(t *testing.T) {
 	isolated(t, func(t *testing.T, weft string) {
 		trace := t.TempDir()
@@ -74,7 +74,7 @@ func TestRecorder(t *testing.T) {
 	})
 }
 
-// runOnce runs a program in a container to its end, and returns what it prints.
+// runOnce runs a program in a container to its end, and returns its output.
 func runOnce(t *testing.T, program string, spec corev1.Container, trace string, confine oci.SpecOpts) string {
 	t.Helper()
 	no := false

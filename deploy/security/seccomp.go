@@ -7,11 +7,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// threadFlag is the flag of clone that is set for a thread, and not for a process.
+// clone has threadFlag only for a thread.
 const threadFlag = unix.CLONE_THREAD
 
-// Seccomp returns the filter of a kind, as OCI runtimes read it. What it does not name fails with
-// EPERM; clone3 fails with ENOSYS, so that a C library goes on with clone.
+// Seccomp returns the filter of a kind for OCI runtimes. Other calls fail with EPERM; clone3 fails with
+// ENOSYS, so that a C library falls back to clone.
 func Seccomp(k Kind) specs.LinuxSeccomp {
 	names, _ := k.Calls()
 	plain := slices.DeleteFunc(names, func(n string) bool { return n == "clone" || n == "socket" })

@@ -23,13 +23,12 @@ import (
 	"github.com/weft-proxy/weft/frontends/testing/apitest"
 )
 
-// The endpoints of the Service web, and its address.
 const (
 	first, second = "10.244.1.2", "10.244.1.3"
 	serviceIP     = "10.96.0.10"
 )
 
-// values are those of the chart: all that a container of weft can do is on.
+// values turn on all functions of weft's containers.
 func values(mode string) map[string]any {
 	return map[string]any{
 		"mode": mode, "apiServer": map[string]any{"host": apiHost, "port": 6443}, "clusterCIDR": "10.244.0.0/16",
@@ -38,13 +37,12 @@ func values(mode string) map[string]any {
 	}
 }
 
-// publisher is a publisher of the configuration.
 func publisher(name string) map[string]any {
 	return map[string]any{"name": name, "match": map[string]any{"uid": 4001}, "allow": map[string]any{"tables": []any{map[string]any{"name": name}}}}
 }
 
-// story is what weft lives through in the pod: start, traffic, changes, every verb that an
-// operator enters in its containers, kill -9, an API server that goes and comes, and the end.
+// story is weft's life in the pod: traffic, changes, every verb of an operator, kill -9, an interrupted
+// API server, and the end.
 func story(t *testing.T, p *pod) {
 	p.api.Set(objects(t)...)
 	p.api.Set(endpoints(first))
@@ -78,7 +76,7 @@ func story(t *testing.T, p *pod) {
 	p.leave(t)
 }
 
-// leave ends weft: frontends by SIGTERM, and the aggregator by weft cleanup.
+// leave ends the frontends by SIGTERM, and the aggregator by weft cleanup.
 func (p *pod) leave(t *testing.T) {
 	t.Helper()
 	last := p.publisher()
@@ -87,7 +85,7 @@ func (p *pod) leave(t *testing.T) {
 			c.signal(t, "TERM")
 		}
 	}
-	// weft is the first process of the container: its end may kill the verb before that has printed.
+	// weft is the first process of the container: its end may kill the verb before it has printed.
 	last.exec(t, []int{137}, "cleanup")
 	last.ended(t)
 	if out, err := exec.CommandContext(t.Context(), "nft", "list", "tables").CombinedOutput(); err != nil || len(out) > 0 {
@@ -95,7 +93,6 @@ func (p *pod) leave(t *testing.T) {
 	}
 }
 
-// verbs runs what an operator enters.
 func (p *pod) verbs(t *testing.T) {
 	t.Helper()
 	kernel := p.publisher()
@@ -152,12 +149,11 @@ func (p *pod) pages(t *testing.T) {
 			t.Errorf("%v\n%s", err, c.log())
 		}
 	}
-	// The health check node port of the Service.
 	within(t, "the health check node port answers", func() error { _, err := ask("http://192.0.2.1:31000/"); return err })
 }
 
-// reaches waits until the Service leads to an endpoint by TCP and by UDP, of which the client
-// keeps its port: its flow to the endpoint of before has to go.
+// reaches waits until the Service leads to an endpoint by TCP and UDP. The UDP client keeps its port,
+// so its old flow must go.
 func (p *pod) reaches(t *testing.T, endpoint string) {
 	t.Helper()
 	within(t, "TCP reaches "+endpoint, func() error { return is(endpoint)(tcp(serviceIP + ":80")) })
@@ -165,7 +161,6 @@ func (p *pod) reaches(t *testing.T, endpoint string) {
 	within(t, "UDP reaches "+endpoint, func() error { return is(endpoint)(udp(serviceIP + ":53")) })
 }
 
-// is returns an error for any answer but the wanted one.
 func is(want string) func(string, error) error {
 	return func(have string, err error) error {
 		if err == nil && have != want {
@@ -175,7 +170,6 @@ func is(want string) func(string, error) error {
 	}
 }
 
-// tcp returns what a server says to a new connection.
 func tcp(address string) (string, error) {
 	c, err := net.DialTimeout("tcp", address, time.Second)
 	if err != nil {
@@ -187,7 +181,7 @@ func tcp(address string) (string, error) {
 	return string(text), err
 }
 
-// udp returns the answer to a packet from port 40053.
+// udp sends from port 40053.
 func udp(address string) (string, error) {
 	d := net.Dialer{LocalAddr: &net.UDPAddr{IP: net.ParseIP("192.0.2.1"), Port: 40053}}
 	c, err := d.Dial("udp", address)
@@ -204,7 +198,7 @@ func udp(address string) (string, error) {
 	return string(b[:n]), err
 }
 
-// serve starts a server at an address that says it.
+// serve answers with its address.
 func serve(t *testing.T, address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", address+":8080")
@@ -238,7 +232,6 @@ func serve(t *testing.T, address string) {
 	}()
 }
 
-// ask returns the body of a page.
 func ask(url string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
@@ -258,7 +251,6 @@ func ask(url string) (string, error) {
 	return string(body), err
 }
 
-// within waits for a condition.
 func within(t *testing.T, what string, f func() error) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -276,7 +268,7 @@ func within(t *testing.T, what string, f func() error) {
 	}
 }
 
-// objects are those of testdata/objects.yaml.
+// of testdata/objects.yaml
 func objects(t *testing.T) (out []apitest.Object) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/objects.yaml")
@@ -293,7 +285,6 @@ func objects(t *testing.T) (out []apitest.Object) {
 	return out
 }
 
-// endpoints are those of the Service web: one address.
 func endpoints(address string) *discoveryv1.EndpointSlice {
 	http, dns, tcp, udp := "http", "dns", corev1.ProtocolTCP, corev1.ProtocolUDP
 	web, domain, node := int32(8080), int32(8053), nodeName

@@ -24,11 +24,11 @@ const (
 	takeoverEnd   = "<!-- takeover: end -->\n"
 )
 
-// attempt is what a process of weft could do if it were taken over. The command is of the container
-// NAME, and PID is the process of another container.
+// attempt is an action of a taken-over process of weft. The command is for the container NAME, and PID
+// is a process of another container.
 type attempt struct{ what, command string }
 
-// attempts are in the order in which they are tried: the last ends the aggregator.
+// In order: the last ends the aggregator.
 func attempts(revision string) []attempt {
 	return []attempt{
 		{"publish a fragment of its own", "/weft apply -f /run/weft/own-NAME.nft"},
@@ -47,8 +47,8 @@ func attempts(revision string) []attempt {
 	}
 }
 
-// TestTakeover: what each process of split mode may do, tried in its container. The table of the
-// document is what was seen.
+// TestTakeover tries the possible actions of each split-mode process in its container, and compares the
+// document's table.
 func TestTakeover(t *testing.T) {
 	isolated(t, func(t *testing.T, weft string) {
 		program := filepath.Join(t.TempDir(), "takeover")
@@ -96,7 +96,6 @@ func TestTakeover(t *testing.T) {
 	})
 }
 
-// try returns the outcome of a command in a container.
 func (p *pod) try(t *testing.T, name, command string) string {
 	t.Helper()
 	other := p.containers[map[string]string{"services": "policy", "policy": "services", "aggregator": "services"}[name]]

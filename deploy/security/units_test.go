@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// unitLines returns the values of a setting of a unit, in their order.
 func unitLines(t *testing.T, path, setting string) (values []string) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -26,13 +25,12 @@ func unitLines(t *testing.T, path, setting string) (values []string) {
 	return values
 }
 
-// unitKinds are the units, and what each of them runs.
 func unitKinds() map[string]Kind {
 	return map[string]Kind{"weft": Single, "weft-aggregator": Aggregator, "weft-services": Services, "weft-policy": Policy}
 }
 
-// TestUnitSettings: the filters of the units allow all that the containers' profiles allow, and
-// the units have what is to hold for each of them.
+// TestUnitSettings: the units' filters allow all calls of the containers' profiles, and the units have
+// the required settings.
 func TestUnitSettings(t *testing.T) {
 	found, err := filepath.Glob("../systemd/*.service")
 	if err != nil || len(found) != len(unitKinds())+1 {
@@ -55,7 +53,7 @@ func TestUnitSettings(t *testing.T) {
 		allowed := systemCalls(t, one("SystemCallFilter"))
 		calls, rare := kind.Calls()
 		for _, c := range calls {
-			// What the container runtime does before it starts weft is not systemd's to do.
+			// systemd does not need the container runtime's calls.
 			if !allowed[c] && !strings.Contains(rare[c], "container runtime") {
 				t.Errorf("%s: the filter refuses %s", unit, c)
 			}
@@ -91,7 +89,7 @@ func TestUnitSettings(t *testing.T) {
 	}
 }
 
-// TestUnitPublishers: the units' configuration names the publishers that the chart names, with the same rights.
+// TestUnitPublishers: the units' configuration names the chart's publishers, with the same rights.
 func TestUnitPublishers(t *testing.T) {
 	_, chart := rendered(t, map[string]any{"apiServer": map[string]any{"host": apiHost}, "networkPolicy": map[string]any{"enabled": true}})
 	own, err := os.ReadFile("../systemd/publishers.yaml")
@@ -128,7 +126,7 @@ func TestUnitPublishers(t *testing.T) {
 	}
 }
 
-// systemCalls returns the calls of a filter of systemd, with those of its sets.
+// systemCalls expands the sets of systemd's filters.
 func systemCalls(t *testing.T, filter string) map[string]bool {
 	t.Helper()
 	all := make(map[string]bool)
@@ -157,7 +155,7 @@ func systemCalls(t *testing.T, filter string) map[string]bool {
 	return all
 }
 
-// TestModules: the modules that are loaded at boot are those that weft's first tables need.
+// TestModules: the modules loaded at boot are those of weft's first tables.
 func TestModules(t *testing.T) {
 	text, err := os.ReadFile("../systemd/modules-load.d/weft.conf")
 	if err != nil {

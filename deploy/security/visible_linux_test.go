@@ -7,7 +7,6 @@ import (
 	"github.com/opencontainers/runtime-spec/specs-go"
 )
 
-// runtimeFlag is the runtime of the containers, which reads the profiles.
 var runtimeFlag = flag.String("runtime", "runc", "OCI runtime that starts the containers, such as crun or a path")
 
 // visible makes a filter refuse with an error that the kernel itself does not return.

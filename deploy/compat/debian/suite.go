@@ -17,7 +17,7 @@ type Suite struct {
 	name, dir string
 }
 
-// Open prepares a directory for the lists of a suite. It downloads nothing yet.
+// Open prepares a directory for the lists of a suite, without a download.
 func Open(dir, name string) (*Suite, error) {
 	dir, err := filepath.Abs(filepath.Join(dir, name))
 	if err != nil {
@@ -34,7 +34,7 @@ func Open(dir, name string) (*Suite, error) {
 	}
 	s := &Suite{name: name, dir: dir}
 	for file, text := range map[string]string{
-		// No package is installed as far as this apt knows, so that it downloads all that one needs.
+		// An empty status makes apt download all dependencies.
 		"status":       "",
 		"sources.list": fmt.Sprintf("deb [signed-by=%s] %s %s main\n", keyring, address, name),
 		"apt.conf": fmt.Sprintf(`Dir::State "%[1]s";
@@ -57,7 +57,6 @@ APT::Sandbox::User "root";
 	return s, nil
 }
 
-// address returns the archive that has a suite, as the machine's own sources name it.
 func address(suite string) (string, error) {
 	end := "/debian/"
 	if strings.HasSuffix(suite, "-security") {
@@ -75,8 +74,8 @@ func address(suite string) (string, error) {
 	return "", fmt.Errorf("no source of packages of this machine ends in %s: only Debian has suite %s", end, suite)
 }
 
-// Unpack makes root a directory with the files of packages and of the packages that they depend on and follow
-// accepts. A nil follow accepts all. It returns the version of the first package.
+// Unpack fills root with the files of packages and of their dependencies that follow accepts. A nil
+// follow accepts all. It returns the version of the first package.
 func (s *Suite) Unpack(root string, follow func(name string) bool, packages ...string) (version string, err error) {
 	stamp := filepath.Join(root, "version")
 	if have, err := os.ReadFile(stamp); err == nil {
@@ -117,7 +116,6 @@ func (s *Suite) Unpack(root string, follow func(name string) bool, packages ...s
 	return version, os.WriteFile(stamp, []byte(version), 0o644)
 }
 
-// closure returns the packages and what they depend on, as far as follow accepts it.
 func (s *Suite) closure(follow func(string) bool, names []string) ([]pkg, error) {
 	var out []pkg
 	seen := map[string]bool{}
@@ -142,18 +140,15 @@ func (s *Suite) closure(follow func(string) bool, names []string) ([]pkg, error)
 	return out, nil
 }
 
-// pkg is a package of the suite.
 type pkg struct {
 	name, version, arch string
 	depends             []string
 }
 
-// file is the name that apt-get download gives it.
 func (p pkg) file() string {
 	return fmt.Sprintf("%s_%s_%s.deb", p.name, strings.ReplaceAll(p.version, ":", "%3a"), p.arch)
 }
 
-// find reads the newest versions of packages from the suite's list.
 func (s *Suite) find(names []string) ([]pkg, error) {
 	out, err := s.apt("cache", append([]string{"show", "--no-all-versions"}, names...)...)
 	if err != nil {
@@ -173,7 +168,7 @@ func (s *Suite) find(names []string) ([]pkg, error) {
 				p.arch = value
 			case "Depends", "Pre-Depends":
 				for d := range strings.SplitSeq(value, ",") {
-					// The first of alternatives, without version and architecture.
+					// The first alternative, without version and architecture.
 					first, _, _ := strings.Cut(strings.Fields(d)[0], ":")
 					p.depends = append(p.depends, first)
 				}
@@ -190,7 +185,6 @@ func (s *Suite) find(names []string) ([]pkg, error) {
 	return found, nil
 }
 
-// apt runs apt-get or apt-cache with the suite's configuration, in its directory.
 func (s *Suite) apt(tool string, args ...string) (string, error) {
 	cmd := exec.Command("apt-"+tool, args...)
 	cmd.Dir = s.dir

@@ -21,7 +21,6 @@ var suite = flag.String("kernels.suites", "bullseye,bookworm,trixie,trixie-backp
 // tooOld is the suite whose kernel weft refuses.
 const tooOld = "bullseye"
 
-// TestKernels runs the programs on each kernel and reports what passed.
 func TestKernels(t *testing.T) {
 	files := build(t)
 	rows := [][]string{{"kernel", "Debian", "owner, persist (6.9)", "DESTROYSETELEM (6.3)", "end acknowledged (6.10)"}}
@@ -42,7 +41,7 @@ func TestKernels(t *testing.T) {
 	t.Logf("\n%s", text)
 }
 
-// try runs the programs on the kernel of a suite, and returns its row of the table.
+// try returns a suite's row of the table.
 func try(t *testing.T, name string, files map[string]string) ([]string, error) {
 	s, err := debian.Open(cache, name)
 	if err != nil {
@@ -112,7 +111,7 @@ var (
 	failed = []string{"FAIL"}
 )
 
-// judge counts the results of a program, and reports those that failed.
+// judge counts the results of a program, and reports failures.
 func judge(t *testing.T, p program, text string) string {
 	count := map[string]int{}
 	for _, m := range result.FindAllStringSubmatch(text, -1) {

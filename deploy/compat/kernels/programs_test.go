@@ -11,7 +11,7 @@ import (
 	"github.com/weft-proxy/weft/deploy/compat/vm"
 )
 
-// top is the repository, cache where packages and programs are kept between runs.
+// top is the repository; cache keeps packages and programs between runs.
 const (
 	top   = "../../.."
 	cache = top + "/.cache/compat"
@@ -19,18 +19,16 @@ const (
 
 // program is a test binary, or weft itself.
 type program struct {
-	// name is its column of the table.
+	// the column of the table
 	name string
-	// pkg is the directory of the package, in which it runs.
-	pkg string
-	// args are its arguments.
+	// the package's directory, in which it runs
+	pkg  string
 	args string
-	// short is true if it is part of the short form.
+	// part of the short form
 	short bool
 }
 
-// programs are what runs on each kernel. What is left out of a package takes minutes in emulation, or
-// tests no more of the kernel than what is here.
+// Omitted tests take minutes in emulation, or add no coverage of the kernel.
 var programs = []program{
 	{"nft/kernel", "nft/kernel", "-test.v -test.skip 'RoundTrip|Hunt|Busy|ManyElements|WatchOverrun|CheckNames|ForeignChangesOfOwn'", true},
 	{"conntrack", "conntrack", "-test.v -test.skip 'OnlyStaleIsRead|DeleteMany'", false},
@@ -45,7 +43,7 @@ var data = []string{"nft/kernel/testdata", "nft/compile/testdata/corpus", "deplo
 // tools are the programs that tests run.
 var tools = []string{"nft", "ip", "conntrack", "unshare"}
 
-// build builds the programs and returns the files of a machine that runs them.
+// build returns the files of a machine that runs the programs.
 func build(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := vm.Programs(tools...)
@@ -88,7 +86,7 @@ func goBuild(t *testing.T, verb string, args ...string) {
 // section begins the output of each program.
 const section = "=== PROGRAM "
 
-// script runs the programs one after the other; of a kernel that is refused only the refusal.
+// On a refused kernel, script has only the refusal.
 func script(refused bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "echo '%srefusal'\ntimeout 10 weft aggregator --socket /run/w/w.sock --state-dir /run/w/state 2>&1\n", section)

@@ -18,11 +18,11 @@ import (
 
 var field = flag.String("nft.field", "", "compare weft with nft on the files of this directory")
 
-// classes are what can come of a file, in the order of the table.
+// classes of files, in the order of the table
 var classes = []string{"both accept and equal", "differ", "weft refuses", "nft refuses", "both refuse"}
 
-// TestField loads each file of a directory with nft and with weft, each in a namespace of its own, and prints how many
-// are in each class, the others with the reason, and what weft check finds in those that weft accepts.
+// TestField loads each file of a directory with nft and with weft in separate namespaces, and prints
+// the files by class with reasons, and the findings of weft check.
 func TestField(t *testing.T) {
 	if *field == "" {
 		t.Skip("no -nft.field")
@@ -35,7 +35,7 @@ func TestField(t *testing.T) {
 		fmt.Fprintf(&links, "link add name %s index %d type veth peer name peer%d\n", name, 1000+i, i)
 	}
 	for _, ns := range []*nfttest.NS{d.ns, theirs} {
-		// Not everything that looks like a name is one.
+		// Some matches are not names.
 		_, _ = ns.Output(links.String(), "ip", "-force", "-batch", "-")
 	}
 	count, reasons, findings := map[string]int{}, map[string][]string{}, map[string][]string{}
@@ -72,7 +72,7 @@ func TestField(t *testing.T) {
 // finding matches a finding of weft check, with its lines.
 var finding = regexp.MustCompile(`(?m)^([a-z-]+): .*(?:\n  .*)+`)
 
-// fieldFiles returns the files of the directory, not those that are hidden.
+// fieldFiles leaves out hidden files.
 func fieldFiles(t *testing.T) (files []string) {
 	err := filepath.WalkDir(*field, func(path string, d fs.DirEntry, err error) error {
 		switch hidden := strings.HasPrefix(d.Name(), ".") && path != *field; {
@@ -89,10 +89,9 @@ func fieldFiles(t *testing.T) (files []string) {
 	return files
 }
 
-// interfaceNames matches where a file names interfaces of which nft wants an index or a device.
+// interfaceNames matches interfaces for which nft needs an index or a device.
 var interfaceNames = regexp.MustCompile(`(?:\b[io]if\b|\bdevices?\b|^define\s+\w+)[\s=!{]*("?[a-zA-Z][\w.@-]*"?(?:\s*,\s*"?[a-zA-Z][\w.@-]*"?)*)`)
 
-// interfacesOf returns the names of interfaces in files.
 func interfacesOf(t *testing.T, files []string) (names []string) {
 	for _, file := range files {
 		text, err := os.ReadFile(file)
@@ -113,7 +112,6 @@ func interfacesOf(t *testing.T, files []string) (names []string) {
 	return slices.Compact(names)
 }
 
-// at returns the arguments of a verb about a file.
 func at(file, verb string, args ...string) []string {
 	return append([]string{verb, "-I", filepath.Dir(file), "-f", file}, args...)
 }
@@ -144,7 +142,7 @@ func (d *daemon) judge(t *testing.T, theirs *nfttest.NS, file string) (class, wh
 // reason matches the first error of nft or of weft.
 var reason = regexp.MustCompile(`(?m):\d+:\d+(?:-\d+)?: (.+)$|rejected:\s+(.+)$`)
 
-// firstReason returns the first error of a command, without its place.
+// without its place
 func firstReason(err error) string {
 	if m := reason.FindStringSubmatch(err.Error()); m != nil {
 		return cmp.Or(m[1], m[2])
@@ -152,20 +150,19 @@ func firstReason(err error) string {
 	return err.Error()
 }
 
-// elementsOf matches the elements of a set, blockOf a table and declaration the parts of one.
+// elementsOf matches the elements of a set, blockOf a table, and declaration the parts of a table.
 var (
 	elementsOf  = regexp.MustCompile(`(?s)elements = \{(.*?)\}`)
 	blockOf     = regexp.MustCompile(`(?ms)^table .*?^\}\n`)
 	declaration = regexp.MustCompile(`(?ms)^\t[a-z].*?^\t\}\n`)
-	// indexOf matches what compares the index of an interface with names: weft compares the name.
+	// indexOf matches comparisons of an interface's index with names: weft compares the name.
 	indexOf = regexp.MustCompile(`\b([io]if)( != | )(["{@])`)
 )
 
-// namedChain matches the name that weft gives a chain that a rule has in braces.
+// namedChain matches weft's name for a chain in braces.
 var namedChain = regexp.MustCompile(`\b[\w.-]+-[0-9a-f]{8}(?:-\d+)?\b`)
 
-// unnested returns a listing without its chains in braces and those that weft has made of such chains, and the rules
-// of all of these.
+// unnested separates chains in braces, and weft's chains for these, with their rules, from a listing.
 func unnested(text string) (rest, rules string) {
 	var out, inner []string
 	var take func(lines []string, in *[]string) []string
@@ -197,7 +194,7 @@ func unnested(text string) (rest, rules string) {
 	return strings.Join(out, "\n"), strings.Join(inner, "\n")
 }
 
-// ordered returns a listing without what is accidental: the order of tables, of declarations and of elements.
+// ordered normalizes the order of tables, declarations and elements.
 func ordered(text string) string {
 	text, inner := unnested(text)
 	text = indexOf.ReplaceAllString(steady(text), "${1}name$2$3")

@@ -11,16 +11,15 @@ import (
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
-// outcome counts the tables for which a version did something right.
+// outcome counts tables.
 type outcome struct {
 	tables, text, json, reload, same, like int
-	// wrong are the first words of what went wrong.
+	// the first words of failures
 	wrong []string
 }
 
-// cannot are the tables that a version does not list as text and as JSON, with the reason in
-// compatibility.md: of weft's own, and of corpora. More is a failure, and less, so that the document stays
-// true. A version that is not here lists everything.
+// cannot counts the tables that a version does not list as text and as JSON, with the reason in
+// compatibility.md: weft's own, and of corpora. Other counts are a failure.
 var cannot = map[string]struct{ own, corpora int }{
 	"1.0.2": {2, 19}, "1.0.3": {2, 10}, "1.0.4": {2, 10}, "1.0.5": {2, 3}, "1.1.6": {0, 1}, "1.1.7": {0, 1},
 }
@@ -60,7 +59,7 @@ func TestVersions(t *testing.T) {
 	t.Logf("%d tables, %d rules of corpora\n%s", len(tables), rules, report.Table(rows))
 }
 
-// list has a version list each table. reference has the texts of the first version.
+// reference has the texts of the first version.
 func list(t *testing.T, d *daemon, v version, tables []string, reference map[string]string, first bool) outcome {
 	o := outcome{tables: len(tables)}
 	fail := func(table, what string, err error) {
@@ -111,8 +110,8 @@ func list(t *testing.T, d *daemon, v version, tables []string, reference map[str
 	return o
 }
 
-// changing is what differs from one list to the next, and what says that weft holds the table: nft
-// would take the table with it when it ends.
+// changing matches parts that differ between lists, and the mark of weft's ownership: nft would remove
+// an owned table when it ends.
 var changing = regexp.MustCompile(`(?m) expires [0-9a-z]+|packets \d+ bytes \d+|used \d+ bytes| # progname .*$|^\s*flags owner.*\n`)
 
 func steady(text string) string {

@@ -12,24 +12,24 @@ import (
 	"github.com/weft-proxy/weft/deploy/compat/debian"
 )
 
-// cache is where packages are kept between runs.
+// kept between runs
 const cache = "../../../.cache/compat"
 
 var built = flag.String("nft.built", "", "a directory with programs that the script build made, in subdirectories named after their versions")
 
-// suites are those of Debian that have versions from 1.0.2 on; the machine's own comes first.
+// suites have versions from 1.0.2 on; the machine's own comes first.
 var suites = []string{"trixie", "sid"}
 
 // version is an nft program.
 type version struct {
-	// name is what it says of itself, source where it is from.
+	// name is its own text, source its origin.
 	name, source string
 	// program and args begin its command line.
 	program string
 	args    []string
 }
 
-// versions returns the machine's own version first.
+// the machine's own version first
 func versions(t *testing.T) []version {
 	t.Helper()
 	own, err := exec.LookPath("nft")

@@ -16,16 +16,15 @@ import (
 
 const top = "../../.."
 
-// daemon is weft in a namespace of its own.
+// daemon is weft in its own namespace.
 type daemon struct {
 	ns             *nfttest.NS
 	binary, socket string
 }
 
-// objects are the arguments of a weft that serves the objects in testdata.
+// objects are weft's arguments for the objects in testdata.
 var objects = []string{"run", "--network-policy", "--manifests", "testdata/objects", "--hostname-override", "node-1", "--cluster-cidr", "10.244.0.0/16,fd00:10:244::/56", "--healthz-bind-address", ""}
 
-// start builds weft and starts it with arguments.
 func start(t *testing.T, args ...string) *daemon {
 	t.Helper()
 	d := &daemon{ns: nfttest.New(t), binary: filepath.Join(t.TempDir(), "weft")}
@@ -66,7 +65,6 @@ func start(t *testing.T, args ...string) *daemon {
 	return d
 }
 
-// run runs a verb of weft and returns what it prints.
 func (d *daemon) run(stdin string, args ...string) (string, error) {
 	return d.ns.Output(stdin, d.binary, append(args, "--socket", d.socket)...)
 }
@@ -77,8 +75,7 @@ var (
 	atChain = regexp.MustCompile(`nfttest-rule-(\d+)`)
 )
 
-// apply publishes a corpus in a table of its own, and returns how many rules weft and the kernel
-// accept. Those that they reject are left out.
+// apply publishes a corpus in a separate table, and returns the number of accepted rules.
 func (d *daemon) apply(t *testing.T, c nfttest.Corpus, table string) int {
 	t.Helper()
 	skip := map[int]bool{}
@@ -104,8 +101,7 @@ func (d *daemon) apply(t *testing.T, c nfttest.Corpus, table string) int {
 	}
 }
 
-// corpora publishes all corpora in their first family, and returns the tables and how many rules they have. Those
-// that need what a kernel may lack are left out.
+// corpora publishes all corpora in their first family, except for optional kernel features.
 func (d *daemon) corpora(t *testing.T) (tables []string, rules int) {
 	t.Helper()
 	file := ""

@@ -1,9 +1,9 @@
-// Package report prints what a run of tests found.
+// Package report prints the results of tests.
 package report
 
 import "strings"
 
-// Table returns rows, the first of which is the header, as a table in Markdown.
+// Table returns rows as a Markdown table. The first row is the header.
 func Table(rows [][]string) string {
 	var b strings.Builder
 	for i, row := range rows {

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// archive writes a cpio archive in the format "newc", which the kernel unpacks as its root.
-// The first error is kept, and returned by close.
+// archive writes a cpio archive in the format "newc", which the kernel unpacks as its root. close
+// returns the first error.
 type archive struct {
 	w    *bufio.Writer
 	n    int
@@ -24,7 +24,6 @@ func newArchive(w io.Writer) *archive {
 	return &archive{w: bufio.NewWriter(w), dirs: map[string]bool{".": true, "/": true}}
 }
 
-// dir adds a directory and its parents, unless they are there.
 func (a *archive) dir(name string) {
 	if a.dirs[name] {
 		return
@@ -34,19 +33,18 @@ func (a *archive) dir(name string) {
 	a.entry(name, 0o040755, 0, strings.NewReader(""))
 }
 
-// text adds an executable file with this content.
+// The file is executable.
 func (a *archive) text(name, content string) {
 	a.dir(path.Dir(name))
 	a.entry(name, 0o100755, int64(len(content)), strings.NewReader(content))
 }
 
-// link adds a symbolic link.
 func (a *archive) link(name, target string) {
 	a.dir(path.Dir(name))
 	a.entry(name, 0o120777, int64(len(target)), strings.NewReader(target))
 }
 
-// file adds a copy of a file or directory of the host, of the one that it refers to if it is a link.
+// file copies a file or directory of the host, and follows links.
 func (a *archive) file(name, host string) {
 	f, err := os.Open(host)
 	if err != nil {
@@ -67,7 +65,6 @@ func (a *archive) file(name, host string) {
 	a.entry(name, 0o100000|uint32(info.Mode().Perm()), info.Size(), f)
 }
 
-// tree adds the files under a directory of the host.
 func (a *archive) tree(name, host string) {
 	err := fs.WalkDir(os.DirFS(host), ".", func(p string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
@@ -98,7 +95,7 @@ func (a *archive) print(format string, args ...any) {
 	a.fail(err)
 }
 
-// pad fills up to a multiple of four bytes.
+// to four bytes
 func (a *archive) pad() {
 	for a.n%4 != 0 {
 		a.n++
@@ -112,7 +109,6 @@ func (a *archive) fail(err error) {
 	}
 }
 
-// close writes the end of the archive.
 func (a *archive) close() error {
 	a.entry("TRAILER!!!", 0, 0, strings.NewReader(""))
 	a.fail(a.w.Flush())

@@ -8,22 +8,21 @@ import (
 	"strings"
 )
 
-// Kernel is a kernel that a Machine can run.
+// Kernel is a kernel for a Machine.
 type Kernel struct {
-	// Release is the kernel's name for itself, such as 6.1.0-50-cloud-amd64.
+	// Release is the kernel's release, such as 6.1.0-50-cloud-amd64.
 	Release string
-	// Image is the compressed kernel.
+	// the compressed kernel
 	Image string
-	// Modules is the directory of its modules, which are not compressed and have an index.
+	// the directory of uncompressed modules with an index
 	Modules string
 }
 
-// kept are the directories of modules that tests of networks need; the others would make the
-// machine's start slow.
+// kept are the modules for network tests; others would slow the machine's start.
 var kept = []string{"net", "lib", "crypto", "arch/x86/crypto", "drivers/net/veth", "drivers/net/dummy", "drivers/net/tun", "drivers/net/nlmon", "drivers/net/ifb"}
 
-// FindKernel finds the kernel in the unpacked package of Debian in dir. It prepares its modules there: it
-// removes those that no test needs, unpacks the others and writes their index.
+// FindKernel finds the kernel in the unpacked package of Debian in dir. It keeps only needed modules,
+// unpacked and with an index.
 func FindKernel(dir string) (Kernel, error) {
 	images, err := filepath.Glob(filepath.Join(dir, "boot/vmlinuz-*"))
 	if err == nil && len(images) == 0 {
@@ -45,7 +44,7 @@ func FindKernel(dir string) (Kernel, error) {
 	return Kernel{}, fmt.Errorf("find the kernel in %s: no modules of %s", dir, k.Release)
 }
 
-// prepare is done once: the index, which is written last, says so.
+// prepare writes the index last, which marks it as done.
 func (k Kernel) prepare(root string) error {
 	if _, err := os.Stat(filepath.Join(k.Modules, "modules.dep")); err == nil {
 		return nil
@@ -65,7 +64,7 @@ func (k Kernel) prepare(root string) error {
 	if err != nil {
 		return fmt.Errorf("prepare the modules of %s: %w", k.Release, err)
 	}
-	// depmod looks in lib/modules of the directory that it is given.
+	// depmod adds lib/modules to the directory.
 	return run("depmod", "-b", root, k.Release)
 }
 

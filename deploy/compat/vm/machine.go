@@ -16,24 +16,24 @@ import (
 // Machine describes a virtual machine. Only Kernel is required.
 type Machine struct {
 	Kernel Kernel
-	// Files are the files and directories that it has: their path there, and on this machine.
+	// Files maps paths in the machine to files and directories of the host.
 	Files map[string]string
-	// Memory is in MiB; 1024 if it is 0.
+	// in MiB; 0 means 1024
 	Memory int
-	// CPUs is 2 if it is 0.
+	// 0 means 2
 	CPUs int
-	// Output receives what the script prints, as it does; nil discards it.
+	// Output receives the script's output as it comes; nil discards it.
 	Output io.Writer
 }
 
-// busybox is the program of Debian's package busybox-static.
+// busybox is from Debian's package busybox-static.
 const busybox = "/bin/busybox"
 
-// ended is what the first process prints after the script's output, with the exit status.
+// ended precedes the exit status, after the script's output.
 const ended = "\nvm: the script ended with "
 
-// first is the first process. What the script prints is on the second serial port, so that
-// the kernel's messages are not in between.
+// first is the first process. The script prints to the second serial port, apart from the kernel's
+// messages.
 const first = `#!/bin/busybox sh
 /bin/busybox --install -s /bin
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C
@@ -52,8 +52,8 @@ sync
 poweroff -f
 `
 
-// Run starts the machine, runs a script of its shell (busybox), and stops the machine. It returns what the script
-// printed and its exit status.
+// Run runs a script of busybox's shell in a new machine. It returns the script's output and exit
+// status.
 func (m Machine) Run(ctx context.Context, script string) (output string, status int, err error) {
 	dir, err := os.MkdirTemp("", "weft-vm-")
 	if err != nil {
@@ -90,7 +90,6 @@ func (m Machine) Run(ctx context.Context, script string) (output string, status 
 	return output, status, nil
 }
 
-// writeRoot writes what the kernel unpacks as its root.
 func (m Machine) writeRoot(name, script string) (err error) {
 	f, err := os.Create(name)
 	if err != nil {
@@ -114,7 +113,7 @@ func (m Machine) writeRoot(name, script string) (err error) {
 	return a.close()
 }
 
-// Programs returns the Files of programs of this machine, with the libraries that they need.
+// Programs returns the Files of host programs with their libraries.
 func Programs(paths ...string) (map[string]string, error) {
 	files := map[string]string{}
 	for _, name := range paths {
@@ -145,7 +144,6 @@ func or(n, otherwise int) int {
 	return n
 }
 
-// last returns the last n lines.
 func last(text string, n int) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.Join(lines[max(0, len(lines)-n):], "\n") + "\n"

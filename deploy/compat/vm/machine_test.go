@@ -9,7 +9,7 @@ import (
 	"github.com/weft-proxy/weft/deploy/compat/debian"
 )
 
-// cache is where the packages of Debian are kept between runs.
+// kept between runs
 const cache = "../../../.cache/compat"
 
 func newKernel(t *testing.T) Kernel {

@@ -24,8 +24,7 @@ func (c *Cluster) WriteKubeconfig(path, token string) error {
 	return nil
 }
 
-// Token asks the API server for a token of a service account, good for the
-// life of a test run.
+// Token requests a service account's token, valid for a test run.
 func (c *Cluster) Token(ctx context.Context, namespace, account string) (string, error) {
 	seconds := int64(24 * 3600)
 	t, err := c.client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account,

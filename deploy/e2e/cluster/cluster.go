@@ -14,21 +14,20 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// ServiceCIDRs are what ClusterIPs come from, IPv4 (the default family) first.
+// ServiceCIDRs are the prefixes of ClusterIPs, IPv4 (the default family) first.
 func ServiceCIDRs() []netip.Prefix {
 	return []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16"), netip.MustParsePrefix("fd00:10:96::/112")}
 }
 
-// Config says where the control plane is.
+// Config configures a control plane.
 type Config struct {
-	// Binary is the built cmd/controlplane.
 	Binary string
-	// Dir gets the data of etcd and the credentials, LogDir the logs.
+	// Dir gets etcd's data and the credentials, LogDir the logs.
 	Dir, LogDir string
-	// Host is where it runs and what it listens on. The namespace must be the caller's own.
+	// Host is in the caller's namespace.
 	Host *lab.Host
-	// Full is true for a cluster that runs Pods: with all controllers and a scheduler. Otherwise the
-	// EndpointSlice controller is the only one.
+	// Full runs all controllers and a scheduler, for a cluster with Pods. Otherwise only the
+	// EndpointSlice controller runs.
 	Full bool
 }
 
@@ -40,7 +39,7 @@ type Cluster struct {
 	client *kubernetes.Clientset
 	etcd   *lab.Process
 	server *lab.Process
-	// controllers is kube-controller-manager. scheduler is nil if the cluster is not a full one.
+	// scheduler is nil if the cluster is not full.
 	controllers, scheduler *lab.Process
 }
 
@@ -52,8 +51,7 @@ const (
 	ready = 2 * time.Minute
 )
 
-// Start runs etcd, the API server and the controllers, and returns when the API
-// server is ready.
+// Start returns when the API server is ready.
 func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	c := &Cluster{cfg: cfg}
 	serving := append([]netip.Addr{netip.MustParseAddr("127.0.0.1"), ServiceCIDRs()[0].Addr().Next(), ServiceCIDRs()[1].Addr().Next()}, cfg.Host.Addresses.All()...)
@@ -79,21 +77,20 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	return c, nil
 }
 
-// URL is that of the API server, as every node can reach it.
+// URL returns the API server's address for every node.
 func (c *Cluster) URL() string {
 	return "https://" + netip.AddrPortFrom(c.cfg.Host.Addresses.V4, securePort).String()
 }
 
-// CA is the certificate, PEM, that the API server's is signed with.
+// CA returns the certificate authority of the API server, PEM.
 func (c *Cluster) CA() []byte { return c.creds.authority }
 
-// Client is an administrator's.
+// Client returns an administrator's client.
 func (c *Cluster) Client() kubernetes.Interface { return c.client }
 
 // Admin returns the configuration of a client with all rights.
 func (c *Cluster) Admin() *rest.Config { return c.admin }
 
-// run starts one of the programs in the binary.
 func (c *Cluster) run(process **lab.Process, name string, flags ...string) (err error) {
 	argv := append([]string{c.cfg.Binary, name}, flags...)
 	*process, err = c.cfg.Host.Start(name, filepath.Join(c.cfg.LogDir, name+".log"), nil, argv...)
@@ -106,13 +103,12 @@ func (c *Cluster) startEtcd(context.Context) error {
 		"--listen-client-urls", etcdURL, "--advertise-client-urls", etcdURL,
 		"--listen-peer-urls", peerURL, "--initial-advertise-peer-urls", peerURL,
 		"--initial-cluster", "e2e="+peerURL,
-		// Its life ends with the test's, and the disk is shared with others.
+		// etcd's data ends with the test, and other programs share the disk.
 		"--unsafe-no-fsync", "--log-level", "warn")
 }
 
-// StartAPIServer runs the API server, which must not be running, and waits for
-// it to be ready. The controllers start anew then, as they do where they cannot renew
-// their lease.
+// StartAPIServer runs the API server, which must not be running, and waits until it is ready. The
+// controllers restart, as after a lost lease.
 func (c *Cluster) StartAPIServer(ctx context.Context) error {
 	cidrs := ServiceCIDRs()
 	err := c.run(&c.server, "kube-apiserver",
@@ -126,7 +122,7 @@ func (c *Cluster) StartAPIServer(ctx context.Context) error {
 		"--service-account-key-file", c.creds.accounts,
 		"--service-account-signing-key-file", c.creds.accounts,
 		"--authorization-mode", "RBAC", "--anonymous-auth=false", "--allow-privileged",
-		// Names of nodes resolve nowhere.
+		// Names of nodes do not resolve.
 		"--kubelet-preferred-address-types=InternalIP",
 		"--profiling=false", "--v=1")
 	if err != nil {
@@ -164,10 +160,10 @@ func (c *Cluster) waitReady(ctx context.Context) error {
 	}
 }
 
-// KillAPIServer ends the API server at once, as a crash does. etcd stays.
+// KillAPIServer ends the API server as a crash does. etcd stays.
 func (c *Cluster) KillAPIServer() error { return c.server.Kill() }
 
-// Stop ends all of it.
+// Stop ends all processes.
 func (c *Cluster) Stop() error {
 	var errs []error
 	for _, p := range []*lab.Process{c.scheduler, c.controllers, c.server, c.etcd} {
@@ -176,7 +172,6 @@ func (c *Cluster) Stop() error {
 	return errors.Join(errs...)
 }
 
-// kill ends a process, if there is one.
 func kill(p *lab.Process) error {
 	if p == nil {
 		return nil

@@ -15,7 +15,6 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// patience bounds what a test waits for.
 const patience = 3 * time.Minute
 
 // newConfig returns the configuration of a cluster of stand-ins.
@@ -29,7 +28,6 @@ func newConfig(t *testing.T, full bool) Config {
 	return Config{Binary: "/proc/self/exe", Dir: t.TempDir(), LogDir: t.TempDir(), Host: l.Control, Full: full}
 }
 
-// start runs a cluster until the end of the test.
 func start(t *testing.T, cfg Config) *Cluster {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -47,7 +45,6 @@ func start(t *testing.T, cfg Config) *Cluster {
 	return c
 }
 
-// expectNoProcess checks that no program of a cluster runs.
 func expectNoProcess(t *testing.T, cfg Config) {
 	t.Helper()
 	if left, err := lab.Processes(cfg.Dir); err != nil || len(left) > 0 {
@@ -55,7 +52,6 @@ func expectNoProcess(t *testing.T, cfg Config) {
 	}
 }
 
-// expectLog waits for a text in the log of a program.
 func expectLog(t *testing.T, c *Cluster, program, want string) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -70,7 +66,7 @@ func expectLog(t *testing.T, c *Cluster, program, want string) {
 	t.Errorf("log of %s has no %q:\n%s", program, want, b)
 }
 
-// controllersOf returns those that kube-controller-manager was started with.
+// controllersOf returns the arguments for kube-controller-manager's controllers.
 func controllersOf(t *testing.T, cfg Config) []string {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(cfg.LogDir, controllerManager+".log"))
@@ -129,7 +125,7 @@ func TestAPIServerStartsAnew(t *testing.T) {
 	}
 }
 
-// The error of a start says why etcd ended, and nothing is left.
+// The error has etcd's reason, and all programs end.
 func TestStartFails(t *testing.T) {
 	cfg := newConfig(t, true)
 	if err := os.WriteFile(filepath.Join(cfg.Dir, broken), nil, 0o600); err != nil {

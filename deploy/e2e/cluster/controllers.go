@@ -7,11 +7,9 @@ import (
 	"strings"
 )
 
-// endpointSlices is the one controller that weft depends on.
 const endpointSlices = "endpointslice-controller"
 
-// allControllers are the controllers of a cluster that runs Pods. The others are for
-// storage, certificates and clouds.
+// allControllers leaves out controllers for storage, certificates and clouds.
 func allControllers() []string {
 	return []string{
 		endpointSlices, "endpoints-controller", "endpointslice-mirroring-controller", "service-cidr-controller",
@@ -23,15 +21,12 @@ func allControllers() []string {
 }
 
 const (
-	// With its own limits kube-controller-manager would need minutes for what a test makes at
-	// once on one machine.
+	// With the default limits kube-controller-manager would need minutes for the objects of a test.
 	fullQPS, fullBurst = "500", "1000"
 	controllerManager  = "kube-controller-manager"
 	scheduler          = "kube-scheduler"
 )
 
-// startControllers runs kube-controller-manager, and kube-scheduler in a full cluster. Each controller
-// has the service account and the rights that the API server has made for it.
 func (c *Cluster) startControllers(context.Context) error {
 	controllers := []string{endpointSlices}
 	var flags []string
@@ -51,12 +46,10 @@ func (c *Cluster) startControllers(context.Context) error {
 		"--kube-api-qps", fullQPS, "--kube-api-burst", fullBurst, "--leader-elect=false", "--secure-port=0", "--profiling=false")
 }
 
-// killControllers ends what startControllers has started.
 func (c *Cluster) killControllers() error {
 	return errors.Join(kill(c.controllers), kill(c.scheduler))
 }
 
-// admitControllers writes the kubeconfig files of kube-controller-manager and kube-scheduler.
 func (c *Cluster) admitControllers(context.Context) error {
 	for name, token := range map[string]string{controllerManager: c.creds.controllers, scheduler: c.creds.scheduler} {
 		if err := c.WriteKubeconfig(c.kubeconfig(name), token); err != nil {

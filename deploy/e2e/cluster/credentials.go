@@ -12,19 +12,16 @@ import (
 	"k8s.io/client-go/util/keyutil"
 )
 
-// credentials are the files that kube-apiserver reads, and what a client needs.
 type credentials struct {
-	// serving is the server's certificate with that of its authority. The others are the
-	// server's key, the key of service accounts' tokens, and the administrator's token.
+	// serving is the server's certificate with its authority's. The others are the server's key, the
+	// key of service accounts' tokens, and the administrator's token.
 	serving, key, accounts, tokens string
-	// authority is the content of serving.
-	authority []byte
-	// admin is a token of group system:masters, controllers and scheduler are those of
-	// kube-controller-manager and kube-scheduler.
+	authority                      []byte
+	// tokens; admin has the group system:masters
 	admin, controllers, scheduler string
 }
 
-// newCredentials writes the files to dir. The server's certificate is for the addresses.
+// The server's certificate is for the addresses.
 func newCredentials(dir string, addresses []netip.Addr) (*credentials, error) {
 	c := &credentials{
 		serving: filepath.Join(dir, "apiserver.crt"), key: filepath.Join(dir, "apiserver.key"),

@@ -29,7 +29,7 @@ func TestCertificate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The last two are what Pods use.
+	// Pods use the last two.
 	for _, name := range []string{"192.168.200.1", "fd00:200::1", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"} {
 		if _, err := leaf.Verify(x509.VerifyOptions{DNSName: name, Roots: roots}); err != nil {
 			t.Errorf("certificate for %s: %v", name, err)

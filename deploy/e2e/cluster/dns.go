@@ -18,7 +18,7 @@ func DNSAddresses() []netip.Addr {
 //go:embed coredns.yaml
 var coreDNS []byte
 
-// CreateDNS creates the objects of CoreDNS, whose Pods need nodes.
+// CreateDNS creates the objects of CoreDNS. Its Pods need nodes.
 func (c *Cluster) CreateDNS(ctx context.Context) error {
 	if err := c.CreateObjects(ctx, coreDNS); err != nil {
 		return fmt.Errorf("create CoreDNS: %w", err)

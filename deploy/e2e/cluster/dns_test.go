@@ -22,7 +22,6 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/node/image"
 )
 
-// dnsObjects are those of coredns.yaml.
 type dnsObjects struct {
 	account    *corev1.ServiceAccount
 	role       *rbacv1.ClusterRole
@@ -32,7 +31,7 @@ type dnsObjects struct {
 	deployment *appsv1.Deployment
 }
 
-// readDNS decodes coredns.yaml. Every field must be one of its kind.
+// Unknown fields are errors.
 func readDNS(t *testing.T) dnsObjects {
 	t.Helper()
 	decoder := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 )
 
-// LinkKubectl makes a link to cmd/controlplane in dir by which it is kubectl, and returns its path.
+// LinkKubectl links cmd/controlplane into dir as kubectl.
 func LinkKubectl(binary, dir string) (string, error) {
 	target, err := filepath.Abs(binary)
 	if err != nil {

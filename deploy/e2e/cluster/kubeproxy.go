@@ -12,11 +12,10 @@ import (
 	"strings"
 )
 
-// KubeProxy is kube-proxy as kubeadm installs it: a ConfigMap, and a DaemonSet whose Pods need nodes.
+// KubeProxy is kube-proxy as installed by kubeadm: a ConfigMap, and a DaemonSet whose Pods need nodes.
 type KubeProxy struct {
 	// Mode is nftables, iptables-nft or iptables-legacy.
-	Mode string
-	// ClusterCIDRs are the prefixes of pods.
+	Mode         string
 	ClusterCIDRs []netip.Prefix
 }
 
@@ -41,7 +40,7 @@ func (c *Cluster) CreateKubeProxy(ctx context.Context, p KubeProxy) error {
 	return nil
 }
 
-// linkPrograms makes a directory with the iptables of the mode, and returns its path. It is empty in mode nftables.
+// linkPrograms returns a directory with the iptables of the mode. It is empty in mode nftables.
 func (c *Cluster) linkPrograms(mode string) (string, error) {
 	dir := filepath.Join(c.cfg.Dir, "programs")
 	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)); err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/suite"
 )
 
-// TestMain is also the programs that a cluster runs.
+// As a child process, TestMain is a cluster's program.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		if program := standIns[os.Args[1]]; program != nil {

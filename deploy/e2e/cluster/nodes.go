@@ -13,7 +13,7 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// CreateNodes writes Node objects with the prefixes of their pods. The kubelets write the rest.
+// CreateNodes writes Node objects with their pod prefixes. The kubelets write the rest.
 func (c *Cluster) CreateNodes(ctx context.Context, nodes []*lab.Node) error {
 	for _, n := range nodes {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name(), Labels: map[string]string{corev1.LabelHostname: n.Name()}}}
@@ -28,8 +28,8 @@ func (c *Cluster) CreateNodes(ctx context.Context, nodes []*lab.Node) error {
 	return nil
 }
 
-// StartKubelet runs binary, the built cmd/node, as the kubelet of a node, with the credentials of a kubeconfig file. The
-// directories of weft are the node's own, and not the machine's.
+// StartKubelet runs binary, the built cmd/node, as a node's kubelet. The node has its own directories
+// of weft.
 func (c *Cluster) StartKubelet(n *lab.Node, binary, kubeconfig string) (*lab.Process, error) {
 	const own = `mount -t tmpfs -o mode=755 weft /var/lib && mkdir -p /run/weft && mount -t tmpfs -o mode=755 weft /run/weft && exec "$@"`
 	return n.Start(n.Name()+"-kubelet", filepath.Join(c.cfg.LogDir, n.Name()+"-kubelet.log"), nil,
@@ -38,7 +38,6 @@ func (c *Cluster) StartKubelet(n *lab.Node, binary, kubeconfig string) (*lab.Pro
 		"--kubeconfig", kubeconfig, "--root", filepath.Join(c.cfg.Dir, n.Name()), "--cluster-dns", DNSAddresses()[0].String())
 }
 
-// joinAddresses returns addresses with commas between them.
 func joinAddresses(all []netip.Addr) string {
 	var text []string
 	for _, a := range all {
@@ -47,7 +46,8 @@ func joinAddresses(all []netip.Addr) string {
 	return strings.Join(text, ",")
 }
 
-// RolledOut returns an error unless a DaemonSet of kube-system has ready pods of its newest template on n nodes.
+// RolledOut returns an error unless a DaemonSet of kube-system has ready pods with the newest template on
+// n nodes.
 func (c *Cluster) RolledOut(ctx context.Context, name string, n int) error {
 	d, err := c.client.AppsV1().DaemonSets(metav1.NamespaceSystem).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {

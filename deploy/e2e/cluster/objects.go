@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// CreateObjects creates the objects of a stream of YAML documents, in their order.
+// CreateObjects creates the objects of YAML documents, in order.
 func (c *Cluster) CreateObjects(ctx context.Context, text []byte) error {
 	groups, err := restmapper.GetAPIGroupResources(c.client.Discovery())
 	if err != nil {

@@ -18,13 +18,13 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// standIns are programs in place of the real ones, which the tests of other packages run. They read the same flags and
-// files, and run until they are killed.
+// standIns replace the real programs, which other packages test. They read the same flags and files,
+// and run until killed.
 var standIns = map[string]func(flags map[string]string) error{
 	"etcd": standInEtcd, "kube-apiserver": serveAPI, controllerManager: useAPI, scheduler: useAPI,
 }
 
-// parseFlags reads flags of the forms --name value, --name=value and --name.
+// The forms are --name value, --name=value and --name.
 func parseFlags(args []string) map[string]string {
 	flags := map[string]string{}
 	for i, arg := range args {
@@ -41,7 +41,7 @@ func parseFlags(args []string) map[string]string {
 	return flags
 }
 
-// broken is a file beside the data of etcd with which etcd fails, and the API server does not become ready.
+// broken is a file beside etcd's data that makes etcd fail, and the API server unready.
 const broken = "broken"
 
 func standInEtcd(flags map[string]string) error {
@@ -51,7 +51,6 @@ func standInEtcd(flags map[string]string) error {
 	select {}
 }
 
-// serveAPI answers /readyz with the name of the user, and requests for tokens with the path and the seconds of the request.
 func serveAPI(flags map[string]string) error {
 	f, err := os.Open(flags["token-auth-file"])
 	if err != nil {
@@ -85,7 +84,6 @@ func serveAPI(flags map[string]string) error {
 	return http.ListenAndServeTLS(net.JoinHostPort(flags["bind-address"], flags["secure-port"]), flags["tls-cert-file"], flags["tls-private-key-file"], handler)
 }
 
-// giveToken answers a request for a token.
 func giveToken(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -104,7 +102,7 @@ func giveToken(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(request) // the client notices
 }
 
-// useAPI prints as which user the API server knows the client.
+// useAPI prints the user that the API server sees.
 func useAPI(flags map[string]string) error {
 	config, err := clientcmd.BuildConfigFromFlags("", flags["kubeconfig"])
 	if err != nil {

@@ -15,16 +15,15 @@ const (
 	flushPeriod = 5 * time.Second
 )
 
-// chaos is what is done to the nodes during a run. weft's tables have an owner and the flag persist, so the kernel
-// leaves them alone when the ruleset is flushed, and keeps them when weft is killed.
+// weft's tables have an owner and the flag persist, so the kernel keeps them when the ruleset is
+// flushed and when weft is killed.
 type chaos struct {
 	kills, flushes atomic.Int64
 	done           chan error
 	cancel         context.CancelFunc
 }
 
-// startChaos kills the proxy and flushes the ruleset of every node until stop. Nodes have
-// their turns at different times.
+// startChaos kills the proxy and flushes the ruleset of every node until stop, at different times.
 func (w *world) startChaos(ctx context.Context) *chaos {
 	ctx, cancel := context.WithCancel(ctx)
 	c := &chaos{done: make(chan error, 2*len(w.proxies)), cancel: cancel}
@@ -65,7 +64,7 @@ func (c *chaos) flush(ctx context.Context, n *lab.Node, first time.Duration) err
 	})
 }
 
-// stop ends it, and returns the first failure.
+// stop returns the first failure.
 func (c *chaos) stop() error {
 	c.cancel()
 	var errs []error
@@ -75,7 +74,7 @@ func (c *chaos) stop() error {
 	return errors.Join(errs...)
 }
 
-// wait reports whether the time passed before ctx ended.
+// wait returns false if ctx ended first.
 func wait(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():

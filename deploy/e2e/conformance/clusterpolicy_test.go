@@ -10,16 +10,15 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/conformance/specs"
 )
 
-// clusterPolicies is the focus that selects the suite of ClusterNetworkPolicy alone.
+// clusterPolicies is the focus that selects only the suite of ClusterNetworkPolicy.
 const clusterPolicies = "ClusterNetworkPolicy"
 
-// wantClusterPolicies reports whether the suite of ClusterNetworkPolicy is part of a run: it is one of all specs.
+// wantClusterPolicies reports whether the suite of ClusterNetworkPolicy runs: with all specs.
 func wantClusterPolicies(proxy string) bool {
 	return proxy == weft && (*focusFlag == clusterPolicies || *focusFlag == "" && !*shortFlag && !*chaosFlag)
 }
 
-// defineClusterPolicies gives the API server the definition of ClusterNetworkPolicy, and waits until it
-// answers for it.
+// defineClusterPolicies waits until the API server serves ClusterNetworkPolicy.
 func (w *world) defineClusterPolicies(ctx context.Context) error {
 	file, err := specs.PolicyDefinition(ctx)
 	if err != nil {
@@ -31,7 +30,6 @@ func (w *world) defineClusterPolicies(ctx context.Context) error {
 	return w.kubectl(ctx, "wait", "--for=condition=Established", "--timeout=60s", "crd/clusternetworkpolicies.policy.networking.k8s.io")
 }
 
-// runClusterPolicies runs the suite of ClusterNetworkPolicy.
 func (w *world) runClusterPolicies(t *testing.T, ctx context.Context, dir string) {
 	start := time.Now()
 	err := specs.RunPolicies(ctx, specs.Policies{

@@ -15,7 +15,7 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/conformance/specs"
 )
 
-// TestConformance runs the specs with each proxy, each time in a world of its own.
+// TestConformance runs the specs with each proxy, each time in a new world.
 func TestConformance(t *testing.T) {
 	if *proxiesFlag == "" {
 		t.Skip("-conformance.proxy is empty")
@@ -47,7 +47,6 @@ func TestConformance(t *testing.T) {
 	writeResults(t)
 }
 
-// runSpecs is one run.
 func runSpecs(t *testing.T, ctx context.Context, proxy string, run int) {
 	start := time.Now()
 	name := fmt.Sprintf("%s-%d", subject(proxy), run)
@@ -66,7 +65,7 @@ func runSpecs(t *testing.T, ctx context.Context, proxy string, run int) {
 	}
 	dir := report.Dir(*reportFlag, subject(proxy), run)
 	if wantClusterPolicies(proxy) {
-		// They mostly wait, and select only namespaces of their own: they run beside the specs.
+		// They mostly wait, and select only their own namespaces: they run beside the specs.
 		var policies sync.WaitGroup
 		policies.Go(func() { w.runClusterPolicies(t, ctx, dir) })
 		defer policies.Wait()
@@ -81,7 +80,7 @@ func runSpecs(t *testing.T, ctx context.Context, proxy string, run int) {
 		Report: dir,
 		Nodes:  len(w.lab.Nodes), Procs: *procsFlag,
 		Focus: *focusFlag, Skip: *skipFlag, Short: *shortFlag,
-		// kube-proxy knows nothing of NetworkPolicies.
+		// kube-proxy does not implement NetworkPolicies.
 		NoPolicy: proxy == kubeProxy,
 		Output:   os.Stdout,
 	})
@@ -94,7 +93,7 @@ func runSpecs(t *testing.T, ctx context.Context, proxy string, run int) {
 	}
 	switch {
 	case errors.Is(err, specs.ErrFailed):
-		// With kube-proxy a failure is a result to compare with.
+		// A failure with kube-proxy is a result for the comparison.
 		if proxy == weft {
 			t.Error(err)
 		} else {

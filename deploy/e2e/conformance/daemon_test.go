@@ -10,7 +10,7 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// daemon is a program that is started again if it ends, as the kubelet or systemd does it.
+// daemon restarts its program, as the kubelet or systemd does.
 type daemon struct {
 	namespace *lab.Namespace
 	name, log string
@@ -20,19 +20,17 @@ type daemon struct {
 	mu      sync.Mutex
 	process *lab.Process
 	starts  int
-	// killed counts the ends that kill caused.
 	killed  int
 	stopped bool
 	ended   chan struct{}
 }
 
-// patience is how long a program may take to end after SIGTERM.
+// patience bounds the end after SIGTERM.
 const patience = 3 * time.Minute
 
-// pause is the time between the end of a program and its next start.
+// pause precedes a restart.
 const pause = 100 * time.Millisecond
 
-// start runs the program until stop.
 func (d *daemon) start() error {
 	if err := d.launch(); err != nil {
 		return err
@@ -56,7 +54,6 @@ func (d *daemon) launch() error {
 	return err
 }
 
-// follow starts the program again whenever it ends.
 func (d *daemon) follow() {
 	defer close(d.ended)
 	for {
@@ -74,7 +71,7 @@ func (d *daemon) follow() {
 	}
 }
 
-// kill ends the program with SIGKILL. It starts again.
+// kill sends SIGKILL. The program restarts.
 func (d *daemon) kill() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -84,7 +81,6 @@ func (d *daemon) kill() error {
 	return d.process.Kill()
 }
 
-// stop ends the program for good.
 func (d *daemon) stop() error {
 	if d.ended == nil {
 		return nil
@@ -98,7 +94,7 @@ func (d *daemon) stop() error {
 	return err
 }
 
-// unexpected returns an error if the program ended although nothing killed it.
+// unexpected returns an error if the program ended without kill.
 func (d *daemon) unexpected() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -108,7 +104,6 @@ func (d *daemon) unexpected() error {
 	return nil
 }
 
-// stopAll ends daemons, all at the same time.
 func stopAll(daemons []*daemon) error {
 	errs := make([]error, len(daemons))
 	var all sync.WaitGroup
@@ -119,7 +114,6 @@ func stopAll(daemons []*daemon) error {
 	return errors.Join(errs...)
 }
 
-// every calls f periodically until ctx ends or f fails.
 func every(ctx context.Context, period time.Duration, f func() error) error {
 	tick := time.NewTicker(period)
 	defer tick.Stop()

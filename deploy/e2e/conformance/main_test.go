@@ -9,7 +9,6 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/suite"
 )
 
-// What the tests are asked for.
 var (
 	proxiesFlag = flag.String("conformance.proxy", "", "proxies to run the specs with, in this order: weft, kube-proxy; empty skips everything")
 	focusFlag   = flag.String("conformance.focus", "", "regular expression of the names of specs to run")
@@ -24,15 +23,13 @@ var (
 	holdFlag    = flag.Bool("conformance.hold", false, "start the first world, and keep it until the test is interrupted")
 )
 
-// What the run needs and leaves behind.
 const (
 	binDir = "../bin/conformance"
 	logDir = binDir + "/logs"
 	runDir = "/run/conformance"
 )
 
-// tests are the programs that the tests run, and how they get their namespaces. kube-proxy and the containers must
-// be root's, and not of a user namespace.
+// kube-proxy and the containers must be root outside of a user namespace.
 var tests = suite.Suite{
 	Name: "conformance", Bin: binDir, Root: true,
 	Tools: []string{"nft", "conntrack", "ip", "curl", "dig", "nc"}, Packages: "nftables, conntrack, iproute2, curl, bind9-dnsutils and netcat-openbsd",
@@ -59,15 +56,12 @@ func TestMain(m *testing.M) {
 	tests.Main(m)
 }
 
-// program is the path of a program.
 func program(name string) string { return tests.Path(name) }
 
-// proxies are those that the flag names.
 func proxies() []string {
 	return strings.FieldsFunc(*proxiesFlag, func(r rune) bool { return r == ',' })
 }
 
-// nodes is the number of nodes.
 func nodes() int {
 	switch {
 	case *nodesFlag > 0:

@@ -16,19 +16,18 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// The names of proxies.
 const (
 	weft      = "weft"
 	kubeProxy = "kube-proxy"
 )
 
-// Where a proxy answers, as documented for kube-proxy.
+// The addresses documented for kube-proxy.
 const (
 	healthPort     = 10256
 	metricsAddress = "127.0.0.1:10249"
 )
 
-// startProxies runs the world's proxy on every node, with the rights that its manifests give it.
+// startProxies runs the world's proxy on every node, with the rights of its manifests.
 func (w *world) startProxies(ctx context.Context) error {
 	var err error
 	switch w.proxy {
@@ -77,7 +76,7 @@ func weftCommand(n *lab.Node, kubeconfig, dir string) []string {
 	}
 }
 
-// kubeProxyCommand has the defaults, but for what a namespace may not change: the machine's limits.
+// A namespace may not change the machine's limits.
 func kubeProxyCommand(n *lab.Node, kubeconfig string) []string {
 	return []string{
 		program(kubeProxy), "--kubeconfig", kubeconfig, "--hostname-override", n.Name(),

@@ -17,7 +17,6 @@ func subject(proxy string) string {
 	return proxy
 }
 
-// clearResults removes the results of earlier runs with the proxies.
 func clearResults() error {
 	for _, proxy := range proxies() {
 		if err := os.RemoveAll(filepath.Join(*reportFlag, subject(proxy))); err != nil {
@@ -27,11 +26,11 @@ func clearResults() error {
 	return nil
 }
 
-// results is what each spec did when the file was last written, with -conformance.update.
+// results is written with -conformance.update.
 const results = "testdata/results.tsv"
 
-// writeResults makes the JUnit file of all runs, and a page of them if WEFT_PAGES names a directory. A spec that had
-// different results in the runs is an error, and so is one that passed before.
+// writeResults makes the JUnit file, and a page if WEFT_PAGES names a directory. A flake or a
+// regression is an error.
 func writeResults(t *testing.T) {
 	runs, err := report.Load(*reportFlag)
 	if err != nil {

@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// smokeObjects are a Deployment of three servers, a Service for it, and a pod to ask it from.
 const smokeObjects = `
 apiVersion: apps/v1
 kind: Deployment

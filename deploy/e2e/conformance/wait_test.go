@@ -27,7 +27,7 @@ func (w *world) ready(ctx context.Context) error {
 	return nil
 }
 
-// until calls f until it returns nil. It fails at once if a program has ended.
+// until retries f. It fails at once if a program has ended.
 func (w *world) until(ctx context.Context, what string, f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTime)
 	defer cancel()
@@ -95,7 +95,6 @@ func (w *world) proxiesHealthy(ctx context.Context) error {
 	return nil
 }
 
-// dnsReady reports whether all replicas of CoreDNS are ready.
 func (w *world) dnsReady(ctx context.Context) error {
 	d, err := w.cluster.Client().AppsV1().Deployments(metav1.NamespaceSystem).Get(ctx, "coredns", metav1.GetOptions{})
 	if err != nil {
@@ -104,7 +103,6 @@ func (w *world) dnsReady(ctx context.Context) error {
 	return complete(d)
 }
 
-// complete returns an error unless all replicas are available.
 func complete(d *appsv1.Deployment) error {
 	if want := *d.Spec.Replicas; d.Status.ObservedGeneration < d.Generation || d.Status.AvailableReplicas < want {
 		return fmt.Errorf("Deployment %s has %d of %d replicas available", d.Name, d.Status.AvailableReplicas, want)

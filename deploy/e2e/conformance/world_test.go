@@ -19,22 +19,19 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// world is everything that runs besides the specs.
+// world is all processes besides the specs.
 type world struct {
-	// proxy is the name of the one that it runs with.
 	proxy string
-	// logs is the directory for the logs of its programs.
-	logs string
+	logs  string
 
 	lab     *lab.Lab
 	cluster *cluster.Cluster
-	// kubelets and proxies are one of each on each node.
+	// one for each node
 	kubelets, proxies []*daemon
 	balancer          *task
 	kubectlPath       string
 }
 
-// task is a goroutine that runs until stop.
 type task struct {
 	cancel context.CancelFunc
 	done   chan error
@@ -52,13 +49,13 @@ func (t *task) stop() error {
 	return <-t.done
 }
 
-// balancerRanges are what the addresses of load balancers come from: prefixes for benchmarks and
-// documentation that no spec uses.
+// balancerRanges are benchmark and documentation prefixes for load balancer addresses that specs do not
+// use.
 func balancerRanges() []netip.Prefix {
 	return []netip.Prefix{netip.MustParsePrefix("198.18.0.0/24"), netip.MustParsePrefix("2001:db8::/64")}
 }
 
-// newWorld starts everything, waits until it is ready, and stops it with the test.
+// newWorld waits until everything is ready, and stops it with the test.
 func newWorld(t *testing.T, ctx context.Context, proxy, name string) *world {
 	t.Helper()
 	w := &world{proxy: proxy, logs: filepath.Join(logDir, name)}
@@ -109,17 +106,15 @@ func (w *world) start(ctx context.Context) error {
 	return nil
 }
 
-// kubeconfig is the path of an administrator's.
 func (w *world) kubeconfig() string { return filepath.Join(runDir, "admin.kubeconfig") }
 
-// kubectl runs it as an administrator.
 func (w *world) kubectl(ctx context.Context, args ...string) error {
 	_, err := w.lab.Control.Run(ctx, w.kubectlPath, append([]string{"--kubeconfig", w.kubeconfig()}, args...)...)
 	return err
 }
 
-// createNodes writes the Node objects with the prefixes of their pods, which a cloud's controller would choose. The
-// kubelets write the rest.
+// createNodes writes Node objects with their pods' prefixes, which a cloud's controller would choose.
+// The kubelets write the rest.
 func (w *world) createNodes(ctx context.Context) error {
 	for _, n := range w.lab.Nodes {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name(), Labels: w.labels(n)}}
@@ -134,7 +129,7 @@ func (w *world) createNodes(ctx context.Context) error {
 	return nil
 }
 
-// labels are those of a node. There are three zones.
+// There are three zones.
 func (w *world) labels(n *lab.Node) map[string]string {
 	for i, other := range w.lab.Nodes {
 		if other == n {
@@ -148,7 +143,6 @@ func (w *world) labels(n *lab.Node) map[string]string {
 	return nil
 }
 
-// startKubelets runs a node on every node of the lab.
 func (w *world) startKubelets(ctx context.Context) error {
 	for _, n := range w.lab.Nodes {
 		var labels []string
@@ -170,12 +164,10 @@ func (w *world) startKubelets(ctx context.Context) error {
 	return nil
 }
 
-// daemon is a program in a namespace with its log.
 func (w *world) daemon(ns *lab.Namespace, name string, argv ...string) *daemon {
 	return &daemon{namespace: ns, name: name, log: filepath.Join(w.logs, name+".log"), argv: argv}
 }
 
-// startBalancer gives Services of type LoadBalancer their addresses.
 func (w *world) startBalancer(ctx context.Context) error {
 	log, err := os.Create(filepath.Join(w.logs, "balancer.log"))
 	if err != nil {
@@ -191,7 +183,7 @@ func (w *world) startBalancer(ctx context.Context) error {
 	return nil
 }
 
-// route has an address lead to nodes.
+// route routes an address to nodes.
 func (w *world) route(addr netip.Addr, names []string) error {
 	var nodes []*lab.Node
 	for _, n := range w.lab.Nodes {

@@ -5,10 +5,10 @@ import (
 	"net/http"
 )
 
-// objects is an API server whose objects do not change: lists of them by path.
+// objects is an API server with constant objects: lists by path.
 type objects map[string]struct{ version, kind, items string }
 
-// ServeHTTP answers lists and watches. It does not send a list as the beginning of a watch, so that clients ask for the list.
+// ServeHTTP does not send a list as the beginning of a watch, so that clients ask for the list.
 func (o objects) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	list, ok := o[r.URL.Path]
 	query := r.URL.Query()

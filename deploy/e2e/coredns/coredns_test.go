@@ -15,7 +15,7 @@ import (
 	"github.com/miekg/dns"
 )
 
-// beCoreDNS is set in the environment of a process that is CoreDNS instead of the tests.
+// beCoreDNS is set in the environment of the CoreDNS process.
 const beCoreDNS = "WEFT_E2E_COREDNS"
 
 func TestMain(m *testing.M) {
@@ -26,15 +26,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// patience bounds what a test waits for.
 const patience = 3 * time.Minute
 
-// server is a running CoreDNS.
 type server struct {
 	corefile, address string
 }
 
-// start runs CoreDNS until the end of the test. PORT in the configuration is the port that it listens on.
+// start runs CoreDNS until the end of the test. PORT in the configuration is its port.
 func start(t *testing.T, corefile string) *server {
 	t.Helper()
 	s := &server{corefile: filepath.Join(t.TempDir(), "Corefile"), address: freeAddress(t)}
@@ -56,7 +54,6 @@ func start(t *testing.T, corefile string) *server {
 	return s
 }
 
-// configure writes the configuration.
 func (s *server) configure(t *testing.T, corefile string) {
 	t.Helper()
 	_, port, err := net.SplitHostPort(s.address)
@@ -68,7 +65,7 @@ func (s *server) configure(t *testing.T, corefile string) {
 	}
 }
 
-// freeAddress returns one of the loopback with a port that no other program uses.
+// freeAddress is a loopback address with a free port.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
@@ -84,7 +81,7 @@ func freeAddress(t *testing.T) string {
 	return tcp.Addr().String()
 }
 
-// ask returns the answer to a query, without its time to live, or the reason why there is none.
+// ask returns the answer without its time to live, or the reason for a missing answer.
 func (s *server) ask(network, name string, kind uint16) string {
 	client := dns.Client{Net: network, Timeout: time.Second}
 	in, _, err := client.Exchange(new(dns.Msg).SetQuestion(name, kind), s.address)
@@ -101,7 +98,6 @@ func (s *server) ask(network, name string, kind uint16) string {
 	return strings.Join(all, "; ")
 }
 
-// expect waits for an answer.
 func (s *server) expect(t *testing.T, network, name string, kind uint16, want string) {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -160,7 +156,7 @@ func TestRecordsOfServices(t *testing.T) {
 	}
 }
 
-// As a spec configures the DNS of the cluster: one domain has a server of its own.
+// As in a spec, one domain has a separate server.
 func TestForward(t *testing.T) {
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
@@ -190,7 +186,7 @@ func TestForward(t *testing.T) {
 	s.expect(t, "udp", "other.example.", dns.TypeA, "2.2.2.2")
 }
 
-// The kubelet replaces the file when its ConfigMap changes, and CoreDNS is not started again.
+// The kubelet replaces the file when its ConfigMap changes, without a restart of CoreDNS.
 func TestReload(t *testing.T) {
 	const corefile = `.:PORT {
     hosts {

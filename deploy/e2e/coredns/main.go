@@ -1,5 +1,5 @@
-// Command coredns is CoreDNS with the plugins that the cluster of the end-to-end tests
-// needs, and no others: each one costs time to build.
+// Command coredns is CoreDNS with only the plugins of the end-to-end tests, because each costs build
+// time.
 package main
 
 import (
@@ -9,7 +9,7 @@ import (
 	_ "github.com/coredns/coredns/plugin/errors"
 	_ "github.com/coredns/coredns/plugin/forward"
 	_ "github.com/coredns/coredns/plugin/health"
-	_ "github.com/coredns/coredns/plugin/hosts" // specs run CoreDNS with records of their own
+	_ "github.com/coredns/coredns/plugin/hosts" // some specs run CoreDNS with their own records
 	_ "github.com/coredns/coredns/plugin/kubernetes"
 	_ "github.com/coredns/coredns/plugin/loadbalance"
 	_ "github.com/coredns/coredns/plugin/log"

@@ -18,33 +18,31 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// check is one thing that both proxies do: objects, and probes of them.
+// check is objects and probes, the same for both proxies.
 type check struct {
-	// name is a DNS label; the objects have it before their own.
+	// name is a DNS label, a prefix of the objects' names.
 	name string
 	// family limits the probes to IPv4 or IPv6; 0 means both.
 	family int
-	// services are written first; the first is the one that targets mean.
+	// services are written first; targets refer to the first.
 	services []service
 	probes   []probe
-	// then are further steps.
-	then []step
+	then     []step
 }
 
-// step is a change of the objects, and what is then to be seen.
+// step is a change of the objects, and the probes after it.
 type step struct {
 	do     func(ctx context.Context, r *run) error
 	probes []probe
 }
 
-// group is a list of checks that run at once under one configuration.
+// The checks of a group run at once under one configuration.
 type group struct {
 	name   string
 	flags  []string
 	checks func() []check
 }
 
-// run is a check while it runs.
 type run struct {
 	world *world
 	check check
@@ -58,7 +56,6 @@ type run struct {
 	blocks *blocks
 }
 
-// blocks hands out numbers by name.
 type blocks struct {
 	mu     sync.Mutex
 	number map[string]int
@@ -79,7 +76,7 @@ func (r *run) block(svc string) int {
 func (r *run) keep(svc string, o *corev1.Service) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	// An address that a Service had is asked for also when it has none any more.
+	// A lost address may still be asked for.
 	if old := r.objects[svc]; old != nil && len(o.Spec.ClusterIPs) == 0 {
 		o.Spec.ClusterIPs = old.Spec.ClusterIPs
 	}
@@ -104,7 +101,7 @@ func (r *run) remembered(svc, port, proto string) uint16 {
 	return r.ports[svc+"/"+port+"/"+proto]
 }
 
-// service is one of the check's, to be changed and put again.
+// service returns a copy, to be changed and put again.
 func (r *run) service(name string) service {
 	for _, s := range r.check.services {
 		if s.name == name {
@@ -114,7 +111,6 @@ func (r *run) service(name string) service {
 	panic("no service " + name)
 }
 
-// result is what became of one probe.
 type result struct {
 	probe              probe
 	step               int
@@ -122,7 +118,7 @@ type result struct {
 	deliberate         *deliberate
 }
 
-// play runs the checks of a group: each step of all of them at once.
+// play runs each step of all checks at once.
 func (w *world) play(t *testing.T, g group) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
@@ -163,7 +159,6 @@ func (w *world) play(t *testing.T, g group) {
 	}
 }
 
-// step writes the objects of the n-th step.
 func (r *run) step(ctx context.Context, n int) error {
 	switch {
 	case n == 0:
@@ -178,7 +173,7 @@ func (r *run) step(ctx context.Context, n int) error {
 	return nil
 }
 
-// probesOf are those of a step, one for each family.
+// one for each family
 func (r *run) probesOf(n int) []probe {
 	var list, all []probe
 	switch {
@@ -202,14 +197,14 @@ func (r *run) probesOf(n int) []probe {
 	return all
 }
 
-// fence waits until both sides have put into force all that was written before.
+// fence waits until both sides have applied all earlier writes.
 func (w *world) fence(ctx context.Context, name string, shared *blocks) error {
 	r := &run{
 		world: w, slug: "fence-" + name, blocks: shared, check: check{services: []service{{name: "fence"}}},
 		objects: map[string]*corev1.Service{}, ports: map[string]uint16{},
 	}
-	// Without UDP: kube-proxy looks after stale flows only when the endpoints of a UDP
-	// port change, and the fence should give it no reason.
+	// Without UDP: kube-proxy looks for stale flows only when the endpoints of a UDP port change, which
+	// the fence must not cause.
 	s := service{
 		name: "fence", endpoints: "web-1",
 		change: func(s *corev1.Service) { s.Spec.Ports = s.Spec.Ports[:1] },
@@ -249,10 +244,8 @@ func (s *side) await(ctx context.Context, to netip.AddrPort) error {
 	})
 }
 
-// parallel is how many probes are on their way at once.
 const parallel = 24
 
-// ask puts the probes of a step to both sides.
 func (w *world) ask(ctx context.Context, g group, runs []*run, n int, results [][]result) {
 	slots := make(chan struct{}, parallel)
 	var wait sync.WaitGroup
@@ -272,8 +265,7 @@ func (w *world) ask(ctx context.Context, g group, runs []*run, n int, results []
 	wait.Wait()
 }
 
-// compare observes both sides. What is not as expected is looked at again: what
-// follows a commit, such as the removal of flows, may take a moment more.
+// compare retries unexpected results, because effects such as the removal of flows may follow a commit.
 func (r *run) compare(ctx context.Context, group string, n int, p probe) result {
 	out := result{probe: p, step: n, expect: p.want}
 	if out.deliberate = findDeliberate(group, r.check.name, n, p); out.deliberate != nil {
@@ -298,7 +290,7 @@ func (r *run) compare(ctx context.Context, group string, n int, p probe) result 
 		wait.Go(func() {
 			q := p
 			q.want = o.want
-			// A node answers that a host is unreachable once a second at most.
+			// A node answers that a host is unreachable at most once a second.
 			_ = within(ctx, 5*time.Second, func() error {
 				if *o.to = r.observe(ctx, o.side, q); *o.to != o.want {
 					return errors.New(*o.to)
@@ -330,7 +322,6 @@ func report(t *testing.T, results []result) {
 	}
 }
 
-// clear deletes what a group wrote.
 func (w *world) clear(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 3*time.Minute)
 	defer cancel()

@@ -12,7 +12,7 @@ const (
 	local = "web-1 web-2"
 )
 
-// clusterIPs: who reaches a ClusterIP, as whom, and what is refused.
+// clusterIPs: clients of a ClusterIP, their source addresses, and refusals.
 //
 // Behaviour: 1, 2, 3, 4, 6, 7, 8, 9, 10, 15, 18, 95, 101, 102.
 func clusterIPs() []check {
@@ -181,7 +181,7 @@ func clusterIPs() []check {
 	}
 }
 
-// put writes a service of the check anew; change may be nil.
+// change may be nil.
 func put(name string, change func(*service)) func(context.Context, *run) error {
 	return func(ctx context.Context, r *run) error {
 		s := r.service(name)

@@ -4,9 +4,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// The groups here are a few probes under another configuration of both proxies.
+// Each group is a few probes under another configuration of both proxies.
 
-// web is a check of one Service of type LoadBalancer.
 func web(name, endpoints string, change func(*corev1.Service), probes string) []check {
 	return []check{{
 		name: name, probes: lines(probes),
@@ -14,7 +13,7 @@ func web(name, endpoints string, change func(*corev1.Service), probes string) []
 	}}
 }
 
-// listedAddresses: NodePorts on the addresses in a list alone.
+// listedAddresses: NodePorts only on listed addresses.
 //
 // Behaviour: 20, 24.
 func listedAddresses() []check {
@@ -56,7 +55,7 @@ func oneFamily() []check {
 	`)
 }
 
-// masqueradeAll: backends never see the address of the client.
+// masqueradeAll: backends never see the client's address.
 //
 // Behaviour: 86.
 func masqueradeAll() []check {
@@ -69,7 +68,7 @@ func masqueradeAll() []check {
 	`)
 }
 
-// nobodyLocal: where no flow is known to come from a pod.
+// nobodyLocal: the sources of pods are unknown.
 //
 // Behaviour: 53, 88.
 func nobodyLocal() []check {
@@ -86,7 +85,7 @@ func nobodyLocal() []check {
 	`)...)
 }
 
-// byNode: pods are those in the node's own prefixes.
+// byNode: pods are in the node's own prefixes.
 //
 // Behaviour: 87, 90.
 func byNode() []check {
@@ -102,7 +101,7 @@ func byNode() []check {
 	`)...)
 }
 
-// byInterface: pods are those behind interfaces of a name.
+// byInterface: pods are behind interfaces of a name.
 //
 // Behaviour: 90, 91.
 func byInterface() []check { return byNode() }

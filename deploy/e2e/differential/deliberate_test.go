@@ -2,20 +2,20 @@ package differential
 
 import "strings"
 
-// deliberate is a difference that weft makes on purpose.
+// deliberate is an intended difference.
 type deliberate struct {
-	// check is GROUP/CHECK, step the number of the step, probe the beginning of
-	// the probe's text; all probes of the step where it is empty.
+	// check is GROUP/CHECK, step the number of the step, probe the beginning of the probe's text; empty
+	// for all probes of the step.
 	check string
 	step  int
 	probe string
-	// weft is what weft does where kube-proxy does what the check says.
+	// weft's result in place of the check's
 	weft      string
 	behaviour int
 	reason    string
 }
 
-// deliberates are all of them. Whatever else differs is a failure.
+// All other differences are failures.
 func deliberates() []deliberate {
 	return []deliberate{
 		{"one-family/closed", 0, "tcp outside -> node:80 IPv6", "refused", 22, "a list of NodePort addresses that leaves a family out closes it"},
@@ -26,7 +26,6 @@ func deliberates() []deliberate {
 	}
 }
 
-// findDeliberate is the entry for a probe, if there is one.
 func findDeliberate(group, check string, step int, p probe) *deliberate {
 	for _, d := range deliberates() {
 		if d.check == group+"/"+check && d.step == step && strings.HasPrefix(p.String(), d.probe) {

@@ -2,7 +2,7 @@ package differential
 
 import "testing"
 
-// groups are all checks. Each group restarts both proxies.
+// Each group restarts both proxies.
 var groups = []group{
 	{name: "clusterip", checks: clusterIPs},
 	{name: "endpoints", checks: endpoints},
@@ -24,7 +24,6 @@ var groups = []group{
 	{name: "cidr", checks: serviceCIDRs},
 }
 
-// TestDifferential puts every check to both sides.
 func TestDifferential(t *testing.T) {
 	w := newWorld(t)
 	for _, g := range groups {

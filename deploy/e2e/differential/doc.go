@@ -1,22 +1,16 @@
-// Package differential measures weft against the kube-proxy that it replaces:
-// the same objects, the same packets, and what is seen of them must be the same.
+// Package differential compares weft with the real kube-proxy: the same objects and packets must have the
+// same effect.
 //
 //	cd deploy/e2e && go test -count=1 -v ./differential
 //	go test -count=1 -v -run 'TestDifferential/nodeport' ./differential
 //
-// One API server (package cluster) serves two sides. A side is a network of
-// namespaces (package lab) with addresses of its own making: those of the
-// other side too, which never meets it. On node-1 of one side runs the real kube-proxy in
-// nftables mode, built from the module of the API server, on node-1 of the other
-// weft. node-2 has no proxy: its pods are endpoints elsewhere.
+// One API server (package cluster) serves two sides. A side is a separate network of namespaces (package
+// lab); both use the same addresses. node-1 runs kube-proxy in nftables mode on one side, weft on the other.
+// node-2 has only pods.
 //
-// A check is a list of steps: objects are written, a fence (a Service that is
-// written last) says on each side that they are in force, and probes say who
-// answers whom, as whom, or how it is refused. Every probe states what is
-// expected. kube-proxy must do that, or the check is wrong; weft must do it, or there is a
-// difference; so every difference is a failure, but for those in the table of
-// deliberate ones, which name their reason. Groups of checks run at once, under one configuration of both.
+// A check writes objects, waits for a fence (a Service that is written last) on each side, and sends probes.
+// Both proxies must produce each probe's expected result. The table of deliberate differences names its
+// reasons. Groups of checks run at once, under one configuration.
 //
-// The rest are stories of their own: health servers, metrics, and the
-// replacement of a running kube-proxy by weft and back, under traffic.
+// Other tests cover health servers, metrics, and the replacement of a running kube-proxy under traffic.
 package differential

@@ -7,7 +7,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
-// endpoints: which of them are used, and how slices are read.
+// endpoints: the choice of endpoints, and the reading of slices.
 //
 // Behaviour: 5, 60, 61, 63, 64, 65, 66, 67, 68, 69, 70, 98, 99, 103.
 func endpoints() []check {
@@ -78,7 +78,7 @@ func endpoints() []check {
 	}...)
 }
 
-// oddSlices: what is written in one that is not as usual.
+// oddSlices: unusual content.
 func oddSlices() []check {
 	v4 := func(change func(*discoveryv1.EndpointSlice)) func(*discoveryv1.EndpointSlice) {
 		return func(s *discoveryv1.EndpointSlice) {
@@ -90,7 +90,7 @@ func oddSlices() []check {
 	return []check{
 		{
 			name: "other-number", services: []service{{name: "web", endpoints: "web-1", slice: func(s *discoveryv1.EndpointSlice) {
-				// web-1 has it on 9090, and the name is what counts.
+				// web-1 has it on 9090; the name counts.
 				other := int32(9090)
 				s.Ports[0].Port = &other
 			}, change: func(s *corev1.Service) { s.Spec.Ports[2].Name = "nobody" }}},

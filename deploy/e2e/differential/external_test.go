@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// nodePorts: who answers on them, where, and as whom.
+// nodePorts: their addresses, and the clients' source addresses.
 //
 // Behaviour: 9, 19, 24, 25, 27, 28, 30, 89.
 func nodePorts() []check {
@@ -69,7 +69,7 @@ func nodePorts() []check {
 	}
 }
 
-// addresses: external ones and those of load balancers.
+// addresses: external and load balancer addresses.
 //
 // Behaviour: 9, 32, 33, 34, 38, 39, 40, 41, 47, 89.
 func addresses() []check {
@@ -161,12 +161,11 @@ func addresses() []check {
 	}
 }
 
-// ranges sets who may reach the addresses of load balancers.
 func ranges(all ...string) func(*corev1.Service) {
 	return func(s *corev1.Service) { s.Spec.LoadBalancerSourceRanges = all }
 }
 
-// ownAddress gives the nodes the address of the check's load balancer, or takes it away.
+// ownAddress adds the check's load balancer address to the nodes, or removes it.
 func ownAddress(verb string) func(context.Context, *run) error {
 	return func(ctx context.Context, r *run) error {
 		for _, s := range r.world.sides() {
@@ -178,7 +177,7 @@ func ownAddress(verb string) func(context.Context, *run) error {
 	}
 }
 
-// sourceRanges: who may reach the addresses of load balancers.
+// sourceRanges: admission to load balancer addresses.
 //
 // Behaviour: 26, 42, 43, 44, 45, 46, 47, 48.
 func sourceRanges() []check {
@@ -219,7 +218,7 @@ func sourceRanges() []check {
 			`),
 		},
 		{
-			// A node with the address of the balancer on an interface talks to it from there.
+			// A node with the balancer's address on an interface uses it as source.
 			name: "own-address", family: 4, services: balancer(ranges("192.168.200.0/24")), probes: lines(`host tcp lb:80 = web-1 web-3 as node`),
 			then: []step{
 				{ownAddress("replace"), lines(`

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// flows: conversations that are open while things change.
+// flows: open conversations during changes.
 //
 // Behaviour: 12, 13, 105, 106, 107, 108, 109, 110, 111, 112, 116.
 func flows() []check {
@@ -111,8 +111,8 @@ func flows() []check {
 	}
 }
 
-// flowsAlone is a check that must be alone, since kube-proxy does what it should
-// as soon as any endpoint of a UDP port changes.
+// flowsAlone must be alone, because kube-proxy behaves correctly as soon as any endpoint of a UDP port
+// changes.
 //
 // Behaviour: 113.
 func flowsAlone() []check {
@@ -128,7 +128,7 @@ func flowsAlone() []check {
 	}
 }
 
-// serviceCIDRs: a range more.
+// serviceCIDRs: an additional range.
 //
 // Behaviour: 15, 16, 17.
 func serviceCIDRs() []check {

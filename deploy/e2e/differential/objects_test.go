@@ -13,24 +13,24 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// service is a Service of a check with its slices: ports 80 and 90, TCP and UDP, for
-// 8080 and 9090 of the pods, in both families.
+// service is a Service of a check with its slices: ports 80 and 90, TCP and UDP, for 8080 and 9090 of
+// the pods, in both families.
 type service struct {
 	name string
-	// kind is a Service type; empty means ClusterIP.
+	// empty means ClusterIP
 	kind corev1.ServiceType
-	// endpoints are pods: "web-1" is ready, "web-1-" not ready, "web-1~"
-	// terminating but serving, "web-1!" terminating and not serving.
+	// endpoints are pods: "web-1" is ready, "web-1-" not ready, "web-1~" terminating but serving,
+	// "web-1!" terminating and not serving.
 	endpoints string
-	// external and ingress are how many externalIPs and load balancer addresses it has.
+	// the numbers of externalIPs and load balancer addresses
 	external, ingress int
 	// sctp adds port 80 of SCTP.
 	sctp bool
-	// change, status and slice have the last word on the objects; they may be nil.
+	// change, status and slice edit the objects last; they may be nil.
 	change func(*corev1.Service)
 	status func(*corev1.ServiceStatus)
 	slice  func(*discoveryv1.EndpointSlice)
-	// elsewhere also writes a second slice of these endpoints.
+	// the endpoints of a second slice
 	elsewhere string
 }
 
@@ -47,8 +47,7 @@ var servicePorts = []struct {
 	{"http-sctp", corev1.ProtocolSCTP, 80, 8080},
 }
 
-// vip is an address of the n-th external or load balancer's one of a service in
-// this run; every service has a block of its own.
+// vip is the n-th external or load balancer address; every service has its own block.
 func (r *run) vip(svc, kind string, n int, v6 bool) netip.Addr {
 	host := 10 + 4*r.block(svc) + n
 	third := map[string]int{"external": 112, "lb": 113}[kind]
@@ -58,10 +57,9 @@ func (r *run) vip(svc, kind string, n int, v6 bool) netip.Addr {
 	return netip.AddrFrom4([4]byte{203, 0, byte(third), byte(host)})
 }
 
-// fullName is the name of a service in the API: the check's name keeps those of different checks apart.
+// the name in the API
 func (r *run) fullName(svc string) string { return r.slug + "-" + svc }
 
-// spec is the Service object.
 func (r *run) spec(s service) *corev1.Service {
 	policy := corev1.IPFamilyPolicyRequireDualStack
 	o := &corev1.Service{
@@ -84,7 +82,6 @@ func (r *run) spec(s service) *corev1.Service {
 	return o
 }
 
-// put writes the service and its slices as they are to be now.
 func (r *run) put(ctx context.Context, s service) error {
 	if err := r.putService(ctx, s); err != nil {
 		return err
@@ -99,7 +96,6 @@ func (r *run) put(ctx context.Context, s service) error {
 	return nil
 }
 
-// putService writes the service alone.
 func (r *run) putService(ctx context.Context, s service) error {
 	api := r.world.client().CoreV1().Services(namespace)
 	o := r.spec(s)
@@ -108,7 +104,7 @@ func (r *run) putService(ctx context.Context, s service) error {
 	case apierrors.IsNotFound(err):
 		o, err = api.Create(ctx, o, metav1.CreateOptions{})
 	case err == nil:
-		// What the API server filled in stays, as with kubectl apply.
+		// As with kubectl apply, the API server's defaults stay.
 		o.ResourceVersion, o.Spec.ClusterIP, o.Spec.ClusterIPs = old.ResourceVersion, old.Spec.ClusterIP, old.Spec.ClusterIPs
 		if o.Spec.Type == corev1.ServiceTypeExternalName {
 			o.Spec.ClusterIP, o.Spec.ClusterIPs, o.Spec.IPFamilyPolicy = "", nil, nil
@@ -136,7 +132,7 @@ func (r *run) putService(ctx context.Context, s service) error {
 	return nil
 }
 
-// putSlice writes a slice, or removes it when there is nothing to list.
+// putSlice removes an empty slice.
 func (r *run) putSlice(ctx context.Context, s service, family discoveryv1.AddressType, suffix, endpoints string) error {
 	api := r.world.client().DiscoveryV1().EndpointSlices(namespace)
 	o := r.sliceOf(s, family, suffix, endpoints)
@@ -179,7 +175,7 @@ func (r *run) sliceOf(s service, family discoveryv1.AddressType, suffix, endpoin
 	return o
 }
 
-// endpoint is a pod in the state that the last letter of the word says.
+// The last letter of word is the state.
 func (r *run) endpoint(word string, family discoveryv1.AddressType) discoveryv1.Endpoint {
 	states := map[string][3]bool{ // ready, serving, terminating
 		"": {true, true, false}, "-": {false, false, false}, "~": {false, true, true}, "!": {false, false, true},
@@ -202,7 +198,6 @@ func (r *run) endpoint(word string, family discoveryv1.AddressType) discoveryv1.
 	}
 }
 
-// remove deletes a service with its slices.
 func (r *run) remove(ctx context.Context, svc string) error {
 	err := r.world.client().CoreV1().Services(namespace).Delete(ctx, r.fullName(svc), metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {

@@ -198,7 +198,7 @@ func affinities() []check {
 	}
 }
 
-// hints gives endpoints zones or nodes, in their order: "zone-a", "node-1".
+// hints gives endpoints zones or nodes, in order: "zone-a", "node-1".
 func hints(all ...string) func(*discoveryv1.EndpointSlice) {
 	return func(s *discoveryv1.EndpointSlice) {
 		for i := range s.Endpoints {
@@ -217,7 +217,7 @@ func hints(all ...string) func(*discoveryv1.EndpointSlice) {
 	}
 }
 
-// topology: endpoints that are meant for this zone or node.
+// topology: endpoints with hints for this zone or node.
 //
 // Behaviour: 71, 72, 73, 74, 75, 76.
 func topology() []check {
@@ -255,7 +255,7 @@ func topology() []check {
 	}
 }
 
-// relabel puts the node into another zone, or into none.
+// relabel moves the node into another zone, or removes its zone.
 func relabel(zone string) func(context.Context, *run) error {
 	return func(ctx context.Context, r *run) error {
 		label := fmt.Sprintf("%q", zone)

@@ -16,28 +16,27 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// probe is a question to the network and what the answer must be.
 type probe struct {
 	// from is an actor, or "web-1" and so on for a pod that is an endpoint.
 	from string
 	// proto is tcp, udp, sctp or icmp.
 	proto string
-	// to is WHERE:PORT. WHERE is cluster, node, gateway (another address of the node),
-	// loopback, node-2, external, external-2, lb, lb-2, unused (an address that no Service has),
-	// or an address; it is that of the check's first Service, or of another by NAME/WHERE. PORT is
-	// the Service's, also where the node port is meant, or =N for just that number.
+	// to is WHERE:PORT. WHERE is cluster, node, gateway (another address of the node), loopback,
+	// node-2, external, external-2, lb, lb-2, unused (an unassigned address), or an address; it belongs
+	// to the check's first Service, or to another by NAME/WHERE. PORT is the Service's port, or =N for
+	// exactly N.
 	to string
-	// want is "POD POD... as self|node|ADDRESS", "refused", "dropped", "not sent"
-	// for a UDP packet that the node itself stops at its source, or "unreachable" for
-	// what left the node and found no host. whatever means that only the sides count.
+	// want is "POD POD... as self|node|ADDRESS", "refused", "dropped", "not sent" for a UDP packet that
+	// the node stops at its source, or "unreachable" for a packet that left the node and found no host.
+	// whatever means that only the sides must agree.
 	want string
-	// family is 4 or 6; 0 means both, one after the other.
+	// family is 4 or 6; 0 means both.
 	family int
-	// sticky means that all answers come from one of the pods in want, whichever;
-	// then to may be several, which are asked in turn.
+	// sticky means that all answers come from one of the pods in want; then to may be several, asked in
+	// turn.
 	sticky bool
-	// flow names a conversation that stays open over the steps of its check;
-	// from and to count when it is first asked.
+	// flow names a conversation that stays open over the steps of its check; only the first from and to
+	// count.
 	flow string
 }
 
@@ -52,25 +51,21 @@ func (p probe) String() string {
 	return s
 }
 
-// reply is one answer.
 type reply struct {
 	pod    string
 	client netip.Addr
 }
 
-// whatever is the want of a probe that only has to be the same on both sides.
+// whatever only requires the same result on both sides.
 const whatever = "?"
 
-// How long an answer may take: it takes microseconds; a refusal of TCP takes a
-// second, since the client's kernel does not listen while its connect still runs, and hears of it only
-// for its second packet.
+// Bounds of an answer, which takes microseconds. A refusal of TCP takes a second: the client's kernel
+// ignores it during connect, until its second packet.
 const (
 	answerTime  = 1300 * time.Millisecond
 	refusalTime = 2500 * time.Millisecond
 )
 
-// observe asks on one side until it is clear who answers, and says so in the
-// words of want.
 func (r *run) observe(ctx context.Context, s *side, p probe) string {
 	var targets []netip.AddrPort
 	for _, to := range strings.Fields(p.to) {
@@ -85,7 +80,7 @@ func (r *run) observe(ctx context.Context, s *side, p probe) string {
 		return r.observeFlow(ctx, s, from, p, targets[0])
 	}
 	wanted := pods(p.want)
-	// Enough that a pod too many is seen, and none too few for chance.
+	// Enough to see a pod too many, and all wanted pods despite chance.
 	least := 16 + 16*len(wanted)
 	most := 3 * least
 	switch {
@@ -104,7 +99,7 @@ func (r *run) observe(ctx context.Context, s *side, p probe) string {
 			break
 		}
 		if len(seen) > 1 && p.sticky || len(seen) > len(wanted) && len(wanted) > 0 {
-			break // it is wrong already
+			break // already wrong
 		}
 		a, err := from.ask(ctx, p.proto, targets[n%len(targets)], timeout)
 		if err != nil {
@@ -119,7 +114,7 @@ func (r *run) observe(ctx context.Context, s *side, p probe) string {
 	return sentence(seen, p.sticky, wanted)
 }
 
-// observeFlow asks once in a conversation that stays open.
+// observeFlow asks once in an open conversation.
 func (r *run) observeFlow(ctx context.Context, s *side, from *actor, p probe, to netip.AddrPort) string {
 	key := fmt.Sprintf("%s %s %d", s.name, p.flow, p.family)
 	r.mu.Lock()
@@ -143,10 +138,9 @@ func (r *run) observeFlow(ctx context.Context, s *side, from *actor, p probe, to
 	return a.Pod + " as " + s.sourceName(from, a.Client.Addr())
 }
 
-// questions makes every question another one; crafted numbers source ports.
+// questions makes questions unique; crafted numbers source ports.
 var questions, crafted atomic.Uint32
 
-// ask asks once.
 func (a *actor) ask(ctx context.Context, proto string, to netip.AddrPort, timeout time.Duration) (reply, error) {
 	switch proto {
 	case "icmp":
@@ -176,7 +170,7 @@ func outcome(err error) string {
 	}
 }
 
-// sentence says who answered, and as whom they saw the client.
+// sentence has the answering pods, and the client addresses that they saw.
 func sentence(seen map[string]string, sticky bool, wanted []string) string {
 	if sticky && len(seen) == 1 {
 		for pod, source := range seen {
@@ -200,7 +194,6 @@ func sentence(seen map[string]string, sticky bool, wanted []string) string {
 	return text
 }
 
-// pods are those of a want that answers.
 func pods(want string) []string {
 	names, _, ok := strings.Cut(want, " as ")
 	if !ok {
@@ -209,8 +202,7 @@ func pods(want string) []string {
 	return strings.Fields(names)
 }
 
-// sourceName is how a server saw the client: as itself, as the node (any of
-// its addresses), or as whom.
+// sourceName is the client as seen by a server: self, node (any of its addresses), or an address.
 func (s *side) sourceName(from *actor, client netip.Addr) string {
 	client = client.Unmap()
 	switch {
@@ -227,7 +219,6 @@ func (s *side) sourceName(from *actor, client netip.Addr) string {
 	return client.String()
 }
 
-// target is the address of a probe.
 func (r *run) target(s *side, p probe, to string) (netip.AddrPort, error) {
 	where, port, ok := cutLast(to, ":")
 	if !ok {
@@ -275,7 +266,7 @@ func (r *run) address(s *side, svc, where string, v6 bool) (netip.Addr, error) {
 	case "loopback":
 		return pick(lab.Addresses{V4: netip.MustParseAddr("127.0.0.1"), V6: netip.IPv6Loopback()}), nil
 	case "unused":
-		// Of the first addresses, which the API server allocates only once it has no others (KEP-3070).
+		// The API server allocates these first addresses only after all others (KEP-3070).
 		return pick(lab.Addresses{V4: netip.MustParseAddr("10.96.0.222"), V6: netip.MustParseAddr("fd00:10:96::de")}), nil
 	}
 	if kind, rest, _ := strings.Cut(where, "-"); kind == "external" || kind == "lb" {
@@ -284,7 +275,7 @@ func (r *run) address(s *side, svc, where string, v6 bool) (netip.Addr, error) {
 	return netip.ParseAddr(where)
 }
 
-// port is the number in a probe, or the node port that belongs to it.
+// port is the number in a probe, or its node port.
 func (r *run) port(svc, where, text, proto string) (uint16, error) {
 	var number uint16
 	if literal, ok := strings.CutPrefix(text, "="); ok {
@@ -303,7 +294,7 @@ func (r *run) port(svc, where, text, proto string) (uint16, error) {
 	}
 	for _, p := range o.Spec.Ports {
 		if p.Port == int32(number) && strings.EqualFold(string(p.Protocol), proto) && p.NodePort != 0 {
-			// Kept: a node port is asked for also when the Service has it no more.
+			// A lost node port may still be asked for.
 			r.remember(svc, text, proto, uint16(p.NodePort))
 			return uint16(p.NodePort), nil
 		}

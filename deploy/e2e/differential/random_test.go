@@ -13,11 +13,10 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
-// seedVariable names the seed of TestRandom; a run without it always does the same.
+// seedVariable names the seed of TestRandom; without it every run is the same.
 const seedVariable = "WEFT_DIFFERENTIAL_SEED"
 
-// TestRandom compares the sides on random Services: every
-// property by chance, changed twice. It knows nothing of what is right.
+// TestRandom compares the sides on random Services, changed twice, without expectations.
 //
 // Behaviour: 59, 63, 64, 71, 75, 79, 84.
 func TestRandom(t *testing.T) {
@@ -43,14 +42,13 @@ func TestRandom(t *testing.T) {
 	}
 }
 
-// dice make checks.
 type dice struct{ *rand.Rand }
 
 func (d *dice) one(in int) bool { return d.IntN(in) == 0 }
 
 func (d *dice) among(all ...string) string { return all[d.IntN(len(all))] }
 
-// check is a service of any kind, and two changes of it.
+// check is a service of any kind, and two changes.
 func (d *dice) check(name string) check {
 	s := d.service()
 	c := check{name: name, services: []service{s}, probes: d.probes(s)}
@@ -63,7 +61,6 @@ func (d *dice) check(name string) check {
 	return c
 }
 
-// service is one whose properties are all by chance.
 func (d *dice) service() service {
 	s := service{name: "web", kind: corev1.ServiceType(d.among("ClusterIP", "NodePort", "LoadBalancer", "LoadBalancer"))}
 	s.external = d.IntN(2)
@@ -107,8 +104,7 @@ func (d *dice) service() service {
 	return s
 }
 
-// probes are questions to a service. Whether it has affinity, which makes
-// the answer one of many, is asked of its object.
+// The Service object has the affinity, which leads to one of many answers.
 func (d *dice) probes(s service) []probe {
 	var o corev1.Service
 	s.change(&o)

@@ -12,8 +12,8 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// This kernel has no SCTP sockets, but it does translate SCTP: raw sockets send the
-// first packet of an association, an INIT, and answer it.
+// This kernel has no SCTP sockets, but translates SCTP: raw sockets send and answer the INIT of an
+// association.
 
 const (
 	sctpInit    = 1
@@ -45,7 +45,6 @@ func sctpPacket(from, to uint16, tag uint32, chunk byte, text string) []byte {
 	return b
 }
 
-// sctpText is what sctpPacket put behind the chunk.
 func sctpText(b []byte) string {
 	n := int(binary.BigEndian.Uint16(b[34:]))
 	if n < 4 || 32+n > len(b) {
@@ -54,7 +53,7 @@ func sctpText(b []byte) string {
 	return string(b[36 : 32+n])
 }
 
-// serveSCTP answers every INIT to a web port with an INIT ACK that says who answers whom.
+// serveSCTP answers every INIT to a web port with an INIT ACK that has the pod and the client.
 func serveSCTP(p *lab.Pod) error {
 	for _, network := range []string{"ip4:132", "ip6:132"} {
 		err := p.Do(func() error {
@@ -88,7 +87,7 @@ func answerSCTP(conn net.PacketConn, name string) {
 	}
 }
 
-// askSCTP sends an INIT and returns who answered, and whom they saw.
+// askSCTP sends an INIT and returns the pod, and the client address that it saw.
 func (a *actor) askSCTP(to netip.AddrPort, source uint16, timeout time.Duration) (reply, error) {
 	conn, err := a.raw(132, to.Addr())
 	if err != nil {
@@ -122,8 +121,7 @@ func (a *actor) askSCTP(to netip.AddrPort, source uint16, timeout time.Duration)
 	}
 }
 
-// raw is a raw socket that hears one address alone; the ICMP errors that its
-// packets earn come back as errors.
+// raw receives from one address only; ICMP errors come back as errors.
 func (a *actor) raw(protocol int, to netip.Addr) (*net.IPConn, error) {
 	network := "ip4"
 	if to.Is6() {
@@ -136,7 +134,6 @@ func (a *actor) raw(protocol int, to netip.Addr) (*net.IPConn, error) {
 	return conn.(*net.IPConn), nil
 }
 
-// ping sends an echo request and waits for its reply.
 func (a *actor) ping(to netip.Addr, timeout time.Duration) error {
 	protocol, request, answer := 1, byte(8), byte(0)
 	if to.Is6() {

@@ -19,8 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestServers asks the HTTP servers of both: those that load balancers ask for the
-// number of endpoints, and the proxy's own.
+// TestServers asks both proxies' HTTP servers: health check node ports, and the proxy's own.
 //
 // Behaviour: 117, 118, 119, 120, 121, 122, 123, 124, 125, 126, 127, 130.
 func TestServers(t *testing.T) {
@@ -86,7 +85,7 @@ func (w *world) health(t *testing.T, ctx context.Context, port string) {
 	}
 }
 
-// proxyHealth waits until both say of /healthz what is expected, and compares.
+// proxyHealth waits until both have the expected /healthz, and compares.
 func (w *world) proxyHealth(t *testing.T, ctx context.Context, status int) {
 	t.Helper()
 	base := "http://" + w.weft.lab.Nodes[0].Addresses.V4.String() + ":10256"
@@ -106,7 +105,6 @@ func (w *world) proxyHealth(t *testing.T, ctx context.Context, status int) {
 	w.same(t, ctx, "outside", base+"/livez", true)
 }
 
-// taint sets the taints of the node.
 func (w *world) taint(t *testing.T, ctx context.Context, taints string) {
 	t.Helper()
 	patch := []byte(`{"spec":{"taints":` + taints + `}}`)
@@ -115,11 +113,11 @@ func (w *world) taint(t *testing.T, ctx context.Context, taints string) {
 	}
 }
 
-// moment is what differs between two bodies that say the same.
+// moment matches times, which may differ.
 var moment = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?( ?[-+Z][^"]*)?`)
 
-// same asks both and fails unless status, headers and, if asked for, bodies are
-// the same, but for times. Answers that lag behind a commit are waited for.
+// same compares status, headers and, if bodies is set, bodies except for times. It waits for answers
+// that lag behind a commit.
 func (w *world) same(t *testing.T, ctx context.Context, from, url string, bodies bool) {
 	t.Helper()
 	var peer, other string
@@ -135,7 +133,6 @@ func (w *world) same(t *testing.T, ctx context.Context, from, url string, bodies
 	}
 }
 
-// say is an answer in words.
 func (s *side) say(ctx context.Context, from, url string, body bool) string {
 	a, err := s.actors[from].get(ctx, url)
 	if errors.Is(err, syscall.ECONNREFUSED) {
@@ -154,7 +151,7 @@ func (s *side) say(ctx context.Context, from, url string, body bool) string {
 	return text
 }
 
-// meaningless are metrics of kube-proxy that mean nothing here: name and reason.
+// meaningless are metrics of kube-proxy without a meaning in weft: name and reason.
 func meaningless() map[string]string {
 	return map[string]string{
 		"kubeproxy_iptables_ct_state_invalid_dropped_packets_total":     "iptables mode",
@@ -162,7 +159,7 @@ func meaningless() map[string]string {
 	}
 }
 
-// TestMetrics: what dashboards read of kube-proxy is there, under its name, type and labels.
+// TestMetrics: weft has kube-proxy's metrics for dashboards, with the same name, type and labels.
 //
 // Behaviour: 157, 159, 160, 161, 162, 163, 164.
 func TestMetrics(t *testing.T) {
@@ -178,7 +175,7 @@ func TestMetrics(t *testing.T) {
 	if err := w.fence(ctx, "metrics", &blocks{number: map[string]int{}}); err != nil {
 		t.Fatal(err)
 	}
-	// A first question, for the metrics that count questions.
+	// For the metrics that count requests.
 	for _, s := range w.sides() {
 		for _, path := range []string{"healthz", "livez"} {
 			if _, err := s.actors["host"].get(ctx, "http://127.0.0.1:10256/"+path); err != nil {
@@ -206,10 +203,9 @@ func TestMetrics(t *testing.T) {
 // sample is a line of a metric with its labels.
 var sample = regexp.MustCompile(`^([a-zA-Z_:][a-zA-Z0-9_:]*)(\{[^}]*\})? `)
 
-// label is the name of one.
 var label = regexp.MustCompile(`([a-zA-Z_]+)="`)
 
-// metrics lists the metrics of a side: by name the type and the names of labels.
+// metrics returns the type and the names of labels by metric.
 func (s *side) metrics(t *testing.T, ctx context.Context) map[string]string {
 	t.Helper()
 	a, err := s.actors["host"].get(ctx, "http://127.0.0.1:10249/metrics")

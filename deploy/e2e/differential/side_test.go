@@ -22,32 +22,29 @@ type side struct {
 	command func(s *side, kubeconfig string, c config) []string
 	parent  *lab.Namespace
 	lab     *lab.Lab
-	// actors are those that probes come from, by name: pods, "host" (the node
-	// itself) and "outside".
+	// actors are the sources of probes by name: pods, "host" (the node itself) and "outside".
 	actors map[string]*actor
 	// web are the pods with servers: web-1 and web-2 on the node, web-3 and web-4 on the other.
 	web   []*lab.Pod
 	proxy *lab.Process
-	// relays are the listeners that lead to the API server.
+	// relays listen for connections to the API server.
 	relays []net.Listener
 }
 
-// actor is somebody who asks.
 type actor struct {
 	*lab.Namespace
 	addresses lab.Addresses
 }
 
-// vips are what external and load balancer addresses are made of.
+// vips are the prefixes of external and load balancer addresses.
 var vips = []netip.Prefix{netip.MustParsePrefix("203.0.112.0/23"), netip.MustParsePrefix("fd00:203::/64")}
 
-// webPorts are what every web pod serves; odd is a port that a slice may name differently.
+// webPorts are every web pod's; odd is a port that a slice may name differently.
 var webPorts = []uint16{8080, 9090}
 
-// kubeProxyName is the name of the side of kube-proxy.
 const kubeProxyName = "kube-proxy"
 
-// newSide makes the network in a namespace of its own, since both have the same addresses.
+// newSide makes a separate network namespace, because both sides have the same addresses.
 func newSide(name string, command func(*side, string, config) []string) (*side, error) {
 	s := &side{name: name, command: command, actors: map[string]*actor{}}
 	var err error
@@ -84,8 +81,7 @@ func newSide(name string, command func(*side, string, config) []string) (*side, 
 	return s, s.unlimit()
 }
 
-// unlimit has every refusal sent: many probes from one address would else use up
-// what the kernel allows for ICMP errors.
+// unlimit removes the limit of ICMP errors, which many probes from one address would reach.
 func (s *side) unlimit() error {
 	all := []*lab.Namespace{s.lab.Control.Namespace}
 	for _, a := range s.actors {
@@ -127,7 +123,6 @@ func (s *side) relay(base *lab.Namespace, api netip.AddrPort) error {
 	})
 }
 
-// forward joins a connection to one in the base namespace, until either ends.
 func forward(in net.Conn, base *lab.Namespace, api netip.AddrPort) {
 	defer in.Close()
 	out, err := base.Dial(context.Background(), "tcp", api.String())
@@ -142,14 +137,14 @@ func forward(in net.Conn, base *lab.Namespace, api netip.AddrPort) {
 	_, _ = io.Copy(in, out)
 }
 
-// config is what both proxies are told, in the flags that they share.
+// config has flags that both proxies share.
 type config struct {
 	// name is for messages and log files.
 	name  string
 	flags []string
 }
 
-// detectPods are the flags by which pods are known where a configuration says nothing else.
+// detectPods is the default flags to detect pods.
 func (c config) detectPods() []string {
 	for _, f := range c.flags {
 		if strings.HasPrefix(f, "--cluster-cidr") || strings.HasPrefix(f, "--detect-local-mode") {
@@ -190,7 +185,7 @@ func (s *side) run(ctx context.Context, kubeconfig string, c config) error {
 	if err := s.launch(kubeconfig, c); err != nil || s.name != kubeProxyName {
 		return err
 	}
-	// What it does before it has heard of its node ignores the node's zone.
+	// Before the proxy has read its node, it ignores the node's zone.
 	return within(ctx, 3*time.Minute, func() error {
 		log, err := os.ReadFile(s.logFile(c))
 		if n := strings.Count(string(log), "Updated proxier node topology labels"); err == nil && n < 2 {
@@ -200,10 +195,9 @@ func (s *side) run(ctx context.Context, kubeconfig string, c config) error {
 	})
 }
 
-// logFile is the file of the proxy's log.
 func (s *side) logFile(c config) string { return filepath.Join(logDir, s.name+"-"+c.name+".log") }
 
-// launch starts the proxy on the node as it is.
+// launch keeps the node's rules.
 func (s *side) launch(kubeconfig string, c config) error {
 	dir := filepath.Join(runDir, s.name)
 	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(filepath.Join(dir, "state"), 0o750)); err != nil {
@@ -214,7 +208,7 @@ func (s *side) launch(kubeconfig string, c config) error {
 	return err
 }
 
-// stopProxy ends the proxy; its rules stay.
+// The rules stay.
 func (s *side) stopProxy() error {
 	if s.proxy == nil {
 		return nil

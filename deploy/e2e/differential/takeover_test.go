@@ -24,17 +24,16 @@ import (
 // takeover is one way from kube-proxy to weft and back.
 type takeover struct {
 	name string
-	// mode is kube-proxy's; path goes before PATH for its programs.
+	// mode is kube-proxy's; path precedes PATH for its programs.
 	mode string
 	path string
-	// overlap starts the one while the other still runs; otherwise that is stopped
-	// first, as with DaemonSets, and its rules serve alone for a while.
+	// overlap starts one proxy while the other still runs; otherwise that is stopped first, as with
+	// DaemonSets, and only its rules remain for a while.
 	overlap bool
 }
 
-// TestTakeover replaces a running kube-proxy by weft and weft by kube-proxy, as
-// deploy/kubernetes/README.md says, under traffic: nothing is lost, and while the
-// rules of both are there, they do what those of one do.
+// TestTakeover replaces a running kube-proxy by weft and back, as in deploy/kubernetes/README.md, under
+// traffic: all is answered, and both rulesets together act as one.
 //
 // Behaviour: 139, 140.
 func TestTakeover(t *testing.T) {
@@ -59,7 +58,7 @@ func TestTakeover(t *testing.T) {
 
 func legacyPath() (string, error) { return programs("iptables-legacy") }
 
-// programs makes a directory in which iptables and ip6tables are those of one kind.
+// programs makes a directory with iptables and ip6tables of one kind.
 func programs(kind string) (string, error) {
 	dir := filepath.Join(runDir, kind)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -79,7 +78,6 @@ func programs(kind string) (string, error) {
 	return dir, nil
 }
 
-// both is a node with kube-proxy and weft.
 type both struct {
 	*side
 	w               *world
@@ -88,7 +86,7 @@ type both struct {
 	healthz, metric string
 }
 
-// startPeer starts kube-proxy. Its name in the log tells the start.
+// name identifies the start in the log.
 func (b *both) startPeer(name string) error {
 	argv := kubeProxy(b.side, b.w.kubeconfig, config{})
 	argv[slices.Index(argv, "--proxy-mode")+1] = b.o.mode
@@ -101,7 +99,7 @@ func (b *both) startPeer(name string) error {
 	return err
 }
 
-// startWeft starts weft and waits until it says that it is ready.
+// startWeft waits until weft is ready.
 func (b *both) startWeft(ctx context.Context) error {
 	if err := os.MkdirAll(filepath.Join(runDir, b.name, "state"), 0o750); err != nil {
 		return fmt.Errorf("make directory: %w", err)
@@ -126,7 +124,6 @@ func (b *both) startWeft(ctx context.Context) error {
 	})
 }
 
-// takeOver goes from kube-proxy to weft and back.
 func (w *world) takeOver(t *testing.T, o takeover) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
@@ -144,8 +141,7 @@ func (w *world) takeOver(t *testing.T, o takeover) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A loss names the instant at which its question was asked; the log says which
-	// step that was.
+	// A loss has the time of its question, and the log the times of steps.
 	step := func(what string, err error) {
 		t.Helper()
 		if err != nil {
@@ -165,9 +161,8 @@ func (w *world) takeOver(t *testing.T, o takeover) {
 		step("look: "+when, nil)
 	}
 	look("kube-proxy alone")
-	// A SYN that the first look sent before the rules were there went on to the
-	// router untranslated, and its flow stays for two minutes. A connection that
-	// gets the same port by chance would follow it, so the flows go.
+	// A SYN of the first look, before the rules, went to the router untranslated, and its flow stays
+	// for two minutes. A connection with the same port would follow it, so the flows go.
 	_, err = b.lab.Nodes[0].Run(ctx, "conntrack", "-F")
 	step("flush flows", err)
 	streams, err := b.streams(r)
@@ -216,8 +211,7 @@ func (w *world) takeOver(t *testing.T, o takeover) {
 	t.Logf("%d questions asked in %d streams, %d lost", asked, len(streams), len(lost))
 }
 
-// takeoverObjects writes the services: a plain one for the traffic, and checks of what
-// two rulesets could do to each other.
+// takeoverObjects writes a plain service for the traffic, and checks of conflicts between two rulesets.
 func (w *world) takeoverObjects(ctx context.Context) (*run, []*run, error) {
 	shared := &blocks{number: map[string]int{}}
 	var runs []*run
@@ -231,7 +225,7 @@ func (w *world) takeoverObjects(ctx context.Context) (*run, []*run, error) {
 	return runs[0], runs, nil
 }
 
-// takeoverChecks are what must hold with the rules of either and of both.
+// takeoverChecks must hold with either proxy's rules and with both.
 func takeoverChecks() []check {
 	balancer := corev1.ServiceTypeLoadBalancer
 	return []check{
@@ -259,7 +253,6 @@ func takeoverChecks() []check {
 	}
 }
 
-// look asks the probes of all checks.
 func (b *both) look(t *testing.T, ctx context.Context, when string, runs []*run) {
 	t.Helper()
 	var wait sync.WaitGroup
@@ -282,7 +275,7 @@ func (b *both) look(t *testing.T, ctx context.Context, when string, runs []*run)
 	wait.Wait()
 }
 
-// streams are traffic of all kinds at the plain service.
+// streams are traffic of all kinds to the plain service.
 func (b *both) streams(r *run) ([]*stream, error) {
 	var all []*stream
 	for _, p := range lines(`
@@ -310,7 +303,7 @@ func (b *both) streams(r *run) ([]*stream, error) {
 	return all, nil
 }
 
-// leftovers returns an error that names which of the words are still in the ruleset.
+// leftovers returns an error that names the words still in the ruleset.
 func (b *both) leftovers(ctx context.Context, words ...string) error {
 	var found []string
 	for _, argv := range [][]string{{"nft", "list", "ruleset"}, {"iptables-legacy-save"}, {"ip6tables-legacy-save"}} {
@@ -330,8 +323,8 @@ func (b *both) leftovers(ctx context.Context, words ...string) error {
 	return nil
 }
 
-// peerRules returns an error unless kube-proxy translates to endpoints in both families,
-// in whichever of its modes. Its families are synced one after the other.
+// peerRules returns an error unless kube-proxy, in any mode, translates to endpoints in both families.
+// It syncs the families one after the other.
 func (b *both) peerRules(ctx context.Context) error {
 	for family, legacy := range map[string]string{"ip": "iptables-legacy-save", "ip6": "ip6tables-legacy-save"} {
 		found := false
@@ -343,7 +336,7 @@ func (b *both) peerRules(ctx context.Context) error {
 			{"KUBE-SEP", []string{"nft", "list", "table", family, "nat"}},
 			{"KUBE-SEP", []string{legacy}},
 		} {
-			// nft fails if there is no such table.
+			// nft fails if the table is missing.
 			text, err := b.lab.Nodes[0].Run(ctx, look.argv[0], look.argv[1:]...)
 			found = found || err == nil && strings.Contains(text, look.word)
 		}
@@ -354,7 +347,6 @@ func (b *both) peerRules(ctx context.Context) error {
 	return nil
 }
 
-// empty removes all rules of the node.
 func (b *both) empty(ctx context.Context) error {
 	if _, err := b.lab.Nodes[0].Run(ctx, "nft", "flush", "ruleset"); err != nil {
 		return err
@@ -372,8 +364,7 @@ func (b *both) empty(ctx context.Context) error {
 	return err
 }
 
-// state describes what node-1 knows about a destination: its route and the flows to
-// it that are not established.
+// state is node-1's route to a destination and its flows that are not established.
 func (b *both) state(p probe, to netip.AddrPort) string {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -393,7 +384,6 @@ func (b *both) state(p probe, to netip.AddrPort) string {
 	return out.String()
 }
 
-// end stops what still runs.
 func (b *both) end(t *testing.T) {
 	for _, p := range []*lab.Process{b.weft, b.peer} {
 		if p != nil {
@@ -410,14 +400,12 @@ func (b *both) end(t *testing.T) {
 	}
 }
 
-// answer is what an HTTP server said.
 type answer struct {
 	status int
 	header http.Header
 	body   string
 }
 
-// get asks an HTTP server.
 func (a *actor) get(ctx context.Context, url string) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()

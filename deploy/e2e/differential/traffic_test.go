@@ -13,22 +13,21 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// traffic asks without a pause until it is stopped, and remembers what was lost.
+// traffic asks continuously until it is stopped, and records losses.
 type traffic struct {
 	streams []*stream
 	cancel  context.CancelFunc
 	wait    sync.WaitGroup
 }
 
-// stream is one line of questions: each in a conversation of its own, or all in one.
+// stream asks each question in its own conversation, or all in one.
 type stream struct {
 	name  string
 	from  *actor
 	proto string
 	to    netip.AddrPort
-	// long means one conversation for all.
-	long bool
-	// state is what to log beside a loss: what the node knows right after it.
+	long  bool
+	// state is the node's state right after a loss, for the log.
 	state func() string
 
 	asked atomic.Int64
@@ -36,14 +35,12 @@ type stream struct {
 	lost  []string
 }
 
-// late is when an answer counts as lost: a first packet that is dropped comes again
-// after a second.
+// late bounds an answer: a dropped first packet is retransmitted after a second.
 const late = 950 * time.Millisecond
 
 // pause is between two questions of a stream.
 const pause = 4 * time.Millisecond
 
-// flow starts the streams.
 func flow(ctx context.Context, streams ...*stream) *traffic {
 	ctx, cancel := context.WithCancel(ctx)
 	t := &traffic{streams: streams, cancel: cancel}
@@ -53,7 +50,6 @@ func flow(ctx context.Context, streams ...*stream) *traffic {
 	return t
 }
 
-// stop ends the streams and returns what they lost.
 func (t *traffic) stop() (asked int64, lost []string) {
 	t.cancel()
 	t.wait.Wait()
@@ -64,7 +60,7 @@ func (t *traffic) stop() (asked int64, lost []string) {
 	return asked, lost
 }
 
-// more waits until every stream has asked n times more.
+// more waits until every stream has asked n more times.
 func (t *traffic) more(ctx context.Context, n int64) error {
 	var before []int64
 	for _, s := range t.streams {
@@ -113,7 +109,7 @@ func (s *stream) run(ctx context.Context) {
 	}
 }
 
-// ask asks once. It does not end with the traffic: what was asked is answered.
+// ask does not end with the traffic, so that every question is answered.
 func (s *stream) ask(open **lab.Conversation) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*late)
 	defer cancel()

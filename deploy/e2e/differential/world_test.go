@@ -20,14 +20,13 @@ import (
 )
 
 const (
-	// namespace is where the checks' objects are.
+	// namespace has the checks' objects.
 	namespace = "differential"
-	// node is the one with the proxies.
+	// node has the proxies.
 	node = "node-1"
 	zone = "zone-a"
 )
 
-// world is one control plane and the sides that follow it.
 type world struct {
 	cluster    *cluster.Cluster
 	kubeconfig string
@@ -62,7 +61,7 @@ func (w *world) start(ctx context.Context) error {
 	if w.weft, err = newSide("weft", weft); err != nil {
 		return err
 	}
-	// The API server is outside of both networks, under the address that both know it by.
+	// The API server is outside of both networks, at the same address for both.
 	base, err := lab.CurrentNamespace("base")
 	if err != nil {
 		return err
@@ -109,8 +108,7 @@ func (w *world) stop() error {
 	return errors.Join(errs...)
 }
 
-// createAccount makes what both proxies are to the API server. Which rights weft
-// needs is for package e2e to show.
+// createAccount makes the account of both proxies. Package e2e tests the needed rights.
 func (w *world) createAccount(ctx context.Context) error {
 	meta := metav1.ObjectMeta{Name: namespace, Namespace: namespace}
 	if _, err := w.client().CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}); err != nil {
@@ -135,7 +133,6 @@ func (w *world) createAccount(ctx context.Context) error {
 	return w.cluster.WriteKubeconfig(w.kubeconfig, token)
 }
 
-// createNodes writes the Node objects, as kubelets do.
 func (w *world) createNodes(ctx context.Context) error {
 	nodes := w.client().CoreV1().Nodes()
 	for i, n := range w.weft.lab.Nodes {
@@ -161,7 +158,7 @@ func (w *world) createNodes(ctx context.Context) error {
 	return nil
 }
 
-// within calls f until it succeeds, and returns its last error when that takes longer than d.
+// within retries f for d, and returns its last error.
 func within(ctx context.Context, d time.Duration, f func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()

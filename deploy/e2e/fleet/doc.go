@@ -1,21 +1,18 @@
-// Package fleet measures the load that an outage of the API server puts on it: the nodes of a
-// large cluster follow a real kube-apiserver with etcd ([cluster]), which is killed and
-// started again.
+// Package fleet measures the load of an API server's outage on the server: the nodes of a large cluster follow
+// a real kube-apiserver with etcd ([cluster]), which is killed and restarted.
 //
 //	cd deploy/e2e && go test -count=1 -v -timeout 2h ./fleet -fleet.nodes 5000 -fleet.outage 60s -fleet.patience 20m
 //
-// The nodes run in one process (frontends/testing/apitest/fleet), each with the real code of
-// frontends/source and four watches. In the same run, on the same API server, nodes retry as
-// weft did at commit 238984c: each watch by itself, and every 1.5 s to 3 s in the end.
+// The nodes run in one process (frontends/testing/apitest/fleet), each with the real code of frontends/source
+// and four watches. For comparison, other nodes retry each watch by itself, at last every 1.5 s to 3 s.
 //
-// # What is counted
+// # Measurements
 //
-// Requests that arrive at the server, and connections that are refused while it does not run,
-// by the second. A second begins when the server is killed, or when it is ready again. Refused
-// connections are attempts that arrive at a load balancer, or at the kernel of the server.
+// Requests at the server, and refused connections while it does not run, by the second since the kill or the
+// readiness.
 //
 // # Errors
 //
-// The test fails if a watch does not come back, or if a node made more attempts than the
-// backoff allows in the time that the outage took. Rates do not fail it: machines differ.
+// The test fails if a watch does not return, or if a node exceeds the backoff's attempts during the outage.
+// Rates do not fail it, because machines differ.
 package fleet

@@ -11,23 +11,21 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// The waits between the attempts of a node are at least firstWait, doubled each time, and
-// in the end at least maxWait: see frontends/source.
+// The waits between a node's attempts begin with firstWait, double, and end with maxWait, at least: see
+// frontends/source.
 const (
 	firstWait = 800 * time.Millisecond
 	maxWait   = 30 * time.Second
 )
 
-// result is what one policy cost.
+// result is the cost of one policy.
 type result struct {
 	// away is the time from the kill until the server was ready.
-	away time.Duration
-	// start, idle, outage and back are the seconds of each phase.
+	away                      time.Duration
 	start, idle, outage, back []second
 }
 
-// TestOutage kills the API server, and compares what the nodes of today and those of commit
-// 238984c ask of it.
+// TestOutage kills the API server, and compares the load of both retry policies.
 func TestOutage(t *testing.T) {
 	c := startCluster(t)
 	results := make(map[string]*result)
@@ -57,14 +55,14 @@ func TestOutage(t *testing.T) {
 		t.Logf("%s: peak %d, before %d: ratio %.3f; total %d, before %d: ratio %.3f", phase.name, peakToday, peak, ratio(peakToday, peak),
 			totalToday, total, ratio(totalToday, total))
 	}
-	// A closed connection, and a request that is in it, are one attempt each.
+	// A closed connection and its pending request are one attempt each.
 	_, total := load(today.outage)
 	if most := *nodesFlag * (2*watchesPerNode + turns(today.away)); total > most {
 		t.Errorf("%d attempts in %v, want %d at most", total, today.away, most)
 	}
 }
 
-// measure lets nodes with a retry policy live through an outage.
+// measure runs nodes with a retry policy through an outage.
 func measure(t *testing.T, c *cluster.Cluster, policy string) *result {
 	t.Helper()
 	n, stop := startNodes(t, c, policy)
@@ -88,7 +86,7 @@ func measure(t *testing.T, c *cluster.Cluster, policy string) *result {
 	return r
 }
 
-// load returns the most requests of a second, and those of all.
+// load returns the maximum of requests in a second, and the total.
 func load(seconds []second) (peak, total int) {
 	for _, s := range seconds {
 		n := s.arrived + s.refused
@@ -97,10 +95,9 @@ func load(seconds []second) (peak, total int) {
 	return peak, total
 }
 
-// from returns the seconds without the first n.
 func from(seconds []second, n int) []second { return seconds[min(n, len(seconds)):] }
 
-// ratio returns a/b, and 0 if there is no b.
+// 0 if b is 0
 func ratio(a, b int) float64 {
 	if b == 0 {
 		return 0
@@ -108,7 +105,7 @@ func ratio(a, b int) float64 {
 	return float64(a) / float64(b)
 }
 
-// turns returns how many attempts the waits of a node allow in a time at most.
+// turns is the maximum number of a node's attempts in d.
 func turns(d time.Duration) int {
 	n := 1
 	for passed, wait := time.Duration(0), firstWait; ; wait = min(2*wait, maxWait) {
@@ -119,7 +116,6 @@ func turns(d time.Duration) int {
 	}
 }
 
-// startCluster runs a control plane until the end of the test.
 func startCluster(t *testing.T) *cluster.Cluster {
 	t.Helper()
 	if err := errors.Join(os.RemoveAll(runDir), os.MkdirAll(runDir, 0o755), os.MkdirAll(logDir, 0o755)); err != nil {

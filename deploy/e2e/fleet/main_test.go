@@ -8,30 +8,26 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/suite"
 )
 
-// module is weft's directory.
 const module = "../../.."
 
-// What the run needs and leaves behind.
 const (
 	binDir = "../bin/fleet"
 	logDir = "../bin/fleet/logs"
 	runDir = "/run/fleet"
 )
 
-// The names of the programs.
 const (
 	nodesProgram = "fleet"
 	controlPlane = "controlplane"
 )
 
-// The defaults of the flags are those of a short run, for `go test ./...`.
+// The defaults are for a short run with `go test ./...`.
 var (
 	nodesFlag    = flag.Int("fleet.nodes", 200, "number of nodes")
 	outageFlag   = flag.Duration("fleet.outage", 5*time.Second, "how long the API server is away, without its start")
 	patienceFlag = flag.Duration("fleet.patience", 3*time.Minute, "how long the nodes may take until all watches are open")
 )
 
-// tests is the programs that run, and how the tests get their namespaces.
 var tests = suite.Suite{
 	Name: "fleet", Bin: binDir,
 	Tools: []string{"ip"}, Packages: "iproute2",

@@ -15,14 +15,13 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/cluster"
 )
 
-// watchesPerNode is the number of kinds that a node follows.
 const watchesPerNode = 4
 
 // second is one line of the nodes' process.
 type second struct {
-	// arrived are requests at the API server, refused are connections.
+	// requests and refused connections at the API server
 	arrived, refused int
-	// watches are open at its end.
+	// open at the end of the second
 	watches int
 }
 
@@ -74,7 +73,7 @@ func startNodes(t *testing.T, c *cluster.Cluster, policy string) (*nodes, func()
 	return &nodes{seconds: seconds, in: in}, stop
 }
 
-// say gives the process a command, and drops the seconds before it.
+// say sends the process a command, and drops earlier seconds.
 func (n *nodes) say(t *testing.T, command string) {
 	t.Helper()
 	for len(n.seconds) > 0 {
@@ -85,19 +84,17 @@ func (n *nodes) say(t *testing.T, command string) {
 	}
 }
 
-// during returns the seconds of a time.
 func (n *nodes) during(t *testing.T, d time.Duration) []second {
 	t.Helper()
 	return n.until(t, d, func(passed time.Duration, _ second) bool { return passed >= d })
 }
 
-// untilOpen returns the seconds until all watches are open.
 func (n *nodes) untilOpen(t *testing.T) []second {
 	t.Helper()
 	return n.until(t, *patienceFlag, func(_ time.Duration, s second) bool { return s.watches >= watchesPerNode**nodesFlag })
 }
 
-// until returns the seconds until enough says so, and fails long after most.
+// until returns the seconds until enough is true, and fails long after most.
 func (n *nodes) until(t *testing.T, most time.Duration, enough func(time.Duration, second) bool) []second {
 	t.Helper()
 	began := time.Now()

@@ -19,20 +19,19 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// machine is a node outside of the cluster: a host of its network with a systemd of its own.
+// machine is a node outside of the cluster, with its own systemd.
 type machine struct {
 	node    *lab.Node
 	process *lab.Process
-	// init is the PID of its systemd.
-	init int
-	// cgroup is where its processes are.
+	// the PID of its systemd
+	init   int
 	cgroup string
 }
 
-// cgroups is where the test has the machine's cgroups of version 2. It is not below runDir, which is removed with all that it has.
+// cgroups has the machine's cgroups of version 2. It is not below runDir, which is removed recursively.
 const cgroups = "/run/install-cgroups"
 
-// bootMachine boots systemd on a node, and returns when it answers.
+// bootMachine returns when systemd answers.
 func (w *world) bootMachine(ctx context.Context, n *lab.Node) (*machine, error) {
 	m := &machine{node: n, cgroup: filepath.Join(cgroups, "weft-install-"+strconv.Itoa(os.Getpid())+"-"+n.Name())}
 	dir := filepath.Join(runDir, n.Name())
@@ -73,14 +72,14 @@ func (w *world) bootMachine(ctx context.Context, n *lab.Node) (*machine, error) 
 	})
 }
 
-// types runs a script in a shell of root on the machine, in its home directory.
+// types runs a script in root's shell and home directory.
 func (m *machine) types(ctx context.Context, script string) (string, error) {
 	return m.node.Run(ctx, "nsenter", "--target", strconv.Itoa(m.init), "--mount", "--pid", "--ipc", "--uts", "--cgroup",
 		"env", "-i", "HOME=/root", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "TERM=dumb",
 		"bash", "-euo", "pipefail", "-c", "exec 2>&1; cd /root; "+script)
 }
 
-// copy writes a file to the home directory of root on the machine, as scp does.
+// copy writes a file to root's home directory, as scp does.
 func (m *machine) copy(path string) error {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -92,11 +91,11 @@ func (m *machine) copy(path string) error {
 	return nil
 }
 
-// stop ends the machine, and removes its cgroups, the innermost first.
+// stop removes the innermost cgroups first.
 func (m *machine) stop() error {
 	var errs []error
 	if m.process != nil {
-		// The first process of a PID namespace takes all others with it.
+		// The first process of a PID namespace ends all others.
 		errs = append(errs, m.process.Kill())
 	}
 	var all []string
@@ -113,14 +112,14 @@ func (m *machine) stop() error {
 	return errors.Join(append(errs, unix.Unmount(cgroups, 0))...)
 }
 
-// removeCgroup removes a cgroup whose processes are about to end.
+// removeCgroup waits for the end of the cgroup's processes.
 func removeCgroup(dir string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	return (&world{}).within(ctx, patience, func() error { return os.Remove(dir) })
 }
 
-// debianPackage makes the package of this architecture, with the weft that the tests run.
+// debianPackage makes this architecture's package, with the tests' weft.
 func (w *world) debianPackage(ctx context.Context) (string, error) {
 	dir := filepath.Join(runDir, "dist")
 	if _, err := w.lab.Control.Run(ctx, program("release"), "-C", repository, "-o", dir, "-debian", runtime.GOARCH, "-binary", program("weft")); err != nil {
@@ -133,10 +132,9 @@ func (w *world) debianPackage(ctx context.Context) (string, error) {
 	return files[0], nil
 }
 
-// bare is the kind of a node outside of the cluster.
 const bare = "bare"
 
-// installBare installs the Debian package on a machine beside a cluster whose own node has kube-proxy.
+// The cluster's own node has kube-proxy.
 func installBare(t *testing.T) result {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
@@ -174,7 +172,7 @@ func installBare(t *testing.T) result {
 	return r
 }
 
-// protected has weft run as the unit says.
+// protected checks that weft runs as the unit says.
 func (m *machine) protected(t *testing.T, ctx context.Context) {
 	t.Helper()
 	out, err := m.types(ctx, `pid=$(systemctl show -p MainPID --value weft); grep -E '^(CapBnd|CapEff|NoNewPrivs|Seccomp):' /proc/$pid/status; systemctl is-active weft; systemctl is-enabled weft`)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestReadScript reads blocks of both forms, and rejects comments that nothing follows.
+// TestReadScript reads blocks of both forms, and rejects comments without a block.
 func TestReadScript(t *testing.T) {
 	document := filepath.Join(t.TempDir(), "document.md")
 	text := "# Title\n\n<!-- install: one -->\n    a && b  # both\n\n    # about c\n    c \\\n      d\nText.\n" +

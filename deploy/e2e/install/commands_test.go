@@ -10,16 +10,15 @@ import (
 
 // script is a block of commands of a document.
 type script struct {
-	// document is its path in the repository, name what the comment before the block calls it.
+	// document is a path in the repository, name the comment's name for the block.
 	document, name string
-	// text are its lines, without comments.
+	// lines without comments
 	text []string
 }
 
-// errNoScript means that a document has no such block.
 var errNoScript = errors.New("no block of code after the comment")
 
-// readScript returns the block that follows the comment <!-- install: NAME --> in a document: an indented one, or one
+// readScript returns the block after the comment <!-- install: NAME --> in a document, indented or
 // between fences.
 func readScript(document, name string) (script, error) {
 	b, err := os.ReadFile(filepath.Join(repository, document))
@@ -61,8 +60,8 @@ func (s *script) check() error {
 	return nil
 }
 
-// commands is how many commands the user types. What is joined by && are several; lines that a backslash joins
-// are one, and so is a command with its here-document.
+// commands counts commands: parts joined by && are several; lines joined by a backslash, and a command
+// with its here-document, are one.
 func (s *script) commands() int {
 	n, document := 0, ""
 	for _, line := range s.text {

@@ -20,15 +20,14 @@ import (
 )
 
 const (
-	// interval is the time between two looks at what does not answer yet.
+	// interval is the time between two probes of a check.
 	interval = 100 * time.Millisecond
-	// answerTime bounds one question. What is lost would be sent again after a second.
+	// answerTime bounds one question. A retransmission would take a second.
 	answerTime = 500 * time.Millisecond
-	// webName is the Service that the cluster has before the user begins, and the port of its pods.
+	// webName is the cluster's initial Service, and webPort its pods' port.
 	webName, webPort = "web", 8080
 )
 
-// What has to answer on a node.
 const (
 	hasRules  = "rules of weft"
 	clusterIP = "ClusterIP"
@@ -37,22 +36,21 @@ const (
 	dns       = "DNS"
 )
 
-// check is one thing that has to answer on a node.
+// check must be answered on a node.
 type check struct {
 	node *lab.Node
 	what string
 	ask  func(context.Context) error
 }
 
-// service is where a Service is reached.
 type service struct {
 	address  netip.Addr
 	nodePort int
-	// pods has the address of one pod on each node that has one.
+	// one pod by node
 	pods map[string]netip.Addr
 }
 
-// checks are those of a node. A node without a pod of the Service has no pods at all.
+// A node without a pod of the Service has no pods at all.
 func (w *world) checks(n *lab.Node, s service) []check {
 	vip := netip.AddrPortFrom(s.address, 80).String()
 	all := []check{
@@ -78,8 +76,8 @@ func (w *world) checks(n *lab.Node, s service) []check {
 	return all
 }
 
-// get asks over HTTP from a namespace, with a connection of its own. The server is agnhost: /hostname has the name of a pod, /dial
-// has one too, as one of its responses.
+// get asks over HTTP from a namespace, with a new connection. The server is agnhost: /hostname has a
+// pod's name, and /dial has it in its responses.
 func get(ctx context.Context, from *lab.Namespace, address, path string) error {
 	client := http.Client{Transport: &http.Transport{DialContext: from.Dial, DisableKeepAlives: true}}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, nil)
@@ -101,7 +99,6 @@ func get(ctx context.Context, from *lab.Namespace, address, path string) error {
 	return nil
 }
 
-// resolve asks the cluster's DNS for the address of the Service.
 func resolve(ctx context.Context, from *lab.Namespace, want netip.Addr) error {
 	server := netip.AddrPortFrom(cluster.DNSAddresses()[0], 53).String()
 	resolver := net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) { return from.Dial(ctx, network, server) }}
@@ -116,10 +113,9 @@ func resolve(ctx context.Context, from *lab.Namespace, want netip.Addr) error {
 	return nil
 }
 
-// observed is when each thing answered first on the last of the nodes, since the start.
+// observed has the first answer to each check on the slowest node, since the start.
 type observed map[string]time.Duration
 
-// last is when everything answered.
 func (o observed) last() time.Duration {
 	var last time.Duration
 	for _, d := range o {
@@ -128,12 +124,12 @@ func (o observed) last() time.Duration {
 	return last
 }
 
-// observe asks until everything has answered, and returns when that was. The error names what does not.
+// observe returns the times of first answers. The error names the checks without an answer.
 func observe(ctx context.Context, start time.Time, checks []check) (observed, error) {
 	when, errs := make([]time.Duration, len(checks)), make([]error, len(checks))
 	var all sync.WaitGroup
 	for i, c := range checks {
-		// Each asks by itself, so that what is lost does not delay what answers.
+		// Concurrently, so that a lost packet does not delay other checks.
 		all.Go(func() {
 			if errs[i] = c.await(ctx); errs[i] == nil {
 				when[i] = time.Since(start)
@@ -148,7 +144,6 @@ func observe(ctx context.Context, start time.Time, checks []check) (observed, er
 	return seen, errors.Join(errs...)
 }
 
-// await asks until there is an answer.
 func (c *check) await(ctx context.Context) error {
 	for tick := time.NewTicker(interval); ; {
 		asked, cancel := context.WithTimeout(ctx, answerTime)

@@ -13,18 +13,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// result is one installation.
 type result struct {
-	// about is what the document says of the kind.
+	// the document's text about the kind
 	kind, about string
 	scripts     []script
-	// returned is when the last command did, answered when each thing answered on all nodes.
+	// returned is the end of the last command; answered has the first answers on all nodes.
 	returned time.Duration
 	answered observed
 	wrong    []told
 }
 
-// TestInstall installs weft on each kind as its document says, and writes the document with the figures.
+// TestInstall installs weft on each kind as its document says.
 func TestInstall(t *testing.T) {
 	var results []result
 	known := []string{bare, laptop}
@@ -68,7 +67,6 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-// installOn installs weft on a kind of cluster.
 func installOn(t *testing.T, k kind) result {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
@@ -89,7 +87,7 @@ func installOn(t *testing.T, k kind) result {
 	return r
 }
 
-// measure types the commands, and returns when the last of them returned, and when everything answered.
+// measure types the commands, and returns the end of the last command and the first answers.
 func measure(t *testing.T, ctx context.Context, checks []check, types func(context.Context) (string, error)) (time.Duration, observed) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -120,7 +118,7 @@ func measure(t *testing.T, ctx context.Context, checks []check, types func(conte
 	return returned, a.when
 }
 
-// inCharge has a Service that is created now answer on every node, and no rules of kube-proxy left.
+// inCharge requires a new Service to answer on every node, and no rules of kube-proxy.
 func (w *world) inCharge(t *testing.T, ctx context.Context) {
 	t.Helper()
 	services := w.cluster.Client().CoreV1().Services(metav1.NamespaceDefault)
@@ -154,7 +152,7 @@ func (w *world) inCharge(t *testing.T, ctx context.Context) {
 	}
 }
 
-// explain prints what an administrator would look at, if the test has failed.
+// explain prints the administrator's diagnostics if the test has failed.
 func (w *world) explain(t *testing.T) {
 	if !t.Failed() {
 		return

@@ -13,30 +13,27 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// kind is a kind of cluster.
 type kind struct {
 	name string
-	// about is what the document says of it.
-	about string
-	// document has the commands.
+	// the document's text about the kind
+	about    string
 	document string
-	// members is how many nodes the cluster has, podCIDRs the prefixes of its pods.
+	// members is the number of nodes, podCIDRs the prefixes of pods.
 	members  int
 	podCIDRs []netip.Prefix
-	// prepare makes what the kind has before the user begins.
+	// prepare makes the kind's initial state.
 	prepare func(context.Context, *world) error
-	// wrong are the wrong turns, after the user has left the right way again.
+	// wrong turns follow a correct installation.
 	wrong []wrongTurn
 }
 
-// The documents with commands.
 const (
 	readme        = "README.md"
 	clusterReadme = "deploy/kubernetes/README.md"
 	systemdReadme = "deploy/systemd/README.md"
 )
 
-// kinds are those with kubelets on all nodes, in the order of the document.
+// kinds have kubelets on all nodes, in the document's order.
 func kinds() []kind {
 	return []kind{
 		{
@@ -67,7 +64,6 @@ func kinds() []kind {
 	}
 }
 
-// likeKind has kube-proxy run on all nodes.
 func likeKind(ctx context.Context, w *world) error {
 	if err := likeKubeadm(ctx, w); err != nil {
 		return err
@@ -78,7 +74,6 @@ func likeKind(ctx context.Context, w *world) error {
 	return w.within(ctx, patience, func() error { return w.cluster.RolledOut(ctx, "kube-proxy", len(w.members)) })
 }
 
-// likeKubeadm has the ConfigMaps of kubeadm.
 func likeKubeadm(ctx context.Context, w *world) error {
 	text, err := os.ReadFile("testdata/kubeadm.yaml")
 	if err != nil {
@@ -91,7 +86,7 @@ func likeKubeadm(ctx context.Context, w *world) error {
 	return w.cluster.CreateObjects(ctx, []byte(strings.NewReplacer("SERVER", w.cluster.URL(), "POD_SUBNET", strings.Join(subnets, ",")).Replace(string(text))))
 }
 
-// likeNothing has nothing beside the API server and the kubelets.
+// likeNothing has only the API server and the kubelets.
 func likeNothing(context.Context, *world) error { return nil }
 
 // likeK3s has a load balancer to the API server on each node.
@@ -112,7 +107,7 @@ func likeK3s(_ context.Context, w *world) error {
 	return nil
 }
 
-// balance connects all clients of a listener to a server, as seen from a node.
+// balance connects clients of a listener to a server, as seen from a node.
 func balance(listener net.Listener, n *lab.Node, server string) {
 	for {
 		client, err := listener.Accept()

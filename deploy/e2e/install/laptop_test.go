@@ -15,7 +15,7 @@ import (
 // laptop is a machine with Go and a clone of the repository.
 const laptop = "laptop"
 
-// tryOnLaptop types the first blocks of the README in a clone of the repository, which has no bin directory then.
+// tryOnLaptop types the first blocks of the README in a clone without a bin directory.
 func tryOnLaptop(t *testing.T) []result {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
@@ -39,7 +39,7 @@ func tryOnLaptop(t *testing.T) []result {
 	}
 }
 
-// typeOnLaptop types blocks in one shell, with a /tmp of its own, and ends what they leave running.
+// typeOnLaptop types blocks in one shell, with its own /tmp, and ends their remaining processes.
 func typeOnLaptop(t *testing.T, ctx context.Context, host *lab.Namespace, clone, about string, scripts []script) result {
 	t.Helper()
 	var text []string

@@ -7,7 +7,6 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/suite"
 )
 
-// What the tests are asked for.
 var (
 	kindsFlag  = flag.String("install.kinds", "kind,kubeadm without kube-proxy,k3s,bare", "the kinds of clusters to install on; all means all of them")
 	slowFlag   = flag.Bool("install.slow", false, "also take the wrong turns of which the user is told late")
@@ -15,15 +14,13 @@ var (
 	repository = "../../.."
 )
 
-// What the run needs and leaves behind. The programs are mostly those of package migration, so nothing is linked
-// twice.
+// The programs are mostly package migration's, to link them once.
 const (
 	binDir = "../bin/migration"
 	logDir = "../bin/install/logs"
 	runDir = "/run/install"
 )
 
-// tests are the programs that the tests run, and how they get their namespaces.
 var tests = suite.Suite{
 	Name: "install", Bin: binDir, Root: true,
 	Tools: []string{"nft", "iptables", "ip", "systemctl", "dpkg"}, Packages: "nftables, iptables, iproute2, systemd and dpkg",
@@ -42,5 +39,4 @@ var tests = suite.Suite{
 
 func TestMain(m *testing.M) { tests.Main(m) }
 
-// program is the path of a program.
 func program(name string) string { return tests.Path(name) }

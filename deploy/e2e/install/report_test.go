@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// report returns the document: commands and seconds of each kind, what was typed, and the wrong turns.
+// report returns the document: commands and seconds of each kind, the scripts, and the wrong turns.
 func report(results []result) string {
 	var b strings.Builder
 	b.WriteString(`# Installing weft, as a new user does
@@ -60,7 +60,7 @@ that is created then is answered too, and no rules of kube-proxy are left. Witho
 	return b.String()
 }
 
-// services is when everything but DNS answered.
+// services is the time of the last answer except DNS.
 func (o observed) services() time.Duration {
 	var last time.Duration
 	for what, d := range o {
@@ -71,7 +71,6 @@ func (o observed) services() time.Duration {
 	return last
 }
 
-// byKind returns the results of each kind, in their order.
 func byKind(results []result) [][]result {
 	var groups [][]result
 	for _, r := range results {
@@ -84,7 +83,7 @@ func byKind(results []result) [][]result {
 	return groups
 }
 
-// seconds is the median of the runs, and their range if there are several.
+// seconds is the median of the runs, and the range of several runs.
 func seconds(group []result, of func(result) time.Duration) string {
 	var all []float64
 	for _, r := range group {
@@ -98,7 +97,6 @@ func seconds(group []result, of func(result) time.Duration) string {
 	return text
 }
 
-// code is text for a cell of a table.
 func code(text string) string {
 	return "`" + strings.ReplaceAll(text, "|", `\|`) + "`"
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// user is an administrator of the cluster at a shell, with kubectl, helm and weft on the PATH, at the top of the tree.
+// user is a cluster administrator at a shell, with kubectl, helm and weft on the PATH, at the top of
+// the tree.
 type user struct {
-	host *lab.Namespace
-	// dir is the home directory.
+	host            *lab.Namespace
 	dir, kubeconfig string
 }
 
-// newUser returns a user on a host, whose home is dir.
+// dir is the user's home.
 func newUser(host *lab.Namespace, dir, kubeconfig string) (*user, error) {
 	bin := filepath.Join(dir, "bin")
 	if err := os.MkdirAll(bin, 0o755); err != nil {
@@ -38,7 +38,7 @@ func newUser(host *lab.Namespace, dir, kubeconfig string) (*user, error) {
 	return &user{host: host, dir: dir, kubeconfig: kubeconfig}, nil
 }
 
-// types runs a script as a shell does, and returns all that it printed.
+// types runs a script as a shell does, and returns all of its output.
 func (u *user) types(ctx context.Context, script string) (string, error) {
 	return u.host.Run(ctx, "env", "HOME="+u.dir, "KUBECONFIG="+u.kubeconfig, "PATH="+filepath.Join(u.dir, "bin")+":"+os.Getenv("PATH"),
 		"bash", "-euo", "pipefail", "-c", "exec 2>&1; cd "+repository+"; "+script)

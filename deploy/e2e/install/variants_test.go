@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// otherwise are the variants of deploy/kubernetes that are not for every cluster, and why: those of kinds are installed by
-// TestInstall and by package migration. The API server of the tests listens on IPv4.
+// otherwise are the variants of deploy/kubernetes for special clusters, with reasons. The tests' API
+// server listens on IPv4.
 func otherwise() []string {
 	return []string{"kind", "kubeadm", "k3s", "migration", "ipv6-only"}
 }
 
-// TestVariants installs each variant for any cluster over the one before, as the document does it with one of them.
+// TestVariants installs each general variant over the one before.
 func TestVariants(t *testing.T) {
 	if !*slowFlag {
 		t.Log("only with -install.slow: TestInstall has one of them")

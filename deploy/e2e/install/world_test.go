@@ -18,7 +18,6 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// patience bounds every wait of a test.
 const patience = 3 * time.Minute
 
 // world is a cluster as a user finds it.
@@ -28,14 +27,14 @@ type world struct {
 	cluster  *cluster.Cluster
 	kubelets []*lab.Process
 	user     *user
-	// members are the nodes of the cluster. Others are in its network alone.
+	// members are the cluster's nodes. Other nodes are only in its network.
 	members []*lab.Node
 	web     service
-	// stops end what a kind of cluster started beside it.
+	// stops end processes beside the cluster.
 	stops []func() error
 }
 
-// newWorld starts a cluster of a kind, and stops it with the test.
+// newWorld stops the cluster with the test.
 func newWorld(t *testing.T, ctx context.Context, k kind) *world {
 	t.Helper()
 	w := &world{logs: filepath.Join(logDir, strings.ReplaceAll(k.name, " ", "-"))}
@@ -92,7 +91,7 @@ func (w *world) start(ctx context.Context, k kind) error {
 	return nil
 }
 
-// startWeb creates the Service, and waits until its pods run: their addresses are known then.
+// startWeb creates the Service, and waits until its pods run and have addresses.
 func (w *world) startWeb(ctx context.Context) error {
 	text, err := os.ReadFile("testdata/web.yaml")
 	if err != nil {
@@ -123,7 +122,7 @@ func (w *world) startWeb(ctx context.Context) error {
 	})
 }
 
-// within calls f until it succeeds, and returns its last error when that takes longer than d, or when a kubelet has ended.
+// within retries f for d, and returns its last error. It fails if a kubelet has ended.
 func (w *world) within(ctx context.Context, d time.Duration, f func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()

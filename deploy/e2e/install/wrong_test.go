@@ -7,33 +7,32 @@ import (
 	"time"
 )
 
-// wrongTurn is what a user types, and should not have.
+// wrongTurn is a user's mistake.
 type wrongTurn struct {
-	// what is the mistake.
 	what string
-	// prepare undoes the installation so far, or makes what the mistake needs.
+	// prepare undoes the installation so far, or prepares the mistake.
 	prepare string
 	// script is typed. fails is true if it must fail by itself.
 	script string
 	fails  bool
-	// look is where the user looks then, empty for the output of script. It has to say all of want within a minute.
+	// look is the user's next command; empty means the output of script. It must print all of want
+	// within a minute.
 	look string
 	want []string
-	// undo is the right way again.
+	// undo corrects the mistake.
 	undo string
-	// slow is true for what a short run leaves out.
+	// slow is true if a short run leaves it out.
 	slow bool
 }
 
-// told is what a user was told about a wrong turn.
 type told struct {
 	turn wrongTurn
-	// lines have what was wanted, after is how long after the command they were there.
+	// lines have the texts of want, after is the time since the command.
 	lines []string
 	after time.Duration
 }
 
-// takeAll takes the wrong turns, in a short run not the slow ones.
+// A short run leaves out the slow turns.
 func takeAll(t *testing.T, ctx context.Context, w *world, types func(context.Context, string) (string, error), turns []wrongTurn) []told {
 	t.Helper()
 	var all []told
@@ -48,7 +47,7 @@ func takeAll(t *testing.T, ctx context.Context, w *world, types func(context.Con
 	return all
 }
 
-// takeTurn takes a wrong turn, and has the user told what to do.
+// takeTurn makes the mistake, and checks that the user is told the remedy.
 func takeTurn(t *testing.T, ctx context.Context, w *world, types func(context.Context, string) (string, error), turn wrongTurn) told {
 	t.Helper()
 	if out, err := types(ctx, turn.prepare); err != nil {
@@ -97,7 +96,6 @@ func linesWith(out string, want []string) ([]string, error) {
 	return found, nil
 }
 
-// notTold means that a text is in no line.
 type notTold struct{ text string }
 
 func (e *notTold) Error() string { return "no line has " + e.text }

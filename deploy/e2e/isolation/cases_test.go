@@ -8,23 +8,23 @@ import (
 	"testing"
 )
 
-// sample is one packet, and where it is to go.
+// sample is a kind of packet between two ends.
 type sample struct {
 	site     *site
 	from, to *end
-	// source and destination are kinds of addresses, frame is the kind of frame.
+	// kinds of addresses and of frames
 	source, destination, frame string
 	packet
 }
 
-// beyond reports whether the packet is addressed to a host that is not on the sender's link.
+// beyond reports whether the destination is not on the sender's link.
 func (c *sample) beyond() bool {
 	onLink := c.to == c.site.node || c.site.plugin == "bridged" && c.from.pod != nil && c.to.pod != nil
 	return c.destination == own && !onLink
 }
 
-// discovery reports whether the packet is neighbour discovery, which must go on. Advertisements of routers and
-// redirects are not: only the node sends them.
+// discovery reports neighbour discovery, which must pass. Advertisements of routers and redirects are
+// excluded: only the node sends them.
 func (c *sample) discovery() bool {
 	return c.protocol == solicits || c.protocol == neighbor || c.protocol == answer
 }
@@ -33,7 +33,6 @@ func (c *sample) String() string {
 	return fmt.Sprintf("%s: %s %s -> %s %s (%s -> %s), %s, %s frame", c.site.plugin, c.from.name, c.source, c.to.name, c.destination, c.src, c.dst, c.protocol.name, c.frame)
 }
 
-// family is the index of the packet's.
 func (c *sample) family() int {
 	if c.src.Is6() {
 		return 1
@@ -41,10 +40,9 @@ func (c *sample) family() int {
 	return 0
 }
 
-// firstID is the number of the first case: more than sourcePort, and than what other packets have by chance.
+// firstID is greater than sourcePort and than chance values of other packets.
 const firstID = 1000
 
-// The kinds of addresses that are named in more than one place.
 const (
 	own       = "own"
 	second    = "second"
@@ -56,29 +54,28 @@ const (
 	ofPod     = "of a pod"
 )
 
-// The kinds of frames.
 const (
-	// plain frames go where the packet goes: to the receiver or its gateway, or to a group.
+	// plain frames go to the packet's receiver, its gateway, or a group.
 	plain = "plain"
-	// odd frames do not fit the packet: broadcast with the address of a host, to a host with that of a group.
+	// odd frames do not fit the packet: broadcast with a host's address, to a host with a group's
+	// address.
 	odd = "odd"
-	// tagged and twice tagged frames are plain, with tags of the VLAN 0, which receivers ignore.
+	// tagged and twice tagged frames have tags of the VLAN 0, which receivers ignore.
 	tagged = "tagged"
 	twice  = "twice tagged"
-	// through frames are to the node, although the receiver is on the same bridge.
+	// through frames go to the node, although the receiver is on the same bridge.
 	through = "through"
 )
 
-// tags are those of 802.1Q and 802.1ad.
+// 802.1Q and 802.1ad
 var tags = map[string][]byte{tagged: {0x81, 0, 0, 0}, twice: {0x88, 0xa8, 0, 0, 0x81, 0, 0, 0}}
 
-// kind is an address of a kind.
 type kind struct {
 	name string
 	addr netip.Addr
 }
 
-// sources are what a packet may have as its source. Those after link-local are forged.
+// The sources after link-local are forged.
 func (s *site) sources(w *world, from, to *end, f int) []kind {
 	out := []kind{{own, from.own[f]}, {second, from.second[f]}, {linkLocal, from.local[f]}}
 	for _, k := range []kind{
@@ -93,8 +90,7 @@ func (s *site) sources(w *world, from, to *end, f int) []kind {
 	return out
 }
 
-// destinations are what a packet may have as its destination. local is the receiver's address of the link, as the
-// sender would see it.
+// local is the receiver's link-local address for the sender.
 func destinations(to *end, f int, local netip.Addr) []kind {
 	out := []kind{{own, to.own[f]}, {second, to.second[f]}, {linkLocal, local}}
 	if f == 0 {
@@ -112,10 +108,10 @@ func destinations(to *end, f int, local netip.Addr) []kind {
 		kind{multicast, netip.MustParseAddr("ff0e::1:1")}, kind{loopback, netip.IPv6Loopback()})
 }
 
-// group reports whether an address is one of several hosts.
+// group reports an address of several hosts.
 func group(k kind) bool { return k.name == multicast || k.name == broadcast }
 
-// groupMAC is the address of Ethernet that a group has.
+// groupMAC is a group's Ethernet address.
 func groupMAC(k kind) net.HardwareAddr {
 	b := k.addr.AsSlice()
 	switch {
@@ -127,7 +123,6 @@ func groupMAC(k kind) net.HardwareAddr {
 	return append(net.HardwareAddr{0x33, 0x33}, b[12:]...)
 }
 
-// cases returns all combinations.
 func (w *world) cases(t *testing.T) []*sample {
 	t.Helper()
 	var all []*sample
@@ -190,8 +185,8 @@ func (w *world) pairCases(t *testing.T, s *site, from, receiver *end, f int) []*
 	return all
 }
 
-// carried are the protocols of a combination. Neighbour discovery is not sent with the address of
-// another, nor in frames that no host sends, because then it need not arrive.
+// Neighbour discovery is not sent with another host's address, nor in frames that no host sends,
+// because it need not arrive then.
 func carried(f int, src, dst kind, frame string) []protocol {
 	if frame == twice {
 		return []protocol{udp}

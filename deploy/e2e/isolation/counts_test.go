@@ -13,7 +13,7 @@ import (
 // arrivals are the ends at which a case arrived, by the case's number.
 type arrivals map[*end]map[uint16]bool
 
-// counting is a table that notes the numbers of what arrives. The replies of receivers do not match.
+// counting is a table that records the numbers of arriving packets. Replies do not match.
 const counting = `table inet isolation {
 	set v4 { typeof ip id; size 65535; flags dynamic; }
 	set v6 { typeof ip6 flowlabel; size 65535; flags dynamic; }
@@ -36,11 +36,10 @@ const counting = `table inet isolation {
 }
 `
 
-// count adds the table to all ends.
 func (w *world) count(t *testing.T) {
 	t.Helper()
 	for _, e := range w.ends() {
-		// weft's chains come first at the node; a pod sees all that reaches its interface.
+		// At the node weft's chains come first; a pod sees all packets at its interface.
 		hook, priority := "prerouting", -500
 		if e.pod == nil && e != w.outside {
 			hook, priority = "input", 1000
@@ -58,7 +57,7 @@ func (e *end) nft(t *testing.T, text string) string {
 	return out
 }
 
-// ends are all, the outside first.
+// the outside first
 func (w *world) ends() []*end {
 	all := []*end{w.outside}
 	for _, s := range w.sites {
@@ -67,7 +66,6 @@ func (w *world) ends() []*end {
 	return all
 }
 
-// listing is what nft says of the table.
 type listing struct {
 	Nftables []struct {
 		Set struct {
@@ -87,7 +85,6 @@ func (e *end) list(t *testing.T, what string) (out listing) {
 	return out
 }
 
-// arrived returns the numbers of what arrived at an end.
 func (e *end) arrived(t *testing.T) map[uint16]bool {
 	t.Helper()
 	out := make(map[uint16]bool)
@@ -101,17 +98,18 @@ func (e *end) arrived(t *testing.T) map[uint16]bool {
 	return out
 }
 
-// measure sends all cases, and returns where they arrived.
+// measure sends all cases, and returns their arrivals.
 func (w *world) measure(t *testing.T, cases []*sample, rpFilter int) arrivals {
 	t.Helper()
 	w.begin(t, rpFilter)
 	for _, s := range w.sites {
-		// What was sent before must not make what follows established.
+		// Earlier flows must not make new packets established.
 		if _, err := s.node.Run(t.Context(), "conntrack", "-F"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	// Twice, because a busy machine loses packets, and the kernel keeps few while it looks for a neighbour.
+	// Twice, because a busy machine loses packets, and the kernel keeps few while it resolves a
+	// neighbour.
 	for range 2 {
 		w.send(t, cases)
 		w.drain(t)
@@ -119,7 +117,7 @@ func (w *world) measure(t *testing.T, cases []*sample, rpFilter int) arrivals {
 	return w.arrived(t)
 }
 
-// begin forgets what arrived before.
+// begin forgets earlier arrivals.
 func (w *world) begin(t *testing.T, rpFilter int) {
 	t.Helper()
 	for _, s := range w.sites {
@@ -132,7 +130,6 @@ func (w *world) begin(t *testing.T, rpFilter int) {
 	}
 }
 
-// arrived returns what arrived since begin.
 func (w *world) arrived(t *testing.T) arrivals {
 	t.Helper()
 	out := make(arrivals)
@@ -142,7 +139,7 @@ func (w *world) arrived(t *testing.T) arrivals {
 	return out
 }
 
-// drain waits until nothing arrives any more.
+// drain waits until packets stop arriving.
 func (w *world) drain(t *testing.T) {
 	t.Helper()
 	before := -1
@@ -161,7 +158,6 @@ func (w *world) drain(t *testing.T) {
 	}
 }
 
-// send sends each case once.
 func (w *world) send(t *testing.T, cases []*sample) {
 	t.Helper()
 	sockets := make(map[*end]int)

@@ -1,22 +1,16 @@
-// Package isolation sends every kind of packet that a pod's interface can send or receive,
-// and counts what arrives, without weft and with it. Some pods have a policy that denies
-// everything in both directions, others have none.
+// Package isolation sends every kind of packet from and to pods, and counts arrivals, with and without weft.
+// Some pods have a policy that denies everything in both directions. Read isolation_test.go first.
 //
 //	cd deploy/e2e && go test -count=1 -v ./isolation
 //	go test -count=1 ./isolation -isolation.write
 //
-// The second command writes the table of deploy/docs/policy.md anew, which every run compares
-// with what it has seen.
+// The second command writes the table of deploy/docs/policy.md; every run compares that table.
 //
-// One node routes between its pods, as the ptp CNI plugin does, the other has them on a bridge
-// whose packets pass nftables. Both have the same four pods. Frames leave by AF_PACKET sockets with
-// correct addresses of Ethernet, so that only weft and the kernel's own checks stop them. A
-// packet has arrived if a pod or the outside host has it at the hook prerouting, before the
-// receiver's own checks, or if the node has it at the hook input after weft's chains. Each kind of packet
-// is a sample (cases_test.go) with a number, which is in its ports and in its header: all of a run are sent
-// at once and told apart afterwards.
+// One node routes between its pods, as the ptp CNI plugin does, the other has a bridge with nftables. Both
+// have the same four pods. Frames leave AF_PACKET sockets with correct Ethernet addresses. Arrival is counted
+// at the hook prerouting of a pod or the outside host, or at the hook input of the node after weft's chains.
+// Each kind of packet is a sample (cases_test.go) with a number in its ports and header.
 //
-// The law (law_test.go) has no list of results: what an isolated pod sends arrives nowhere, and what
-// others send arrives where it arrived without weft, but not at an isolated pod. Read
-// isolation_test.go first.
+// The law (law_test.go) has no list of results: packets of an isolated pod never arrive; other packets arrive
+// as without weft, except at isolated pods.
 package isolation

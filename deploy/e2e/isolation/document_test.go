@@ -9,14 +9,13 @@ import (
 	"testing"
 )
 
-// document has the table between two lines.
 const (
 	document = "../../docs/policy.md"
 	begin    = "<!-- isolation: begin -->\n"
 	finish   = "<!-- isolation: end -->\n"
 )
 
-// document compares the table with what was seen, or writes it.
+// document compares the table with the results, or writes it.
 func (r *result) document(t *testing.T) {
 	b, err := os.ReadFile(document)
 	if err != nil {
@@ -54,7 +53,6 @@ func (r *result) table() string {
 	return b.String()
 }
 
-// text is the outcome in short words.
 func (o *outcome) text() string {
 	switch {
 	case o == nil:

@@ -10,10 +10,9 @@ import (
 	"time"
 )
 
-// port is that of all servers.
 const port = 8080
 
-// serve starts servers of TCP and UDP, which send back what they get, at each address of all ends.
+// serve starts echo servers of TCP and UDP at each address of all ends.
 func (w *world) serve(t *testing.T) {
 	t.Helper()
 	for _, e := range w.ends() {
@@ -30,7 +29,7 @@ func (w *world) serve(t *testing.T) {
 	}
 }
 
-// scoped is a link-local address with the number of its interface.
+// scoped adds the interface of a link-local address.
 func scoped(a netip.Addr, dev net.Interface) netip.Addr {
 	if a.Is4() {
 		return a
@@ -86,7 +85,7 @@ func (e *end) serve(t *testing.T, addrs ...netip.Addr) {
 	}
 }
 
-// The times that a connection gets: to be answered, and to be silent.
+// The waits for an answer, and for silence.
 const (
 	patience = 3 * time.Minute
 	silence  = time.Second
@@ -112,7 +111,7 @@ func (e *end) dial(network string, from, to netip.Addr) (net.Conn, error) {
 	return c, err
 }
 
-// answered reports whether a byte comes back within the time. A packet of UDP is sent again.
+// answered resends a packet of UDP.
 func answered(c net.Conn, within time.Duration) bool {
 	b := []byte{1}
 	for end := time.Now().Add(within); ; {

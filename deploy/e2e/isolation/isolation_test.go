@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// rpFilters are the settings of rp_filter, which lets the kernel itself drop some forged sources
-// of IPv4. IPv6 has no such setting, and is sent with the first only.
+// With some settings of rp_filter the kernel itself drops forged sources of IPv4. IPv6 has no such
+// setting, and uses only the first.
 var rpFilters = []int{0, 1, 2}
 
-// sent are the cases that are sent with the i-th of rpFilters.
+// sent are the cases for the i-th of rpFilters.
 func sent(cases []*sample, i int) []*sample {
 	if i == 0 {
 		return cases
@@ -22,9 +22,8 @@ func sent(cases []*sample, i int) []*sample {
 	return slices.DeleteFunc(slices.Clone(cases), func(c *sample) bool { return c.src.Is6() })
 }
 
-// TestIsolation: what a pod under deny-all sends arrives nowhere, and what others send does not
-// arrive at it, whatever the addresses, protocols and frames; connections that were open are
-// cut; and pods without policies see no difference.
+// TestIsolation: packets from and to a pod under deny-all never arrive, for all addresses, protocols
+// and frames; open connections are cut; pods without policies are unaffected.
 //
 // Policy behaviour: 32, 33, 37, 41.
 func TestIsolation(t *testing.T) {
@@ -69,27 +68,24 @@ func TestIsolation(t *testing.T) {
 // rowFree has the cases without an isolated pod.
 const rowFree = "between others"
 
-// familyNames are those of both.
 var familyNames = [2]string{"IPv4", "IPv6"}
 
-// cell is a row, a direction and a plugin.
 type cell struct{ row, direction, plugin string }
 
-// outcome is what was seen of the cases of a cell.
 type outcome struct {
-	// reached is true if something arrives without weft: that it is dropped is weft's doing.
+	// reached is true if packets arrive without weft, so that weft drops them.
 	reached bool
-	// passed has the families that passed and must not, lost those that did not and must.
+	// passed has families that wrongly passed, lost families that wrongly did not.
 	passed, lost map[string]bool
 	failures     []string
-	// without and with count arrivals without weft and with it.
+	// arrivals without weft and with weft
 	without, with int
-	// seen is true if packets arrived that may, verb is the word for those that do not; by default dropped.
+	// seen is true if optional packets arrived; verb is the word for the others, by default dropped.
 	seen bool
 	verb string
 }
 
-// fails notes a failure of a family: that packets passed, or that they did not.
+// passed means that packets wrongly passed, otherwise that they wrongly did not.
 func (o *outcome) fails(family int, passed bool, text string) {
 	set := o.lost
 	if passed {
@@ -99,7 +95,6 @@ func (o *outcome) fails(family int, passed bool, text string) {
 	o.failures = append(o.failures, text)
 }
 
-// result collects outcomes.
 type result struct{ cells map[cell]*outcome }
 
 func newResult() *result { return &result{cells: make(map[cell]*outcome)} }
@@ -112,7 +107,7 @@ func (r *result) cell(row, direction, plugin string) *outcome {
 	return r.cells[at]
 }
 
-// add compares what happened to a case at an end with the law.
+// add compares a case at an end with the law.
 func (r *result) add(c *sample, at *end, rpFilter int, without, with bool) {
 	row, direction := rowFree, ""
 	switch c.site.isolated {
@@ -140,7 +135,7 @@ func (r *result) add(c *sample, at *end, rpFilter int, without, with bool) {
 	}
 }
 
-// examples is how many failures of a cell the report names.
+// examples bounds the failures of a cell in the report.
 const examples = 5
 
 // report fails if a case of the row broke the law.
@@ -162,10 +157,9 @@ func (r *result) report(t *testing.T, row string) {
 	}
 }
 
-// failuresFile has all that report only counts.
+// failuresFile has all failures; report only counts them.
 const failuresFile = logDir + "/failures"
 
-// save writes the file.
 func (r *result) save(t *testing.T) {
 	t.Helper()
 	var b strings.Builder

@@ -5,7 +5,6 @@ import (
 	"slices"
 )
 
-// verdict is where a packet may arrive.
 type verdict int
 
 const (
@@ -14,7 +13,7 @@ const (
 	mustNot
 )
 
-// law says whether the case has to arrive at an end, given whether it arrived there without weft.
+// law is the verdict on the case at an end; without reports its arrival without weft.
 func (c *sample) law(at *end, without bool) verdict {
 	discovery := c.discovery() && !c.beyond()
 	switch {
@@ -26,7 +25,7 @@ func (c *sample) law(at *end, without bool) verdict {
 		return mustNot
 	case at == c.site.isolated:
 		if c.protocol == router || c.protocol == redirect {
-			return may // an isolated pod has a router, too
+			return may // an isolated pod also has a router
 		}
 		return mustNot
 	case c.site.isolated.has(c.src) || c.site.isolated.has(c.dst):
@@ -35,12 +34,11 @@ func (c *sample) law(at *end, without bool) verdict {
 	return must
 }
 
-// has reports whether an address is one of the end's.
 func (e *end) has(a netip.Addr) bool {
 	return slices.Contains(e.own[:], a) || slices.Contains(e.second[:], a) || slices.Contains(e.local[:], a)
 }
 
-// The rows of the table, in its order.
+// The rows of the table, in order.
 var rows = []string{
 	rowPod, rowNode, rowOutside, rowSecond, rowLocal, rowForgedPod, rowForged, rowNone, rowEstablished, rowBroadcast, rowMulticast, rowLoopback,
 	rowOdd, rowTagged, rowRouters, rowFar, rowDiscovery, rowARP, rowOpen,
@@ -68,7 +66,6 @@ const (
 	rowOpen        = "connections that were open before the policy, over each address"
 )
 
-// row returns the row of the table that the case is in.
 func (c *sample) row() string {
 	switch {
 	case c.protocol == router || c.protocol == redirect:

@@ -7,7 +7,6 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/suite"
 )
 
-// What the run needs and leaves behind.
 const (
 	logDir = "../bin/isolation/logs"
 	runDir = "/run/isolation"
@@ -15,7 +14,6 @@ const (
 
 var write = flag.Bool("isolation.write", false, "write the table of deploy/docs/policy.md anew")
 
-// programs are what the tests run, and how they get their namespaces.
 var programs = suite.Suite{
 	Name: "isolation", Bin: "../bin/isolation",
 	Tools: []string{"nft", "ip", "conntrack"}, Packages: "nftables, iproute2 and conntrack",

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// checkNeighbours: ARP and neighbour discovery go on, in both directions.
+// checkNeighbours: ARP and neighbour discovery work in both directions.
 func (w *world) checkNeighbours(t *testing.T, r *result) {
 	for _, s := range w.sites {
 		for f, row := range []string{rowARP, rowDiscovery} {
@@ -39,8 +39,8 @@ func (w *world) checkNeighbours(t *testing.T, r *result) {
 	}
 }
 
-// resolve forgets a neighbour, sends it a packet, and waits until it has been found. It returns the
-// kernel's entry if that does not happen.
+// resolve forgets a neighbour, and waits for the kernel to find it. It returns the kernel's entry on
+// failure.
 func (e *end) resolve(t *testing.T, dev string, to netip.Addr) string {
 	t.Helper()
 	e.ip(t, "neigh", "flush", "to", to.String(), "dev", dev)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// connection is one that is open before there is a policy.
+// connection is open before the policy exists.
 type connection struct {
 	name      string
 	site      *site
@@ -49,13 +49,11 @@ func (w *world) open(t *testing.T) []*connection {
 	return all
 }
 
-// plan is a connection to make.
 type plan struct {
 	from, to *end
 	src, dst netip.Addr
 }
 
-// planned are the connections of a family.
 func (s *site) planned(t *testing.T, w *world, f int) []plan {
 	between := func(from, to *end) []plan {
 		return []plan{
@@ -87,7 +85,7 @@ func (s *site) planned(t *testing.T, w *world, f int) []plan {
 	return append(out, link(s.node, s.isolated))
 }
 
-// checkOpen: those that the policy denies are cut, and the others go on.
+// checkOpen: denied connections are cut, and the others continue.
 func (w *world) checkOpen(open []*connection, r *result) {
 	var all sync.WaitGroup
 	var mu sync.Mutex
@@ -117,7 +115,7 @@ func (w *world) checkOpen(open []*connection, r *result) {
 	all.Wait()
 }
 
-// checkForged: the isolated pod sends packets of connections that others have, to both ends.
+// checkForged: the isolated pod sends packets of others' connections to both ends.
 func (w *world) checkForged(t *testing.T, open []*connection, r *result) {
 	t.Helper()
 	w.begin(t, 0)

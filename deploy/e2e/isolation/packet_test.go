@@ -10,14 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// protocol is what a packet carries.
 type protocol struct {
 	name string
-	// number is the protocol's in the header of IPv4 or IPv6.
+	// the number in the header of IPv4 or IPv6
 	number byte
-	// icmp is the type of a message of ICMP or ICMPv6.
+	// the message type of ICMP or ICMPv6
 	icmp byte
-	// hops is the hop limit, 0 for 64.
+	// hop limit, 0 for 64
 	hops byte
 }
 
@@ -32,36 +31,34 @@ var (
 	neighbor = protocol{name: "neighbour solicitation", number: unix.IPPROTO_ICMPV6, icmp: 135, hops: 255}
 	answer   = protocol{name: "neighbour advertisement", number: unix.IPPROTO_ICMPV6, icmp: 136, hops: 255}
 	redirect = protocol{name: "redirect", number: unix.IPPROTO_ICMPV6, icmp: 137, hops: 255}
-	// far is one that no host accepts, because it has passed a router.
+	// far looks routed, so every host rejects it.
 	far = protocol{name: "neighbour solicitation with the hop limit 64", number: unix.IPPROTO_ICMPV6, icmp: 135}
 )
 
-// discovery reports whether the protocol is a message of neighbour discovery, valid or not.
+// discovery reports a message of neighbour discovery, valid or not.
 func (p protocol) discovery() bool { return p.number == unix.IPPROTO_ICMPV6 && p.icmp >= 133 }
 
 const (
-	// sourcePort is that of all TCP and UDP packets here; replies have another one.
+	// sourcePort is for all TCP and UDP packets; replies have another.
 	sourcePort = 7
-	// marked is the traffic class of packets that their protocol does not tell from those of others: it is
-	// "dscp 0x2e" in the rules that count.
+	// marked is the traffic class of packets that their protocol does not distinguish from others:
+	// "dscp 0x2e" in the counting rules.
 	marked = 0xb8
 )
 
-// packet is a frame to send.
 type packet struct {
 	from, to net.HardwareAddr
-	// tags are those of VLANs, before the type of the packet.
+	// VLAN tags before the packet's type
 	tags     []byte
 	src, dst netip.Addr
 	protocol protocol
-	// id is the number of the case: the ID of IPv4 or the flow label of IPv6, and the destination
-	// port or the ID of an echo request.
+	// id is the case's number: the ID of IPv4 or the flow label of IPv6, and the destination port or
+	// echo ID.
 	id uint16
-	// ports are those of UDP, if they are not sourcePort and id.
+	// UDP ports in place of sourcePort and id
 	ports [2]uint16
 }
 
-// class is the traffic class.
 func (p *packet) class() byte {
 	if p.protocol.discovery() || p.ports != [2]uint16{} {
 		return marked
@@ -69,7 +66,6 @@ func (p *packet) class() byte {
 	return 0
 }
 
-// frame returns the bytes of the packet.
 func (p *packet) frame() []byte {
 	b := append(append([]byte(nil), p.to...), p.from...)
 	b = append(b, p.tags...)
@@ -90,7 +86,7 @@ func (p *packet) frame() []byte {
 	return append(append(append(b, p.src.AsSlice()...), p.dst.AsSlice()...), payload...)
 }
 
-// payload returns what follows the header of IPv4 or IPv6.
+// payload follows the header of IPv4 or IPv6.
 func (p *packet) payload() []byte {
 	var b []byte
 	at := 2 // of the checksum
@@ -143,7 +139,7 @@ func (p *packet) payload() []byte {
 	return b
 }
 
-// checksum is that of RFC 1071.
+// RFC 1071
 func checksum(b []byte) uint16 {
 	var sum uint32
 	for i := range b {

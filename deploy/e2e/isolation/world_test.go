@@ -22,31 +22,29 @@ type world struct {
 	manifests string
 }
 
-// site is a node with its pods.
 type site struct {
-	// plugin is how the node connects them.
+	// plugin is the connection of pods to the node.
 	plugin string
 	node   *end
-	// isolated has a policy that denies everything, as soon as there are policies. The others never have one;
-	// borrowed sends nothing, but its address is used by others.
+	// isolated has a deny-all policy, once policies exist. The others never have one; others use the
+	// address of borrowed.
 	isolated, free, peer, borrowed *end
 	daemon                         *lab.Process
 	socket                         string
 }
 
-// end is what sends and receives packets.
+// end sends and receives packets.
 type end struct {
 	*lab.Namespace
 	name string
-	// device is the interface to the node, or of the node to outside.
+	// device is the interface to the node, or the node's to outside.
 	device net.Interface
-	// addresses are IPv4 and IPv6.
+	// IPv4 and IPv6
 	own, second, local [2]netip.Addr
 	pod                *lab.Pod
 }
 
-// The addresses that nothing in Kubernetes knows: of a pod's second network, and IPv4 of the
-// link. The last byte differs.
+// Addresses unknown to Kubernetes: a pod's second network, and IPv4 of the link. The last byte differs.
 var (
 	secondBase = [2]netip.Addr{netip.MustParseAddr("172.31.7.0"), netip.MustParseAddr("fd00:31:7::")}
 	localBase  = netip.MustParseAddr("169.254.9.0")
@@ -72,7 +70,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.lab.Close)
-	// The link of the nodes is a bridge too, and must pass everything.
+	// The link of the nodes is also a bridge, and must pass everything.
 	passBridges(t, w.lab.Control.Namespace, "0")
 	w.outside = newEnd(t, w.lab.Outside.Namespace, "outside", lab.Uplink, 100)
 	w.outside.own = [2]netip.Addr{w.lab.Outside.Addresses.V4, w.lab.Outside.Addresses.V6}
@@ -151,7 +149,6 @@ func newEnd(t *testing.T, ns *lab.Namespace, name, dev string, number byte) *end
 	return e
 }
 
-// device returns an interface of a namespace and its link-local address.
 func device(t *testing.T, ns *lab.Namespace, name string) (dev net.Interface, local netip.Addr) {
 	t.Helper()
 	err := ns.Do(func() error {
@@ -177,7 +174,7 @@ func device(t *testing.T, ns *lab.Namespace, name string) (dev net.Interface, lo
 	return dev, local
 }
 
-// quiet makes a host ignore what packets of this test would teach it.
+// quiet makes a host ignore redirects and router advertisements.
 func quiet(t *testing.T, ns *lab.Namespace) {
 	t.Helper()
 	for path, value := range map[string]string{
@@ -190,7 +187,7 @@ func quiet(t *testing.T, ns *lab.Namespace) {
 	}
 }
 
-// passBridges says whether packets of bridges in the namespace pass nftables.
+// passBridges sets whether packets of bridges pass nftables.
 func passBridges(t *testing.T, ns *lab.Namespace, value string) {
 	t.Helper()
 	for _, tables := range []string{"iptables", "ip6tables"} {
@@ -200,7 +197,6 @@ func passBridges(t *testing.T, ns *lab.Namespace, value string) {
 	}
 }
 
-// add gives an interface addresses.
 func (e *end) add(t *testing.T, dev string, addrs ...netip.Addr) {
 	t.Helper()
 	for _, a := range addrs {
@@ -217,10 +213,9 @@ func (e *end) ip(t *testing.T, args ...string) string {
 	return out
 }
 
-// pods are those of the site.
 func (s *site) pods() []*end { return []*end{s.isolated, s.free, s.peer, s.borrowed} }
 
-// start starts weft on both nodes, and waits until it is ready.
+// start waits until weft on both nodes is ready.
 func (w *world) start(t *testing.T) {
 	t.Helper()
 	w.manifest(t, "objects.yaml", w.objects())
@@ -266,7 +261,7 @@ spec: {podSelector: {}, policyTypes: [Ingress, Egress]}
 	}
 }
 
-// await runs weft get until its output is as wanted.
+// await runs weft get until ok accepts its output.
 func (s *site) await(t *testing.T, what string, ok func(string) bool, args ...string) {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)
@@ -285,7 +280,7 @@ func (s *site) await(t *testing.T, what string, ok func(string) bool, args ...st
 	}
 }
 
-// manifest writes a file that weft reads, at once.
+// manifest atomically writes a file that weft reads.
 func (w *world) manifest(t *testing.T, name, text string) {
 	t.Helper()
 	temporary := filepath.Join(runDir, name)
@@ -297,7 +292,6 @@ func (w *world) manifest(t *testing.T, name, text string) {
 	}
 }
 
-// objects are the nodes and the pods, as the API has them.
 func (w *world) objects() string {
 	var b strings.Builder
 	for _, name := range []string{"shop", "dev"} {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Answer is what a pod's server said.
+// Answer is the answer of a pod's server.
 type Answer struct {
 	Pod      string
 	Port     uint16         // that the server listens on
@@ -20,18 +20,18 @@ type Answer struct {
 	Question string
 }
 
-// Conversation is a TCP connection, or a UDP socket of one remote address.
-// It is not safe for concurrent use.
+// Conversation is a TCP connection, or a UDP socket with one remote address. It is not safe for
+// concurrent use.
 type Conversation struct {
 	conn net.Conn
 	read *bufio.Reader
-	// First is what a TCP server says on its own.
+	// First is the greeting of a TCP server.
 	First Answer
 }
 
-// Open starts a conversation from the namespace: network is tcp or udp, port
-// the source port or 0 for any. Opening UDP sends nothing. The context bounds a TCP
-// connection's making; refusal is an error that wraps syscall.ECONNREFUSED.
+// Open starts a conversation from the namespace. network is tcp or udp; port is the source port, or 0
+// for any. Opening UDP sends no packet. ctx bounds the TCP handshake; a refusal wraps
+// syscall.ECONNREFUSED.
 func (n *Namespace) Open(ctx context.Context, network string, to netip.AddrPort, port uint16) (*Conversation, error) {
 	d := net.Dialer{Control: n.control}
 	if port != 0 {
@@ -56,8 +56,8 @@ func (n *Namespace) Open(ctx context.Context, network string, to netip.AddrPort,
 	return c, nil
 }
 
-// Ask sends one line and waits for its answer until ctx ends. Late answers to
-// earlier questions are passed over. On UDP one question is one packet: a lost one is an error.
+// Ask sends one line and waits for its answer until ctx ends. It skips late answers to earlier
+// questions. On UDP a question is one packet, and a lost packet is an error.
 func (c *Conversation) Ask(ctx context.Context, question string) (Answer, error) {
 	text := question
 	if c.conn.LocalAddr().Network() == "tcp" {
@@ -106,8 +106,8 @@ func parseAnswer(line string) (Answer, error) {
 // Conn is the connection.
 func (c *Conversation) Conn() net.Conn { return c.conn }
 
-// Resent is how often the kernel has sent a segment of a TCP connection again. Right after Open it counts lost
-// first packets, which a slow machine alone does not make.
+// Resent is the number of retransmitted TCP segments. Right after Open it counts lost first packets,
+// independently of a slow machine.
 func (c *Conversation) Resent() (int, error) {
 	tcp, ok := c.conn.(*net.TCPConn)
 	if !ok {
@@ -130,7 +130,7 @@ func (c *Conversation) Resent() (int, error) {
 // Close ends the conversation.
 func (c *Conversation) Close() error { return c.conn.Close() }
 
-// Ask opens a conversation, asks one question and closes it, within the timeout.
+// Ask asks one question in a new conversation, within the timeout.
 func (n *Namespace) Ask(ctx context.Context, network string, to netip.AddrPort, timeout time.Duration) (Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -9,15 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Dial connects from the namespace; it fits rest.Config.Dial and
-// http.Transport.DialContext. The address must be numeric.
+// Dial fits rest.Config.Dial and http.Transport.DialContext. The address must be numeric.
 func (n *Namespace) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return (&net.Dialer{Control: n.control}).DialContext(ctx, network, address)
 }
 
-// control puts a socket of the namespace in the place of one that is about to
-// connect. Only the making of a socket has to be in the namespace: who waits for
-// an answer holds no thread, and a thousand may.
+// control replaces a socket before it connects. Only the creation of a socket must be in the namespace,
+// so waiting callers hold no thread.
 func (n *Namespace) control(_, _ string, c syscall.RawConn) error {
 	var err error
 	if ctl := c.Control(func(fd uintptr) {
@@ -28,8 +26,6 @@ func (n *Namespace) control(_, _ string, c syscall.RawConn) error {
 	return err
 }
 
-// replace makes a socket where the calling thread is, of the kind of another one and
-// under its number.
 func replace(fd int) error {
 	var kind [3]int
 	for i, option := range []int{unix.SO_DOMAIN, unix.SO_TYPE, unix.SO_PROTOCOL} {

@@ -1,10 +1,8 @@
-// Package lab makes a small cluster network out of network namespaces: nodes on
-// one link, pods behind each node, and a host outside; and the traffic in it:
-// servers that say who answered and whom they saw, and the clients that ask them.
+// Package lab makes a small cluster network of namespaces: nodes on one link, pods behind each node, a host
+// outside, and servers and clients for traffic.
 //
-// It knows nothing of Kubernetes or of weft. It touches nothing outside the
-// namespaces that it makes and the one that its process is in, which must be
-// private (the package does not check that).
+// It is independent of Kubernetes and weft. The process must be in a private namespace (the package does not
+// check this); other namespaces of the machine stay untouched.
 //
 //	control .1  ---+--- node-1 .11 --- pods 10.244.1.x
 //	outside .100 --+--- node-2 .12 --- pods 10.244.2.x
@@ -12,6 +10,5 @@
 //
 // # Concurrency
 //
-// A Namespace is safe for concurrent use. It keeps threads that are inside, and
-// its functions run on them; a thread that has been inside never runs anything else.
+// A Namespace is safe for concurrent use. It runs functions on its own threads, which never leave it.
 package lab

@@ -7,15 +7,13 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// externalClient is what Control has for addresses in networks that are not the nodes': a server
-// sees that the source of a connection is neither a node nor a pod.
+// externalClient has Control's external addresses, outside of the nodes' networks.
 func externalClient() Addresses {
 	return Addresses{V4: netip.MustParseAddr("198.51.100.1"), V6: netip.MustParseAddr("2001:db8:100::1")}
 }
 
-// Balance routes an address from Control to the nodes, a connection to one of them, as a
-// router does in front of a cluster. Control's own source address towards it is in a network of
-// its own. Without nodes its packets are lost, as in the network of a provider.
+// Balance routes each connection from Control to an address to one of the nodes. Without nodes its
+// packets are lost.
 func (l *Lab) Balance(addr netip.Addr, nodes []*Node) error {
 	c := l.Control
 	over := underlay
@@ -42,11 +40,9 @@ func (l *Lab) Balance(addr netip.Addr, nodes []*Node) error {
 	})
 }
 
-// nowhere is a link that loses all packets: a bridge without ports.
+// nowhere is a bridge without ports, which loses all packets.
 const nowhere = "nowhere"
 
-// prepareExternal gives Control the addresses that Balance needs, and has it choose a node by the ports
-// of a connection too.
 func (l *Lab) prepareExternal() error {
 	for _, a := range externalClient().All() {
 		if err := l.Control.addAddress(underlay, host(a)); err != nil {

@@ -21,17 +21,15 @@ func (a Addresses) All() []netip.Addr {
 }
 
 type Lab struct {
-	// Control is the host of this process and the API server.
+	// Control has this process and the API server.
 	Control *Host
-	// Outside is a host on the nodes' link that is not a node. It routes Routed to the first node.
+	// Outside is a host on the nodes' link. It routes Routed to the first node.
 	Outside *Host
 	Nodes   []*Node
 
-	pods []*Pod
-	// podCIDRs are the prefixes of all pods.
+	pods     []*Pod
 	podCIDRs []netip.Prefix
-	// links are the links in Control.
-	links []string
+	links    []string
 }
 
 // Host is a namespace with addresses on the nodes' link.
@@ -43,7 +41,7 @@ type Host struct {
 // Node is a host with pods.
 type Node struct {
 	Host
-	// PodCIDRs are the prefixes of its pods, IPv4 first.
+	// IPv4 first
 	PodCIDRs []netip.Prefix
 
 	lab    *Lab
@@ -54,9 +52,9 @@ type Node struct {
 // Config is the size of the network.
 type Config struct {
 	Nodes int // 1 to 9
-	// Routed are the prefixes, of the Services, that Outside sends to the first node.
+	// Routed are the prefixes of Services that Outside routes to the first node.
 	Routed []netip.Prefix
-	// PodCIDRs are the prefixes of all pods, IPv4 (/16) first and IPv6 (/48); by default ClusterCIDRs.
+	// PodCIDRs are the prefixes of all pods, IPv4 (/16) before IPv6 (/48); by default ClusterCIDRs.
 	PodCIDRs []netip.Prefix
 }
 
@@ -69,12 +67,11 @@ func ClusterCIDRs() []netip.Prefix {
 const Uplink = "eth0"
 
 const (
-	underlay = "underlay" // the bridge in control
+	underlay = "underlay" // the bridge in Control
 	uplink   = Uplink
 )
 
-// New makes the network. The process must be in a private namespace, which
-// becomes Control.
+// New makes the network. The process must be in a private namespace, which becomes Control.
 func New(cfg Config) (*Lab, error) {
 	if cfg.Nodes < 1 || cfg.Nodes > 9 {
 		return nil, fmt.Errorf("make lab: %d nodes, want 1 to 9", cfg.Nodes)
@@ -116,8 +113,6 @@ func (l *Lab) build(cfg Config) error {
 	return l.route(cfg.Routed)
 }
 
-// route makes the pods of every node reachable from every other host, like a CNI plugin, and the routed
-// prefixes from outside.
 func (l *Lab) route(routed []netip.Prefix) error {
 	var errs []error
 	for _, n := range l.Nodes {
@@ -130,8 +125,8 @@ func (l *Lab) route(routed []netip.Prefix) error {
 				}
 			}
 		}
-		// Like real nodes, a node has a default route: otherwise a host process has no route to an address
-		// that only a rule rewrites, such as a ClusterIP.
+		// Without a default route, a node's process cannot reach an address that only a rule rewrites,
+		// such as a ClusterIP.
 		for _, gw := range l.Control.Addresses.All() {
 			errs = append(errs, n.addRoute(uplink, everything(gw), gw))
 		}
@@ -142,7 +137,7 @@ func (l *Lab) route(routed []netip.Prefix) error {
 	return errors.Join(errs...)
 }
 
-// RouteOutside sends a prefix from outside to the node.
+// RouteOutside routes a prefix from outside to the node.
 func (l *Lab) RouteOutside(p netip.Prefix, n *Node) error {
 	return l.Outside.addRoute(uplink, p, n.Addresses.of(p))
 }
@@ -150,7 +145,6 @@ func (l *Lab) RouteOutside(p netip.Prefix, n *Node) error {
 // UnrouteOutside undoes RouteOutside.
 func (l *Lab) UnrouteOutside(p netip.Prefix) error { return l.Outside.delRoute(uplink, p) }
 
-// attach makes a namespace on the nodes' link.
 func (l *Lab) attach(name string, number int) (*Host, error) {
 	ns, err := NewNamespace(name)
 	if err != nil {
@@ -168,19 +162,17 @@ func (l *Lab) attach(name string, number int) (*Host, error) {
 	return h, h.address(uplink)
 }
 
-// address puts the host's addresses on its link.
 func (h *Host) address(link string) error {
 	return errors.Join(h.addAddress(link, netip.PrefixFrom(h.Addresses.V4, 24)), h.addAddress(link, netip.PrefixFrom(h.Addresses.V6, 64)))
 }
 
-// Close stops all servers, removes the nodes' link from Control, and releases all namespaces, so that the
-// process can make another lab.
+// Close stops all servers, removes the nodes' link from Control, and releases all namespaces.
 func (l *Lab) Close() {
 	for _, p := range l.pods {
 		p.Stop()
 	}
 	for i := len(l.links) - 1; i >= 0; i-- {
-		// A link is gone already if the namespace of its other end is.
+		// The link ends with the other end's namespace.
 		_ = l.Control.delLink(l.links[i])
 	}
 	for _, n := range l.Nodes {
@@ -193,7 +185,6 @@ func (l *Lab) Close() {
 	}
 }
 
-// of returns the address of a prefix's family.
 func (a Addresses) of(p netip.Prefix) netip.Addr {
 	if p.Addr().Is4() {
 		return a.V4
@@ -201,7 +192,6 @@ func (a Addresses) of(p netip.Prefix) netip.Addr {
 	return a.V6
 }
 
-// everything returns the default route of an address's family.
 func everything(a netip.Addr) netip.Prefix {
 	return netip.PrefixFrom(Addresses{netip.IPv4Unspecified(), netip.IPv6Unspecified()}.of(host(a)), 0)
 }
@@ -213,14 +203,12 @@ func underlayAddresses(n int) Addresses {
 	}
 }
 
-// podCIDRsOf returns the prefixes of the pods of a node.
 func (l *Lab) podCIDRsOf(node int) []netip.Prefix {
 	v4, v6 := l.podCIDRs[0].Addr().As4(), l.podCIDRs[1].Addr().As16()
 	v4[2], v6[7] = byte(node), byte(node)
 	return []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4(v4), 24), netip.PrefixFrom(netip.AddrFrom16(v6), 64)}
 }
 
-// podAddresses returns the addresses with a number in the prefixes of a node.
 func (l *Lab) podAddresses(node, pod int) Addresses {
 	cidrs := l.podCIDRsOf(node)
 	v4, v6 := cidrs[0].Addr().As4(), cidrs[1].Addr().As16()

@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// veth makes a pair of interfaces, one in each namespace, both up.
 func veth(a *Namespace, aName string, b *Namespace, bName string) error {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = aName
@@ -23,7 +22,6 @@ func veth(a *Namespace, aName string, b *Namespace, bName string) error {
 	return b.up(bName)
 }
 
-// link calls f with a link. The error names the task, the link and the namespace.
 func (n *Namespace) link(task, name string, f func(netlink.Link) error) error {
 	l, err := n.handle.LinkByName(name)
 	if err == nil {
@@ -37,7 +35,6 @@ func (n *Namespace) link(task, name string, f func(netlink.Link) error) error {
 
 func (n *Namespace) up(link string) error { return n.link("set up", link, n.handle.LinkSetUp) }
 
-// bridge makes a bridge that is up.
 func (n *Namespace) bridge(name string) error {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = name
@@ -47,14 +44,12 @@ func (n *Namespace) bridge(name string) error {
 	return n.up(name)
 }
 
-// enslave puts a link on a bridge.
 func (n *Namespace) enslave(link, bridge string) error {
 	return n.link("find bridge", bridge, func(b netlink.Link) error {
 		return n.link("put on "+bridge, link, func(l netlink.Link) error { return n.handle.LinkSetMaster(l, b) })
 	})
 }
 
-// addAddress gives a link an address that can be used at once.
 func (n *Namespace) addAddress(link string, prefix netip.Prefix) error {
 	addr := &netlink.Addr{IPNet: ipNet(prefix)}
 	if prefix.Addr().Is6() {
@@ -63,24 +58,22 @@ func (n *Namespace) addAddress(link string, prefix netip.Prefix) error {
 	return n.link("add address "+prefix.String()+" to", link, func(l netlink.Link) error { return n.handle.AddrAdd(l, addr) })
 }
 
-// delAddress removes an address from a link.
 func (n *Namespace) delAddress(link string, prefix netip.Prefix) error {
 	return n.link("remove address "+prefix.String()+" from", link, func(l netlink.Link) error {
 		return n.handle.AddrDel(l, &netlink.Addr{IPNet: ipNet(prefix)})
 	})
 }
 
-// delLink removes a link, and the other end of a veth pair.
+// delLink also removes the other end of a veth pair.
 func (n *Namespace) delLink(link string) error { return n.link("remove", link, n.handle.LinkDel) }
 
-// delRoute removes the route of a prefix through a link.
 func (n *Namespace) delRoute(link string, prefix netip.Prefix) error {
 	return n.link("remove route to "+prefix.String()+" over", link, func(l netlink.Link) error {
 		return n.handle.RouteDel(&netlink.Route{LinkIndex: l.Attrs().Index, Dst: ipNet(prefix), Scope: netlink.SCOPE_NOWHERE})
 	})
 }
 
-// addRoute routes a prefix over a link, directly or through a gateway if it is valid.
+// An invalid gateway means a direct route.
 func (n *Namespace) addRoute(link string, prefix netip.Prefix, gateway netip.Addr) error {
 	return n.link("add route to "+prefix.String()+" over", link, func(l netlink.Link) error {
 		route := &netlink.Route{LinkIndex: l.Attrs().Index, Dst: ipNet(prefix)}
@@ -98,5 +91,4 @@ func ipNet(p netip.Prefix) *net.IPNet {
 	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
 }
 
-// host is the prefix of one address.
 func host(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Namespace is a network namespace that lives as long as it is open.
+// Namespace is a network namespace that lives while it is open.
 type Namespace struct {
 	name   string
 	file   *os.File
@@ -22,13 +22,12 @@ type Namespace struct {
 	inside *threads
 }
 
-// NewNamespace makes an empty namespace with its loopback up. The name is for
-// messages alone.
+// NewNamespace makes an empty namespace with its loopback up. The name is only for messages.
 func NewNamespace(name string) (n *Namespace, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		// The thread, which is in the namespace then, ends with this goroutine.
+		// The thread is now in the namespace, and ends with this goroutine.
 		runtime.LockOSThread()
 		if err = unix.Unshare(unix.CLONE_NEWNET); err == nil {
 			n, err = CurrentNamespace(name)
@@ -60,9 +59,8 @@ func CurrentNamespace(name string) (*Namespace, error) {
 	return n, nil
 }
 
-// prepare sets what every namespace here needs: a loopback, forwarding, no
-// reverse path filter (it would drop what comes back another way on purpose),
-// and no duplicate address detection (a second of waiting for each address).
+// prepare disables the reverse path filter, because return paths may differ, and duplicate address
+// detection, which takes a second.
 func (n *Namespace) prepare() error {
 	for _, s := range [][2]string{
 		{"net/ipv4/ip_forward", "1"},
@@ -79,23 +77,23 @@ func (n *Namespace) prepare() error {
 	return n.up("lo")
 }
 
-// Name is the one that it was made with.
+// Name returns the name given at creation.
 func (n *Namespace) Name() string { return n.name }
 
-// Close lets go of the namespace. It ends with its last process and socket.
+// Close releases the namespace. It ends with its last process and socket.
 func (n *Namespace) Close() error {
 	n.inside.close()
 	n.handle.Close()
 	return n.file.Close()
 }
 
-// Do calls f on a thread that is in the namespace; sockets that f opens and
-// processes that it starts stay there. f must not start goroutines that count on it, nor wait for anybody.
+// Do calls f on a thread in the namespace. Sockets and processes of f stay there. f must not rely on
+// new goroutines, and must not block.
 func (n *Namespace) Do(f func() error) error {
 	return n.inside.do(int(n.file.Fd()), f)
 }
 
-// Sysctl writes one setting, named by its path below /proc/sys.
+// Sysctl writes a setting by its path below /proc/sys.
 func (n *Namespace) Sysctl(path, value string) error {
 	return n.Do(func() error {
 		if err := os.WriteFile(filepath.Join("/proc/sys", path), []byte(value), 0); err != nil {
@@ -105,8 +103,7 @@ func (n *Namespace) Sysctl(path, value string) error {
 	})
 }
 
-// Run executes a program in the namespace and returns what it wrote to its
-// standard output. The error carries what it wrote to standard error.
+// Run returns the standard output of a program. The error has its standard error.
 func (n *Namespace) Run(ctx context.Context, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	var out, errout strings.Builder

@@ -10,27 +10,26 @@ import (
 	"sync"
 )
 
-// Pod is a namespace behind a node, with servers. Its name is what they answer.
+// Pod is a namespace behind a node. Its servers answer its name.
 type Pod struct {
 	*Namespace
 	Addresses Addresses
 
 	node *Node
 	link string // the node's end
-	// toward is the node's interface that has the routes to the pod: its link, or its bridge.
+	// toward is the node's interface with the routes to the pod.
 	toward string
 
 	mu sync.Mutex
-	// open are the servers' sockets; nil after Quit.
+	// open has the servers' sockets; nil after Quit.
 	open    map[io.Closer]struct{}
 	stopped bool
 }
 
-// gateway is the number of the node's own address in its pods' prefixes.
 const gateway = 1
 
-// NewPod makes a pod behind the node: a point-to-point link, as the ptp CNI
-// plugin makes it, so that all of the pod's traffic is routed by the node.
+// NewPod makes a pod on a point-to-point link, as the ptp CNI plugin does, so that the node
+// routes its traffic.
 func (n *Node) NewPod(name string) (*Pod, error) {
 	p, err := n.newPod(name)
 	if err != nil {
@@ -48,11 +47,11 @@ func (n *Node) NewPod(name string) (*Pod, error) {
 	return p, errors.Join(errs...)
 }
 
-// Bridge is the node's bridge, if it has pods of NewBridgedPod.
+// Bridge is the node's bridge for NewBridgedPod.
 const Bridge = "cni0"
 
-// NewBridgedPod makes a pod behind the node: a port of a bridge, as the bridge CNI plugin makes
-// it, so that pods of one node reach each other without a route. A node has pods of one kind only.
+// NewBridgedPod makes a pod on a bridge, as the bridge CNI plugin does, so that a node's pods reach
+// each other without a route. All pods of a node have the same kind.
 func (n *Node) NewBridgedPod(name string) (*Pod, error) {
 	gw := n.lab.podAddresses(n.number, gateway)
 	if n.pods == 0 {
@@ -77,7 +76,6 @@ func (n *Node) NewBridgedPod(name string) (*Pod, error) {
 	return p, errors.Join(errs...)
 }
 
-// newPod makes a pod and its link, without addresses.
 func (n *Node) newPod(name string) (*Pod, error) {
 	n.pods++
 	number := gateway + n.pods
@@ -94,15 +92,13 @@ func (n *Node) newPod(name string) (*Pod, error) {
 	return p, veth(n.Namespace, link, ns, uplink)
 }
 
-// Node is the node that the pod is behind.
+// Node returns the pod's node.
 func (p *Pod) Node() *Node { return p.node }
 
-// Link is the name of the node's end of the pod's link; the pod's end is Uplink.
+// Link returns the node's end of the pod's link; the pod's end is Uplink.
 func (p *Pod) Link() string { return p.link }
 
-// Announce gives the pod one more address, of no prefix of pods, and routes it
-// from every node and from outside, as a network does with the address of a
-// machine in it. Withdraw takes it back.
+// Announce gives the pod an additional address, routed from every node and from outside.
 func (p *Pod) Announce(addr netip.Addr) error {
 	errs := []error{p.addAddress(uplink, host(addr)), p.node.addRoute(p.toward, host(addr), netip.Addr{})}
 	for _, h := range p.others() {
@@ -120,7 +116,6 @@ func (p *Pod) Withdraw(addr netip.Addr) error {
 	return errors.Join(errs...)
 }
 
-// others are the hosts that reach the pod through its node.
 func (p *Pod) others() []*Host {
 	all := []*Host{p.node.lab.Outside}
 	for _, n := range p.node.lab.Nodes {
@@ -131,18 +126,15 @@ func (p *Pod) others() []*Host {
 	return all
 }
 
-// Remove stops the pod and takes its link away, as a CNI plugin does: packets
-// to its addresses find no way any more.
+// Remove stops the pod and removes its link.
 func (p *Pod) Remove() error {
 	p.Quit()
-	// Before the namespace ends, for that takes the link away too, some time.
 	err := p.node.delLink(p.link)
 	p.Stop()
 	return err
 }
 
-// Serve answers TCP and UDP on the port, on all addresses of the pod. See Ask
-// for what it answers.
+// Serve answers TCP and UDP on the port, on all addresses of the pod. See Ask.
 func (p *Pod) Serve(ports ...uint16) error {
 	for _, port := range ports {
 		address := net.JoinHostPort("::", strconv.Itoa(int(port)))
@@ -170,8 +162,7 @@ func (p *Pod) Serve(ports ...uint16) error {
 	return nil
 }
 
-// Quit ends the servers and their connections, as the end of a pod's
-// processes does. The namespace stays, and its kernel refuses for them.
+// Quit ends the servers and their connections. The kernel then refuses connections.
 func (p *Pod) Quit() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -181,7 +172,7 @@ func (p *Pod) Quit() {
 	p.open = nil
 }
 
-// Stop is Quit, and lets go of the namespace. It may be called twice.
+// Stop calls Quit and releases the namespace. It may be called twice.
 func (p *Pod) Stop() {
 	p.Quit()
 	p.mu.Lock()

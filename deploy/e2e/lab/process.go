@@ -14,16 +14,14 @@ import (
 
 // Process is a daemon in a namespace that writes to a log file.
 type Process struct {
-	// Name is the one that it was started with.
 	Name string
 	log  string
 	cmd  *exec.Cmd
 	done chan struct{}
-	err  error // of Wait; read after done
+	err  error // set before done is closed
 }
 
-// Start runs a program that is to stay. What it writes goes to the end of the
-// file log. env is added to the environment of this process.
+// Start runs a daemon, and appends its output to the file log. env extends this process's environment.
 func (n *Namespace) Start(name, log string, env []string, argv ...string) (*Process, error) {
 	f, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -48,7 +46,7 @@ func (n *Namespace) Start(name, log string, env []string, argv ...string) (*Proc
 // Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err says that the process has ended, and how; nil means that it runs.
+// Err returns an error after the end of the process, nil before.
 func (p *Process) Err() error {
 	select {
 	case <-p.done:
@@ -58,10 +56,10 @@ func (p *Process) Err() error {
 	}
 }
 
-// PID is its number, in the PID namespace of the caller.
+// PID returns the process ID in the caller's PID namespace.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Kill ends the process with SIGKILL and waits for its end.
+// Kill sends SIGKILL and waits.
 func (p *Process) Kill() error {
 	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("kill %s: %w", p.Name, err)
@@ -70,8 +68,7 @@ func (p *Process) Kill() error {
 	return nil
 }
 
-// Stop asks the process to end, and kills it after the time given. It reports
-// a process that had to be killed.
+// Stop asks the process to end, and kills it after patience, which is an error.
 func (p *Process) Stop(patience time.Duration) error {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); errors.Is(err, os.ErrProcessDone) {
 		return nil
@@ -84,7 +81,7 @@ func (p *Process) Stop(patience time.Duration) error {
 	}
 }
 
-// Processes returns the arguments of each process of the PID namespace that has a word in them.
+// Processes returns the arguments of processes with a word in them.
 func Processes(word string) ([]string, error) {
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
@@ -92,7 +89,7 @@ func Processes(word string) ([]string, error) {
 	}
 	var all []string
 	for _, f := range files {
-		// A process that has ended meanwhile has no file.
+		// An ended process has no file.
 		if b, err := os.ReadFile(f); err == nil && strings.Contains(string(b), word) {
 			all = append(all, strings.ReplaceAll(string(b), "\x00", " "))
 		}
@@ -100,7 +97,7 @@ func Processes(word string) ([]string, error) {
 	return all, nil
 }
 
-// Tail is the end of the log.
+// Tail returns the end of the log.
 func (p *Process) Tail(lines int) string {
 	b, err := os.ReadFile(p.log)
 	if err != nil {

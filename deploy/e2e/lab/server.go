@@ -8,9 +8,8 @@ import (
 	"net/netip"
 )
 
-// The servers' answer is one line: the pod's name, the port, the client as the
-// server saw it, and what was asked. On TCP the first line comes unasked, with
-// an empty question.
+// An answer is one line: the pod's name, the port, the client's address, and the question. A TCP server
+// greets with an empty question.
 
 func (p *Pod) answer(port uint16, client netip.AddrPort, question string) string {
 	return fmt.Sprintf("%s %d %s %q\n", p.Name(), port, unmap(client), question)
@@ -29,8 +28,7 @@ func (p *Pod) serveTCP(l net.Listener, port uint16) {
 	}
 }
 
-// track remembers a socket, so that Quit can close it. If the pod has quit, track closes the
-// socket and returns false.
+// If the pod has quit, track closes the socket and returns false.
 func (p *Pod) track(c io.Closer) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -68,7 +66,7 @@ func (p *Pod) serveUDP(conn *net.UDPConn, port uint16) {
 		if err != nil {
 			return
 		}
-		// The client may be gone; the next one is not.
+		// This client may be gone.
 		_, _ = conn.WriteToUDPAddrPort([]byte(p.answer(port, client, string(buf[:n]))), client)
 	}
 }

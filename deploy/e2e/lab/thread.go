@@ -7,23 +7,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// threads is a pool of operating system threads that stay in one namespace. Entering and
-// leaving it for each call would cost more than the connections of the clients.
+// threads is a pool of threads in one namespace, because entering it for each call is slow.
 type threads struct {
 	work chan func()
-	// started has an item for each thread. If it is full, callers wait: calls are short.
+	// started has an item for each thread. If it is full, callers wait.
 	started chan struct{}
 	closed  chan struct{}
 }
 
-// maxThreads is the maximum number of threads in one namespace.
 const maxThreads = 16
 
 func newThreads() *threads {
 	return &threads{work: make(chan func()), started: make(chan struct{}, maxThreads), closed: make(chan struct{})}
 }
 
-// do calls f on a thread in the namespace of the file descriptor, and waits for it.
 func (p *threads) do(fd int, f func() error) error {
 	done := make(chan error, 1)
 	job := func() { done <- f() }
@@ -41,7 +38,6 @@ func (p *threads) do(fd int, f func() error) error {
 	return <-done
 }
 
-// run is a thread. It ends together with its goroutine, because it must not be used elsewhere.
 func (p *threads) run(fd int, job func(), failed chan<- error) {
 	runtime.LockOSThread()
 	if err := unix.Setns(fd, unix.CLONE_NEWNET); err != nil {
@@ -59,5 +55,4 @@ func (p *threads) run(fd int, job func(), failed chan<- error) {
 	}
 }
 
-// close ends all threads: busy ones when their job is done.
 func (p *threads) close() { close(p.closed) }

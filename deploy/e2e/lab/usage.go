@@ -11,17 +11,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CPU returns the CPU time that the process and the programs that it ran have used so far,
-// in their own code and in the kernel. Programs that still run are not counted.
+// CPU returns the user and system time of the process and its ended children.
 func (p *Process) CPU() (time.Duration, error) {
-	// The clock of another process, as clock_getcpuclockid(3) makes it.
+	// As clock_getcpuclockid(3) computes it.
 	const scheduler = 2
 	var own unix.Timespec
 	if err := unix.ClockGettime(int32(^p.PID()<<3|scheduler), &own); err != nil {
 		return 0, fmt.Errorf("read CPU clock of %s: %w", p.Name, errors.Join(err, p.Err()))
 	}
-	// Of children there is only what proc(5) has, in ticks: cutime and cstime, the 14th
-	// and 15th field after the name in brackets.
+	// proc(5) has the children's time in ticks: cutime and cstime, the 14th and 15th field after the
+	// name in brackets.
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID()))
 	if err != nil {
 		return 0, fmt.Errorf("read CPU time of %s: %w", p.Name, err)
@@ -37,7 +36,7 @@ func (p *Process) CPU() (time.Duration, error) {
 	return time.Duration(own.Nano()) + time.Duration(user+system)*tick, errors.Join(err, err2)
 }
 
-// Memory returns the resident memory of the process now, and its peak, in MiB.
+// Memory returns the current and the peak resident memory in MiB.
 func (p *Process) Memory() (resident, peak float64, err error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
 	if err != nil {

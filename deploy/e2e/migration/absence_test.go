@@ -10,24 +10,21 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// absences are the times in which no weft on a node said that its rules are in force: while one has ended and the next
-// has not begun, the rules stay as they are.
+// absences are the periods in which no weft on a node is ready: between two instances the rules stay.
 type absences struct {
 	mu    sync.Mutex
 	nodes map[*lab.Node]*absence
 }
 
-// absence is that of one node.
 type absence struct {
 	over []period
-	// since and last are the first and the last question without an answer; zero while there are answers.
+	// the first and the last question without an answer; zero while weft answers
 	since, last time.Time
 }
 
 type period struct{ from, to time.Time }
 
-// watchAbsences asks each node for its readiness until ctx ends. A period is from the first to the last
-// question that failed, and so rather too short than too long.
+// A period lasts from the first to the last failed question, so it is rather too short.
 func watchAbsences(ctx context.Context, nodes []*lab.Node) *absences {
 	a := &absences{nodes: make(map[*lab.Node]*absence)}
 	for _, n := range nodes {
@@ -50,7 +47,7 @@ func (a *absences) watch(ctx context.Context, n *lab.Node) {
 	}
 }
 
-// ready returns why the weft on a node is not ready; nil if it is.
+// ready returns nil if weft on a node is ready.
 func ready(ctx context.Context, n *lab.Namespace) error {
 	c := http.Client{Timeout: time.Second, Transport: &http.Transport{DialContext: n.Dial, DisableKeepAlives: true}}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:10256/readyz", nil)
@@ -68,7 +65,6 @@ func ready(ctx context.Context, n *lab.Namespace) error {
 	return err
 }
 
-// note has the answer to a question.
 func (a *absences) note(n *lab.Node, at time.Time, there bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -84,7 +80,7 @@ func (a *absences) note(n *lab.Node, at time.Time, there bool) {
 	}
 }
 
-// in is how long no weft was on a node in a time.
+// in is the duration without weft on a node between from and to.
 func (a *absences) in(n *lab.Node, from, to time.Time) (d time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

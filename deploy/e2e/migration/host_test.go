@@ -14,9 +14,10 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// host is a node without a cluster, whose weft reads Services from files.
+// host is a node without a cluster; its weft reads Services from files.
 type host struct {
-	// unclaimed is true if the state directory is new or of another version, so that tables may have contents that are in no record.
+	// unclaimed is true if the state directory is new or of another version, so that tables may have
+	// unrecorded contents.
 	unclaimed bool
 	t         *testing.T
 	ctx       context.Context
@@ -49,14 +50,13 @@ func newHost(t *testing.T) *host {
 
 func (h *host) path(name string) string { return filepath.Join(h.dir, name) }
 
-// launch starts a weft with further flags.
 func (h *host) launch(v version, flags ...string) {
 	h.t.Helper()
 	h.starts++
 	argv := append([]string{
 		program(string(v)), "run", "--manifests", "../../examples/manifests", "--hostname-override", "node-a", "--cluster-cidr", "10.244.0.0/16,fd00:10:244::/56",
 		"--socket", h.path("weft.sock"), "--state-dir", h.path("state"), "--metrics-bind-address=", "--healthz-bind-address=127.0.0.1:10256", "--ready-grace=1s",
-		// Each published update has a line.
+		// For a line per published update.
 		"--log-level=debug",
 	}, flags...)
 	var err error
@@ -65,7 +65,7 @@ func (h *host) launch(v version, flags ...string) {
 	}
 }
 
-// start starts one, and waits until its rules are in force.
+// start waits until weft's rules are in force.
 func (h *host) start(v version, flags ...string) {
 	h.t.Helper()
 	h.launch(v, flags...)
@@ -102,7 +102,6 @@ func (h *host) stop() {
 	}
 }
 
-// run runs a verb of a version.
 func (h *host) run(v version, args ...string) string {
 	h.t.Helper()
 	out, err := h.node.Run(h.ctx, program(string(v)), append(args, "--socket", h.path("weft.sock"))...)
@@ -112,7 +111,6 @@ func (h *host) run(v version, args ...string) string {
 	return out
 }
 
-// write writes a file, and returns its path.
 func (h *host) write(name, text string) string {
 	h.t.Helper()
 	if err := os.WriteFile(h.path(name), []byte(text), 0o600); err != nil {
@@ -121,13 +119,13 @@ func (h *host) write(name, text string) string {
 	return h.path(name)
 }
 
-// apply publishes rules with a version, as a file of a name.
+// apply publishes rules with a version of weft, as a file with a name.
 func (h *host) apply(v version, name, rules string, flags ...string) {
 	h.t.Helper()
 	h.run(v, append([]string{"apply", "-f", h.write(name+".nft", rules)}, flags...)...)
 }
 
-// table lists a table with the handles of its rules, but not its owner.
+// table lists handles of rules, but not the owner.
 func (h *host) table(name string) string {
 	h.t.Helper()
 	out, err := h.node.Run(h.ctx, "nft", "-a", "list", "table", "inet", name)
@@ -143,7 +141,7 @@ func list(name string, elements ...string) string {
 		name, strings.Join(elements, ", "), name)
 }
 
-// monitored are the changes of the ruleset that f makes, as nft monitor has them.
+// monitored returns f's changes of the ruleset from nft monitor.
 func (h *host) monitored(f func()) []string {
 	h.t.Helper()
 	log := h.path("monitor")
@@ -152,7 +150,7 @@ func (h *host) monitored(f func()) []string {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	// seen adds a table of its own and waits for it, so that everything before it has been seen.
+	// seen adds a table and waits for its event, after all earlier events.
 	seen := func(mark string) {
 		h.eventually(func() error {
 			for _, verb := range []string{"add", "delete"} {
@@ -181,7 +179,7 @@ func (h *host) monitored(f func()) []string {
 	return changes
 }
 
-// files are the checksums of a directory's files, by name.
+// files returns checksums by name.
 func files(t *testing.T, dir string) string {
 	t.Helper()
 	var all []string

@@ -12,24 +12,21 @@ import (
 var (
 	modesFlag = flag.String("migration.modes", "iptables-legacy", "the modes of kube-proxy, of nftables, iptables-nft and iptables-legacy")
 	staleFlag = flag.Duration("migration.stale", 5*time.Second, "how long after it left the Service a pod may be chosen; a busy machine keeps kube-proxy waiting for more than a second")
-	// The nodes of an update are updated at the same time in CI, and in turn with -migration.unavailable 10%.
+	// CI updates all nodes at the same time; -migration.unavailable 10% updates them in turn.
 	unavailableFlag = flag.String("migration.unavailable", "100%", "maxUnavailable of the DaemonSet in the test of upgrades")
 )
 
-// earlier is the commit of the weft that is upgraded from, and downgraded to: the last one whose state directory
-// had version 1, before weft recorded a history and updates that wait for a confirmation. Its rules
-// differ in one rule of each family.
+// earlier is the commit of the earlier weft. Its state directory has version 1, and its rules differ in
+// one rule of each family.
 const earlier = "e392371b74c1cda0fe97ac84532e924e49f8f5a9"
 
-// What the run needs and leaves behind.
 const (
 	binDir = "../bin/migration"
 	logDir = binDir + "/logs"
 	runDir = "/run/migration"
 )
 
-// tests are the programs that the tests run, and how they get their namespaces. kube-proxy and the containers must
-// be root's, and not of a user namespace.
+// kube-proxy and the containers must be root outside of a user namespace.
 var tests = suite.Suite{
 	Name: "migration", Bin: binDir, Root: true,
 	Tools: []string{"nft", "iptables", "ip6tables", "conntrack", "ip"}, Packages: "nftables, iptables, conntrack and iproute2",
@@ -46,7 +43,7 @@ var tests = suite.Suite{
 
 func TestMain(m *testing.M) { tests.Main(m) }
 
-// program is the absolute path of a program.
+// an absolute path
 func program(name string) string {
 	path, err := filepath.Abs(tests.Path(name))
 	if err != nil {

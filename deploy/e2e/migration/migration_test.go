@@ -21,7 +21,8 @@ import (
 // step bounds each step of a node.
 const step = "1m"
 
-// TestMigration migrates all nodes, rolls one back, and migrates it again, from each mode of kube-proxy.
+// TestMigration migrates all nodes, rolls one back, and migrates it again, from each mode of
+// kube-proxy.
 func TestMigration(t *testing.T) {
 	for mode := range strings.SplitSeq(*modesFlag, ",") {
 		t.Run(mode, func(t *testing.T) {
@@ -64,12 +65,12 @@ func (w *world) migrate(t *testing.T, ctx context.Context) {
 	if strings.Contains(out, "blocks:") || !strings.Contains(out, "3 nodes") {
 		t.Errorf("weft migrate assess does not let the cluster migrate: %v\n%s", err, out)
 	}
-	// kube-proxy starts anew on every node, and while one starts nothing updates its rules.
+	// kube-proxy restarts on every node, and its rules stay unchanged meanwhile.
 	weft("migrate", "prepare", "--yes")
 	if err := w.rollout(ctx, "kube-proxy", len(w.lab.Nodes)); err != nil {
 		t.Fatal(err)
 	}
-	// A pod that runs is not a kube-proxy that has listed: each follows a change first.
+	// A running pod's kube-proxy may not have listed yet: each first follows a change.
 	w.follow(t, ctx, w.web[1:])
 	w.follow(t, ctx, w.web)
 	churn := w.startChurn(ctx, traffic)
@@ -88,7 +89,7 @@ func (w *world) migrate(t *testing.T, ctx context.Context) {
 	t.Logf("mode %s: %s", w.mode, traffic.finish(t))
 }
 
-// follow changes the endpoints, and waits until the rules of every node have these and no others.
+// follow changes the endpoints, and waits until the rules of every node have exactly these.
 func (w *world) follow(t *testing.T, ctx context.Context, endpoints []*lab.Pod) {
 	t.Helper()
 	for family := range families {
@@ -115,7 +116,6 @@ func (w *world) follow(t *testing.T, ctx context.Context, endpoints []*lab.Pod) 
 	}
 }
 
-// rules returns all rules of a node.
 func (w *world) rules(t *testing.T, ctx context.Context, n *lab.Node) string {
 	t.Helper()
 	var all strings.Builder
@@ -130,7 +130,7 @@ func (w *world) rules(t *testing.T, ctx context.Context, n *lab.Node) string {
 	return all.String()
 }
 
-// only has rules of one proxy on a node and none of the other.
+// only requires one proxy's rules on a node, without the other's.
 func (w *world) only(t *testing.T, ctx context.Context, n *lab.Node, proxy string) {
 	t.Helper()
 	all := w.rules(t, ctx, n)
@@ -145,7 +145,7 @@ func (w *world) only(t *testing.T, ctx context.Context, n *lab.Node, proxy strin
 	}
 }
 
-// startService makes the Service and sends traffic to it when every stream is answered.
+// startService makes the Service, and starts traffic when every stream is answered.
 func (w *world) startService(ctx context.Context, away func(n *lab.Node, from, to time.Time) time.Duration) (*traffic, error) {
 	service, err := w.createService(ctx)
 	if err != nil {
@@ -157,7 +157,7 @@ func (w *world) startService(ctx context.Context, away func(n *lab.Node, from, t
 			return nil, fmt.Errorf("%s: %w", s.name, err)
 		}
 	}
-	// What was asked before there were rules is tracked without a translation.
+	// Flows from before the rules are tracked without a translation.
 	for _, n := range w.lab.Nodes {
 		if _, err := n.Run(ctx, "conntrack", "-F"); err != nil {
 			return nil, fmt.Errorf("flush flows: %w", err)
@@ -166,7 +166,6 @@ func (w *world) startService(ctx context.Context, away func(n *lab.Node, from, t
 	return startTraffic(ctx, streams, away), nil
 }
 
-// createService makes the Service with all pods as endpoints.
 func (w *world) createService(ctx context.Context) (*corev1.Service, error) {
 	policy := corev1.IPFamilyPolicyRequireDualStack
 	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: metav1.NamespaceDefault}, Spec: corev1.ServiceSpec{
@@ -188,10 +187,9 @@ func (w *world) createService(ctx context.Context) (*corev1.Service, error) {
 	return s, nil
 }
 
-// families are the address types, IPv4 first as in the addresses of pods.
+// IPv4 first, as in the addresses of pods
 var families = []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6}
 
-// slice returns the endpoints of a family.
 func slice(family int, pods []*lab.Pod) *discoveryv1.EndpointSlice {
 	s := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
@@ -228,8 +226,8 @@ func (w *world) streams(s *corev1.Service) []stream {
 	return all
 }
 
-// startChurn changes the endpoints twice a second: a third of the pods leaves, and another third comes back. The
-// returned function ends it.
+// startChurn changes the endpoints twice a second: a third of the pods leaves, and another third
+// returns.
 func (w *world) startChurn(ctx context.Context, traffic *traffic) (stop func() error) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan error)
@@ -250,7 +248,7 @@ func (w *world) startChurn(ctx context.Context, traffic *traffic) (stop func() e
 					endpoints = append(endpoints, p)
 				}
 			}
-			// Within that, one more is away in each other change.
+			// One more is away in every other change.
 			if round%2 == 1 {
 				endpoints = endpoints[1:]
 			}

@@ -18,8 +18,8 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// third is a publisher outside of weft's own pods that stays at the earlier version: it adds an element to
-// its sticky fragment five times a second.
+// third is a publisher of the earlier version outside of weft's pods: it adds an element to its sticky
+// fragment five times a second.
 type third struct {
 	node *lab.Node
 	cmd  *exec.Cmd
@@ -27,11 +27,11 @@ type third struct {
 	done chan error
 
 	mu sync.Mutex
-	// acked are the elements that weft has acknowledged.
+	// the elements that weft has acknowledged
 	acked []string
 }
 
-// answer is a line of weft publish.
+// a line of weft publish
 type answer struct {
 	Revision uint64 `json:"revision"`
 	Error    string `json:"error"`
@@ -39,15 +39,15 @@ type answer struct {
 
 const thirdRules = "table inet third { set members { type ipv4_addr; }; chain input { type filter hook input priority 10; ip saddr @members drop; }; }"
 
-// The configurations that name the third publisher: a DaemonSet's aggregator, in a PID namespace of its own, does not
-// see that it is root with CAP_NET_ADMIN. The earlier aggregator does not know all fields of the chart's.
+// The configurations name the third publisher, because a DaemonSet's aggregator, in its own PID
+// namespace, cannot see its capabilities. The earlier aggregator lacks some fields of the chart's.
 const (
 	kind             = "    kind: Configuration\n"
 	thirdPublisher   = "    publishers:\n    - {name: third, match: {uid: 0}, allow: {families: [inet], hooks: [input]}}\n"
 	earlierFrontends = "    - {name: services, match: {uid: 64501}, allow: {tables: [{name: weft}], nat: true}}\n    socketGroup: 64500\n"
 )
 
-// withThird returns manifests in whose configuration the third publisher is.
+// withThird adds the third publisher to the manifests' configuration.
 func withThird(manifests string, aggregator version) string {
 	before, rest, _ := strings.Cut(manifests, kind)
 	own, after, _ := strings.Cut(rest, "---\n")
@@ -58,7 +58,7 @@ func withThird(manifests string, aggregator version) string {
 	return before + kind + thirdPublisher + own + "---\n" + after
 }
 
-// startThird starts one on a node, with the socket of its weft. It ends with stop.
+// startThird starts a publisher on a node, with the socket of its weft. stop ends it.
 func startThird(n *lab.Node, log string, enter []string, socket string) (*third, error) {
 	argv := append(enter, program("weft-earlier"), "publish", "--stdin", "--publisher", "third", "--lifetime", "sticky", "--socket", socket)
 	p := &third{node: n, cmd: exec.Command(argv[0], argv[1:]...), done: make(chan error, 1)}
@@ -86,7 +86,6 @@ func startThird(n *lab.Node, log string, enter []string, socket string) (*third,
 	return p, nil
 }
 
-// run sends one update after the other.
 func (p *third) run(lines *bufio.Scanner) error {
 	if err := p.update(lines, map[string]any{"id": 1, "snapshot": map[string]any{"name": "list", "nft": thirdRules}}); err != nil {
 		return err
@@ -112,7 +111,7 @@ func (p *third) run(lines *bufio.Scanner) error {
 	}
 }
 
-// update sends one, and waits for its answer. The error is os.ErrClosed after stop.
+// update waits for the answer. The error is os.ErrClosed after stop.
 func (p *third) update(lines *bufio.Scanner, u map[string]any) error {
 	line, err := json.Marshal(u)
 	if err != nil {
@@ -140,8 +139,8 @@ func (p *third) acknowledged() []string {
 	return p.acked[:len(p.acked):len(p.acked)]
 }
 
-// goesOn waits for two more acknowledgements, and has all that were acknowledged in the kernel, and the elements and rules of
-// the durable fragment.
+// goesOn requires two more acknowledgements, and the elements and rules of both fragments in the
+// kernel.
 func (p *third) goesOn(t *testing.T, ctx context.Context, durable string) {
 	t.Helper()
 	before := p.acknowledged()
@@ -178,7 +177,7 @@ func (p *third) goesOn(t *testing.T, ctx context.Context, durable string) {
 	}
 }
 
-// stop ends it, and returns how many elements it has added.
+// stop returns the number of added elements.
 func (p *third) stop() (int, error) {
 	err := p.in.Close()
 	return len(p.acknowledged()), errors.Join(err, <-p.done)
@@ -190,7 +189,7 @@ const durableRules = `table inet keep {
 }
 `
 
-// durableTable lists the table of the durable fragment with the handles of its rules, but not its owner.
+// durableTable lists handles of rules, but not the owner.
 func durableTable(t *testing.T, ctx context.Context, n *lab.Node) string {
 	t.Helper()
 	out, err := n.Run(ctx, "nft", "-a", "list", "table", "inet", "keep")
@@ -200,7 +199,7 @@ func durableTable(t *testing.T, ctx context.Context, n *lab.Node) string {
 	return ownerless(out)
 }
 
-// ownerless is a listing of a table without the lines that name its owner, which changes.
+// ownerless removes the lines with the owner, which changes.
 func ownerless(table string) string {
 	return strings.Join(slices.DeleteFunc(strings.Split(table, "\n"), func(line string) bool {
 		return strings.Contains(line, "# handle") && strings.HasPrefix(line, "table ") || strings.HasPrefix(strings.TrimSpace(line), "flags owner") || strings.TrimSpace(line) == "flags"

@@ -10,8 +10,8 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// TestLostPacketIsSeen drops the first packet of a connection, and none of the next one. The kernel sends it again, so that
-// both are answered.
+// TestLostPacketIsSeen drops the first packet of one connection. The kernel retransmits it, so that
+// both connections are answered.
 func TestLostPacketIsSeen(t *testing.T) {
 	h := newHost(t)
 	var l net.Listener

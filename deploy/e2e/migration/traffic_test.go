@@ -17,25 +17,24 @@ import (
 )
 
 const (
-	// rate is the number of new connections a second, of all streams.
+	// rate is new connections per second, of all streams.
 	rate = 500
-	// late is when a question of UDP is asked again.
+	// late is the time until a question of UDP is asked again.
 	late = 950 * time.Millisecond
-	// lost is when an answer counts as lost. A busy machine may keep the servers of this process waiting for long.
+	// lost bounds an answer. A busy machine may delay the servers of this process.
 	lost = 10 * time.Second
 )
 
-// stream is one line of new connections.
 type stream struct {
 	name string
-	// node is the one whose rules choose the pod.
+	// the node whose rules choose the pod
 	node  *lab.Node
 	from  *lab.Namespace
 	proto string
 	to    netip.AddrPort
 }
 
-// traffic opens connections until it is stopped, and notes what is wrong with them.
+// traffic opens connections until it is stopped, and records failures.
 type traffic struct {
 	cancel  context.CancelFunc
 	running sync.WaitGroup
@@ -43,19 +42,18 @@ type traffic struct {
 	asked                 atomic.Int64
 	mu                    sync.Mutex
 	failed, dead, changes int
-	// repeated counts questions of UDP that were answered the second time.
+	// questions of UDP that were answered the second time
 	repeated int
-	// examples are the first of them.
 	examples []string
-	// left is when a pod left the Service; it has no pod that is in it.
+	// left has the times at which pods left the Service.
 	left map[string]time.Time
-	// away is how long no proxy was on a node in a time; nil for never.
+	// away is the duration without a proxy on a node in a period; it may be nil.
 	away func(n *lab.Node, from, to time.Time) time.Duration
-	// frozen counts answers of pods that left while no proxy was on the node.
+	// answers of pods that left while the node had no proxy
 	frozen int
 }
 
-// startTraffic begins with what has the rate together.
+// All streams share the rate.
 func startTraffic(ctx context.Context, streams []stream, away func(n *lab.Node, from, to time.Time) time.Duration) *traffic {
 	ctx, cancel := context.WithCancel(ctx)
 	t := &traffic{cancel: cancel, left: make(map[string]time.Time), away: away}
@@ -65,7 +63,7 @@ func startTraffic(ctx context.Context, streams []stream, away func(n *lab.Node, 
 	return t
 }
 
-// run opens a connection in each interval, whether those before are done or not.
+// run opens a connection in each interval, without waiting for earlier ones.
 func (t *traffic) run(ctx context.Context, s stream, interval time.Duration) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -79,7 +77,7 @@ func (t *traffic) run(ctx context.Context, s stream, interval time.Duration) {
 	}
 }
 
-// ask opens one connection. It does not end with the traffic: what was asked is answered.
+// ask does not end with the traffic, so that every question is answered.
 func (t *traffic) ask(s stream) {
 	start := time.Now()
 	answer, again, err := s.converse()
@@ -108,12 +106,11 @@ func (t *traffic) ask(s stream) {
 	}
 }
 
-// errResent means that the first packet of a connection was lost: the kernel sent it again.
+// errResent means that the kernel retransmitted the first packet of a connection.
 var errResent = errors.New("the first packet was lost")
 
-// converse opens a connection and asks. An answer of UDP that is under way when its pod leaves the Service is lost, whichever
-// proxy ends the flow. So clients of UDP ask again, from the same port, and again is true: the flow must not lead to where
-// there is no answer then.
+// With every proxy a UDP answer under way is lost when its pod leaves the Service. So converse asks
+// again, from the same port, and again is true.
 func (s *stream) converse() (answer lab.Answer, again bool, err error) {
 	wait, cancel := context.WithTimeout(context.Background(), lost)
 	defer cancel()
@@ -146,7 +143,7 @@ func (t *traffic) example(format string, args ...any) {
 	}
 }
 
-// note says which pods are the endpoints now; the others are not.
+// note records the current endpoints among all pods.
 func (t *traffic) note(all, endpoints []*lab.Pod) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -163,7 +160,7 @@ func (t *traffic) note(all, endpoints []*lab.Pod) {
 	}
 }
 
-// enter says before pods become endpoints that answers from them are right again.
+// enter precedes the pods' return to the endpoints: their answers are right again.
 func (t *traffic) enter(endpoints []*lab.Pod) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -172,7 +169,7 @@ func (t *traffic) enter(endpoints []*lab.Pod) {
 	}
 }
 
-// finish ends it, waits for the answers, and returns what they were. The test fails for any that should not have been.
+// finish waits for the answers and fails the test for each wrong one.
 func (t *traffic) finish(test *testing.T) string {
 	test.Helper()
 	t.cancel()

@@ -16,8 +16,8 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// TestUpgrade takes all nodes from an earlier version of weft to this one and back, again and again, under traffic: as
-// DaemonSets of both versions, whose containers may be of different ones, and as processes.
+// TestUpgrade takes all nodes from an earlier version of weft to this one and back, under traffic: as
+// DaemonSets, also with mixed versions, and as processes.
 func TestUpgrade(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
@@ -78,7 +78,7 @@ func TestUpgrade(t *testing.T) {
 		len(steps), len(u.lab.Nodes), time.Since(began).Seconds(), traffic.finish(t), traffic.frozen, added)
 }
 
-// version is a weft by the name of its program and image.
+// version is the name of a weft's program and image.
 type version string
 
 const (
@@ -86,17 +86,15 @@ const (
 	old  version = "weft-earlier"
 )
 
-// upgrade is the world of TestUpgrade.
 type upgrade struct {
 	*world
-	// processes are the ones of each node that run in place of the DaemonSet's containers.
+	// processes replace the DaemonSet's containers on each node.
 	processes [][]*lab.Process
 	thirds    []*third
-	// durable is the table of the durable fragment on each node.
+	// the durable fragment's table by node
 	durable []string
 }
 
-// manifest is the path of a manifest of a version.
 func (u *upgrade) manifest(v version, file string) string {
 	if v == old {
 		return filepath.Join(tests.Source(string(old)), "deploy/kubernetes", file)
@@ -104,7 +102,7 @@ func (u *upgrade) manifest(v version, file string) string {
 	return filepath.Join("../../kubernetes", file)
 }
 
-// apply applies a manifest in which values of this cluster, and pairs of texts, are replaced.
+// apply replaces values of this cluster, and pairs of texts, in a manifest.
 func (u *upgrade) apply(ctx context.Context, file string, replace ...string) (string, error) {
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -124,7 +122,6 @@ func (u *upgrade) apply(ctx context.Context, file string, replace ...string) (st
 	return u.kubectl(ctx, "apply", "-f", out)
 }
 
-// clusterCIDRs are the prefixes of all pods, as weft's flag has them.
 func clusterCIDRs() string {
 	var all []string
 	for _, c := range lab.ClusterCIDRs() {
@@ -135,8 +132,8 @@ func clusterCIDRs() string {
 
 const manifestImage = "ghcr.io/weft-proxy/weft:v0.1.0"
 
-// rolls returns a step that applies the manifests of a version, for split containers with the image of another one in one of them,
-// and waits for the rollout.
+// rolls applies the manifests of a version, for split containers with another version's image in one
+// container.
 func (u *upgrade) rolls(mode string, aggregator, frontend version) func(context.Context) error {
 	return func(ctx context.Context) error {
 		// Versions meet in one pod when the images of the newer manifests are replaced.
@@ -172,14 +169,15 @@ func (u *upgrade) rolls(mode string, aggregator, frontend version) func(context.
 	}
 }
 
-// enter is the command that runs another one with the directories of a node.
+// enter is a command prefix for the directories of a node.
 func (u *upgrade) enter(i int) []string {
 	return []string{"nsenter", fmt.Sprintf("--mount=/proc/%d/ns/mnt", u.kubelets[i].PID())}
 }
 
 const socket = "/run/weft/weft.sock"
 
-// startThirds starts a third publisher on each node, and applies a durable fragment there, with the earlier version.
+// startThirds starts a third publisher on each node, and applies a durable fragment there, with the
+// earlier version.
 func (u *upgrade) startThirds(t *testing.T, ctx context.Context) {
 	t.Helper()
 	file := filepath.Join(runDir, "keep.nft")
@@ -200,7 +198,7 @@ func (u *upgrade) startThirds(t *testing.T, ctx context.Context) {
 	}
 }
 
-// leavesDaemonSet deletes the DaemonSet, whose rules stay, and starts processes in its place.
+// leavesDaemonSet replaces the DaemonSet by processes. The rules stay.
 func (u *upgrade) leavesDaemonSet(ctx context.Context) error {
 	if _, err := u.kubectl(ctx, "--namespace", metav1.NamespaceSystem, "delete", "daemonset", "weft", "--cascade=foreground"); err != nil {
 		return err
@@ -208,7 +206,6 @@ func (u *upgrade) leavesDaemonSet(ctx context.Context) error {
 	return u.restarts(run{this})(ctx)
 }
 
-// process is one process of a node.
 type process struct {
 	name    string
 	version version
@@ -217,7 +214,7 @@ type process struct {
 	standby bool
 }
 
-// layout is what runs on a node.
+// layout is the processes of a node.
 type layout interface {
 	processes(u *upgrade, n *lab.Node) []process
 }
@@ -244,7 +241,6 @@ func (s split) processes(u *upgrade, n *lab.Node) []process {
 	}
 }
 
-// proxyArgs are those of a Service frontend.
 func (u *upgrade) proxyArgs(n *lab.Node) []string {
 	return []string{
 		"--socket", socket, "--kubeconfig", u.kubeconfig(), "--hostname-override", n.Name(), "--cluster-cidr", clusterCIDRs(),
@@ -252,8 +248,7 @@ func (u *upgrade) proxyArgs(n *lab.Node) []string {
 	}
 }
 
-// restarts returns a step that replaces the processes of one node after the other. One that can stand by
-// starts before its predecessor ends.
+// A process with standby starts before its predecessor ends.
 func (u *upgrade) restarts(l layout) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if u.processes == nil {
@@ -308,7 +303,7 @@ func (u *upgrade) restart(ctx context.Context, i int, wanted []process) error {
 	})
 }
 
-// logs shows the ends of logs after a failure, and stops what runs.
+// logs prints the ends of logs after a failure, and stops all processes.
 func (u *upgrade) logs(t *testing.T, ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
 	if t.Failed() {

@@ -13,27 +13,24 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// webPods is how many pods a node has that may be endpoints.
+// webPods is the number of possible endpoints on a node.
 const webPods = 2
 
-// without is the mode of a world that has no kube-proxy.
 const without = "no-kube-proxy"
 
-// webPort is the port of their servers.
 const webPort = 8080
 
-// world is everything that runs.
 type world struct {
 	mode, logs  string
 	lab         *lab.Lab
 	cluster     *cluster.Cluster
 	kubectlPath string
 	kubelets    []*lab.Process
-	// clients are pods without servers, one on each node; web are those with.
+	// clients are pods without servers, one on each node; web are pods with servers.
 	clients, web []*lab.Pod
 }
 
-// newWorld starts everything with a kube-proxy of a mode or without, and stops it with the test.
+// newWorld stops everything with the test.
 func newWorld(t *testing.T, ctx context.Context, mode string) *world {
 	t.Helper()
 	w := &world{mode: mode, logs: filepath.Join(logDir, mode)}
@@ -83,25 +80,21 @@ func (w *world) start(ctx context.Context) error {
 	return nil
 }
 
-// kubeconfig is the path of an administrator's.
 func (w *world) kubeconfig() string { return filepath.Join(runDir, "admin.kubeconfig") }
 
-// kubectl runs it as an administrator.
 func (w *world) kubectl(ctx context.Context, args ...string) (string, error) {
 	return w.lab.Control.Run(ctx, w.kubectlPath, append([]string{"--kubeconfig", w.kubeconfig()}, args...)...)
 }
 
-// weft runs it as an administrator, outside of the cluster.
+// weft runs as an administrator, outside of the cluster.
 func (w *world) weft(ctx context.Context, args ...string) (string, error) {
 	return w.lab.Control.Run(ctx, program("weft"), append(args, "--kubeconfig", w.kubeconfig())...)
 }
 
-// createNodes writes the Node objects.
 func (w *world) createNodes(ctx context.Context) error {
 	return w.cluster.CreateNodes(ctx, w.lab.Nodes)
 }
 
-// startKubelets runs a kubelet on every node.
 func (w *world) startKubelets(context.Context) error {
 	for _, n := range w.lab.Nodes {
 		p, err := w.cluster.StartKubelet(n, program("node"), w.kubeconfig())
@@ -134,7 +127,7 @@ func (w *world) addPods(context.Context) error {
 	return nil
 }
 
-// installKubeProxy creates kube-proxy, and waits until it runs on every node.
+// installKubeProxy waits until kube-proxy runs on every node.
 func (w *world) installKubeProxy(ctx context.Context) error {
 	if err := w.cluster.CreateKubeProxy(ctx, cluster.KubeProxy{Mode: w.mode, ClusterCIDRs: lab.ClusterCIDRs()}); err != nil {
 		return err
@@ -168,7 +161,7 @@ func (w *world) stop() error {
 	return errors.Join(errs...)
 }
 
-// within calls f until it succeeds, and returns its last error when that takes longer than d.
+// within retries f for d, and returns its last error.
 func within(ctx context.Context, d time.Duration, f func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()

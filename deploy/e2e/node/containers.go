@@ -5,8 +5,8 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/cm"
 )
 
-// containerManager is the kubelet's stub for nodes without cgroups. The stub reports an error when the kubelet asks for the limits of a
-// pod's cgroup, which it does whenever it writes a status; this one returns that there are none.
+// containerManager returns no cgroup limits for a pod. The kubelet's stub for nodes without cgroups
+// returns an error, which would prevent each status.
 type containerManager struct{ cm.ContainerManager }
 
 func newContainerManager() cm.ContainerManager {
@@ -20,7 +20,7 @@ func (m containerManager) NewPodContainerManager() cm.PodContainerManager {
 
 type podContainerManager struct{ cm.PodContainerManager }
 
-// GetPodCgroupConfig returns nil, which the kubelet takes for a cgroup without limits.
+// GetPodCgroupConfig returns nil, which means a cgroup without limits.
 func (podContainerManager) GetPodCgroupConfig(*v1.Pod, v1.ResourceName) (*cm.ResourceConfig, error) {
 	return nil, nil
 }

@@ -11,8 +11,8 @@ import (
 	"k8s.io/kubernetes/pkg/util/oom"
 )
 
-// newDependencies returns those of a real kubelet (with its certificate, mounter and volume plugins), but for the three that would
-// need cgroups or change the machine.
+// newDependencies returns a real kubelet's dependencies, except the three that need cgroups or change
+// the machine.
 func newDependencies(ctx context.Context, s *options.KubeletServer, cfg Config) (*kubelet.Dependencies, error) {
 	deps, err := kubeletapp.UnsecuredDependencies(ctx, s, utilfeature.DefaultFeatureGate)
 	if err != nil {

@@ -8,12 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// isolated is set in the environment of a process that has its namespaces.
 const isolated = "WEFT_E2E_NODE_ISOLATED"
 
-// Isolate gives the process a mount namespace and a UTS namespace with the hostname, so that volumes of pods end with the
-// node and pods on the host's network see its name. Call it at the beginning of the program: the program executes itself
-// again, with the same process ID, and Isolate returns in the second of the two.
+// Isolate gives the process a mount namespace and a UTS namespace with the hostname. Call it first: the
+// program executes itself again, with the same process ID, and Isolate returns in the second execution.
 func Isolate(hostname string) error {
 	if os.Getenv(isolated) == "" {
 		return execIsolated()
@@ -34,8 +32,6 @@ func Isolate(hostname string) error {
 	return nil
 }
 
-// execIsolated does not return unless it fails. Namespaces are of a thread. The one that executes a program
-// becomes the only one of the process, and keeps its own.
 func execIsolated() error {
 	runtime.LockOSThread()
 	if err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_NEWUTS); err != nil {

@@ -12,8 +12,7 @@ import (
 	cadvisortest "k8s.io/kubernetes/pkg/kubelet/cadvisor/testing"
 )
 
-// machine is what the kubelet knows of the machine: a capacity that is the same for all nodes, and the true versions. There are no
-// statistics of cgroups.
+// Every node has the same capacity, and the true versions.
 type machine struct {
 	cadvisortest.Fake
 
@@ -42,13 +41,12 @@ func newMachine(cfg Config) (*machine, error) {
 // MachineInfo returns a copy, because the kubelet changes it.
 func (m *machine) MachineInfo() (*cadvisor.MachineInfo, error) { return m.info.Clone(), nil }
 
-// VersionInfo returns those of the kernel and of the distribution.
+// VersionInfo returns the versions of the kernel and the distribution.
 func (m *machine) VersionInfo() (*cadvisor.VersionInfo, error) {
 	version := m.version
 	return &version, nil
 }
 
-// systemName returns what an os-release(5) file calls the distribution.
 func systemName(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -13,35 +13,34 @@ import (
 	kubeletapp "k8s.io/kubernetes/cmd/kubelet/app"
 )
 
-// Config is what one node is.
+// Config configures a node.
 type Config struct {
-	// Name is that of the Node object.
+	// the name of the Node object
 	Name string
-	// Addresses are the node's own, at most one of each family. The first is the primary one.
+	// Addresses are the node's own, at most one of each family, the primary first.
 	Addresses []netip.Addr
-	// Kubeconfig is the path of a file with the API server and the rights of a node.
+	// with the credentials of a node
 	Kubeconfig string
-	// Root is an absolute path of a directory for the kubelet's state and the logs of containers. It has
-	// Unix sockets, so it must be short.
+	// Root is the absolute path of a directory for state and logs. It must be short, because it has
+	// Unix sockets.
 	Root string
-	// Labels are added to those that the kubelet sets itself.
+	// in addition to the kubelet's own labels
 	Labels map[string]string
-	// ClusterDNS are the addresses of the DNS Service.
+	// the addresses of the DNS Service
 	ClusterDNS []netip.Addr
-	// Cores and Memory, in bytes, are the capacity that the node reports, MaxPods the number of pods that it admits.
-	// Zero means 8, 16 GiB and 110. Nothing enforces the first two.
+	// Cores and Memory (bytes) are the reported capacity, which is not enforced. MaxPods bounds the
+	// admitted pods. Zero means 8, 16 GiB and 110.
 	Cores   int
 	Memory  uint64
 	MaxPods int
-	// Verbosity is the level of the kubelet's log, which is standard error. Zero means 2.
+	// Verbosity is the level of the kubelet's log on standard error. Zero means 2.
 	Verbosity int
-	// Runtime runs the containers.
-	Runtime Runtime
+	Runtime   Runtime
 }
 
 // Runtime is a container runtime.
 type Runtime interface {
-	// Serve serves CRI on the socket at the path until ctx ends. Then it ends all containers and returns.
+	// Serve serves CRI on a socket until ctx ends. Then it ends all containers and returns.
 	Serve(ctx context.Context, socket string) error
 }
 
@@ -84,8 +83,8 @@ func (c *Config) validate() error {
 	return errors.Join(errs...)
 }
 
-// Run is the node, until ctx ends or the runtime does. All containers have ended when it returns. The
-// caller must end the process then, because parts of the kubelet go on.
+// Run runs the node until ctx or the runtime ends, and all containers have ended. The caller must then
+// end the process, because parts of the kubelet continue.
 func Run(ctx context.Context, cfg Config) error {
 	cfg.setDefaults()
 	if err := cfg.validate(); err != nil {
@@ -123,5 +122,4 @@ func Run(ctx context.Context, cfg Config) error {
 	return nil
 }
 
-// socket is where the runtime serves CRI.
 func (c *Config) socket() string { return filepath.Join(c.Root, "cri.sock") }

@@ -15,7 +15,6 @@ import (
 	kubeletconfig "k8s.io/kubernetes/pkg/kubelet/apis/config/validation"
 )
 
-// valid returns a configuration that can run.
 func valid() Config {
 	return Config{
 		Name:       "node-1",
@@ -116,7 +115,7 @@ func TestSystemName(t *testing.T) {
 	}
 }
 
-// TestServeReturnsWhenTheSocketAnswers also has a stale socket in the way.
+// TestServeReturnsWhenTheSocketAnswers also has a stale socket.
 func TestServeReturnsWhenTheSocketAnswers(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "cri.sock")
 	if err := os.WriteFile(socket, nil, 0o600); err != nil {

@@ -9,14 +9,13 @@ import (
 	"time"
 )
 
-// patience bounds the wait for the runtime's socket.
 const patience = 30 * time.Second
 
-// errRuntimeEnded is why a node ends whose runtime returned without an error.
 var errRuntimeEnded = errors.New("it ended")
 
-// serve starts the runtime and returns when its socket accepts connections, because the kubelet tries only once. stop ends
-// the runtime; served then gets its result. The runtime outlives ctx, so that the kubelet ends before its containers do.
+// serve returns when the socket accepts connections, because the kubelet tries only once. stop ends the
+// runtime; served then gets its result. The runtime outlives ctx, so that the kubelet ends before its
+// containers.
 func serve(ctx context.Context, r Runtime, socket string) (served <-chan error, stop context.CancelFunc, err error) {
 	if err := os.RemoveAll(socket); err != nil {
 		return nil, nil, fmt.Errorf("remove stale socket: %w", err)

@@ -11,7 +11,6 @@ import (
 	kubeletconfig "k8s.io/kubernetes/pkg/kubelet/apis/config"
 )
 
-// newServer returns the kubelet's flags and configuration: its defaults, but for what follows.
 func newServer(cfg Config) (*options.KubeletServer, error) {
 	s, err := options.NewKubeletServer()
 	if err != nil {
@@ -23,7 +22,6 @@ func newServer(cfg Config) (*options.KubeletServer, error) {
 	return s, nil
 }
 
-// setFlags keeps all that the kubelet writes below the root.
 func setFlags(f *options.KubeletFlags, cfg Config) {
 	f.HostnameOverride = cfg.Name
 	f.KubeConfig = cfg.Kubeconfig
@@ -41,12 +39,11 @@ func join[T fmt.Stringer](values []T) string {
 	return strings.Join(s, ",")
 }
 
-// setNode sets what the node is, and turns off what needs cgroups.
 func setNode(c *kubeletconfig.KubeletConfiguration, cfg Config) {
 	c.ContainerRuntimeEndpoint = "unix://" + cfg.socket()
 	c.PodLogsDir = filepath.Join(cfg.Root, "logs")
 	c.VolumePluginDir = filepath.Join(cfg.Root, "volume-plugins")
-	c.Address = "::" // all addresses, of both families
+	c.Address = "::" // both families
 	c.ReadOnlyPort = 0
 	c.Logging.Verbosity = logsapi.VerbosityLevel(cfg.Verbosity)
 
@@ -54,10 +51,10 @@ func setNode(c *kubeletconfig.KubeletConfiguration, cfg Config) {
 	for _, addr := range cfg.ClusterDNS {
 		c.ClusterDNS = append(c.ClusterDNS, addr.String())
 	}
-	// The machine's own servers cannot be reached from here.
+	// The machine's own DNS servers are unreachable from here.
 	c.ResolverConfig = ""
 	c.MaxPods = int32(cfg.MaxPods)
-	c.MaxOpenFiles = 1 << 14 // a node here may not raise the limit of the machine
+	c.MaxOpenFiles = 1 << 14 // a node may not raise the machine's limit
 
 	c.CgroupsPerQOS = false
 	c.EnforceNodeAllocatable = nil
@@ -69,14 +66,14 @@ func setNode(c *kubeletconfig.KubeletConfiguration, cfg Config) {
 	c.MakeIPTablesUtilChains = false
 }
 
-// setCost removes limits that would only delay a test, and the periodic work that tests do not need.
+// setCost removes limits and periodic work that tests do not need.
 func setCost(c *kubeletconfig.KubeletConfiguration) {
 	c.KubeAPIQPS, c.KubeAPIBurst = 1000, 2000
 	c.EventRecordQPS, c.EventBurst = 100, 200
 	c.RegistryPullQPS = 0
 	c.SerializeImagePulls = false
 
-	// The disk is the machine's: it is not this node's to clean, and what others write must not evict pods.
+	// The machine owns the disk, so the node must neither clean it nor evict pods for it.
 	c.EvictionHard = nil
 	c.LocalStorageCapacityIsolation = false
 	c.ImageGCHighThresholdPercent = 100

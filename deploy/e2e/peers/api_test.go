@@ -20,7 +20,7 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// api is the API server that the engines follow, a process of its own.
+// api is the engines' API server, a separate process.
 type api struct {
 	client     kubernetes.Interface
 	kubeconfig string
@@ -29,7 +29,7 @@ type api struct {
 
 const replay = "replay"
 
-// startAPI starts an API server without objects in control.
+// startAPI starts an API server without objects in Control.
 func startAPI(ctx context.Context, l *lab.Lab) (*api, error) {
 	if err := errors.Join(os.MkdirAll(runDir, 0o755), os.MkdirAll(logDir, 0o755)); err != nil {
 		return nil, fmt.Errorf("make directories: %w", err)
@@ -58,7 +58,6 @@ func startAPI(ctx context.Context, l *lab.Lab) (*api, error) {
 	return a, nil
 }
 
-// answers waits until the API server does.
 func (a *api) answers(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
@@ -77,7 +76,6 @@ func (a *api) answers(ctx context.Context) error {
 	}
 }
 
-// fill writes the cluster.
 func (a *api) fill(ctx context.Context, c *cluster) error {
 	core := a.client.CoreV1()
 	var work []func() error
@@ -122,7 +120,6 @@ func (a *api) fill(ctx context.Context, c *cluster) error {
 	return nil
 }
 
-// write replaces a policy.
 func (a *api) write(ctx context.Context, p *networkingv1.NetworkPolicy) error {
 	if _, err := a.client.NetworkingV1().NetworkPolicies(p.Namespace).Update(ctx, p, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("write policy %s/%s: %w", p.Namespace, p.Name, err)

@@ -23,10 +23,9 @@ type engine struct {
 
 const weft = "weft"
 
-// stateDir is weft's. It is empty at each start, as is the ruleset.
+// weft's state directory and the ruleset are empty at each start.
 const stateDir = runDir + "/state"
 
-// newWeft is `weft run --network-policy`.
 func newWeft(node *lab.Node) *engine {
 	return &engine{name: weft, node: node, argv: []string{
 		tests.Path(weft), "run", "--network-policy", "--kubeconfig", "$KUBECONFIG", "--hostname-override", "$NODE", "--cluster-cidr", "$CLUSTER_CIDR",
@@ -46,7 +45,7 @@ func newPeer(node *lab.Node, s string) (*engine, error) {
 	return &engine{name: name, node: node, argv: argv}, nil
 }
 
-// start runs the engine on a node without rules.
+// start requires a node without rules.
 func (e *engine) start(ctx context.Context, kubeconfig string) error {
 	if err := errors.Join(os.RemoveAll(stateDir), os.MkdirAll(stateDir, 0o750), os.MkdirAll(logDir, 0o755)); err != nil {
 		return fmt.Errorf("make directories: %w", err)
@@ -64,14 +63,14 @@ func (e *engine) start(ctx context.Context, kubeconfig string) error {
 	return err
 }
 
-// stop ends the engine, however long its present work takes.
+// stop waits for the engine's present work.
 func (e *engine) stop() error {
 	const patience = time.Minute
 	return e.process.Stop(patience)
 }
 
-// idle waits until the engine uses less than 2% of a CPU and no program runs for it, and
-// returns what it has used so far.
+// idle waits until the engine uses less than 2% of a CPU without child processes, and returns its CPU
+// time.
 func (e *engine) idle(ctx context.Context) (time.Duration, error) {
 	const interval = 500 * time.Millisecond
 	tick := time.NewTicker(interval)
@@ -92,13 +91,12 @@ func (e *engine) idle(ctx context.Context) (time.Duration, error) {
 	return 0, err
 }
 
-// hasChildren is true while the engine runs another program, whose CPU time is not known before
-// its end.
+// The CPU time of a child is unknown before its end.
 func (e *engine) hasChildren() bool {
 	files, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, name := range files {
-		// One that has just ended has no file. The parent is the fourth field, after the name in
-		// brackets and the state.
+		// An ended process has no file. The parent is the fourth field, after the name in brackets and
+		// the state.
 		b, _ := os.ReadFile(name)
 		_, rest, _ := strings.Cut(string(b), ") ")
 		if f := strings.Fields(rest); len(f) > 1 && f[1] == strconv.Itoa(e.process.PID()) {

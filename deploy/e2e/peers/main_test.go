@@ -8,17 +8,15 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/suite"
 )
 
-// module is weft's directory.
 const module = "../../.."
 
-// What the run needs and leaves behind.
 const (
 	binDir = "../bin/peers"
 	logDir = "../bin/peers/logs"
 	runDir = "/run/peers"
 )
 
-// The defaults of the flags are those of a short run, for `go test ./...`.
+// The defaults are for a short run with `go test ./...`.
 var (
 	peerFlag     = flag.String("peers.engine", "", "another engine: NAME=PROGRAM ARGUMENTS...")
 	runsFlag     = flag.Int("peers.runs", 1, "how often each engine is started and measured, in turns")
@@ -26,7 +24,6 @@ var (
 	patienceFlag = flag.Duration("peers.patience", 5*time.Minute, "how long an engine may take for one change or its start")
 )
 
-// tests is the programs that run, and how the tests get their namespaces.
 var tests = suite.Suite{
 	Name: "peers", Bin: binDir,
 	Tools: []string{"nft"}, Packages: "nftables",

@@ -15,10 +15,10 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// The cluster. An app is the pods of a namespace that one policy selects.
+// An app is the pods of a namespace that one policy selects.
 const (
 	namespaces = 50
-	apps       = 20 // of each namespace
+	apps       = 20 // per namespace
 	nodes      = 46
 	perNode    = 110
 	pods       = nodes * perNode
@@ -27,13 +27,13 @@ const (
 
 const (
 	friends   = "friends"   // the namespace that all policies admit
-	strangers = "strangers" // the namespace that none admits, but for the changed policy
+	strangers = "strangers" // the namespace that only the changed policy admits
 )
 
-// numbers are those of the pods that are servers, with a network namespace. They are on the node.
+// numbers are the servers' pods, which have a network namespace on the node.
 var numbers = []int{0, 30 * nodes, 60 * nodes, 100 * nodes}
 
-// cluster is what the API server has at the start.
+// cluster is the API server's initial content.
 type cluster struct {
 	nodes      []*corev1.Node
 	namespaces []*corev1.Namespace
@@ -41,7 +41,7 @@ type cluster struct {
 	policies   []*networkingv1.NetworkPolicy
 }
 
-// newCluster has the servers and clients of the lab among pods that nothing answers for.
+// newCluster mixes the lab's servers and clients with pods that exist only in the API.
 func newCluster(node *lab.Node, servers map[int]*lab.Pod, clients map[string]*lab.Pod) *cluster {
 	address := node.Addresses.V4
 	c := &cluster{nodes: []*corev1.Node{{
@@ -88,7 +88,7 @@ func appName(i int) string { return "app-" + strconv.Itoa(i%apps) }
 
 func teamName(i int) string { return "team-" + strconv.Itoa(i%teams) }
 
-// newNamespace belongs to a team, but for the number -1.
+// Every namespace belongs to a team, except the number -1.
 func newNamespace(name string, i int) *corev1.Namespace {
 	labels := map[string]string{corev1.LabelMetadataName: name}
 	if i >= 0 {
@@ -120,9 +120,9 @@ func place(p *corev1.Pod, node string, address netip.Addr) {
 	p.Status.HostIP, p.Status.HostIPs = address.String(), []corev1.HostIP{{IP: address.String()}}
 }
 
-// newPolicy selects the pods of an app. It admits the next app, the front tier of a team's
-// five namespaces, a private network without a part of it, and all friends. Every fourth one
-// keeps its pods from the address where clouds serve credentials.
+// newPolicy selects the pods of an app. It admits the next app, the front tier of a team's five
+// namespaces, a private network without a part, and all friends. Every fourth policy denies its pods
+// the address where clouds serve credentials.
 func newPolicy(namespace, app int) *networkingv1.NetworkPolicy {
 	p := &networkingv1.NetworkPolicy{
 		ObjectMeta: meta(namespaceName(namespace), appName(app), nil),
@@ -151,8 +151,7 @@ func newPolicy(namespace, app int) *networkingv1.NetworkPolicy {
 	return p
 }
 
-// changedPolicy is the one that selects the first server. It admits the strangers too, or
-// no longer.
+// changedPolicy selects the first server. If open, it also admits the strangers.
 func changedPolicy(open bool) *networkingv1.NetworkPolicy {
 	p := newPolicy(0, 0)
 	if open {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestPeers starts the engines in turns, changes a policy some times under each, and prints what
-// that took.
+// TestPeers starts the engines in turns, changes a policy several times under each, and prints the
+// figures.
 func TestPeers(t *testing.T) {
 	w, err := newWorld(t.Context())
 	if err != nil {
@@ -37,7 +37,6 @@ func TestPeers(t *testing.T) {
 	printTable(engines, results)
 }
 
-// result is what was measured of an engine, in all runs.
 type result struct {
 	start, startCPU     []time.Duration
 	opened, closed, cpu []time.Duration
@@ -45,7 +44,7 @@ type result struct {
 	lost, passed, count int
 }
 
-// measure starts an engine, changes a policy some times, and stops it.
+// measure starts an engine, changes a policy several times, and stops it.
 func (w *world) measure(ctx context.Context, e *engine, r *result) (err error) {
 	if err := w.api.write(ctx, changedPolicy(false)); err != nil {
 		return err
@@ -71,7 +70,7 @@ func (w *world) measure(ctx context.Context, e *engine, r *result) (err error) {
 	return err
 }
 
-// started waits until all pairs are judged as the policies say.
+// started waits until all pairs obey the policies.
 func (w *world) started(ctx context.Context, e *engine, r *result, began time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, *patienceFlag)
 	defer cancel()
@@ -106,7 +105,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// change admits the strangers, or no longer.
+// open admits the strangers.
 func (w *world) change(ctx context.Context, e *engine, r *result, open bool) error {
 	ctx, cancel := context.WithTimeout(ctx, *patienceFlag)
 	defer cancel()
@@ -137,7 +136,7 @@ func (w *world) change(ctx context.Context, e *engine, r *result, open bool) err
 	return nil
 }
 
-// round keeps three digits or so.
+// round keeps about three digits.
 func round(d time.Duration) time.Duration {
 	switch {
 	case d >= time.Second:
@@ -149,7 +148,6 @@ func round(d time.Duration) time.Duration {
 	}
 }
 
-// row is one line of the table.
 type row struct {
 	what  string
 	value func(r result) string

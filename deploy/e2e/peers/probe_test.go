@@ -12,10 +12,9 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// probePort is the port at which the servers answer.
 const probePort = 7777
 
-// echo answers packets in a pod until the socket is closed.
+// echo answers until the socket is closed.
 func echo(pod *lab.Pod) (net.PacketConn, error) {
 	conn, err := listen(pod, "udp4", fmt.Sprintf(":%d", probePort))
 	if err != nil {
@@ -48,8 +47,7 @@ func listen(pod *lab.Pod, network, address string) (net.PacketConn, error) {
 	return conn, nil
 }
 
-// pair is a client that sends packets to a server, each from another port, so that each is
-// the first of a flow.
+// pair is a client that sends packets to a server, each from another port, so that each begins a flow.
 type pair struct {
 	name   string
 	conn   net.PacketConn // raw: with the UDP header
@@ -59,13 +57,11 @@ type pair struct {
 	probes []probe
 }
 
-// probe is one packet.
 type probe struct {
 	sent     time.Time
 	answered bool
 }
 
-// newPair begins to send.
 func newPair(client, server *lab.Pod, interval time.Duration) (*pair, error) {
 	conn, err := listen(client, "ip4:udp", client.Addresses.V4.String())
 	if err != nil {
@@ -103,7 +99,7 @@ func (p *pair) send(interval time.Duration) {
 	}
 }
 
-// receive notes the answers. A raw socket gets all UDP packets to its address, from any server.
+// receive notes answers. A raw socket gets all UDP packets to its address, from any server.
 func (p *pair) receive() {
 	b := make([]byte, 128)
 	for {
@@ -125,18 +121,17 @@ func (p *pair) receive() {
 
 func (p *pair) close() { _ = p.conn.Close() }
 
-// judgement is what became of the packets of a pair since a time.
+// judgement counts the packets of a pair since a time.
 type judgement struct {
 	right, wrong int
-	// turned is when the first packet was sent after the last wrong one.
+	// turned is the time of the first packet after the last wrong one.
 	turned time.Time
 }
 
-// grace is how long an answer may take.
+// grace bounds an answer.
 const grace = 300 * time.Millisecond
 
-// judge counts the packets that should have been answered, or not, since a time. The last ones
-// are not counted, because their answers may be on the way.
+// judge leaves out the last packets, because their answers may be on the way.
 func (p *pair) judge(since time.Time, allowed bool) judgement {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -159,10 +154,10 @@ func (p *pair) judge(since time.Time, allowed bool) judgement {
 	return j
 }
 
-// stable is how long no packet is judged wrongly before a change counts as enforced.
+// stable is the time without a wrong packet after which a change counts as enforced.
 const stable = time.Second
 
-// settled waits until the packets of the pair are answered, or not, and returns when that began.
+// settled waits until the packets of the pair are right, and returns the beginning of that period.
 func (p *pair) settled(ctx context.Context, since time.Time, allowed bool) (time.Time, error) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()

@@ -11,18 +11,16 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// world is the node with its pods, and the API server.
 type world struct {
 	lab *lab.Lab
 	api *api
-	// changed is the pair that the changed policy is about; it is not allowed at first.
-	// allowed and denied are the others.
+	// changed is the pair of the changed policy, initially denied. allowed and denied are the others.
 	changed         *pair
 	allowed, denied []*pair
 	open            []io.Closer
 }
 
-// How often packets are sent.
+// The intervals between packets.
 const (
 	changedInterval = time.Millisecond
 	steadyInterval  = 4 * time.Millisecond
@@ -43,7 +41,7 @@ func newWorld(ctx context.Context) (*world, error) {
 
 func (w *world) build(ctx context.Context) error {
 	node := w.lab.Nodes[0]
-	// Each packet begins a flow; the table of flows must not fill up.
+	// Each packet begins a flow; conntrack's table must not fill up.
 	if err := node.Sysctl("net/netfilter/nf_conntrack_udp_timeout", "2"); err != nil {
 		return err
 	}
@@ -77,7 +75,6 @@ func (w *world) build(ctx context.Context) error {
 	return w.api.fill(ctx, newCluster(node, servers, clients))
 }
 
-// probe begins to send packets from both clients to a server.
 func (w *world) probe(clients map[string]*lab.Pod, server *lab.Pod, changes bool) error {
 	friend, err := newPair(clients[friends], server, steadyInterval)
 	if err != nil {
@@ -115,7 +112,7 @@ func (w *world) close() {
 	w.lab.Close()
 }
 
-// strayed returns how many packets on the pairs that do not change were lost, and passed, since a time.
+// strayed counts lost and passed packets on unchanged pairs since a time.
 func (w *world) strayed(since time.Time) (lost, passed int) {
 	for _, p := range w.allowed {
 		lost += p.judge(since, true).wrong

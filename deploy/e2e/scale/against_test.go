@@ -12,7 +12,6 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// againstRows are the figures that two wefts are compared by.
 var againstRows = []struct{ what, phase, unit string }{
 	{"start until every Service answers", "start", "wall-ms"},
 	{"the same, CPU", "start", "cpu-ms"},
@@ -27,23 +26,22 @@ var againstRows = []struct{ what, phase, unit string }{
 
 const (
 	podEvent = "pod-event"
-	// restarts is how often each weft is started, and rolls how many rolling updates it gets.
+	// per weft
 	restarts, rolls = 3, 3
 )
 
-// side is one of the two wefts, with a node and an API server of its own: what one does
-// costs the other nothing.
+// side is one of the two wefts, on its own node with its own API server, so that neither pays for the
+// other.
 type side struct {
 	name string
 	host *lab.Host
 	node *lab.Node
-	// flags are those that the program knows, as its help has them.
+	// flags is the program's help.
 	flags string
 }
 
-// TestAgainst compares this weft with that of -scale.against. Both run all the time, each on a node of its own and
-// with the same objects. They get changes in turns, this one first in every second turn, so that what else the machine
-// does meets both. A ratio is the median of the ratios of turns.
+// TestAgainst compares this weft with that of -scale.against on the same objects. They change in turns,
+// this one first in every second turn, so that other load affects both.
 func TestAgainst(t *testing.T) {
 	if *againstFlag == "" {
 		t.Skip("no commit to compare with: set -scale.against")
@@ -141,7 +139,7 @@ func comparePods(ctx context.Context, r *results, sides []side, kind string, s s
 		if !sides[i].knows("--network-policy") {
 			continue
 		}
-		// Pods need nodes of their own in the real API: only the replayed one takes them as they are.
+		// The real API requires nodes for pods; the replayed one does not.
 		a, err := startAPI(ctx, sides[i].host, replay, sides[i].name)
 		if err != nil {
 			return err
@@ -173,7 +171,7 @@ func comparePods(ctx context.Context, r *results, sides []side, kind string, s s
 	})
 }
 
-// inTurns calls f n times for each, in an order that changes.
+// inTurns calls f n times for each, in alternating order.
 func inTurns[T any](n int, all []T, f func(T) error) error {
 	for i := range n {
 		order := slices.Clone(all)
@@ -189,10 +187,9 @@ func inTurns[T any](n int, all []T, f func(T) error) error {
 	return nil
 }
 
-// knows reports whether the program has a flag.
 func (s *side) knows(flag string) bool { return strings.Contains(s.flags, " "+flag+" ") }
 
-// proxy prepares the side's weft, without the flags that it does not know.
+// proxy omits the flags that this weft lacks.
 func (s *side) proxy(ctx context.Context, a *api, n size, flags ...string) (*proxy, error) {
 	p, err := newProxy(ctx, s.node, a, s.name, n)
 	if err != nil {
@@ -205,7 +202,7 @@ func (s *side) proxy(ctx context.Context, a *api, n size, flags ...string) (*pro
 	return p, nil
 }
 
-// against returns the table of two wefts, in Markdown: medians, and the medians of the ratios of turns.
+// against returns a Markdown table of medians and of the medians of turns' ratios.
 func (r *results) against(kind string, s size) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "| %s, %s | this | %s | ratio |\n| --- | --- | --- | --- |\n", title(subject{size: s}), kind, *againstFlag)
@@ -227,7 +224,7 @@ func (r *results) against(kind string, s size) string {
 	return b.String()
 }
 
-// quotients divides the figures of turns by those of the other side.
+// quotients divides the figures of turns by the other side's.
 func quotients(one, other []float64) []float64 {
 	out := make([]float64, min(len(one), len(other)))
 	for i := range out {
@@ -236,7 +233,6 @@ func quotients(one, other []float64) []float64 {
 	return out
 }
 
-// middle returns the median.
 func middle(all []float64) float64 {
 	s := slices.Sorted(slices.Values(all))
 	n := len(s)

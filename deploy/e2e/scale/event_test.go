@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// events notes when a client of the API server, another one than the proxy, is told of each
-// version of an EndpointSlice: what the API server takes before is not the proxy's.
+// events notes when another client than the proxy is told of each version of an EndpointSlice, to
+// exclude the API server's time.
 type events struct {
 	watch watch.Interface
 	ended chan struct{}
@@ -21,8 +21,7 @@ type events struct {
 	at map[string]time.Time // by resource version
 }
 
-// follow begins with what changes from here on. Stop it when that becomes much: it
-// takes CPU that the proxy could have.
+// follow begins with later changes. Stop it before many changes: it takes CPU from the proxy.
 func follow(ctx context.Context, a *api) (*events, error) {
 	slices := a.client.DiscoveryV1().EndpointSlices(metav1.NamespaceAll)
 	list, err := slices.List(ctx, metav1.ListOptions{Limit: 1})
@@ -54,7 +53,6 @@ func (e *events) stop() {
 	<-e.ended
 }
 
-// when returns the time at which a version came.
 func (e *events) when(version string) (time.Time, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -16,12 +16,10 @@ import (
 // explained are the policies beside the Services: each selects a pod of this node.
 var explained = policySize{pods: 2000, namespaces: localPods / 10, policies: 1000}
 
-// explainRounds is how often each question is asked.
 const explainRounds = 25
 
-// measureExplain measures `weft explain` on a node with Services and policies: its time from
-// the start of the process to its end, beside that of `weft version`, which only starts and ends, and what it
-// costs the commits that are made meanwhile. A figure that is not reached does not fail.
+// measureExplain measures `weft explain` on a node with Services and policies, beside `weft version`,
+// and its cost to concurrent commits. A missed target does not fail.
 func measureExplain(t *testing.T, network *lab.Lab, s size) {
 	t.Helper()
 	ctx := t.Context()
@@ -60,7 +58,7 @@ func measureExplain(t *testing.T, network *lab.Lab, s size) {
 	}
 }
 
-// addPods makes the link at which the pods of the node are.
+// addPods makes the link of the node's pods.
 func addPods(ctx context.Context, n *lab.Node) error {
 	first, err := netip.MustParseAddr(explained.pod(0).Status.PodIP).Prefix(25)
 	if err != nil {
@@ -80,19 +78,17 @@ func addPods(ctx context.Context, n *lab.Node) error {
 
 type explainMeasurement struct{ measurement }
 
-// explain returns how long one answer takes.
 func (m *explainMeasurement) explain(ctx context.Context, to string) (time.Duration, error) {
 	return m.timed(ctx, "explain", "--socket", filepath.Join(m.dir, "weft.sock"), "--from", explained.pod(0).Status.PodIP, "--to", to)
 }
 
-// timed returns how long a command of weft takes.
 func (m *explainMeasurement) timed(ctx context.Context, arguments ...string) (time.Duration, error) {
 	start := time.Now()
 	_, err := m.node.Run(ctx, tests.Path(weft), arguments...)
 	return time.Since(start), err
 }
 
-// questions are what packets from a pod of this node go to.
+// questions are the destinations of packets from a pod of this node.
 func (m *explainMeasurement) questions() []string {
 	service := m.pop.services / 2
 	port := ":" + strconv.Itoa(int(newService(service).Spec.Ports[0].Port))
@@ -103,7 +99,7 @@ func (m *explainMeasurement) questions() []string {
 	}
 }
 
-// answers measures the time of an answer: the questions take turns with the floor.
+// answers alternates questions and the floor.
 func (m *explainMeasurement) answers(ctx context.Context) error {
 	questions := m.questions()
 	var floor []time.Duration
@@ -133,7 +129,7 @@ func (m *explainMeasurement) answers(ctx context.Context) error {
 	return nil
 }
 
-// commits measures changes of endpoints, every second one while weft explain runs again and again.
+// commits measures changes of endpoints, every second one while weft explain runs repeatedly.
 func (m *explainMeasurement) commits(ctx context.Context) error {
 	var quiet, asked change
 	to := m.questions()[0]

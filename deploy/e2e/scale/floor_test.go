@@ -12,15 +12,13 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// floor is what a netlink socket and the kernel alone take for a map of endpoints, in
-// wall time: nothing of it can be saved.
+// floor is the wall time of a netlink socket and the kernel alone for a map of endpoints.
 type floor struct {
-	// all is one transaction with an element for each Service and each endpoint, one the
-	// median of transactions that replace one element of them.
+	// all is one transaction with an element for each Service and each endpoint; one is the median of
+	// transactions that replace one element.
 	all, one time.Duration
 }
 
-// measureFloor measures in a namespace of its own.
 func measureFloor(s size) (floor, error) {
 	n, err := lab.NewNamespace("floor")
 	if err != nil {
@@ -77,7 +75,7 @@ func (b *bare) open() error {
 	)
 }
 
-// send commits a batch, whose last element message asks to be acknowledged.
+// The last element message of a batch asks for an acknowledgement.
 func (b *bare) send(batch []byte) (time.Duration, error) {
 	start := time.Now()
 	if err := unix.Sendto(b.fd, batch, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
@@ -97,12 +95,11 @@ func (b *bare) send(batch []byte) (time.Duration, error) {
 	return took, nil
 }
 
-// The table and the map of the floor.
 const (
 	floorTable = "floor"
 	floorMap   = "endpoints"
-	// A key is a service's number and an endpoint's, and a value an address and a port,
-	// each part in four bytes.
+	// A key is the numbers of a service and an endpoint; a value is an address and a port. Each part
+	// has four bytes.
 	keyLength, valueLength = 8, 8
 )
 
@@ -118,7 +115,6 @@ func newMap() []byte {
 		number(unix.NFTA_SET_DATA_TYPE, 0), number(unix.NFTA_SET_DATA_LEN, valueLength))
 }
 
-// elementsMessage adds or deletes the elements of the numbers given.
 func elementsMessage(kind uint16, first, last, value int, acknowledge bool) []byte {
 	var list []byte
 	for i := first; i < last; i++ {
@@ -144,14 +140,12 @@ func elementsMessage(kind uint16, first, last, value int, acknowledge bool) []by
 		attribute(unix.NFTA_SET_ELEM_LIST_ELEMENTS|unix.NLA_F_NESTED, list))
 }
 
-// batchEdge begins or ends a transaction.
 func batchEdge(kind uint16) []byte {
 	b := message(kind, 0, unix.AF_UNSPEC)
 	binary.BigEndian.PutUint16(b[unix.NLMSG_HDRLEN+2:], unix.NFNL_SUBSYS_NFTABLES) // res_id
 	return b
 }
 
-// message is a netlink message of netfilter.
 func message(kind, flags uint16, family byte, attributes ...[]byte) []byte {
 	body := slices.Concat(attributes...)
 	b := binary.NativeEndian.AppendUint32(nil, uint32(unix.NLMSG_HDRLEN+4+len(body)))

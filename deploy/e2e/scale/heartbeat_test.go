@@ -10,11 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// beat is how often each node writes its status and its lease.
+// beat is the period of each node's status and lease.
 const beat = 10 * time.Second
 
-// heartbeats writes what the kubelets of all nodes write while nothing happens, evenly
-// distributed over d.
+// heartbeats writes the idle kubelets' updates of all nodes, evenly distributed over d.
 func (a *api) heartbeats(ctx context.Context, d time.Duration) error {
 	list, err := a.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -10,14 +10,13 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/suite"
 )
 
-// What the run needs and leaves behind.
 const (
 	binDir = "../bin/scale"
 	logDir = "../bin/scale/logs"
 	runDir = "/run/scale"
 )
 
-// The flags. The defaults are those of a short run, for `go test ./...`; the Makefile has the others.
+// The defaults are for a short run with `go test ./...`; the Makefile has the others.
 var (
 	sizesFlag    = flag.String("scale.sizes", "100x10", "SERVICESxENDPOINTS, several with commas")
 	apisFlag     = flag.String("scale.api", "replay", "what is followed: replay, real, or both with a comma; real is for the sizes of -scale.real")
@@ -34,7 +33,6 @@ var (
 	profileFlag  = flag.String("scale.profile", "", "directory for weft's profiles of CPU (of changes, of the rolling update and of the start with policies) and heap (settled); they cost something themselves")
 )
 
-// The words of -scale.api and -scale.proxy, and the weft of -scale.against.
 const (
 	base      = "base"
 	replay    = "replay"
@@ -43,12 +41,11 @@ const (
 	kubeProxy = "kube-proxy"
 )
 
-// list splits a flag.
 func list(flag *string) []string {
 	return strings.FieldsFunc(*flag, func(r rune) bool { return r == ',' })
 }
 
-// tests are the programs, and how they get their namespaces. Only what the flags ask for is built.
+// Only programs that the flags need are built.
 var tests = suite.Suite{
 	Name: "scale", Bin: binDir,
 	Tools: []string{"nft", "ip"}, Packages: "nftables and iproute2",

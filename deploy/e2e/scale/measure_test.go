@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	// startPatience, changePatience and rollPatience are how long a proxy may take.
+	// The bounds of a proxy's phases.
 	startPatience  = 5 * time.Minute
 	changePatience = 2 * time.Minute
-	// gap is between isolated changes: longer than weft's least time between two updates.
+	// gap is between isolated changes: longer than weft's minimum time between two updates.
 	gap = 150 * time.Millisecond
-	// rollRate is in endpoints a second, rolled the share of them that is replaced.
+	// rollRate is in endpoints per second, rolled the replaced share.
 	rollRate = 2000
 	rolled   = 5 // one of so many
 )
@@ -30,14 +30,13 @@ type measurement struct {
 	api     *api
 	pop     *population
 	monitor *monitor
-	// events are nil where the API server is not worth to be told apart.
+	// nil if the API server's time is not excluded
 	events *events
 	report *report
-	// turn is the number of the next change.
+	// the number of the next change
 	turn int
 }
 
-// measure runs all phases.
 func measure(ctx context.Context, l *lab.Lab, a *api, pop *population, name string, r *report) (err error) {
 	p, err := newProxy(ctx, l.Nodes[0], a, name, pop.size)
 	if err != nil {
@@ -56,7 +55,7 @@ func measure(ctx context.Context, l *lab.Lab, a *api, pop *population, name stri
 	if err := m.firstStart(ctx); err != nil {
 		return fmt.Errorf("start %s: %w", name, err)
 	}
-	// Listening makes the kernel write a notification for every element: not before the first start.
+	// The kernel then writes a notification for every element: not before the first start.
 	if m.monitor, err = newMonitor(l.Nodes[0].Namespace); err != nil {
 		return err
 	}
@@ -68,7 +67,7 @@ func measure(ctx context.Context, l *lab.Lab, a *api, pop *population, name stri
 	for _, phase := range []struct {
 		name string
 		run  func(context.Context) error
-		// profiled is how long it is profiled, if at all.
+		// the duration of a profile, 0 for none
 		profiled time.Duration
 	}{
 		{"replace", m.replace, *duration},
@@ -86,8 +85,7 @@ func measure(ctx context.Context, l *lab.Lab, a *api, pop *population, name stri
 	return nil
 }
 
-// profiling takes a profile of a phase that is about to begin. What it returns has its
-// outcome, some time.
+// profiling takes a profile of the phase that follows. The channel gets its outcome.
 func (m *measurement) profiling(ctx context.Context, phase string, d time.Duration) <-chan error {
 	done := make(chan error, 1)
 	if d == 0 {
@@ -101,7 +99,7 @@ func (m *measurement) profiling(ctx context.Context, phase string, d time.Durati
 	return done
 }
 
-// running is an error when the proxy has ended.
+// running returns an error after the proxy's end.
 func (m *measurement) running() error {
 	if m.process == nil {
 		return nil
@@ -109,7 +107,7 @@ func (m *measurement) running() error {
 	return m.process.Err()
 }
 
-// firstStart measures from nothing until every Service answers.
+// firstStart measures until every Service answers.
 func (m *measurement) firstStart(ctx context.Context) error {
 	if err := m.start(); err != nil {
 		return err
@@ -123,8 +121,8 @@ func (m *measurement) firstStart(ctx context.Context) error {
 	return m.profile(ctx, "/debug/pprof/heap?gc=1", fmt.Sprintf("heap-%s-%s.pprof", m.api.kind, m.pop.size))
 }
 
-// settled reports a start that took so long, and what the proxy has come to some time
-// later: what it still does for the start counts.
+// settled reports the time of a start, and CPU and memory some time later, because late work for the
+// start counts.
 func (m *measurement) settled(ctx context.Context, phase string, wall time.Duration, more ...value) error {
 	if err := pause(ctx, *restFlag); err != nil {
 		return err
@@ -141,22 +139,20 @@ func (m *measurement) settled(ctx context.Context, phase string, wall time.Durat
 	return nil
 }
 
-// slice is the one whose turn it is: each time another Service's, far from the last.
+// slice takes each turn another Service's slice, far from the last.
 func (m *measurement) slice() (int, *discoveryv1.EndpointSlice) {
 	m.turn++
 	i := m.turn * 7919 % len(m.pop.slices)
 	return i, m.pop.slices[i]
 }
 
-// change is the outcome of changes of one kind.
 type change struct {
-	// latencies run from the event, as events has it, or else from the beginning of
-	// the write; writes always from there.
+	// latencies run from the event in events, or else from the beginning of the write; writes always
+	// from the latter.
 	latencies, writes []time.Duration
 	cpu               time.Duration
 }
 
-// note takes one change that was committed at some time.
 func (m *measurement) note(c *change, start time.Time, version string, at time.Time) error {
 	c.writes = append(c.writes, at.Sub(start))
 	if m.events != nil {
@@ -170,8 +166,8 @@ func (m *measurement) note(c *change, start time.Time, version string, at time.T
 	return nil
 }
 
-// one writes a slice, and notes how long it took until the kernel had the new
-// addresses, or, without any, committed something; and the CPU until all is quiet again.
+// one writes a slice, and notes the time until the kernel had the new addresses, or, without any,
+// committed; and the CPU until the proxy is idle.
 func (m *measurement) one(ctx context.Context, c *change, i int, news ...netip.Addr) error {
 	ctx, cancel := context.WithTimeout(ctx, changePatience)
 	defer cancel()
@@ -202,7 +198,7 @@ func (m *measurement) one(ctx context.Context, c *change, i int, news ...netip.A
 	return errors.Join(err, m.note(c, start, version, at))
 }
 
-// add reports changes, of which some may have missed the kernel.
+// Some changes may have missed the kernel.
 func (m *measurement) add(phase string, c change, more ...value) {
 	n := len(c.latencies)
 	values := []value{ms(quantile(c.latencies, 0.5), "p50-ms"), ms(quantile(c.latencies, 0.99), "p99-ms"), ms(c.cpu/time.Duration(n), "cpu-ms")}
@@ -212,7 +208,7 @@ func (m *measurement) add(phase string, c change, more ...value) {
 	m.report.add(phase, n, append(values, more...)...)
 }
 
-// leastChanges is how many a phase makes, however long they take.
+// leastChanges is per phase, regardless of their time.
 const leastChanges = 3
 
 func (m *measurement) replace(ctx context.Context) error {
@@ -227,7 +223,7 @@ func (m *measurement) replace(ctx context.Context) error {
 	return nil
 }
 
-// addAndRemove adds an endpoint and then removes an older one, again and again.
+// addAndRemove repeatedly adds an endpoint and removes an older one.
 func (m *measurement) addAndRemove(ctx context.Context) error {
 	var added, removed change
 	for start := time.Now(); time.Since(start) < *duration || len(added.latencies) < leastChanges; {
@@ -248,8 +244,7 @@ func (m *measurement) addAndRemove(ctx context.Context) error {
 	return nil
 }
 
-// steady replaces five endpoints a second, of different Services, whether they are in
-// the kernel by then or not.
+// steady replaces five endpoints a second, of different Services, without waiting for the kernel.
 func (m *measurement) steady(ctx context.Context) error {
 	const interval = 200 * time.Millisecond
 	before, err := m.cpu()
@@ -364,7 +359,7 @@ func (m *measurement) roll(ctx context.Context) error {
 	return nil
 }
 
-// idle measures what it costs when nothing changes for Services.
+// idle measures the cost without changes for Services.
 func (m *measurement) idle(ctx context.Context) error {
 	before, err := m.cpu()
 	if err != nil {
@@ -382,7 +377,7 @@ func (m *measurement) idle(ctx context.Context) error {
 	return nil
 }
 
-// restart ends the proxy and starts it again. Its rules are there all the time.
+// The rules stay during a restart.
 func (m *measurement) restart(ctx context.Context) error {
 	if err := m.stop(); err != nil {
 		return err

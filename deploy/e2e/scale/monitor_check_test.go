@@ -13,8 +13,7 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// What a bare socket commits is what the monitor hears: each address when it comes, and
-// how many elements were written.
+// The monitor hears a bare socket's commits: each address, and the number of elements.
 func TestMonitor(t *testing.T) {
 	n, err := lab.NewNamespace("monitor")
 	if err != nil {
@@ -70,7 +69,7 @@ func TestMonitor(t *testing.T) {
 		t.Errorf("%d elements written, want 2", elements)
 	}
 
-	// What does not come is waited for in vain, and can be forgotten.
+	// A missing address can be forgotten.
 	m.expect(netip.MustParseAddr("10.0.0.99"))
 	short, stop := context.WithTimeout(ctx, 20*time.Millisecond)
 	defer stop()

@@ -15,30 +15,27 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// monitor hears what the kernel commits in a namespace, as `nft monitor` does, and
-// notes when.
+// monitor notes the times of the kernel's commits in a namespace, as `nft monitor` sees them.
 type monitor struct {
 	fd    int
 	ended chan struct{}
 	quit  atomic.Bool
 
 	mu sync.Mutex
-	// awaited has the addresses that somebody waits for, seen when they came, and
-	// arrived when the last one did.
+	// awaited has the expected addresses, seen their times, and arrived the time of the last.
 	awaited map[[4]byte]struct{}
 	seen    map[netip.Addr]time.Time
 	arrived time.Time
-	// counts are the messages of each type (NFT_MSG_*).
+	// messages by type (NFT_MSG_*)
 	counts map[byte]int
-	// committed is when the last transaction was.
+	// the time of the last transaction
 	committed time.Time
-	// news is closed, and replaced, with each commit and when the last address has come.
+	// news is closed and replaced with each commit and with the last expected address.
 	news chan struct{}
 	err  error
 }
 
-// newMonitor listens until it is closed. Its buffer holds what a transaction of
-// 100,000 elements notifies of.
+// The buffer of newMonitor holds the notifications of 100,000 elements.
 func newMonitor(n *lab.Namespace) (*monitor, error) {
 	m := &monitor{
 		ended: make(chan struct{}), awaited: map[[4]byte]struct{}{}, seen: map[netip.Addr]time.Time{},
@@ -49,7 +46,7 @@ func newMonitor(n *lab.Namespace) (*monitor, error) {
 		if m.fd, err = unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_NETFILTER); err != nil {
 			return err
 		}
-		// A read ends from time to time, to see whether it is time to go.
+		// A read times out, to check for the end.
 		patience := unix.NsecToTimeval((100 * time.Millisecond).Nanoseconds())
 		return errors.Join(
 			unix.SetsockoptInt(m.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 256<<20),
@@ -65,7 +62,6 @@ func newMonitor(n *lab.Namespace) (*monitor, error) {
 	return m, nil
 }
 
-// close ends the subscription to the kernel.
 func (m *monitor) close() error {
 	m.quit.Store(true)
 	<-m.ended
@@ -90,8 +86,8 @@ func (m *monitor) run() {
 	}
 }
 
-// read looks through messages for the addresses that are awaited. A netlink
-// attribute and every part of a concatenation begin at a multiple of four.
+// read looks for expected addresses. Netlink attributes and parts of a concatenation are aligned to
+// four bytes.
 func (m *monitor) read(b []byte, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -122,13 +118,12 @@ func (m *monitor) read(b []byte, now time.Time) {
 	}
 }
 
-// wake tells those who wait. The lock is held.
+// The caller holds the lock.
 func (m *monitor) wake() {
 	close(m.news)
 	m.news = make(chan struct{})
 }
 
-// expect says which addresses are to come.
 func (m *monitor) expect(addresses ...netip.Addr) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -137,7 +132,7 @@ func (m *monitor) expect(addresses ...netip.Addr) {
 	}
 }
 
-// forget ends the waiting for what did not come, and returns how many those were.
+// forget stops waiting for missing addresses, and returns their number.
 func (m *monitor) forget() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -147,14 +142,14 @@ func (m *monitor) forget() int {
 	return n
 }
 
-// when returns the time at which an address came, zero for not yet.
+// zero if the address has not come
 func (m *monitor) when(a netip.Addr) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.seen[a]
 }
 
-// all waits for everything that is expected, and returns when the last of it came.
+// all waits for all expected addresses, and returns the time of the last.
 func (m *monitor) all(ctx context.Context) (time.Time, error) {
 	for {
 		m.mu.Lock()
@@ -172,7 +167,7 @@ func (m *monitor) all(ctx context.Context) (time.Time, error) {
 	}
 }
 
-// next waits for the first commit that is not before the time given.
+// next waits for the first commit at or after the given time.
 func (m *monitor) next(ctx context.Context, after time.Time) (time.Time, error) {
 	for {
 		m.mu.Lock()
@@ -190,8 +185,7 @@ func (m *monitor) next(ctx context.Context, after time.Time) (time.Time, error) 
 	}
 }
 
-// written returns how many elements and rules were written or removed since the
-// last call.
+// written counts elements and rules that were written or removed since the last call.
 func (m *monitor) written() (elements, rules int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -15,24 +15,23 @@ import (
 
 const (
 	namespaces = 50
-	// perSlice is how many endpoints the EndpointSlice controller puts into one slice.
+	// perSlice is the EndpointSlice controller's default.
 	perSlice = 100
-	// nodes are those of the cluster beside the one that is measured; the endpoints are theirs.
+	// nodes of the endpoints, beside the measured node
 	nodes      = 100
 	port       = 80
 	targetPort = 8080
 )
 
-// endpointCIDR has the addresses of all endpoints there ever are, serviceCIDR the ClusterIPs.
+// endpointCIDR has the addresses of all endpoints ever, serviceCIDR the ClusterIPs.
 var (
 	endpointCIDR = netip.MustParsePrefix("10.128.0.0/9")
 	serviceCIDR  = netip.MustParsePrefix("10.96.0.0/16")
 )
 
-// size is how large a cluster is.
 type size struct {
 	services  int
-	endpoints int // of each service
+	endpoints int // per service
 }
 
 // parseSize reads "10000x10".
@@ -50,11 +49,11 @@ func (s size) String() string { return fmt.Sprintf("%dx%d", s.services, s.endpoi
 
 func (s size) total() int { return s.services * s.endpoints }
 
-// population is what there is in the API: the slices as they were last written.
+// population has the slices as last written.
 type population struct {
 	size
 	slices []*discoveryv1.EndpointSlice
-	// used is how many addresses there have been; none is used twice.
+	// used counts addresses, which are never reused.
 	used uint32
 }
 
@@ -72,7 +71,6 @@ func newPopulation(s size) *population {
 	return p
 }
 
-// address returns one that no endpoint had before.
 func (p *population) address() netip.Addr {
 	base := endpointCIDR.Addr().As4()
 	p.used++
@@ -80,7 +78,7 @@ func (p *population) address() netip.Addr {
 	return netip.AddrFrom4(base)
 }
 
-// endpoint is a new one, on another node than the one that is measured.
+// endpoint is never on the measured node.
 func (p *population) endpoint() discoveryv1.Endpoint {
 	yes, no := true, false
 	address := p.address().String()
@@ -93,7 +91,7 @@ func (p *population) endpoint() discoveryv1.Endpoint {
 	}
 }
 
-// replace puts new endpoints in the place of n of a slice, and returns their addresses.
+// replace replaces n endpoints of a slice, and returns the new addresses.
 func (p *population) replace(slice *discoveryv1.EndpointSlice, first, n int) []netip.Addr {
 	var all []netip.Addr
 	for range n {
@@ -111,17 +109,17 @@ func namespaceName(i int) string { return "ns-" + strconv.Itoa(i%namespaces) }
 
 func serviceName(i int) string { return "svc-" + strconv.Itoa(i) }
 
-// nodeName is one of the others; the measured one is [node].
+// the measured node is [node]
 func nodeName(i int) string { return "other-" + strconv.Itoa(i) }
 
-// clusterIP begins at .1.0: the addresses before are of Kubernetes itself.
+// clusterIP begins at .1.0: Kubernetes uses the addresses before.
 func clusterIP(i int) netip.Addr {
 	base := serviceCIDR.Addr().As4()
 	binary.BigEndian.PutUint32(base[:], binary.BigEndian.Uint32(base[:])+uint32(i)+256)
 	return netip.AddrFrom4(base)
 }
 
-// newService has no selector, so that the controllers of a real cluster leave its slices alone.
+// Without a selector, the controllers of a real cluster leave the Service's slices alone.
 func newService(i int) *corev1.Service {
 	ip := clusterIP(i).String()
 	return &corev1.Service{

@@ -14,10 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// localPods is the number of pods of the node that is measured.
+// localPods is the number of pods on the measured node.
 const localPods = 110
 
-// policySize is the size of a cluster with policies.
 type policySize struct{ pods, namespaces, policies int }
 
 func parsePolicySize(s string) (policySize, error) {
@@ -42,7 +41,7 @@ func (s policySize) String() string { return fmt.Sprintf("%dx%dx%d", s.pods, s.n
 
 func policyNamespace(i int) string { return fmt.Sprintf("team-%04d", i) }
 
-// pod returns a pod. The first localPods are of the measured node.
+// The first localPods are on the measured node.
 func (s policySize) pod(i int) *corev1.Pod {
 	on := nodeName(i % nodes)
 	if i < localPods {
@@ -61,8 +60,8 @@ func (s policySize) pod(i int) *corev1.Pod {
 	}
 }
 
-// policy returns a policy: one app of a namespace accepts another app of it, and one of ten
-// also accepts an app of every namespace.
+// By a policy, one app of a namespace accepts another app in it; one policy of ten also accepts an app
+// of every namespace.
 func (s policySize) policy(i int) *networkingv1.NetworkPolicy {
 	app := func(n int) *metav1.LabelSelector {
 		return &metav1.LabelSelector{MatchLabels: map[string]string{"app": fmt.Sprintf("app-%d", n%10)}}
@@ -81,7 +80,6 @@ func (s policySize) policy(i int) *networkingv1.NetworkPolicy {
 	}
 }
 
-// fillPolicies writes namespaces, pods and policies.
 func (a *api) fillPolicies(ctx context.Context, s policySize) error {
 	var work []func() error
 	for i := range s.namespaces {

@@ -19,21 +19,20 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// policyServices are the Services beside the policies.
 var policyServices = size{1000, 10}
 
-// metricPolicyLatency has the time from an event to the commit that it needs.
+// the time from an event to the commit that it needs
 const metricPolicyLatency = "weft_policy_event_to_commit_seconds"
 
-// policyFigure is one that NetworkPolicies are held to. n is -1 if it could not be measured.
+// policyFigure has a target. n is -1 if it could not be measured.
 type policyFigure struct {
 	what     string
 	n, limit float64
 	unit     string
 }
 
-// measurePolicies measures "weft run --network-policy" on a cluster with policies, and prints
-// the figures against what they are held to. A figure that is not reached does not fail.
+// measurePolicies measures "weft run --network-policy" on a cluster with policies. A missed target does
+// not fail.
 func measurePolicies(t *testing.T, network *lab.Lab, s policySize) {
 	t.Helper()
 	a, _, p := withPolicies(t, network, policyServices, s)
@@ -48,8 +47,7 @@ func measurePolicies(t *testing.T, network *lab.Lab, s policySize) {
 	}
 }
 
-// withPolicies starts an API server with Services and policies, and prepares "weft run
-// --network-policy" on the node. Both end with the test.
+// Both end with the test.
 func withPolicies(t *testing.T, network *lab.Lab, services size, s policySize) (*api, *population, *proxy) {
 	t.Helper()
 	ctx := t.Context()
@@ -79,7 +77,6 @@ func withPolicies(t *testing.T, network *lab.Lab, services size, s policySize) (
 	return a, pop, p
 }
 
-// policyMeasurement is one run.
 type policyMeasurement struct {
 	*proxy
 	api     *api
@@ -109,7 +106,6 @@ type policyPhase struct {
 	name    string
 	cpu, ms float64
 	change  func(context.Context, int) error
-	// commits is true if the change needs a commit.
 	commits bool
 }
 
@@ -139,7 +135,7 @@ func (m *policyMeasurement) phases() []policyPhase {
 	}
 }
 
-// measureStart starts weft, and waits until it enforces.
+// measureStart waits until weft enforces.
 func (m *policyMeasurement) measureStart(ctx context.Context) error {
 	if err := m.start(); err != nil {
 		return err
@@ -148,7 +144,7 @@ func (m *policyMeasurement) measureStart(ctx context.Context) error {
 	defer cancel()
 	profiled := m.profileStart(ctx)
 	for {
-		// Reading metrics so often would cost weft more than the start.
+		// Reading metrics as often would cost weft more than the start.
 		if answer, err := m.get(ctx, "/readyz"); err == nil {
 			answer.Close()
 			break
@@ -174,8 +170,7 @@ func (m *policyMeasurement) measureStart(ctx context.Context) error {
 	return errors.Join(err, <-profiled, m.profile(ctx, "/debug/pprof/heap?gc=1", "heap-policies.pprof"))
 }
 
-// profileStart takes a profile of CPU from when weft answers to the end of the start, if profiles are
-// wanted. What it returns has its outcome, some time.
+// The profile lasts from weft's first answer to the end of the start. The channel gets its outcome.
 func (m *policyMeasurement) profileStart(ctx context.Context) <-chan error {
 	done := make(chan error, 1)
 	go func() {
@@ -191,7 +186,6 @@ func (m *policyMeasurement) profileStart(ctx context.Context) <-chan error {
 	return done
 }
 
-// writePod writes a pod that is changed.
 func (m *policyMeasurement) writePod(ctx context.Context, i int, change func(*corev1.Pod)) error {
 	o := m.size.pod(i)
 	change(o)
@@ -218,7 +212,7 @@ func (m *policyMeasurement) latency(ctx context.Context) (*dto.Histogram, error)
 	return metrics[0].GetHistogram(), nil
 }
 
-// atMost returns the bound of the bucket that the quantile q of what came after before is in.
+// atMost returns the bound of the bucket with the quantile q of the samples between before and after.
 func atMost(before, after *dto.Histogram, q float64) time.Duration {
 	rank := q * float64(after.GetSampleCount()-before.GetSampleCount())
 	for i, b := range after.GetBucket() {
@@ -229,7 +223,6 @@ func atMost(before, after *dto.Histogram, q float64) time.Duration {
 	return math.MaxInt64
 }
 
-// make makes one isolated change.
 func (m *policyMeasurement) make(ctx context.Context, f policyPhase) error {
 	m.turn++
 	if err := f.change(ctx, m.turn); err != nil {
@@ -238,8 +231,7 @@ func (m *policyMeasurement) make(ctx context.Context, f policyPhase) error {
 	return pause(ctx, gap)
 }
 
-// measureChanges makes isolated changes, and measures the CPU of one, and how long each takes
-// until it is committed.
+// measureChanges measures the CPU and the time until the commit of isolated changes.
 func (m *policyMeasurement) measureChanges(ctx context.Context, f policyPhase) error {
 	changes := 2 * *changesFlag
 	earlier, err := m.latency(ctx)
@@ -269,7 +261,7 @@ func (m *policyMeasurement) measureChanges(ctx context.Context, f policyPhase) e
 	if err != nil || !f.commits {
 		return err
 	}
-	// A change that is delayed can share its commit with the next one.
+	// A delayed change can share its commit with the next one.
 	if n := later.GetSampleCount() - earlier.GetSampleCount(); n < uint64(changes*9/10) || n > uint64(changes) { //nolint:gosec // a small number
 		return fmt.Errorf("%d changes made %d commits", changes, n)
 	}

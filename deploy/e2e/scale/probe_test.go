@@ -11,10 +11,10 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// samples is how many Services are asked whether they answer, the first and the last among them.
+// samples is the number of probed Services, including the first and the last.
 const samples = 20
 
-// answering waits until every one of a sample of Services answers from the node.
+// answering waits until every sample answers from the node.
 func answering(ctx context.Context, n *lab.Node, s size, patience time.Duration) error {
 	for i := range min(samples, s.services) {
 		service := i
@@ -28,7 +28,6 @@ func answering(ctx context.Context, n *lab.Node, s size, patience time.Duration)
 	return nil
 }
 
-// ask connects to a ClusterIP, and wants to be answered by an endpoint.
 func ask(ctx context.Context, n *lab.Node, ip netip.Addr) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()

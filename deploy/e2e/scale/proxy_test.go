@@ -17,7 +17,7 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// proxy is one that is measured, on a node that it has for itself.
+// proxy has its own node.
 type proxy struct {
 	name    string
 	node    *lab.Node
@@ -31,12 +31,12 @@ type proxy struct {
 
 const metricsAddress = "127.0.0.1:10249"
 
-// newProxy prepares a node without rules. Nothing runs yet.
+// newProxy prepares a node without rules.
 func newProxy(ctx context.Context, n *lab.Node, a *api, name string, s size) (*proxy, error) {
 	p := &proxy{
 		name: name, node: n, dir: filepath.Join(runDir, name),
 		log: filepath.Join(logDir, fmt.Sprintf("%s-%s-%s.log", name, a.kind, s)),
-		// Compression would be work of the proxy that is measured.
+		// Compression would cost the measured proxy CPU.
 		http: &http.Client{Transport: &http.Transport{DialContext: n.Dial, DisableCompression: true}},
 	}
 	if err := errors.Join(os.RemoveAll(p.dir), os.MkdirAll(filepath.Join(p.dir, "state"), 0o750), os.RemoveAll(p.log)); err != nil {
@@ -72,7 +72,7 @@ func newProxy(ctx context.Context, n *lab.Node, a *api, name string, s size) (*p
 	return p, nil
 }
 
-// kubeProxyConfig has kube-proxy commit at once, as weft does: its default would add up to a second.
+// kubeProxyConfig makes kube-proxy commit at once, as weft does: its default would add up to a second.
 const kubeProxyConfig = `apiVersion: kubeproxy.config.k8s.io/v1alpha1
 kind: KubeProxyConfiguration
 mode: nftables
@@ -83,7 +83,6 @@ nftables: {minSyncPeriod: 1ms}
 conntrack: {maxPerCore: 0, min: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeout: 0s}
 `
 
-// start runs the proxy.
 func (p *proxy) start() error {
 	var err error
 	p.started = time.Now()
@@ -91,7 +90,7 @@ func (p *proxy) start() error {
 	return err
 }
 
-// stop ends it; its rules stay.
+// The rules stay.
 func (p *proxy) stop() error {
 	if p.process == nil {
 		return nil
@@ -101,15 +100,13 @@ func (p *proxy) stop() error {
 	return err
 }
 
-// cpu is what the process and the programs that it ran have used so far. kube-proxy runs
-// nft for every transaction.
+// cpu includes child processes, because kube-proxy runs nft for every transaction.
 func (p *proxy) cpu() (time.Duration, error) { return p.process.CPU() }
 
-// memory returns the resident memory of the process, and the most that it ever was, in MiB.
+// in MiB
 func (p *proxy) memory() (resident, peak float64, err error) { return p.process.Memory() }
 
-// synced waits until the proxy says that the kernel has what it wants, and returns
-// since when.
+// synced waits until the proxy reports that the kernel is up to date, and returns the time of that.
 func (p *proxy) synced(ctx context.Context) (time.Time, error) {
 	const metric = `kubeproxy_sync_proxy_rules_last_timestamp_seconds{ip_family="IPv4"}`
 	for {
@@ -126,13 +123,13 @@ func (p *proxy) synced(ctx context.Context) (time.Time, error) {
 	}
 }
 
-// metric reads one of the proxy's, 0 when it has none of that name.
+// 0 for a missing metric
 func (p *proxy) metric(ctx context.Context, name string) (float64, error) {
 	values, err := p.metrics(ctx, name)
 	return values[name], err
 }
 
-// metrics returns several metrics of one answer.
+// All metrics are of one answer.
 func (p *proxy) metrics(ctx context.Context, names ...string) (map[string]float64, error) {
 	body, err := p.get(ctx, "/metrics")
 	if err != nil {
@@ -153,7 +150,6 @@ func (p *proxy) metrics(ctx context.Context, names ...string) (map[string]float6
 	return out, lines.Err()
 }
 
-// get asks the proxy's metrics server.
 func (p *proxy) get(ctx context.Context, path string) (io.ReadCloser, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+metricsAddress+path, nil)
 	if err != nil {
@@ -170,7 +166,7 @@ func (p *proxy) get(ctx context.Context, path string) (io.ReadCloser, error) {
 	return answer.Body, nil
 }
 
-// profile writes what the proxy answers to a file, if profiles are wanted.
+// profile writes the answer to a file, if profiles are wanted.
 func (p *proxy) profile(ctx context.Context, path, file string) error {
 	if *profileFlag == "" || p.name != weft {
 		return nil

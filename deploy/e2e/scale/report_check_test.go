@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The table has the medians of all runs beside what they are compared with.
+// The table has the medians of all runs beside their targets.
 func TestTable(t *testing.T) {
 	s := size{10_000, 10}
 	var lines bytes.Buffer
@@ -64,7 +64,7 @@ func TestParseSize(t *testing.T) {
 	}
 }
 
-// No address is used twice, and all are where the network answers for them.
+// Addresses are unique, and in the networks that answer.
 func TestPopulation(t *testing.T) {
 	p := newPopulation(size{3, 250})
 	if len(p.slices) != 9 {

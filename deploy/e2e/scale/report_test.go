@@ -8,7 +8,6 @@ import (
 	"time"
 )
 
-// value is a figure with its unit.
 type value struct {
 	n    float64
 	unit string
@@ -16,13 +15,12 @@ type value struct {
 
 func ms(d time.Duration, unit string) value { return value{d.Seconds() * 1e3, unit} }
 
-// quantile of durations, which need not be sorted.
+// d need not be sorted.
 func quantile(d []time.Duration, q float64) time.Duration {
 	s := slices.Sorted(slices.Values(d))
 	return s[min(len(s)-1, int(q*float64(len(s))))]
 }
 
-// subject is what a figure is of.
 type subject struct {
 	api, proxy string
 	size       size
@@ -30,15 +28,13 @@ type subject struct {
 
 func (s subject) String() string { return fmt.Sprintf("%s/%s/%s", s.proxy, s.api, s.size) }
 
-// results are the figures of all runs.
 type results struct {
 	out io.Writer
-	// subjects are in the order in which they were measured.
+	// in the order of measurement
 	subjects []subject
 	figures  map[figure][]float64
 }
 
-// figure names a value of a subject's phase.
 type figure struct {
 	subject
 	phase, unit string
@@ -48,7 +44,6 @@ func newResults(out io.Writer) *results {
 	return &results{out: out, figures: map[figure][]float64{}}
 }
 
-// of returns where the figures of a subject go.
 func (r *results) of(s subject) *report {
 	if !slices.Contains(r.subjects, s) {
 		r.subjects = append(r.subjects, s)
@@ -56,14 +51,12 @@ func (r *results) of(s subject) *report {
 	return &report{results: r, subject: s}
 }
 
-// report takes the figures of one subject.
 type report struct {
 	*results
 	subject subject
 }
 
-// add writes a line as the testing package does for a benchmark: the phase, how many
-// times it did what it measures, and the figures.
+// add writes a benchmark line: the phase, the number of operations, and the figures.
 func (r *report) add(phase string, n int, values ...value) {
 	line := fmt.Sprintf("BenchmarkScale/%s/%s\t%8d", r.subject, phase, n)
 	for _, v := range values {
@@ -78,7 +71,7 @@ func (r *report) add(phase string, n int, values ...value) {
 	fmt.Fprintln(r.out, line)
 }
 
-// median returns that of all runs; false means that there was none.
+// over all runs; false if there was none
 func (r *results) median(f figure) (float64, bool) {
 	all := slices.Sorted(slices.Values(r.figures[f]))
 	if len(all) == 0 {
@@ -87,16 +80,16 @@ func (r *results) median(f figure) (float64, bool) {
 	return all[len(all)/2], true
 }
 
-// row is one of the table: a figure that is to be at most the limit, in its own unit.
+// row is a figure with a limit in its unit.
 type row struct {
 	what        string
 	phase, unit string
 	limit       float64
 	show        func(float64) string
-	// floor is what a bare socket takes for the same in wall time, empty for nothing comparable.
+	// the bare socket's wall time for the same, or empty
 	floor string
-	// single is true for a limit that holds for a single Service alone: among many the kernel
-	// goes through all of the map services when a verdict in it changes.
+	// single limits a single Service: among many the kernel walks all of the map services when a
+	// verdict changes.
 	single bool
 }
 
@@ -107,7 +100,6 @@ const (
 	floorOne    = "one"
 )
 
-// rows are the figures that weft is held to.
 var rows = []row{
 	{"start until every Service answers", "start", "wall-ms", 1500, milliseconds, floorAll, false},
 	{"the same, CPU", "start", "cpu-ms", 2000, milliseconds, "", false},
@@ -126,8 +118,7 @@ var rows = []row{
 	{"the same, elements written or removed", "restart-writes", "elements", 0, count, "", false},
 }
 
-// table writes rows against subjects, in Markdown: for weft what was measured, how that compares with what
-// must be reached and with the floor; for kube-proxy how many times weft's it is.
+// for weft the figures, targets and the floor; for kube-proxy the ratio to weft
 func (r *results) table(w io.Writer) {
 	head, rule := "| what | must reach |", "| --- | --- |"
 	columns := r.columns()
@@ -150,7 +141,7 @@ func (r *results) table(w io.Writer) {
 	}
 }
 
-// columns are the proxies that were measured, each kube-proxy after its weft.
+// columns are the measured proxies, each kube-proxy after its weft.
 func (r *results) columns() []subject {
 	var all []subject
 	for _, s := range r.subjects {
@@ -161,7 +152,6 @@ func (r *results) columns() []subject {
 	return all
 }
 
-// cells are those of one subject in one row.
 func (r *results) cells(row row, s subject) string {
 	n, ok := r.median(figure{s, row.phase, row.unit})
 	if !ok {
@@ -181,7 +171,7 @@ func (r *results) cells(row row, s subject) string {
 	return out + ratio(n, f)
 }
 
-// ratio is a cell, empty where there is nothing to compare with.
+// empty without a divisor
 func ratio(n, of float64) string {
 	if of == 0 {
 		return " |"
@@ -192,7 +182,6 @@ func ratio(n, of float64) string {
 	return fmt.Sprintf(" %.2g |", n/of)
 }
 
-// title of a column.
 func title(s subject) string {
 	t := fmt.Sprintf("%s x %s", thousands(s.size.services), thousands(s.size.endpoints))
 	if s.api == realAPI {

@@ -10,7 +10,7 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// TestScale measures everything that the flags ask for, and prints it.
+// TestScale measures everything that the flags select, and prints it.
 func TestScale(t *testing.T) {
 	var sizes []size
 	for _, s := range list(sizesFlag) {
@@ -62,7 +62,6 @@ func TestScale(t *testing.T) {
 	fmt.Printf("\n%s\n", table.Bytes())
 }
 
-// measureBare measures the floor.
 func measureBare(t *testing.T, r *results, s size) {
 	t.Helper()
 	f, err := measureFloor(s)
@@ -74,7 +73,6 @@ func measureBare(t *testing.T, r *results, s size) {
 	bare.add(floorOne, 1, ms(f.one, "wall-ms"))
 }
 
-// measureAll measures every proxy on one API.
 func measureAll(t *testing.T, network *lab.Lab, r *results, kind string, s size) {
 	t.Helper()
 	ctx := t.Context()

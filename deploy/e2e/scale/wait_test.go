@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// within calls f until it succeeds, and returns its last error when that takes longer than d.
+// within retries f for d, and returns its last error.
 func within(ctx context.Context, d time.Duration, f func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
@@ -23,7 +23,6 @@ func within(ctx context.Context, d time.Duration, f func() error) error {
 	}
 }
 
-// pause waits for d.
 func pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -35,8 +34,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// parallel calls all functions, so many at a time, and returns the first error of each worker,
-// which ends it.
+// parallel calls all functions, and returns the first error of each worker, which ends it.
 func parallel(workers int, work []func() error) error {
 	var wg sync.WaitGroup
 	queue, errs := make(chan func() error), make([]error, workers)

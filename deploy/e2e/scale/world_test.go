@@ -25,17 +25,17 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// node is the one with the proxy.
+// node has the proxy.
 const node = "node-1"
 
-// newNetwork makes so many nodes, and answers for every endpoint there may be: the host
-// behind the nodes' default route takes all of their addresses for its own.
+// newNetwork makes nodes, and answers for every possible endpoint: the host behind the nodes' default
+// route takes all endpoint addresses.
 func newNetwork(ctx context.Context, nodes int) (*lab.Lab, error) {
 	l, err := lab.New(lab.Config{Nodes: nodes})
 	if err != nil {
 		return nil, err
 	}
-	// The ClusterIPs too: what is not rewritten is refused at once.
+	// The ClusterIPs too: an untranslated packet is refused at once.
 	for _, p := range []netip.Prefix{endpointCIDR, serviceCIDR} {
 		if _, err := l.Control.Run(ctx, "ip", "route", "add", "local", p.String(), "dev", "lo"); err != nil {
 			return nil, errors.Join(err, closed(l))
@@ -54,7 +54,7 @@ func closed(l *lab.Lab) error {
 	return nil
 }
 
-// answer tells every client the address at which it arrived. It ends with the process.
+// answer sends every client its destination address. It ends with the process.
 func answer(l net.Listener) {
 	for {
 		conn, err := l.Accept()
@@ -66,7 +66,6 @@ func answer(l net.Listener) {
 	}
 }
 
-// api is what a proxy follows.
 type api struct {
 	kind       string
 	client     kubernetes.Interface
@@ -74,7 +73,7 @@ type api struct {
 	stop       func() error
 }
 
-// startAPI starts one without objects on a host. Its data are in a directory with the name.
+// The API's data are in a directory with the name.
 func startAPI(ctx context.Context, h *lab.Host, kind, name string) (*api, error) {
 	dir := filepath.Join(runDir, kind+"-"+name)
 	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755), os.MkdirAll(logDir, 0o755)); err != nil {
@@ -132,8 +131,7 @@ func startCluster(ctx context.Context, h *lab.Host, dir string) (*api, error) {
 	return a, nil
 }
 
-// admit makes the namespaces and the proxies' account. Which rights a proxy needs is
-// for package e2e to show.
+// admit makes the namespaces and the proxies' account. Package e2e tests the needed rights.
 func (a *api) admit(ctx context.Context, c *cluster.Cluster) error {
 	for i := range namespaces {
 		o := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespaceName(i)}}
@@ -160,10 +158,8 @@ func (a *api) admit(ctx context.Context, c *cluster.Cluster) error {
 	return c.WriteKubeconfig(a.kubeconfig, token)
 }
 
-// writers is how many clients write at the same time.
 const writers = 8
 
-// fill writes a whole cluster.
 func (a *api) fill(ctx context.Context, p *population, own netip.Addr) error {
 	var work []func() error
 	for i := range nodes {

@@ -13,21 +13,19 @@ import (
 )
 
 const (
-	// retransmission is the time until a packet without an answer is sent again.
 	retransmission = 300 * time.Millisecond
-	// linger is how long Close waits until the peer has what was sent.
+	// linger bounds Close's wait for the peer's acknowledgement.
 	linger = 2 * time.Second
 )
 
-// phase is how far an association is.
 type phase int
 
 const (
-	// waitInitAck: the client sent INIT.
+	// INIT sent
 	waitInitAck phase = iota
-	// waitCookie: the server answered INIT.
+	// INIT answered
 	waitCookie
-	// waitCookieAck: the client sent COOKIE ECHO.
+	// COOKIE ECHO sent
 	waitCookieAck
 	established
 	ended
@@ -38,21 +36,21 @@ type SCTPConn struct {
 	socket        *socket
 	local, remote netip.Addr
 	port, peer    uint16
-	// done is called once, when the association has ended.
+	// done is called once, at the end of the association.
 	done func()
 
 	mu    sync.Mutex
 	phase phase
 	err   error
-	// changed is closed and replaced when something below changes.
+	// changed is closed and replaced when a field below changes.
 	changed chan struct{}
-	// tag is in the packets that come, and peerTag in the ones that go.
+	// tag is in received packets, peerTag in sent packets.
 	tag, peerTag uint32
 	cookie       []byte
-	// next is the sequence number of the next message, and acked that up to which the peer has all.
+	// next is the sequence number of the next message; the peer has all up to acked.
 	next, acked uint32
 	stream      uint16
-	// received is the sequence number up to which all messages came.
+	// All messages up to received came.
 	received uint32
 	messages [][]byte
 	// closing is true after the peer's SHUTDOWN.
@@ -60,7 +58,6 @@ type SCTPConn struct {
 	readDeadline time.Time
 }
 
-// newConn returns an association before its first packet.
 func newConn(s *socket, local, remote netip.Addr, port, peer uint16, done func()) *SCTPConn {
 	c := &SCTPConn{socket: s, local: local, remote: remote, port: port, peer: peer, done: done, changed: make(chan struct{})}
 	c.tag, c.next = random(), random()
@@ -74,7 +71,7 @@ func random() uint32 {
 	return binary.BigEndian.Uint32(b[:]) | 1
 }
 
-// send sends a packet with one chunk. INIT alone has no tag.
+// send sends a packet with one chunk. Only INIT has no tag.
 func (c *SCTPConn) send(k kind, body []byte) {
 	flags, tag := byte(0), c.peerTag
 	switch k {
@@ -86,14 +83,13 @@ func (c *SCTPConn) send(k kind, body []byte) {
 	c.socket.write(c.local, c.remote, packet{from: c.port, to: c.peer, tag: tag, chunks: []chunk{{kind: k, flags: flags, body: body}}})
 }
 
-// notify wakes those who wait; the lock is held.
+// The caller holds the lock.
 func (c *SCTPConn) notify() {
 	close(c.changed)
 	c.changed = make(chan struct{})
 }
 
-// handle processes a packet of the peer. opened is true for the one that completes the start of
-// a server's association.
+// opened is true for the packet that completes a server's association.
 func (c *SCTPConn) handle(local netip.Addr, p packet) (opened bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,7 +104,7 @@ func (c *SCTPConn) handle(local netip.Addr, p packet) (opened bool) {
 	return opened
 }
 
-// chunk processes one of a packet; the lock is held.
+// The caller holds the lock.
 func (c *SCTPConn) chunk(k chunk, local netip.Addr) (opened bool) {
 	switch k.kind {
 	case initiate:
@@ -164,7 +160,7 @@ func (c *SCTPConn) chunk(k chunk, local netip.Addr) (opened bool) {
 	return opened
 }
 
-// message processes DATA; the lock is held.
+// message processes DATA. The caller holds the lock.
 func (c *SCTPConn) message(k chunk) {
 	if len(k.body) < dataSize || c.phase != established || k.flags&whole != whole {
 		return
@@ -176,15 +172,15 @@ func (c *SCTPConn) message(k chunk) {
 	c.send(selectiveAck, ackBody(c.received))
 }
 
-// agree answers SHUTDOWN, as soon as the peer has all messages and the caller has read all; the
-// lock is held.
+// agree answers SHUTDOWN after the peer has all messages and the caller has read all. The caller holds
+// the lock.
 func (c *SCTPConn) agree() {
 	if c.closing && c.acked+1 == c.next && len(c.messages) == 0 {
 		c.send(shutdownAck, nil)
 	}
 }
 
-// end ends the association; the lock is held.
+// The caller holds the lock.
 func (c *SCTPConn) end(err error) {
 	if c.phase != ended {
 		c.phase, c.err = ended, err
@@ -192,8 +188,8 @@ func (c *SCTPConn) end(err error) {
 	}
 }
 
-// until sends a chunk again and again until the condition holds, and returns the error of an
-// association that ended before. A zero deadline means none.
+// until repeats a chunk until the condition holds, and returns the error of an ended association. A
+// zero deadline is unlimited.
 func (c *SCTPConn) until(deadline time.Time, send func(), condition func() bool) error {
 	tick := time.NewTicker(retransmission)
 	defer tick.Stop()
@@ -233,7 +229,7 @@ func (c *SCTPConn) until(deadline time.Time, send func(), condition func() bool)
 	}
 }
 
-// connect is the client's start. It returns when the association is there.
+// connect returns when the association is established.
 func (c *SCTPConn) connect() error {
 	first := c.next
 	return c.until(time.Time{}, func() {

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// Read reads a message; what does not fit into b is lost. It returns io.EOF when the peer has closed
-// the connection.
+// Read reads a message, truncated to b. It returns io.EOF after the peer has closed the connection.
 func (c *SCTPConn) Read(b []byte) (int, error) {
 	c.mu.Lock()
 	deadline := c.readDeadline
@@ -28,7 +27,7 @@ func (c *SCTPConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write sends a message, and returns when the peer has it.
+// Write sends a message, and returns when the peer has acknowledged it.
 func (c *SCTPConn) Write(b []byte) (int, error) {
 	c.mu.Lock()
 	sequence, body := c.next, dataBody(c.next, c.stream, b)
@@ -42,7 +41,7 @@ func (c *SCTPConn) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Close ends the association, and returns when the peer agrees, or after a while without it.
+// Close ends the association, and returns when the peer agrees, or after a timeout.
 func (c *SCTPConn) Close() error {
 	c.mu.Lock()
 	running := c.phase == established
@@ -70,13 +69,13 @@ func (c *SCTPConn) LocalAddr() net.Addr { return address(c.local, c.port) }
 // RemoteAddr returns the address and port of the peer.
 func (c *SCTPConn) RemoteAddr() net.Addr { return address(c.remote, c.peer) }
 
-// SCTPRemoteAddr returns the address and port of the peer, whatever the identifier.
+// SCTPRemoteAddr returns the address and port of the peer for any identifier.
 func (c *SCTPConn) SCTPRemoteAddr(int) (*SCTPAddr, error) { return address(c.remote, c.peer), nil }
 
-// SetDeadline sets that of Read.
+// SetDeadline sets the deadline of Read.
 func (c *SCTPConn) SetDeadline(t time.Time) error { return c.SetReadDeadline(t) }
 
-// SetReadDeadline sets that of the calls of Read that begin afterwards.
+// SetReadDeadline sets the deadline of later calls of Read.
 func (c *SCTPConn) SetReadDeadline(t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// SCTPAddr is a port at addresses. No address means all.
+// SCTPAddr is a port at addresses, or without addresses at all.
 type SCTPAddr struct {
 	IPAddrs []net.IPAddr
 	Port    int
@@ -46,7 +46,7 @@ func ResolveSCTPAddr(network, hostport string) (*SCTPAddr, error) {
 	return a, nil
 }
 
-// DialSCTP opens an association. It does not return before the peer answers; the local address is ignored.
+// DialSCTP opens an association. It waits for the peer, and ignores the local address.
 func DialSCTP(_ string, _, remote *SCTPAddr) (*SCTPConn, error) {
 	if remote == nil || len(remote.IPAddrs) != 1 {
 		return nil, errors.New("dial sctp: not one address")
@@ -72,9 +72,8 @@ func DialSCTP(_ string, _, remote *SCTPAddr) (*SCTPConn, error) {
 
 // SCTPListener accepts associations at a port.
 type SCTPListener struct {
-	socket *socket
-	addr   *SCTPAddr
-	// accepted has the associations that AcceptSCTP returns.
+	socket   *socket
+	addr     *SCTPAddr
 	accepted chan *SCTPConn
 	closed   chan struct{}
 	once     sync.Once
@@ -83,16 +82,15 @@ type SCTPListener struct {
 	conns map[peer]*SCTPConn
 }
 
-// peer is what an association of a listener is known by.
 type peer struct {
 	local, remote netip.Addr
 	port          uint16
 }
 
-// backlog is how many associations wait for AcceptSCTP.
+// backlog bounds associations that wait for AcceptSCTP.
 const backlog = 128
 
-// ListenSCTP listens at a port, at one address or, if it has none or is unspecified, at all of its family.
+// ListenSCTP listens at a port of an address, or of all addresses of that family if it is unspecified.
 func ListenSCTP(_ string, local *SCTPAddr) (*SCTPListener, error) {
 	var addr netip.Addr
 	if len(local.IPAddrs) > 0 {
@@ -115,8 +113,7 @@ func ListenSCTP(_ string, local *SCTPAddr) (*SCTPListener, error) {
 	return l, nil
 }
 
-// handle gives a packet to its association, and makes one for INIT. An INIT of a peer with an
-// association means that the peer has forgotten it.
+// An INIT of a peer with an association means that the peer has forgotten it.
 func (l *SCTPListener) handle(k peer, p packet) {
 	l.mu.Lock()
 	c := l.conns[k]
@@ -136,15 +133,13 @@ func (l *SCTPListener) handle(k peer, p packet) {
 	}
 }
 
-// running reports whether the association is past its start.
 func (c *SCTPConn) running() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.phase > waitCookie
 }
 
-// forget removes an association that ended. It does not wait for the listener's lock, whose holder
-// may wait for that of the association.
+// forget must not wait for the listener's lock, whose holder may wait for the association's lock.
 func (l *SCTPListener) forget(k peer, c *SCTPConn) {
 	go func() {
 		l.mu.Lock()
@@ -168,10 +163,10 @@ func (l *SCTPListener) AcceptSCTP() (*SCTPConn, error) {
 // Accept is AcceptSCTP.
 func (l *SCTPListener) Accept() (net.Conn, error) { return l.AcceptSCTP() }
 
-// Addr returns the address that the listener was made for.
+// Addr returns the listener's address.
 func (l *SCTPListener) Addr() net.Addr { return l.addr }
 
-// Close closes the sockets, and with them all associations that were accepted.
+// Close closes the sockets and all accepted associations.
 func (l *SCTPListener) Close() error {
 	l.once.Do(func() {
 		close(l.closed)

@@ -5,13 +5,10 @@ import (
 	"hash/crc32"
 )
 
-// protocol is the number of SCTP in IP headers.
 const protocol = "132"
 
-// kind is the type of a chunk.
 type kind byte
 
-// The chunks that an association uses.
 const (
 	data             kind = 0
 	initiate         kind = 1
@@ -28,11 +25,10 @@ const (
 const (
 	headerSize      = 12
 	chunkHeaderSize = 4
-	// initSize and dataSize are of the fixed parts of INIT and DATA, after the header of the chunk.
+	// Sizes of the fixed parts of INIT and DATA, after the chunk header.
 	initSize, dataSize = 16, 12
-	// whole is the flags of a DATA chunk with a whole message.
-	whole = 3
-	// cookieParameter is the type of the parameter of INIT ACK that the client sends back.
+	whole              = 3
+	// The client sends this parameter of INIT ACK back.
 	cookieParameter = 7
 	window          = 1 << 16
 )
@@ -43,14 +39,13 @@ type chunk struct {
 	body  []byte
 }
 
-// packet is an SCTP packet without its checksum.
+// packet has no checksum.
 type packet struct {
 	from, to uint16
 	tag      uint32
 	chunks   []chunk
 }
 
-// encode returns the bytes after the IP header.
 func (p packet) encode() []byte {
 	b := make([]byte, headerSize)
 	binary.BigEndian.PutUint16(b[0:], p.from)
@@ -68,7 +63,6 @@ func (p packet) encode() []byte {
 	return b
 }
 
-// decode reads the bytes after the IP header; false means that they are not a packet.
 func decode(b []byte) (packet, bool) {
 	if len(b) < headerSize {
 		return packet{}, false
@@ -93,8 +87,6 @@ func decode(b []byte) (packet, bool) {
 
 func checksum(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
 
-// initBody is that of INIT and INIT ACK: the sender's tag and first sequence number, and the cookie
-// if there is one.
 func initBody(tag, sequence uint32, cookie []byte) []byte {
 	b := binary.BigEndian.AppendUint32(nil, tag)
 	b = binary.BigEndian.AppendUint32(b, window)
@@ -109,7 +101,6 @@ func initBody(tag, sequence uint32, cookie []byte) []byte {
 	return b
 }
 
-// parseInit reads INIT and INIT ACK.
 func parseInit(b []byte) (tag, sequence uint32, cookie []byte, ok bool) {
 	if len(b) < initSize {
 		return 0, 0, nil, false
@@ -128,7 +119,6 @@ func parseInit(b []byte) (tag, sequence uint32, cookie []byte, ok bool) {
 	return tag, sequence, cookie, tag != 0
 }
 
-// dataBody is that of DATA with a whole message.
 func dataBody(sequence uint32, stream uint16, message []byte) []byte {
 	b := binary.BigEndian.AppendUint32(nil, sequence)
 	b = binary.BigEndian.AppendUint16(b, 0)
@@ -137,7 +127,6 @@ func dataBody(sequence uint32, stream uint16, message []byte) []byte {
 	return append(b, message...)
 }
 
-// ackBody is that of SACK: all up to the sequence number has come.
 func ackBody(sequence uint32) []byte {
 	b := binary.BigEndian.AppendUint32(nil, sequence)
 	b = binary.BigEndian.AppendUint32(b, window)

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inNamespace runs the test on a thread with a network namespace of its own, in which sockets are opened.
+// inNamespace runs the test on a thread with a new network namespace, for sockets.
 func inNamespace(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -111,8 +111,8 @@ func TestAssociation(t *testing.T) {
 	})
 }
 
-// TestServerWritesFirst is agnhost's porter and its client: the server writes and closes, and the client
-// writes before it reads.
+// TestServerWritesFirst acts as agnhost's porter: the server writes and closes, and the client writes
+// before it reads.
 func TestServerWritesFirst(t *testing.T) {
 	inNamespace(t, func(t *testing.T) {
 		l, err := ListenSCTP("sctp", resolve(t, "0.0.0.0:9003"))
@@ -161,7 +161,7 @@ func TestServerWritesFirst(t *testing.T) {
 	})
 }
 
-// TestNoServer: nothing answers, and the deadline of Read is kept.
+// TestNoServer: without an answer, the deadline of Read is kept.
 func TestNoServer(t *testing.T) {
 	inNamespace(t, func(t *testing.T) {
 		answered := make(chan error, 1)

@@ -10,13 +10,13 @@ import (
 	"golang.org/x/net/ipv6"
 )
 
-// socket is the raw sockets of one or both families.
 type socket struct {
 	v4 *ipv4.PacketConn
 	v6 *ipv6.PacketConn
 }
 
-// open opens raw sockets in the network namespace of the calling thread. Of both families one may be missing.
+// open uses the network namespace of the calling thread. If both families are wanted, one may be
+// missing.
 func open(want4, want6 bool) (*socket, error) {
 	s := &socket{}
 	var errs []error
@@ -42,7 +42,6 @@ func open(want4, want6 bool) (*socket, error) {
 	return s, nil
 }
 
-// read calls handle for each packet until the sockets are closed.
 func (s *socket) read(handle func(local, remote netip.Addr, p packet)) {
 	receive := func(next func([]byte) (int, net.IP, net.Addr, error)) {
 		b := make([]byte, 1<<16)
@@ -85,8 +84,7 @@ func (s *socket) read(handle func(local, remote netip.Addr, p packet)) {
 	}
 }
 
-// write sends a packet. An invalid local address means that the kernel chooses. Errors do not
-// matter: what is lost is sent again.
+// If local is invalid, the kernel chooses. Errors are ignored, because lost packets are retransmitted.
 func (s *socket) write(local, remote netip.Addr, p packet) {
 	to := &net.IPAddr{IP: remote.AsSlice(), Zone: remote.Zone()}
 	switch {

@@ -18,7 +18,6 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/suite"
 )
 
-// programs are what the test runs, in namespaces of its own.
 var programs = suite.Suite{
 	Name: "statuspage", Bin: "../bin",
 	Tools: []string{"nft", "ip", "chromium"}, Packages: "nftables, iproute2 and chromium",
@@ -32,7 +31,7 @@ var screenshots = flag.String("screenshots", "", "directory for status.png and e
 // patience bounds the test; a browser may start slowly.
 const patience = 2 * time.Minute
 
-// firewall drops what web accepts.
+// firewall drops packets that web accepts.
 const (
 	firewall = `table inet host {
 	chain input {
@@ -53,10 +52,9 @@ const (
 `
 )
 
-// node is weft in the namespaces of the test.
 type node struct{ dir string }
 
-// root is where the page is.
+// root is the page's address.
 const root = "http://127.0.0.1:10249/status/"
 
 func start(t *testing.T) *node {
@@ -81,7 +79,7 @@ func start(t *testing.T) *node {
 
 func (n *node) socket() string { return filepath.Join(n.dir, "run", "weft.sock") }
 
-// apply publishes rules. weft apply waits for the daemon.
+// weft apply waits for the daemon.
 func (n *node) apply(t *testing.T, publisher, name, rules string) {
 	t.Helper()
 	cmd := exec.Command(programs.Path("weft"), "apply", "-f", "-", "--name", name, "--publisher", publisher, "--socket", n.socket())
@@ -91,7 +89,7 @@ func (n *node) apply(t *testing.T, publisher, name, rules string) {
 	}
 }
 
-// browser starts Chromium, and returns a context for it and the addresses that it has asked for.
+// browser starts Chromium, and returns its context and the requested addresses.
 func browser(t *testing.T) (ctx context.Context, asked func() []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -123,8 +121,8 @@ func browser(t *testing.T) (ctx context.Context, asked func() []string) {
 	}
 }
 
-// profile makes a directory for chromium, which is removed when its processes have ended: they do one after the other,
-// and write until then.
+// profile makes a directory for Chromium. It is removed after the end of Chromium's processes, which
+// write until then.
 func profile(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "weft-chromium-")
@@ -194,7 +192,6 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// picture writes a screenshot if the pictures are wanted.
 func picture(t *testing.T, ctx context.Context, name string) {
 	t.Helper()
 	if *screenshots == "" {

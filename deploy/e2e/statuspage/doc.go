@@ -1,4 +1,3 @@
-// Package statuspage tests the status page in Chromium: that it updates itself, that the form works, that nothing is
-// loaded from elsewhere, and that it is complete without scripts. With -screenshots DIR it writes the
-// pictures of the documentation.
+// Package statuspage tests the status page in Chromium: updates, the form, loads only from weft, and a
+// complete page without scripts. With -screenshots DIR it writes the pictures of the documentation.
 package statuspage

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// errNoCommit means that the repository does not have the history that a test needs.
+// errNoCommit means that the repository lacks the history for a test.
 var errNoCommit = errors.New("no such commit here")
 
-// extract writes the files of a commit of the repository in dir to a directory, in place of what is there.
+// extract replaces a directory by the files of a commit of the repository in dir.
 //
 // Possible errors: errNoCommit, git's.
 func extract(dir, commit, to string) error {
@@ -46,7 +46,6 @@ func extract(dir, commit, to string) error {
 	return nil
 }
 
-// git returns what a command prints.
 func git(dir string, args ...string) (string, error) {
 	cmd := exec.Command("git", args...)
 	cmd.Dir = dir

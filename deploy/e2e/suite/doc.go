@@ -1,9 +1,7 @@
-// Package suite is how a test binary of the end-to-end tests starts: it builds the
-// programs that it runs, and then runs itself again in network, mount and PID
-// namespaces of its own (and a user namespace where it is not root), so that nothing
-// reaches the machine's own network and nothing outlives it.
+// Package suite starts the test binaries of the end-to-end tests: it builds their programs, and then runs the
+// binary again in its own network, mount and PID namespaces (and a user namespace if it is not root).
 //
 // # Errors
 //
-// What is missing on the machine skips all tests, and fails them where CI=true.
+// If a tool or privilege is missing, all tests are skipped, or fail if CI=true.
 package suite

@@ -19,14 +19,12 @@ import (
 
 // Suite is a test binary.
 type Suite struct {
-	// Name begins the output.
 	Name string
-	// Bin is the directory for its programs.
-	Bin string
+	Bin  string
 	// Tools must be on the PATH; Packages contain them.
 	Tools    []string
 	Packages string
-	// Root is true if a user namespace is not enough.
+	// true if a user namespace is not enough
 	Root     bool
 	Programs []Program
 }
@@ -37,11 +35,11 @@ type Program struct {
 	Name string
 	// Note names a slow part of the build, or is empty.
 	Note string
-	// Dir is the module's directory, Package the package in it.
+	// Dir is the module's directory, Package the package in the module.
 	Dir, Package string
 	Flags, Env   []string
-	// Commit is the commit to build, or empty for the present files. Its files are then beside the program,
-	// see Suite.Source. The module must span the whole repository.
+	// Commit is the commit to build, or empty for the present files. Its files are in Suite.Source. The
+	// module must span the whole repository.
 	Commit string
 }
 
@@ -54,7 +52,7 @@ func Kubernetes(name, note, dir, pkg string) Program {
 	return Program{Name: name, Note: note, Dir: dir, Package: pkg, Flags: []string{"-ldflags", stamp}}
 }
 
-// Weft returns weft, from the directory of its module, built like its Makefile does so that they share the
+// Weft returns weft, from the module's directory, built with the Makefile's flags to share the
 // cache.
 func Weft(dir string) Program {
 	return Program{
@@ -63,7 +61,7 @@ func Weft(dir string) Program {
 	}
 }
 
-// Earlier returns the weft of an earlier commit.
+// Earlier returns the weft of another commit.
 func Earlier(name, dir, commit string) Program {
 	p := Weft(dir)
 	p.Name, p.Commit, p.Note = name, commit, "of commit "+commit
@@ -71,10 +69,9 @@ func Earlier(name, dir, commit string) Program {
 }
 
 const (
-	weft = "weft"
-	// inside is set in the second of the two processes, in the namespaces.
+	weft   = "weft"
 	inside = "WEFT_E2E_INSIDE"
-	// override names a weft to test in place of the built one: a released one, or another proxy behind a
+	// override names a program in place of the built weft: another weft, or another proxy behind a
 	// script with the same arguments.
 	override = "WEFT_E2E_WEFT"
 )
@@ -108,7 +105,6 @@ func (s *Suite) Source(name string) string { return filepath.Join(s.Bin, name+".
 
 func (s *Suite) say(what any) { fmt.Fprintf(os.Stderr, "%s: %v\n", s.Name, what) }
 
-// outer builds, with network access for modules, and then runs this program again in its own namespaces.
 func (s *Suite) outer() int {
 	for _, tool := range s.Tools {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -128,8 +124,8 @@ func (s *Suite) outer() int {
 	cmd.Env = append(os.Environ(), inside+"="+s.Name)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{
-		// When the child, the first process of the PID namespace, ends, the kernel ends all others in it,
-		// whatever happens to this process.
+		// The end of the child, the first process of the PID namespace, ends all others in the
+		// namespace.
 		Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWPID,
 		Pdeathsig:  syscall.SIGKILL,
 	}
@@ -169,7 +165,6 @@ func (s *Suite) unable(err error) int {
 	return 0
 }
 
-// enter sets up the second process in its namespaces: a /proc of its own PIDs and a private /run.
 func enter() error {
 	for _, m := range []struct {
 		kind, at string
@@ -182,7 +177,7 @@ func enter() error {
 	return nil
 }
 
-// build updates the programs. Up-to-date programs are not linked again.
+// Up-to-date programs are not linked again.
 func (s *Suite) build() error {
 	out, err := filepath.Abs(s.Bin)
 	if err != nil {

@@ -10,12 +10,11 @@ import (
 	"time"
 )
 
-// asProgram is set where the test is the program whose clock is set.
+// asProgram is set in the child process with the shifted clock.
 const asProgram = "CLOCKSHIFT_TEST"
 
-// TestClock runs a program that prints what its clocks say, before and after its wall clock is
-// set back by a day: the wall clock follows, the monotonic clock does not, and its exit code is
-// that of clockshift.
+// TestClock sets a program's wall clock back by a day: the monotonic clock does not follow, and
+// clockshift exits with the program's code.
 func TestClock(t *testing.T) {
 	if file := os.Getenv(asProgram); file != "" {
 		before := time.Now()

@@ -14,11 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inProgram is set in the process that becomes the program.
 const inProgram = "CLOCKSHIFT_PROGRAM"
 
 func main() {
-	// A process that is traced, and one that is to end with its parent, belong to a thread.
+	// Tracing and the death signal belong to a thread.
 	runtime.LockOSThread()
 	if len(os.Args) < 3 {
 		fmt.Fprintln(os.Stderr, "usage: clockshift FILE PROGRAM [ARGUMENT...]")
@@ -41,7 +40,6 @@ func main() {
 // channel is the socket to the parent in become.
 const channel = 3
 
-// become hands the listener of the filter to the parent, and becomes the program.
 func become(argv []string) error {
 	path, err := exec.LookPath(argv[0])
 	if err != nil {
@@ -51,7 +49,7 @@ func become(argv []string) error {
 	if err != nil {
 		return err
 	}
-	// The filter is this thread's alone until the exec. The parent traces it meanwhile.
+	// Until the exec only this thread has the filter. The parent traces it meanwhile.
 	if err := unix.Sendmsg(channel, fmt.Appendf(nil, "%d", unix.Gettid()), unix.UnixRights(listener), nil, 0); err != nil {
 		return fmt.Errorf("send listener: %w", err)
 	}
@@ -65,7 +63,6 @@ func become(argv []string) error {
 	return fmt.Errorf("start %s: %w", path, syscall.Exec(path, argv, os.Environ()))
 }
 
-// supervise starts the program and returns its exit code.
 func supervise(file string) (code int, err error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -108,7 +105,6 @@ func supervise(file string) (code int, err error) {
 	return state.ExitCode(), nil
 }
 
-// receive returns the listener of the filter and the thread that will become the program.
 func receive(socket int) (listener, thread int, err error) {
 	text, rights := make([]byte, 16), make([]byte, unix.CmsgSpace(4))
 	n, m, _, _, err := unix.Recvmsg(socket, text, rights, unix.MSG_CMSG_CLOEXEC)

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What golang.org/x/sys/unix lacks of linux/seccomp.h and linux/audit.h.
+// Constants of linux/seccomp.h and linux/audit.h that golang.org/x/sys/unix lacks.
 const (
 	setModeFilter     = 1
 	newListener       = 1 << 3
@@ -45,8 +45,7 @@ type response struct {
 	flags uint32
 }
 
-// filterClock has clock_gettime(CLOCK_REALTIME) of this thread, and of what it becomes, handed to
-// the listener that it returns.
+// filterClock hands clock_gettime(CLOCK_REALTIME) of this thread and its later program to the listener.
 func filterClock() (listener int, err error) {
 	allow := unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW}
 	load := func(at uint32) unix.SockFilter {
@@ -73,14 +72,14 @@ func filterClock() (listener int, err error) {
 	return int(fd), nil
 }
 
-// answer answers the looks at the clock, until the program has ended. file has the difference.
+// answer returns when the program has ended. file has the difference.
 func answer(listener int, file string) {
 	for {
 		var n notification
 		_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(listener), notifReceive, uintptr(unsafe.Pointer(&n)))
 		switch {
 		case errno == unix.EINTR || errno == unix.ENOENT:
-			// The thread that asked has ended.
+			// The asking thread has ended.
 			continue
 		case errno != 0:
 			return
@@ -93,7 +92,7 @@ func answer(listener int, file string) {
 	}
 }
 
-// difference reads the file, which is replaced in one step. Without one there is no difference.
+// The file is replaced atomically. A missing file means 0.
 func difference(file string) time.Duration {
 	text, err := os.ReadFile(file) //nolint:gosec // the file that the user names
 	if err != nil {
@@ -106,7 +105,6 @@ func difference(file string) time.Duration {
 	return d
 }
 
-// writeTime writes a struct timespec into the memory of a process.
 func writeTime(pid int, at uintptr, t time.Time) error {
 	ts, err := unix.TimeToTimespec(t)
 	if err != nil {

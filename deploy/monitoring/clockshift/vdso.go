@@ -10,16 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The keys of the auxiliary vector.
 const (
 	atNull   = 0
 	atIgnore = 1
-	// atVDSO has the address of the vDSO.
+	// the address of the vDSO
 	atVDSO = 33
 )
 
-// hideVDSO traces a thread until it has become the program of a process, and removes the vDSO
-// from what the program is given. begin lets the thread go on.
+// begin starts the thread, which hideVDSO traces until its exec.
 func hideVDSO(thread, pid int, begin func() error) error {
 	if _, _, errno := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_SEIZE, uintptr(thread), 0, unix.PTRACE_O_TRACEEXEC, 0, 0); errno != 0 {
 		return fmt.Errorf("trace: %w", errno)
@@ -46,15 +44,14 @@ func hideVDSO(thread, pid int, begin func() error) error {
 			}
 			return unix.PtraceDetach(pid)
 		}
-		// A signal, which it gets.
+		// Deliver the signal.
 		if err := unix.PtraceCont(got, int(status.StopSignal())); err != nil {
 			return fmt.Errorf("trace: %w", err)
 		}
 	}
 }
 
-// removeVDSO changes the auxiliary vector of a program that has just been started. The stack has
-// the number of arguments, the arguments, 0, the environment, 0, and the vector.
+// The stack has argc, the arguments, 0, the environment, 0, and the auxiliary vector.
 func removeVDSO(pid int) error {
 	var regs unix.PtraceRegs
 	if err := unix.PtraceGetRegs(pid, &regs); err != nil {

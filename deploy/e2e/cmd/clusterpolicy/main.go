@@ -1,12 +1,11 @@
-// Command clusterpolicy is the conformance suite of ClusterNetworkPolicy: the tests and
-// manifests of sigs.k8s.io/network-policy-api at the version of go.mod, compiled unmodified.
+// Command clusterpolicy is the conformance suite of ClusterNetworkPolicy, compiled unmodified from
+// sigs.k8s.io/network-policy-api at the version of go.mod.
 //
 //	go build -o bin/clusterpolicy ./cmd/clusterpolicy
 //	KUBECONFIG=FILE bin/clusterpolicy -test.v -all-features
 //
-// It does what TestConformance of the suite's own conformance_test.go does, which cannot be
-// imported because it is in a test file. The flags are the suite's and those of a Go
-// test: -test.run selects tests. The cluster needs the CustomResourceDefinition of
+// It does the work of TestConformance in the suite's conformance_test.go, which cannot be imported. The flags
+// are the suite's and a Go test's: -test.run selects tests. The cluster needs the CustomResourceDefinition of
 // ClusterNetworkPolicy.
 package main
 
@@ -39,7 +38,6 @@ func conformance(t *testing.T) {
 	s.Run(t, tests.ConformanceTests)
 }
 
-// connect returns the suite's options: its flags, and clients of the cluster of $KUBECONFIG.
 func connect() (suite.Options, error) {
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
 		clientcmd.NewDefaultClientConfigLoadingRules(), &clientcmd.ConfigOverrides{}).ClientConfig()

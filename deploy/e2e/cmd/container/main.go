@@ -1,5 +1,5 @@
-// Command container is the first process of every container of a test's node (container init) and of every command that is
-// executed in one (container exec): see package node/container.
+// Command container is the first process of every container of a test's node (container init), and of
+// every command in a container (container exec): see package node/container.
 package main
 
 import (
@@ -11,7 +11,7 @@ import (
 
 func main() { os.Exit(run(os.Args[1:])) }
 
-// failed is the exit status of commands that could not be started, as of a shell.
+// The shell's exit status for a command that cannot be started.
 const failed = 126
 
 func run(args []string) int {

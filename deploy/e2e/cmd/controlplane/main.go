@@ -1,7 +1,6 @@
-// Command controlplane is a control plane in one binary, which takes less than a third of the
-// time to link: etcd, kube-apiserver, kube-controller-manager and kube-scheduler. The first
-// argument says which one this process is; the others are its own flags. A link to it
-// with the name kubectl is kubectl.
+// Command controlplane is a control plane in one binary, to save link time: etcd, kube-apiserver,
+// kube-controller-manager and kube-scheduler. The first argument selects the program; the others are
+// its flags. A link named kubectl is kubectl.
 package main
 
 import (
@@ -13,7 +12,7 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdmain"
 	_ "k8s.io/client-go/plugin/pkg/client/auth"
 	"k8s.io/component-base/cli"
-	_ "k8s.io/component-base/metrics/prometheus/clientgo" // rest_client_* metrics, as the released binaries have
+	_ "k8s.io/component-base/metrics/prometheus/clientgo" // rest_client_* metrics, as in the released binaries
 	kubectl "k8s.io/kubectl/pkg/cmd"
 	kubectlutil "k8s.io/kubectl/pkg/cmd/util"
 	kubeapiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
@@ -23,7 +22,7 @@ import (
 
 func main() {
 	if filepath.Base(os.Args[0]) == "kubectl" {
-		// It reads os.Args, and prints its errors and ends the process itself.
+		// It prints its errors and ends the process.
 		if err := cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()); err != nil {
 			kubectlutil.CheckErr(err)
 		}

@@ -14,7 +14,6 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/node"
 )
 
-// runKubelet is the node, until a signal ends it.
 func runKubelet(args []string, stderr io.Writer) error {
 	cfg, err := parseKubelet(args, stderr)
 	if err != nil {
@@ -31,7 +30,6 @@ func runKubelet(args []string, stderr io.Writer) error {
 	return node.Run(ctx, cfg)
 }
 
-// parseKubelet reads the flags.
 func parseKubelet(args []string, output io.Writer) (node.Config, error) {
 	var cfg node.Config
 	flags := flag.NewFlagSet("node kubelet", flag.ContinueOnError)
@@ -68,7 +66,6 @@ func addresses(list *[]netip.Addr) func(string) error {
 	}
 }
 
-// errNotLabel is returned for a label without a value.
 var errNotLabel = errors.New("want KEY=VALUE")
 
 func labels(set *map[string]string) func(string) error {

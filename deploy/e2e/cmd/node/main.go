@@ -1,5 +1,6 @@
-// Command node is a node of a test cluster. `node kubelet` is the kubelet with its container runtime: it runs in the network namespace of
-// the node until it gets SIGTERM, and ends all pods then. Its flags are those of [parseKubelet].
+// Command node is a node of a test cluster. `node kubelet` is the kubelet with its container runtime:
+// it runs in the node's network namespace until SIGTERM, and then ends all pods. Its flags are in
+// [parseKubelet].
 package main
 
 import (
@@ -28,7 +29,6 @@ func run(args []string, stderr io.Writer) int {
 	}
 }
 
-// exit reports the error, and returns the status of the process.
 func exit(err error, verb string, stderr io.Writer) int {
 	switch {
 	case err == nil, errors.Is(err, flag.ErrHelp):

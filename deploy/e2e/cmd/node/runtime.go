@@ -9,7 +9,7 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/node/runtime"
 )
 
-// newRuntime returns the container runtime of a node. The programs of its images are beside this one.
+// The programs of images are beside this program.
 func newRuntime(cfg node.Config) (*runtime.Runtime, error) {
 	program, err := os.Executable()
 	if err != nil {

@@ -1,14 +1,11 @@
-// Command specs is Kubernetes' own end-to-end test program with the specs of
-// sig-network alone: the specs of k8s.io/kubernetes at the version of go.mod,
-// compiled unmodified. Package conformance/specs runs it, with ginkgo:
+// Command specs is Kubernetes' own end-to-end test program with only the sig-network specs, compiled
+// unmodified from k8s.io/kubernetes at the version of go.mod. Package conformance/specs runs it, with ginkgo:
 //
 //	go build -o bin/specs.test ./cmd/specs
 //	bin/specs.test --list-tests
 //
-// It does what $KUBERNETES/test/e2e/e2e_test.go does, which cannot be imported
-// because it is a test file. It imports fewer packages of specs. The program is
-// not a test of Go's own, so that `go test ./...` does not run it without a cluster;
-// its name must end in .test, so that ginkgo runs it as one.
+// It does the work of $KUBERNETES/test/e2e/e2e_test.go, which cannot be imported. It is not a Go test, so that
+// `go test ./...` does not run it; ginkgo requires a name that ends in .test.
 package main
 
 import (
@@ -30,11 +27,11 @@ import (
 	// The features and the specs' labels.
 	_ "k8s.io/kubernetes/test/e2e/feature"
 
-	// The specs. Package e2e itself imports test/e2e/common, with common/network.
+	// Package e2e itself imports test/e2e/common, with common/network.
 	_ "k8s.io/kubernetes/test/e2e/invariants"
 	_ "k8s.io/kubernetes/test/e2e/network"
 
-	// What configures the framework.
+	// Configuration of the framework.
 	_ "k8s.io/kubernetes/test/e2e/framework/debug/init"
 	_ "k8s.io/kubernetes/test/e2e/framework/metrics/init"
 	_ "k8s.io/kubernetes/test/e2e/framework/node/init"

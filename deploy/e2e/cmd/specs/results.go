@@ -11,8 +11,7 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/conformance/specs"
 )
 
-// record appends a line to the file for each spec that ended in this process. All
-// processes of a run write to the same file.
+// All processes of a run write to the same file.
 func record(file string) error {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {

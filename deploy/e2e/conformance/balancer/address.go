@@ -7,15 +7,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// pool gives out addresses. A free one is used again as late as possible, because clients may
-// remember the last Service that had it.
+// pool reuses an address as late as possible, because clients may remember the last Service that had
+// it.
 type pool struct {
 	ranges []netip.Prefix
 	used   map[netip.Addr]bool
 	last   map[netip.Prefix]netip.Addr
 }
 
-// allocate returns one address of each family.
 func (p *pool) allocate(families []corev1.IPFamily) ([]netip.Addr, error) {
 	var all []netip.Addr
 	for _, family := range families {
@@ -41,7 +40,7 @@ func (p *pool) next(v6 bool) (netip.Addr, error) {
 		if !ok {
 			addr = r.Addr()
 		}
-		// The first address of a range and the last one of an IPv4 range have other meanings.
+		// The first address of a range and the last address of an IPv4 range have other meanings.
 		const tries = 256
 		for range tries {
 			addr = addr.Next()

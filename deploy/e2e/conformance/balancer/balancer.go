@@ -20,20 +20,19 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// finalizer keeps a Service until its address is free again. It is the one that cloud providers use.
+// finalizer is the cloud providers'. It keeps a Service until its address is free.
 const finalizer = "service.kubernetes.io/load-balancer-cleanup"
 
-// period is the time between two health checks of a node.
 const period = time.Second
 
-// Config is what a balancer works with.
+// Config configures a balancer.
 type Config struct {
 	Client kubernetes.Interface
-	// Ranges are where addresses come from, one of each family.
+	// Ranges are the prefixes of addresses, one of each family.
 	Ranges []netip.Prefix
-	// Route makes an address lead to the nodes with these names, and to nothing if there are none.
+	// Route routes an address to the named nodes. Without nodes it removes the route.
 	Route func(addr netip.Addr, nodes []string) error
-	// Log gets failures and changes of routes. Nil means none.
+	// Log gets failures and changes of routes. It may be nil.
 	Log *slog.Logger
 }
 
@@ -47,11 +46,9 @@ type Balancer struct {
 	held     map[types.UID]*balanced
 }
 
-// balanced is a Service with addresses.
 type balanced struct {
 	addresses []netip.Addr
-	// routed are the nodes that the addresses lead to.
-	routed []string
+	routed    []string
 }
 
 // New returns a balancer. Run starts it.
@@ -108,8 +105,7 @@ func (b *Balancer) Run(ctx context.Context) error {
 	}
 }
 
-// reconcile brings the addresses and routes of all Services up to date. If check is set, it asks the health
-// check node ports first.
+// If check is set, reconcile first asks the health check node ports.
 func (b *Balancer) reconcile(ctx context.Context, check bool) error {
 	services, err := b.services.List(labels.Everything())
 	if err != nil {
@@ -141,15 +137,14 @@ func (b *Balancer) reconcile(ctx context.Context, check bool) error {
 	return errors.Join(errs...)
 }
 
-// wanted reports whether a Service is to have addresses.
 func wanted(s *corev1.Service) bool {
 	return s.Spec.Type == corev1.ServiceTypeLoadBalancer && s.DeletionTimestamp == nil && s.Spec.LoadBalancerClass == nil
 }
 
-// mine reports whether a Service has something that the balancer gave it.
+// mine reports whether the balancer has handled the Service.
 func mine(s *corev1.Service) bool { return slices.Contains(s.Finalizers, finalizer) }
 
-// assign gives a Service its finalizer, addresses, routes and status, in this order.
+// In this order: finalizer, addresses, routes, status.
 func (b *Balancer) assign(ctx context.Context, s *corev1.Service, nodes []*corev1.Node) error {
 	if !mine(s) {
 		s = s.DeepCopy()
@@ -198,7 +193,6 @@ func (b *Balancer) writeStatus(ctx context.Context, s *corev1.Service, status co
 	return nil
 }
 
-// targets are the names of the nodes that the addresses of a Service lead to, in order.
 func (b *Balancer) targets(s *corev1.Service, nodes []*corev1.Node) []string {
 	var names []string
 	for _, n := range nodes {
@@ -223,13 +217,13 @@ func ready(n *corev1.Node) bool {
 	})
 }
 
-// release removes everything that a Service has from the balancer, the finalizer last.
+// release removes the finalizer last.
 func (b *Balancer) release(ctx context.Context, s *corev1.Service) error {
 	if err := b.free(s.UID); err != nil {
 		return err
 	}
 	if len(s.Status.LoadBalancer.Ingress) > 0 {
-		// The change of the status is an event, after which the finalizer follows.
+		// The event of the status change leads to the removal of the finalizer.
 		return b.writeStatus(ctx, s, corev1.LoadBalancerStatus{})
 	}
 	s = s.DeepCopy()
@@ -240,7 +234,6 @@ func (b *Balancer) release(ctx context.Context, s *corev1.Service) error {
 	return nil
 }
 
-// free removes the routes to the addresses of a Service, and makes the addresses free for others.
 func (b *Balancer) free(uid types.UID) error {
 	have := b.held[uid]
 	if have == nil {

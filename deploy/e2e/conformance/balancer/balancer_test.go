@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 )
 
-// routes are what Config.Route was called with last.
+// routes are the last arguments of Config.Route.
 type routes struct {
 	mu sync.Mutex
 	to map[netip.Addr][]string
@@ -98,7 +98,7 @@ func TestServiceLife(t *testing.T) {
 	}
 }
 
-// until calls f until it reports true, and returns what it returned then.
+// until retries f until it reports true.
 func until[T any](t *testing.T, f func() (T, bool)) T {
 	t.Helper()
 	deadline := time.After(3 * time.Minute)

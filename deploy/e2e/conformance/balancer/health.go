@@ -12,26 +12,24 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// health is what the health check node ports answered.
 type health struct {
 	client http.Client
 	checks map[check]*result
 }
 
-// check is one port of one node, for one Service.
+// check is a port of a node, for one Service.
 type check struct {
 	service types.UID
 	port    int32
 	node    string
 }
 
-// result is the state of a check. It changes after several equal answers that contradict it.
+// result changes after threshold equal answers that contradict it.
 type result struct {
 	healthy      bool
 	contradicted int
 }
 
-// threshold is the number of answers in sequence that change a state.
 const threshold = 2
 
 func newHealth() *health {
@@ -41,7 +39,6 @@ func newHealth() *health {
 	}
 }
 
-// check asks all nodes for all Services that have a health check node port.
 func (h *health) check(ctx context.Context, services []*corev1.Service, nodes []*corev1.Node) {
 	var all sync.WaitGroup
 	var mu sync.Mutex
@@ -66,7 +63,6 @@ func (h *health) check(ctx context.Context, services []*corev1.Service, nodes []
 	}
 }
 
-// record counts an answer.
 func (h *health) record(key check, ok bool) {
 	r := h.checks[key]
 	if r == nil {
@@ -82,7 +78,7 @@ func (h *health) record(key check, ok bool) {
 	}
 }
 
-// ask is one request, to the first address of the node.
+// ask uses the first address of the node.
 func (h *health) ask(ctx context.Context, n *corev1.Node, port int32) bool {
 	for _, a := range n.Status.Addresses {
 		if a.Type != corev1.NodeInternalIP {
@@ -105,13 +101,11 @@ func (h *health) ask(ctx context.Context, n *corev1.Node, port int32) bool {
 	return false
 }
 
-// ok reports whether a node is healthy for a Service.
 func (h *health) ok(s *corev1.Service, n *corev1.Node) bool {
 	r := h.checks[check{s.UID, s.Spec.HealthCheckNodePort, n.Name}]
 	return r != nil && r.healthy
 }
 
-// forget removes the state of a Service.
 func (h *health) forget(service types.UID) {
 	for key := range h.checks {
 		if key.service == service {

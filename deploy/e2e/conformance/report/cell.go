@@ -7,7 +7,6 @@ import (
 	"strconv"
 )
 
-// cell is the results of a spec in all runs of a subject.
 type cell struct {
 	passed, failed, skipped int
 	seconds                 []float64
@@ -28,8 +27,7 @@ func (c *cell) add(s Spec) {
 	}
 }
 
-// String returns what the table has: passed, failed or skipped if all runs agree, and else how
-// many passed.
+// String returns passed, failed or skipped if all runs agree, otherwise the number of passes.
 func (c *cell) String() string {
 	all := c.passed + c.failed + c.skipped
 	switch all {
@@ -46,7 +44,7 @@ func (c *cell) String() string {
 	}
 }
 
-// median returns that of the seconds of the runs that passed, empty if none did.
+// median is in seconds, over the passed runs; empty without passed runs.
 func (c *cell) median() string {
 	if len(c.seconds) == 0 {
 		return ""
@@ -55,10 +53,8 @@ func (c *cell) median() string {
 	return strconv.FormatFloat(s[(len(s)-1)/2], 'f', 1, 64)
 }
 
-// flake matches the cell of a spec with different results.
 var flake = regexp.MustCompile(`^\*\*passed \d+ of \d+\*\*$`)
 
-// count is the number of specs of a kind: that passed in all runs, and that were run.
 type count struct{ passed, run int }
 
 func (c count) String() string {
@@ -68,7 +64,7 @@ func (c count) String() string {
 	return fmt.Sprintf("%d of %d", c.passed, c.run)
 }
 
-// add counts a cell; a spec that skipped itself was not run.
+// A spec that skipped itself does not count.
 func (c *count) add(cell string) {
 	if cell == "" || cell == string(Skipped) {
 		return

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Parse reads results: a line with the titles of the columns, and one for each spec, all separated by tabs.
+// Parse reads tab-separated results: a line with the titles of the columns, then a line for each spec.
 func Parse(text string) (*Table, error) {
 	t := New(nil)
 	var header []string
@@ -46,7 +46,7 @@ func Read(file string) (*Table, error) {
 	return t, nil
 }
 
-// Write writes the results into a file. Results of the file that t does not have stay.
+// Write writes the results into a file. It keeps the file's results that t does not have.
 func (t *Table) Write(file string) error {
 	old, err := Read(file)
 	if err != nil {
@@ -71,8 +71,7 @@ func (t *Table) Write(file string) error {
 	return nil
 }
 
-// Regressions returns a line for each spec that passed in the older table and did not pass
-// in t. A spec without a result in t is not one.
+// Regressions returns a line for each spec that passed in old and has another result in t.
 func (t *Table) Regressions(old *Table) []string {
 	var lines []string
 	for _, r := range t.sorted() {
@@ -86,7 +85,7 @@ func (t *Table) Regressions(old *Table) []string {
 	return lines
 }
 
-// Flakes returns a line for each spec that had different results in the runs.
+// Flakes returns a line for each spec with different results.
 func (t *Table) Flakes() []string {
 	var lines []string
 	for _, r := range t.sorted() {

@@ -6,10 +6,9 @@ import (
 	"strings"
 )
 
-// ended is the line with which the testing package ends a test.
 var ended = regexp.MustCompile(`^ *--- (PASS|FAIL|SKIP): (\S+) \(([0-9.]+)s\)$`)
 
-// parseTests reads the output of a Go test: of the tests that have no subtests.
+// parseTests returns only tests without subtests.
 func parseTests(output string) []Spec {
 	states := map[string]State{"PASS": Passed, "FAIL": Failed, "SKIP": Skipped}
 	var all []Spec

@@ -39,7 +39,6 @@ func JUnit(root, file string) error {
 	return nil
 }
 
-// suites appends the test suites of a run.
 func suites(merged *reporters.JUnitTestSuites, dir, name string) error {
 	text, err := os.ReadFile(specs.JUnit(dir))
 	switch {

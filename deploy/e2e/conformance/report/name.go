@@ -4,8 +4,7 @@ import (
 	"strings"
 )
 
-// Short returns the name of a spec in tables: without what all specs of sig-network have, and
-// without the tags that say nothing about this cluster.
+// Short returns the name of a spec in tables, without common and irrelevant parts.
 func Short(name string) string {
 	for _, tag := range []string{"[sig-network]", "[LinuxOnly]", "[NodeConformance]", "[Privileged]"} {
 		name = strings.ReplaceAll(name, tag, "")
@@ -18,14 +17,12 @@ func firstLine(text string) string {
 	return line
 }
 
-// kind is a group of specs in the summary.
 type kind struct {
 	title string
-	// has reports whether the spec with this short name belongs to it.
-	has func(string) bool
+	has   func(string) bool
 }
 
-// kinds are in the order of the summary; a spec belongs to the first that has it.
+// kinds are in the order of the summary; the first match wins.
 var kinds = []kind{
 	{"Conformance", func(name string) bool { return strings.Contains(name, "[Conformance]") }},
 	{"NetworkPolicy", func(name string) bool { return strings.HasPrefix(name, "Netpol ") }},

@@ -16,7 +16,6 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/conformance/specs"
 )
 
-// spec is one of ginkgo's report.
 func spec(state types.SpecState, name, message string, took time.Duration) types.SpecReport {
 	return types.SpecReport{
 		ContainerHierarchyTexts: []string{"[sig-network] Services"}, LeafNodeText: name, LeafNodeType: types.NodeTypeIt,
@@ -24,7 +23,7 @@ func spec(state types.SpecState, name, message string, took time.Duration) types
 	}
 }
 
-// results writes what ginkgo leaves of a run.
+// results writes ginkgo's files of a run.
 func results(t *testing.T, root, subject string, run int, all ...types.SpecReport) string {
 	t.Helper()
 	dir := Dir(root, subject, run)
@@ -124,7 +123,7 @@ func TestTable(t *testing.T) {
 	}
 	const want = "spec\tweft\tkube-proxy 1.36.3\nServices should a|b\t**passed 2 of 3**\t**failed**\n" +
 		"Services should serve [Conformance]\tpassed\tpassed\nServices should skip itself\tskipped\t\n"
-	// A spec that is not run any more goes.
+	// A removed spec goes.
 	results := write(t, table, empty+"Services should not be selected [Feature:PerformanceDNS]\tpassed\n")
 	if results != want {
 		t.Errorf("results:\n%swant\n%s", results, want)
@@ -157,7 +156,7 @@ func TestPartialRun(t *testing.T) {
 	}
 }
 
-// TestIncomplete has a run of which one spec did not end: its time is not that of a run of all.
+// TestIncomplete has a run with an unfinished spec: its time does not count as a full run's.
 func TestIncomplete(t *testing.T) {
 	root := t.TempDir()
 	results(t, root, "weft", 1, spec(types.SpecStatePassed, "one", "", time.Second), spec(types.SpecStateSkipped, "two", "", 0))

@@ -19,7 +19,6 @@ import (
 // State is how a spec ended.
 type State string
 
-// The states of specs.
 const (
 	Passed  State = "passed"
 	Failed  State = "failed"
@@ -28,30 +27,27 @@ const (
 
 // Spec is the result of a spec in one run.
 type Spec struct {
-	// Name is the short one: see Short.
+	// See Short.
 	Name    string
 	State   State
 	Seconds float64
-	// Message is the first line of the failure, or why the spec skipped itself.
+	// the first line of the failure, or the reason of a skip
 	Message string
 }
 
-// Run has the results of one run of a subject.
+// Run has the results of a run of a subject.
 type Run struct {
 	Subject string
-	// Specs are those that ran or skipped themselves, and Policies the tests of the
-	// ClusterNetworkPolicy suite.
+	// Policies has the tests of the ClusterNetworkPolicy suite.
 	Specs, Policies []Spec
-	// Selected is how many specs sig-network has without skip.txt and, if the run had no policy
-	// engine, without those that need one.
+	// Selected counts sig-network specs without skip.txt and, in a run without a policy engine, without
+	// policy specs.
 	Selected int
 	Elapsed  time.Duration
 }
 
-// complete reports whether the run was one of all specs.
 func (r Run) complete() bool { return r.Selected > 0 && len(r.Specs) >= r.Selected }
 
-// policyOutput is the file with the output of the ClusterNetworkPolicy suite in a directory of results.
 const policyOutput = "clusterpolicy.txt"
 
 // Dir returns the directory for the results of a subject's run; run counts from 1.
@@ -59,7 +55,7 @@ func Dir(root, subject string, run int) string {
 	return filepath.Join(root, subject, strconv.Itoa(run))
 }
 
-// PolicyOutput returns the file for the output of the ClusterNetworkPolicy suite in a Dir.
+// PolicyOutput returns the file for the output of the ClusterNetworkPolicy suite.
 func PolicyOutput(dir string) string { return filepath.Join(dir, policyOutput) }
 
 // Load reads the results of all subjects and runs below root.
@@ -86,7 +82,6 @@ func Load(root string) ([]Run, error) {
 	return runs, nil
 }
 
-// read returns the results in a Dir, which has those of the specs, of ClusterNetworkPolicy, or both.
 func read(dir string) (Run, error) {
 	var run Run
 	text, err := os.ReadFile(specs.Results(dir))
@@ -105,7 +100,7 @@ func read(dir string) (Run, error) {
 	return run, nil
 }
 
-// parseGinkgo reads ginkgo's report, which has all specs, also those that were not selected.
+// ginkgo's report also has specs that were not selected.
 func parseGinkgo(text []byte) (Run, error) {
 	var reports []types.Report
 	if err := json.Unmarshal(text, &reports); err != nil {

@@ -11,37 +11,33 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/conformance/specs"
 )
 
-// Subjects are what is tested, in the order of the columns. The name is that of the
-// directory of its results.
+// Subjects are in the order of the columns. Name is a directory of results.
 var Subjects = []struct{ Name, Title string }{
 	{"weft", "weft"},
 	{"kube-proxy", "kube-proxy 1.36.3"},
 	{"weft-chaos", "weft, chaos"},
 }
 
-// row is a spec: its cells by the titles of the columns.
 type row struct {
 	name  string
 	cells map[string]string
 }
 
-// seconds is the title of the column with the time of a spec: the median with weft.
+// seconds is the title of the column with the median time with weft.
 const seconds = "seconds"
 
-// policies is the kind of the tests of the ClusterNetworkPolicy suite, and how their names begin in the table.
+// policies is the kind, and the prefix of names, of the ClusterNetworkPolicy suite's tests.
 const policies = "ClusterNetworkPolicy"
 
 // Table is the results of specs.
 type Table struct {
 	rows map[string]row
-	// facts are lines of the summary that cannot be had from the rows: by their
-	// titles, and then by the columns'.
+	// facts are summary lines beyond the rows, by line title and column title.
 	facts map[string]map[string]string
-	// messages are of the specs that failed or skipped themselves in the runs, by the columns and the names.
+	// messages are for failed and skipped specs, by column and name.
 	messages map[string]map[string]string
 }
 
-// The facts.
 const (
 	runs    = "Runs"
 	minutes = "Minutes of a run of all specs"
@@ -109,12 +105,10 @@ func (t *Table) set(name, column, value string) {
 	t.rows[name].cells[column] = value
 }
 
-// sorted returns the rows by their names.
 func (t *Table) sorted() []row {
 	return slices.SortedFunc(maps.Values(t.rows), func(a, b row) int { return cmp.Compare(a.name, b.name) })
 }
 
-// columns returns the titles of the subjects that have results.
 func (t *Table) columns() []string {
 	var titles []string
 	for _, s := range Subjects {
@@ -128,8 +122,7 @@ func (t *Table) columns() []string {
 	return titles
 }
 
-// over puts the results of t over those of an older table. A complete run does not remove
-// the rows of specs that no longer exist: delete them by hand.
+// over merges t over older results. Rows of specs that no longer exist must be deleted by hand.
 func (t *Table) over(old *Table) {
 	for name, r := range old.rows {
 		for column, value := range r.cells {
@@ -140,7 +133,6 @@ func (t *Table) over(old *Table) {
 	}
 }
 
-// kindsOf returns the kinds of the summary.
 func kindsOf() []string {
 	var titles []string
 	for _, k := range kinds {
@@ -156,7 +148,6 @@ func (t *Table) kind(name string) string {
 	return kindOf(name)
 }
 
-// dropSkipped removes specs of older results that are not run any more.
 func (t *Table) dropSkipped() error {
 	skips, err := specs.Skips()
 	if err != nil {
@@ -169,7 +160,7 @@ func (t *Table) dropSkipped() error {
 	return nil
 }
 
-// Markdown returns the tables: the summary, the differences, all specs, and what is skipped.
+// Markdown returns the summary, the differences, and all and the skipped specs.
 func (t *Table) Markdown() (string, error) {
 	skips, err := specs.Skips()
 	if err != nil {
@@ -203,7 +194,7 @@ func (t *Table) Markdown() (string, error) {
 	return b.String(), nil
 }
 
-// summary counts the specs that passed in all runs. Specs that skipped themselves do not count.
+// Specs that skipped themselves do not count.
 func (t *Table) summary(b *strings.Builder, columns []string) {
 	line(b, append([]string{"passed"}, columns...))
 	rule(b, len(columns)+1)
@@ -242,7 +233,6 @@ func (t *Table) summary(b *strings.Builder, columns []string) {
 	}
 }
 
-// failures lists the specs that did not pass in all runs, with the reason that is known.
 func (t *Table) failures(b *strings.Builder, columns []string, known []specs.Skip) {
 	b.WriteString("\n### What does not pass\n\n")
 	any := false

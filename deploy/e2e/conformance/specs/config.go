@@ -7,31 +7,28 @@ import (
 	"time"
 )
 
-// Config is a run.
+// Config configures a run.
 type Config struct {
-	// Ginkgo is ginkgo's program, and Program that of cmd/specs, whose name ends in .test.
+	// Ginkgo is ginkgo's program. Program is cmd/specs; its name ends in .test.
 	Ginkgo, Program string
-	// Kubeconfig is a file with the cluster's address and an administrator's credentials, and Kubectl
-	// the program.
+	// Kubeconfig has an administrator's credentials. Kubectl is the program.
 	Kubeconfig, Kubectl string
-	// Report is the directory for the results. It is made if it does not exist.
+	// Report is the directory for the results, made if missing.
 	Report string
-	// Nodes is the number of nodes. The suite itself counts them in its first process only.
+	// Nodes is the number of nodes. The suite counts them only in its first process.
 	Nodes int
-	// Procs is how many specs run at the same time: by default 8.
+	// Procs is the number of parallel specs: by default 8.
 	Procs int
-	// Focus and Skip are regular expressions of full names, in addition to [sig-network] and
-	// skip.txt. Empty means no restriction.
+	// Focus and Skip are regular expressions of full names, in addition to [sig-network] and skip.txt.
 	Focus, Skip string
 	// Short selects the specs of short.txt.
-	Short bool
-	// NoPolicy leaves out the specs that need a NetworkPolicy engine.
+	Short    bool
 	NoPolicy bool
-	// Timeout ends the run: by default after four hours.
+	// by default four hours
 	Timeout time.Duration
-	// Environment is added to that of this process, as KEY=VALUE.
+	// Environment extends this process's environment, as KEY=VALUE.
 	Environment []string
-	// Output gets a line for each spec that ended: by default nothing does.
+	// Output, if not nil, gets a line for each ended spec.
 	Output io.Writer
 }
 
@@ -62,14 +59,13 @@ func (c *Config) validate() error {
 	return errors.Join(errs...)
 }
 
-// arguments returns those of ginkgo for the specs with these names.
 func (c *Config) arguments(names []string) []string {
 	args := []string{
 		"run", "--no-color", "--silence-skips", "-v",
 		"--procs=" + strconv.Itoa(c.Procs),
 		"--timeout=" + c.Timeout.String(),
 		"--grace-period=30s",
-		// What a spec that takes long waits for.
+		// Shows the wait of a slow spec.
 		"--poll-progress-after=180s", "--poll-progress-interval=120s",
 	}
 	return append(args, "--focus="+expression(names), c.Program, "--",

@@ -12,7 +12,7 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 )
 
-// List returns the full names of all specs of sig-network that a program of cmd/specs has.
+// List returns the full names of all sig-network specs in program.
 func List(ctx context.Context, program string) ([]string, error) {
 	dir, err := os.MkdirTemp("", "specs")
 	if err != nil {

@@ -9,19 +9,17 @@ import (
 	"time"
 )
 
-// Line is what specs.jsonl has of a spec.
+// Line is a line of specs.jsonl.
 type Line struct {
 	Name string `json:"name"`
 	// State is ginkgo's: passed, failed, skipped, timedout, interrupted, panicked, aborted or pending.
 	State   string  `json:"state"`
 	Seconds float64 `json:"seconds"`
-	// Process is the number of ginkgo's process.
-	Process int `json:"process"`
-	// Message is the failure's, or why the spec skipped itself.
+	Process int     `json:"process"`
+	// the failure, or the reason of a skip
 	Message string `json:"message,omitempty"`
 }
 
-// progress prints the lines of specs.jsonl as they come.
 type progress struct {
 	out   io.Writer
 	start time.Time
@@ -30,7 +28,6 @@ type progress struct {
 	total, ended, failed int
 }
 
-// write reads JSON lines, of which the last one may be in two parts.
 func (p *progress) write(b []byte) {
 	p.rest = append(p.rest, b...)
 	for {

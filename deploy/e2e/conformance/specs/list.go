@@ -9,7 +9,6 @@ import (
 	"strings"
 )
 
-// prefix is that of the names of the specs.
 const prefix = "[sig-network] "
 
 //go:embed skip.txt
@@ -21,27 +20,27 @@ var knownText string
 //go:embed short.txt
 var shortText string
 
-// Skip is a kind of specs that are not run.
+// Skip is a kind of skipped specs.
 type Skip struct {
-	// Pattern is a part of their full names.
+	// Pattern is a part of full names.
 	Pattern string
-	// Reason says why, as a sentence.
+	// Reason is a sentence.
 	Reason string
 }
 
 // Skips returns skip.txt.
 func Skips() ([]Skip, error) { return parse("skip.txt", skipText) }
 
-// Known returns known.txt: specs that are run and fail, and why.
+// Known returns known.txt: specs that run and fail, with reasons.
 func Known() ([]Skip, error) { return parse("known.txt", knownText) }
 
-// OfNetwork reports whether the spec with this full name is one of sig-network.
+// OfNetwork reports whether a full name is a sig-network spec's.
 func OfNetwork(name string) bool { return strings.HasPrefix(name, prefix) }
 
-// NeedsPolicy reports whether the spec with this full name needs a NetworkPolicy engine.
+// NeedsPolicy reports whether a spec needs a NetworkPolicy engine.
 func NeedsPolicy(name string) bool { return strings.Contains(name, "[Feature:NetworkPolicy]") }
 
-// Reason returns why a spec is not run; false means that it is.
+// Reason returns why a spec is skipped; false means that it runs.
 func Reason(skips []Skip, name string) (string, bool) {
 	i := slices.IndexFunc(skips, func(s Skip) bool { return strings.Contains(name, s.Pattern) })
 	if i < 0 {
@@ -50,7 +49,6 @@ func Reason(skips []Skip, name string) (string, bool) {
 	return skips[i].Reason, true
 }
 
-// parse reads a list of reasons and the patterns of each.
 func parse(file, text string) ([]Skip, error) {
 	var skips []Skip
 	reason, used := "", true
@@ -75,7 +73,7 @@ func parse(file, text string) ([]Skip, error) {
 	return skips, nil
 }
 
-// Short returns the full names of short.txt: the specs of the short form.
+// Short returns the full names of short.txt.
 func Short() []string {
 	var names []string
 	for line := range strings.Lines(shortText) {
@@ -86,8 +84,6 @@ func Short() []string {
 	return names
 }
 
-// check returns an error for each pattern of the skips and each name of the short form that
-// is not that of a spec.
 func check(names []string, skips []Skip, short []string) error {
 	var errs []error
 	for _, s := range skips {
@@ -106,7 +102,7 @@ func check(names []string, skips []Skip, short []string) error {
 	return errors.Join(errs...)
 }
 
-// choose returns the names of the specs that a run is about, in the order of all.
+// choose keeps the order of all.
 func (c *Config) choose(all []string, skips []Skip) ([]string, error) {
 	focus, err := regexp.Compile(c.Focus)
 	if err != nil {
@@ -134,8 +130,7 @@ func (c *Config) choose(all []string, skips []Skip) ([]string, error) {
 	return chosen, nil
 }
 
-// expression returns a regular expression for ginkgo, which puts the suite's name before
-// a spec's, that matches these specs and no others.
+// ginkgo puts the suite's name before a spec's.
 func expression(names []string) string {
 	quoted := make([]string, len(names))
 	for i, name := range names {

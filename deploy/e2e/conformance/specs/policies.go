@@ -14,27 +14,25 @@ import (
 
 // Policies is a run of the conformance suite of ClusterNetworkPolicy.
 type Policies struct {
-	// Program is that of cmd/clusterpolicy.
+	// Program is cmd/clusterpolicy.
 	Program string
-	// Kubeconfig is a file with the cluster's address and an administrator's credentials. The
-	// cluster has the definition of PolicyDefinition.
+	// Kubeconfig has an administrator's credentials. The cluster has the definition of
+	// PolicyDefinition.
 	Kubeconfig string
-	// Output is the file for what the program prints: report.PolicyOutput.
+	// See report.PolicyOutput.
 	Output string
 	// Focus is an expression for -test.run: empty for all tests.
 	Focus string
-	// Timeout ends the run: by default after an hour.
+	// by default an hour
 	Timeout time.Duration
 }
 
-// unsupported is the experimental feature of ClusterNetworkPolicy that weft does not have: nodes as
-// peers. Its tests skip themselves.
+// weft does not support nodes as peers. The tests for this feature skip themselves.
 const unsupported = "ClusterNetworkPolicyEgressNodePeers"
 
 // RunPolicies runs the suite, with the tests of all features that weft has.
 //
-// Possible errors: [ErrFailed]; that the program cannot be started, or that it did not end
-// before the timeout.
+// Possible errors: [ErrFailed]; the program cannot be started, or did not end before the timeout.
 func RunPolicies(ctx context.Context, p Policies) error {
 	if p.Timeout == 0 {
 		p.Timeout = time.Hour
@@ -71,9 +69,8 @@ func RunPolicies(ctx context.Context, p Policies) error {
 	}
 }
 
-// PolicyDefinition returns the file with the CustomResourceDefinition of ClusterNetworkPolicy, with the
-// fields that the tests of all features use. The working directory is in the module
-// whose go.mod has the suite.
+// PolicyDefinition returns the CustomResourceDefinition file of ClusterNetworkPolicy. The working
+// directory must be in the module whose go.mod has the suite.
 func PolicyDefinition(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/network-policy-api").Output()
 	if err != nil {

@@ -12,22 +12,22 @@ import (
 	"time"
 )
 
-// ErrFailed means that the run is complete, and that specs failed in it.
+// ErrFailed means that the run is complete, but specs failed.
 var ErrFailed = errors.New("specs failed")
 
-// Results returns the file with ginkgo's report in a directory of results.
+// Results returns the file of ginkgo's report.
 func Results(report string) string { return filepath.Join(report, "ginkgo", "report.json") }
 
-// JUnit returns the framework's JUnit report in a directory of results.
+// JUnit returns the file of the framework's JUnit report.
 func JUnit(report string) string { return filepath.Join(report, "junit_01.xml") }
 
 func (c *Config) lines() string { return filepath.Join(c.Report, "specs.jsonl") }
 
-// Run runs the specs, and returns when all have ended. If ctx ends, the specs that run are
-// interrupted and clean up, and the report has what ended before.
+// Run returns when all specs have ended. The end of ctx interrupts running specs, and makes the report
+// partial.
 //
-// Possible errors: [ErrFailed]; an invalid list or configuration; that ginkgo cannot be
-// started or that it wrote no report.
+// Possible errors: [ErrFailed]; an invalid list or configuration; ginkgo cannot be started, or wrote no
+// report.
 func Run(ctx context.Context, c Config) error {
 	c.setDefaults()
 	if err := c.validate(); err != nil {
@@ -55,7 +55,7 @@ func Run(ctx context.Context, c Config) error {
 	if err != nil {
 		return err
 	}
-	// A report of an earlier run must not be taken for that of this one.
+	// Otherwise an earlier report could be mistaken for this run's.
 	for _, old := range []string{Results(c.Report), JUnit(c.Report), c.lines()} {
 		if err := os.RemoveAll(old); err != nil {
 			return fmt.Errorf("remove old results: %w", err)
@@ -101,7 +101,6 @@ func (c *Config) run(ctx context.Context, names []string) error {
 	return fmt.Errorf("run ginkgo: %w after %d of %d specs: see %s", err, count, len(names), log.Name())
 }
 
-// follow prints what comes into specs.jsonl until ctx ends, and returns how many specs ended.
 func (c *Config) follow(ctx context.Context, total int) int {
 	p := progress{out: c.Output, start: time.Now(), total: total}
 	var file *os.File

@@ -8,10 +8,8 @@ import (
 	"testing"
 )
 
-// program is to compare testdata/names.txt with.
 var program = flag.String("specs.program", "", "a built cmd/specs: its specs are written to testdata/names.txt")
 
-// names returns the full names of all specs of sig-network.
 func names(t *testing.T) []string {
 	t.Helper()
 	const file = "testdata/names.txt"

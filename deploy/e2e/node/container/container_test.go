@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// file returns a file of the machine with a content, which may be executed.
+// The file is executable.
 func file(t *testing.T, content string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "file")
@@ -70,7 +70,7 @@ func TestUser(t *testing.T) {
 	create(t, s).expect(t, 0, "1000\n2000\n2000 3000\nby path\n1\n")
 }
 
-// A container ends with the thread that started it, also if it has changed its user.
+// A container ends with the thread that started it, even after a change of its user.
 func TestUserKeepsDeathSignal(t *testing.T) {
 	for name, user := range map[string]int{"root": 0, "user": 1000} {
 		t.Run(name, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestUserKeepsDeathSignal(t *testing.T) {
 	}
 }
 
-// startAndEnd starts a container on a thread that ends. The main thread of a process does not end, so it is not that one.
+// startAndEnd starts a container on a thread that ends, so never on the main thread.
 func startAndEnd(t *testing.T, s *Spec, started chan<- *process) {
 	runtime.LockOSThread()
 	if unix.Gettid() != unix.Getpid() {
@@ -144,7 +144,7 @@ func TestExec(t *testing.T) {
 	execute(t, p, Command{Args: []string{"sh", "-c", "cat /tmp/file /proc/1/comm; id -u; exit 3"}, UID: 1000}).
 		expect(t, 3, "inside\nsleep\n1000\n")
 	execute(t, p, Command{Args: []string{"sh", "-c", "kill -9 $$"}}).expect(t, 128+9, "")
-	// A command that is given up ends with its children.
+	// A killed command ends with its children.
 	given := execute(t, p, Command{Args: []string{"sh", "-c", "sleep 1001; echo not reached"}})
 	if err := given.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)

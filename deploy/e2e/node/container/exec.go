@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Exec runs a process in a container and returns its exit status. The namespaces must include the container's PID and mount
-// namespaces. SIGTERM to this process kills the other with its process group. If this process is killed, the other goes on until the
-// container ends: the death signal of a parent in another PID namespace would come at once.
+// Exec runs a process in a container and returns its exit status. The namespaces must include the
+// container's PID and mount namespaces. SIGTERM to this process kills the other's process group. If
+// this process is killed, the other continues until the container ends.
 func Exec() (int, error) {
 	runtime.LockOSThread()
 	unix.CloseOnExec(errorFD)
@@ -22,7 +22,7 @@ func Exec() (int, error) {
 	if err := read(&c); err != nil {
 		return 0, err
 	}
-	// A thread that shares its root with others may not enter a mount namespace.
+	// A thread that shares its root may not enter a mount namespace.
 	if err := unix.Unshare(unix.CLONE_FS); err != nil {
 		return 0, fmt.Errorf("separate root directory: %w", err)
 	}
@@ -39,7 +39,7 @@ func Exec() (int, error) {
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
 	}
 	if c.Terminal {
-		// A new session is a process group of its own too.
+		// A new session is also a process group.
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	}
 	if cmd.Env == nil {
@@ -58,7 +58,7 @@ func Exec() (int, error) {
 	}
 	go func() {
 		<-asked
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // an error means that it has ended
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // it may have ended
 	}()
 	unix.Close(errorFD)
 	err = cmd.Wait()

@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Init makes the file system of a container and executes its program in place of this one. It returns only if that fails. The
-// process must be the first of its mount namespace.
+// Init makes the file system of a container and executes its program in place of this one. It returns
+// only on failure. The process must be the first in the mount namespace.
 func Init() error {
 	runtime.LockOSThread()
 	unix.CloseOnExec(errorFD)
@@ -38,7 +38,6 @@ func Init() error {
 	return s.execute()
 }
 
-// enter joins namespaces by their descriptors.
 func enter(n int) error {
 	for fd := FirstNamespaceFD; fd < FirstNamespaceFD+n; fd++ {
 		if err := unix.Setns(fd, 0); err != nil {
@@ -49,7 +48,6 @@ func enter(n int) error {
 	return nil
 }
 
-// makeRoot mounts a layer for writing over the machine's own files, and then what every container has.
 func (s *Spec) makeRoot() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return fmt.Errorf("separate mounts: %w", err)
@@ -95,7 +93,7 @@ func (s *Spec) makeRoot() error {
 	return nil
 }
 
-// ordered returns the mounts with parents before their children. The kubelet has them in the order of the pod.
+// ordered returns parents before children. The kubelet has the order of the pod.
 func (s *Spec) ordered() []Mount {
 	depth := func(m Mount) int { return strings.Count(filepath.Clean(m.Target), "/") }
 	mounts := slices.Clone(s.Mounts)
@@ -103,7 +101,6 @@ func (s *Spec) ordered() []Mount {
 	return mounts
 }
 
-// makeDevices fills /dev with what programs expect there.
 func (s *Spec) makeDevices() error {
 	dev := filepath.Join(s.Root, "dev")
 	for _, name := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
@@ -128,7 +125,7 @@ func (s *Spec) makeDevices() error {
 		unix.Mount("tmpfs", filepath.Join(dev, "shm"), "tmpfs", 0, "mode=1777"))
 }
 
-// write replaces a file, and does not follow a link that the machine may have there.
+// write replaces a file, and does not follow the machine's link.
 func (s *Spec) write(path, content string) error {
 	path = filepath.Join(s.Root, path)
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -137,7 +134,6 @@ func (s *Spec) write(path, content string) error {
 	return os.WriteFile(path, []byte(content), 0o644)
 }
 
-// bind makes a file or directory of the node appear in the container.
 func (s *Spec) bind(m Mount) error {
 	target, err := securejoin.SecureJoin(s.Root, m.Target)
 	if err != nil {
@@ -145,7 +141,7 @@ func (s *Spec) bind(m Mount) error {
 	}
 	info, err := os.Stat(m.Source)
 	if errors.Is(err, os.ErrNotExist) {
-		// Container runtimes make a directory of the node that a pod wants.
+		// Like other runtimes, make a missing directory of the node.
 		if err = os.MkdirAll(m.Source, 0o755); err == nil {
 			info, err = os.Stat(m.Source)
 		}
@@ -180,7 +176,6 @@ func (s *Spec) bind(m Mount) error {
 	return unix.Mount("", target, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, "")
 }
 
-// pivot makes the directory the root, and leaves nothing of the old one.
 func pivot(root string) error {
 	if err := os.Chdir(root); err != nil {
 		return err
@@ -197,7 +192,6 @@ func pivot(root string) error {
 	return os.Chdir("/")
 }
 
-// execute becomes the program.
 func (s *Spec) execute() error {
 	if s.ReadOnly {
 		if err := unix.Mount("", "/", "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
@@ -230,7 +224,6 @@ func (s *Spec) execute() error {
 	return fmt.Errorf("execute %s: %w", program, syscall.Exec(program, s.Args, s.Env))
 }
 
-// lookPath finds the program by the PATH of the container.
 func (c *Command) lookPath() (string, error) {
 	path := "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 	for _, e := range c.Env {
@@ -247,7 +240,8 @@ func (c *Command) lookPath() (string, error) {
 	return exec.LookPath(c.Args[0])
 }
 
-// restrict takes rights from what this thread executes. The thread itself keeps those that it uses, for example to change its user.
+// restrict affects executed programs. The thread keeps capabilities that it needs, for example to
+// change its user.
 func (c *Command) restrict() error {
 	if err := capability.DropBound(c.Drop...); err != nil {
 		return fmt.Errorf("drop capabilities: %w", err)
@@ -261,13 +255,12 @@ func (c *Command) restrict() error {
 	return nil
 }
 
-// become changes to the user of the process.
 func (c *Command) become() error {
 	if c.UID == 0 && c.GID == 0 && len(c.Groups) == 0 {
 		return nil
 	}
 	for _, f := range []*os.File{os.Stdin, os.Stdout, os.Stderr} {
-		// So that the user may open /dev/stdout. What is neither a pipe nor the terminal of this container stays as it is.
+		// So that the user may open /dev/stdout. Only pipes and the container's terminal change.
 		if info, err := f.Stat(); err != nil || info.Mode().Type() != os.ModeNamedPipe && !c.Terminal {
 			continue
 		}
@@ -284,7 +277,7 @@ func (c *Command) become() error {
 	if err := syscall.Setuid(c.UID); err != nil {
 		return fmt.Errorf("set user %d: %w", c.UID, err)
 	}
-	// The kernel clears the signal, which ends the container with the runtime, when the user changes.
+	// A change of the user clears the signal that ends the container with the runtime.
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
 		return fmt.Errorf("set death signal: %w", err)
 	}

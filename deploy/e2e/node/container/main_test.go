@@ -7,7 +7,7 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/suite"
 )
 
-// TestMain is the first process of the containers too, and what executes commands in them.
+// As a child process, TestMain is a container's first process, or executes a command in it.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 {
 		switch os.Args[1] {

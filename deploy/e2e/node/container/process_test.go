@@ -21,8 +21,7 @@ type process struct {
 	out *bytes.Buffer
 }
 
-// begin starts a process, and returns after its program was executed. The test's goroutine stays on one thread, because the process
-// ends with the thread that started it.
+// The test's goroutine stays on one thread, because the process ends with its starting thread.
 func begin(t *testing.T, verb string, spec any, flags uintptr, namespaces ...*os.File) (*process, error) {
 	t.Helper()
 	runtime.LockOSThread()
@@ -61,13 +60,11 @@ func pipe(t *testing.T) (r, w *os.File) {
 	return r, w
 }
 
-// newSpec returns a container that runs a shell script.
 func newSpec(t *testing.T, script string) *Spec {
 	t.Helper()
 	return &Spec{Root: t.TempDir(), Scratch: t.TempDir(), Command: Command{Args: []string{"sh", "-ec", script}}}
 }
 
-// create starts a container.
 func create(t *testing.T, s *Spec) *process {
 	t.Helper()
 	p, err := begin(t, "init", s, unix.CLONE_NEWNS|unix.CLONE_NEWPID)
@@ -77,7 +74,6 @@ func create(t *testing.T, s *Spec) *process {
 	return p
 }
 
-// execute starts a command in a container.
 func execute(t *testing.T, p *process, c Command) *process {
 	t.Helper()
 	var namespaces []*os.File
@@ -97,7 +93,6 @@ func execute(t *testing.T, p *process, c Command) *process {
 	return cmd
 }
 
-// expect waits for the end of a process, and compares what it wrote.
 func (p *process) expect(t *testing.T, status int, want string) {
 	t.Helper()
 	_ = p.Wait()
@@ -106,7 +101,6 @@ func (p *process) expect(t *testing.T, status int, want string) {
 	}
 }
 
-// end kills a container.
 func (p *process) end(t *testing.T) {
 	t.Helper()
 	if err := p.Process.Kill(); err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/moby/sys/capability"
 )
 
-// The file descriptors that every process here starts with, after the standard ones. Those of namespaces follow.
+// In this order, between the standard descriptors and the namespaces.
 const (
 	specFD  = 3
 	errorFD = 4
@@ -18,18 +18,15 @@ const (
 
 // Command is a process.
 type Command struct {
-	Args []string
-	Env  []string
-	Dir  string
-	// UID, GID and Groups are those of the process.
+	Args     []string
+	Env      []string
+	Dir      string
 	UID, GID int
 	Groups   []int
-	// Drop are the capabilities that neither the process nor its descendants can have.
-	Drop []capability.Cap
-	// NoNewPrivileges is set if the process cannot get more rights from a program that it executes.
+	// Drop lists capabilities that the process and its descendants cannot have.
+	Drop            []capability.Cap
 	NoNewPrivileges bool
-	// Terminal is set if the standard streams are a terminal that the process controls.
-	Terminal bool
+	Terminal        bool
 	// Namespaces is the number of namespaces to enter first.
 	Namespaces int
 }
@@ -37,13 +34,13 @@ type Command struct {
 // Spec is a container.
 type Spec struct {
 	Command
-	// Root is an empty directory on which the file system is mounted, and Scratch another for what is written. Other
-	// containers may use the same, because the mounts are in a namespace of their own.
+	// Root is an empty directory for the file system, and Scratch another for the writable layer.
+	// Containers may share them, in different mount namespaces.
 	Root, Scratch string
-	// HostPID is set if the container sees the processes of the node.
+	// HostPID shows the node's processes to the container.
 	HostPID bool
 	Mounts  []Mount
-	// Files are written before the mounts: content by path.
+	// content by path, written before the mounts
 	Files    map[string]string
 	ReadOnly bool
 }
@@ -52,11 +49,10 @@ type Spec struct {
 type Mount struct {
 	Source, Target string
 	ReadOnly       bool
-	// Propagation is the mount flag for it, such as MS_SLAVE. Zero means private.
+	// Propagation is a mount flag, such as MS_SLAVE. Zero means private.
 	Propagation uintptr
 }
 
-// read decodes what the parent wrote.
 func read(v any) error {
 	f := os.NewFile(specFD, "spec")
 	defer f.Close()
@@ -66,5 +62,5 @@ func read(v any) error {
 	return nil
 }
 
-// Report tells the parent about an error.
+// Report sends an error to the parent.
 func Report(err error) { fmt.Fprint(os.NewFile(errorFD, "error"), err) }

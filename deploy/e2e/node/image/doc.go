@@ -1,5 +1,5 @@
-// Package image is the table of container images that a node of the tests has: for each name the program that it runs. Nothing is
-// pulled. What comes in is a reference as in a pod; what goes out is an [Image], or an error that names the table.
+// Package image is the table of container images of a test node: the program for each name. In comes a
+// reference as in a pod; out goes an [Image], or an error. Images are never pulled.
 //
 // # Concurrency
 //
@@ -7,5 +7,5 @@
 //
 // # Errors
 //
-// [ErrUnknown] is returned for an image that is not in the table.
+// [ErrUnknown] means that the image is not in the table.
 package image

@@ -11,19 +11,19 @@ import (
 // ErrUnknown means that the table does not have an image.
 var ErrUnknown = errors.New("image is not in the table of package deploy/e2e/node/image")
 
-// Image is what a container is made of, besides the files of the machine.
+// Image adds to the files of the machine.
 type Image struct {
-	// Name is the last part of the repository's name.
+	// the last part of the repository's name
 	Name string
-	// Programs are the names of programs of the tests that the container has, by their paths in it.
+	// Programs maps paths in the container to names of test programs.
 	Programs map[string]string
-	// Certificate is the path of a certificate for localhost and of its key, without .crt and .key. Empty means none.
+	// Certificate is the path of a localhost certificate and key, without .crt and .key. It may be
+	// empty.
 	Certificate string
-	// Entrypoint and Command are those of the image: a pod may replace both.
+	// A pod may replace both.
 	Entrypoint, Command []string
 }
 
-// table returns all images.
 func table() []Image {
 	agnhost := map[string]string{"/agnhost": "agnhost"}
 	return []Image{
@@ -36,7 +36,7 @@ func table() []Image {
 		{Name: "busybox", Command: []string{"sh"}},
 		{Name: "distroless-iptables", Command: []string{"sh"}},
 		{Name: "glibc-dns-testing", Command: []string{"sleep", "infinity"}},
-		// The specs only want something that listens on port 80.
+		// The specs only need a listener on port 80.
 		{Name: "nginx", Programs: agnhost, Command: []string{"/agnhost", "netexec", "--http-port=80", "--udp-port=-1"}},
 		{
 			Name: "regression-issue-74839", Programs: map[string]string{"/regression-issue-74839": "regression-issue-74839"},
@@ -52,7 +52,7 @@ func table() []Image {
 // All returns the images of the table.
 func All() []Image { return table() }
 
-// Find returns the image of a reference. Registry, tag and digest do not matter.
+// Find returns the image of a reference. It ignores registry, tag and digest.
 func Find(reference string) (Image, error) {
 	name, _, _ := strings.Cut(reference, "@")
 	name, _, _ = strings.Cut(path.Base(name), ":")
@@ -64,7 +64,7 @@ func Find(reference string) (Image, error) {
 	return Image{}, fmt.Errorf("find image %q: %w", reference, ErrUnknown)
 }
 
-// Arguments returns the command line of a container whose pod has a command and arguments, either of which may be empty.
+// Arguments returns the command line for a pod's command and arguments, which may be empty.
 func (i Image) Arguments(command, args []string) []string {
 	if len(command) > 0 {
 		return slices.Concat(command, args)

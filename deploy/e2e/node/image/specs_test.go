@@ -7,8 +7,8 @@ import (
 	specs "k8s.io/kubernetes/test/utils/image"
 )
 
-// TestImagesOfSpecs has the images of test/e2e/network, of test/e2e/common/network and of the framework that they use, by their names in the
-// version of Kubernetes that is tested.
+// TestImagesOfSpecs requires the images of test/e2e/network, test/e2e/common/network and their
+// framework, in the tested version of Kubernetes.
 func TestImagesOfSpecs(t *testing.T) {
 	for _, id := range []specs.ImageID{
 		specs.Agnhost, specs.AgnhostPrev, specs.BusyBox, specs.DistrolessIptables, specs.GlibcDnsTesting, specs.Nginx, specs.Pause, specs.RegressionIssue74839,
@@ -23,7 +23,7 @@ func TestImagesOfSpecs(t *testing.T) {
 			t.Errorf("image %s has no command", reference)
 		}
 	}
-	// Those that no spec of the network uses are not imitated.
+	// Unused by network specs.
 	for _, id := range []specs.ImageID{specs.ResourceConsumer, specs.VolumeNFSServer, specs.InvalidRegistryImage} {
 		if i, err := Find(specs.GetE2EImage(id)); !errors.Is(err, ErrUnknown) {
 			t.Errorf("Find(%s) = %q, %v, want ErrUnknown", specs.GetE2EImage(id), i.Name, err)

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/util/exec"
 )
 
-// execute runs commands as kubectl exec does: with input, with a terminal, and one that fails.
+// execute runs commands as kubectl exec does: with input, with a terminal, and a failing one.
 func execute(t *testing.T, e *env) {
 	p := e.run(t, e.newPod("pod", 0, shell("main", "sleep 1000")))
 	for _, over := range []protocol{websocket, spdy} {
@@ -79,7 +79,7 @@ func attachTerminal(t *testing.T, e *env) {
 	e.await(t, p.Name, "succeeded", isPhase(corev1.PodSucceeded))
 }
 
-// followLogs reads a log while it is written, and its end.
+// followLogs reads a log during writes, and its end.
 func followLogs(t *testing.T, e *env) {
 	p := e.run(t, e.newPod("pod", 0, shell("main", "echo first; while ! test -f /go; do sleep 0.1; done; echo last")))
 	log, err := e.client.CoreV1().Pods(e.namespace).GetLogs(p.Name, &corev1.PodLogOptions{Follow: true, Timestamps: true}).Stream(t.Context())
@@ -148,7 +148,6 @@ func forwardPort(t *testing.T, e *env) {
 	}
 }
 
-// get returns the answer to a request from where the test runs.
 func get(t *testing.T, url string) string {
 	t.Helper()
 	client := http.Client{Timeout: 3 * time.Minute, Transport: &http.Transport{DisableKeepAlives: true}}

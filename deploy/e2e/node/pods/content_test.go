@@ -9,7 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// environment checks variables: given ones, references to others, the downward API, and those of config maps and secrets.
+// environment checks variables: constants, references to others, the downward API, config maps and
+// secrets.
 func environment(t *testing.T, e *env) {
 	e.createConfig(t, map[string]string{"color": "green"}, map[string]string{"word": "hidden"})
 	field := func(path string) *corev1.EnvVarSource {
@@ -61,7 +62,7 @@ func (e *env) createConfig(t *testing.T, config, secret map[string]string) {
 	}
 }
 
-// volumes checks the kinds of volumes that hold objects, a directory of the host, and that a token is accepted.
+// volumes checks volumes of objects, a directory of the host, and the token.
 func volumes(t *testing.T, e *env) {
 	e.createConfig(t, map[string]string{"color": "green"}, map[string]string{"word": "hidden"})
 	kinds := map[string]corev1.VolumeSource{
@@ -100,7 +101,7 @@ func volumes(t *testing.T, e *env) {
 	}
 }
 
-// capabilities compares those of containers that ask for nothing, drop all, add one, and are privileged.
+// capabilities compares containers by default, with all dropped, one added, and privileged.
 func capabilities(t *testing.T, e *env) {
 	show := func(name string, security *corev1.SecurityContext) corev1.Container {
 		c := shell(name, "sed -n 's/^CapEff:.//p' /proc/self/status; exec sleep 1000")
@@ -114,7 +115,7 @@ func capabilities(t *testing.T, e *env) {
 		show("none", &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Drop: all}}),
 		show("one", &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Drop: all, Add: bind}}),
 		show("privileged", &corev1.SecurityContext{Privileged: &privileged})))
-	// The first is what containerd gives by default.
+	// The first is containerd's default.
 	for name, want := range map[string]string{"default": "00000000a80425fb", "none": "0000000000000000", "one": "0000000000000400"} {
 		if got := strings.TrimSpace(e.logs(t, p.Name, name)); got != want {
 			t.Errorf("container %s has capabilities %s, want %s", name, got, want)

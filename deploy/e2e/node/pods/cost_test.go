@@ -7,11 +7,11 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// idleCost measures what the nodes use when nothing happens.
+// idleCost measures the CPU of idle nodes.
 func idleCost(t *testing.T, w *world) {
 	const (
 		during = 10 * time.Second
-		limit  = 3 // percent of a core; 0.6 was measured
+		limit  = 3 // percent of a core
 	)
 	before := map[*lab.Process]time.Duration{}
 	for _, p := range w.nodes {
@@ -35,7 +35,6 @@ func idleCost(t *testing.T, w *world) {
 	}
 }
 
-// cpu returns what a process has used.
 func cpu(t *testing.T, p *lab.Process) time.Duration {
 	t.Helper()
 	used, err := p.CPU()

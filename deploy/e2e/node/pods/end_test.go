@@ -25,7 +25,7 @@ func shareDir(t *testing.T, p *corev1.Pod) string {
 	return dir
 }
 
-// hookAndGracePeriod checks that a container ends in order: the hook, the signal, and its own end within the grace period.
+// hookAndGracePeriod: the hook, the signal, and the container's own end within the grace period.
 func hookAndGracePeriod(t *testing.T, e *env) {
 	c := shell("main", "trap 'echo signal >>/out/order; sleep 1; echo end >>/out/order; exit 0' TERM; echo start >>/out/order; while :; do sleep 0.1; done")
 	c.Lifecycle = &corev1.Lifecycle{
@@ -50,7 +50,7 @@ func hookAndGracePeriod(t *testing.T, e *env) {
 	}
 }
 
-// killedAfterGracePeriod checks that a container that ignores the signal ends with its grace period.
+// killedAfterGracePeriod: a container that ignores the signal ends with its grace period.
 func killedAfterGracePeriod(t *testing.T, e *env) {
 	p := e.newPod("pod", 1, shell("main", "trap '' TERM; while :; do sleep 0.1; done"))
 	grace := int64(2)
@@ -63,7 +63,7 @@ func killedAfterGracePeriod(t *testing.T, e *env) {
 	}
 }
 
-// exitCodes checks what a Pod says of containers that end by themselves.
+// exitCodes checks the status of containers that end by themselves.
 func exitCodes(t *testing.T, e *env) {
 	p := e.newPod("pod", 0, shell("good", "exit 0"), shell("bad", "exit 5"))
 	message := shell("message", "echo -n the reason >/dev/termination-log; exit 1")
@@ -81,14 +81,14 @@ func exitCodes(t *testing.T, e *env) {
 	}
 }
 
-// nodeEnds kills the second node and checks that nothing of its pods is left, and that SIGTERM does the same to the first.
+// nodeEnds: SIGKILL of the second node and SIGTERM of the first end all of their pods.
 func nodeEnds(t *testing.T, e *env) {
 	for i, end := range []func() error{
 		func() error { return e.nodes[0].Stop(20 * time.Second) },
 		func() error { return e.nodes[1].Kill() },
 	} {
 		name := e.nodes[i].Name
-		// The arguments are what the processes are found by.
+		// The arguments identify the processes.
 		e.run(t, e.newPod(name, i, shell("main", "sleep 1234567; : on "+name)))
 		if n := processes(t, "1234567"); n == 0 {
 			t.Fatalf("no process of the pod of %s is seen", name)
@@ -111,7 +111,7 @@ func nodeEnds(t *testing.T, e *env) {
 	}
 }
 
-// processes counts those with a word in their arguments.
+// processes counts processes with a word in their arguments.
 func processes(t *testing.T, word string) int {
 	t.Helper()
 	all, err := lab.Processes(word)

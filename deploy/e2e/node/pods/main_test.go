@@ -6,21 +6,19 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/suite"
 )
 
-// What the run needs and leaves behind.
 const (
 	binDir = "../../bin/node"
 	logDir = "../../bin/node/logs"
 	runDir = "/run/node"
 )
 
-// programs are what the tests run, and how they get their namespaces.
 var programs = suite.Suite{
 	Name: "node", Bin: binDir, Root: true,
 	Tools: []string{"nft", "ip", "curl"}, Packages: "nftables, iproute2 and curl",
 	Programs: []suite.Program{
 		suite.Kubernetes("controlplane", "(kube-apiserver and etcd: minutes when the build cache is cold)", "../..", "./cmd/controlplane"),
 		suite.Kubernetes("node", "(the kubelet)", "../..", "./cmd/node"),
-		// What runs in the containers.
+		// Programs in the containers.
 		suite.Kubernetes("container", "", "../..", "./cmd/container"),
 		suite.Kubernetes("agnhost", "", "../..", "k8s.io/kubernetes/test/images/agnhost"),
 	},

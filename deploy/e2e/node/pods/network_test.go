@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// hostNetwork checks that a pod on the host's network has the node's addresses, name and ports.
+// hostNetwork: a pod on the host's network has the node's addresses, name and ports.
 func hostNetwork(t *testing.T, e *env) {
 	c := netexec(8180)
 	p := e.newPod("pod", 0, c)
@@ -33,7 +33,7 @@ func hostPort(t *testing.T, e *env) {
 	c.Ports = []corev1.ContainerPort{{ContainerPort: 8080, HostPort: port, Protocol: corev1.ProtocolTCP}}
 	server := e.run(t, e.newPod("server", 1, c))
 	client := e.run(t, e.newPod("client", 1, shell("client", "sleep 1000")))
-	// Host ports stay when something else flushes the ruleset of the node.
+	// Host ports survive a flush of the node's ruleset.
 	if _, err := e.lab.Nodes[1].Run(t.Context(), "nft", "flush", "ruleset"); err != nil {
 		t.Fatal(err)
 	}

@@ -14,16 +14,14 @@ import (
 const (
 	agnhost = "registry.k8s.io/e2e-test-images/agnhost:2.63.0"
 	busybox = "registry.k8s.io/e2e-test-images/busybox:1.37.0-1"
-	// soon bounds what a node does at once.
-	soon = 60 * time.Second
+	soon    = 60 * time.Second
 )
 
-// shell returns a container that runs a script.
 func shell(name, script string) corev1.Container {
 	return corev1.Container{Name: name, Image: busybox, Command: []string{"sh", "-c", script}}
 }
 
-// netexec returns a container that serves HTTP on a port, and is ready when it does.
+// netexec serves HTTP on a port, with a readiness probe.
 func netexec(port int) corev1.Container {
 	probe := everySecond(gets("/healthz", port))
 	probe.FailureThreshold = 3
@@ -33,7 +31,7 @@ func netexec(port int) corev1.Container {
 	}
 }
 
-// newPod returns a Pod on a node, counted from 0, that ends quickly when it is deleted.
+// node counts from 0. The Pod ends quickly when it is deleted.
 func (e *env) newPod(name string, node int, containers ...corev1.Container) *corev1.Pod {
 	grace := int64(1)
 	return &corev1.Pod{
@@ -45,7 +43,6 @@ func (e *env) newPod(name string, node int, containers ...corev1.Container) *cor
 	}
 }
 
-// create writes the Pod.
 func (e *env) create(t *testing.T, p *corev1.Pod) {
 	t.Helper()
 	if _, err := e.client.CoreV1().Pods(e.namespace).Create(t.Context(), p, metav1.CreateOptions{}); err != nil {
@@ -53,14 +50,13 @@ func (e *env) create(t *testing.T, p *corev1.Pod) {
 	}
 }
 
-// run writes the Pod and returns it when it is ready.
+// run returns the ready Pod.
 func (e *env) run(t *testing.T, p *corev1.Pod) *corev1.Pod {
 	t.Helper()
 	e.create(t, p)
 	return e.await(t, p.Name, "ready", isReady)
 }
 
-// await returns the Pod when it is as wanted.
 func (e *env) await(t *testing.T, name, what string, wanted func(*corev1.Pod) bool) *corev1.Pod {
 	t.Helper()
 	var p *corev1.Pod
@@ -77,7 +73,6 @@ func (e *env) await(t *testing.T, name, what string, wanted func(*corev1.Pod) bo
 	return p
 }
 
-// describe returns what a Pod's status says.
 func describe(p *corev1.Pod) string {
 	s := fmt.Sprintf("phase %s, message %q", p.Status.Phase, p.Status.Message)
 	for _, c := range append(p.Status.InitContainerStatuses, p.Status.ContainerStatuses...) {
@@ -86,7 +81,7 @@ func describe(p *corev1.Pod) string {
 	return s
 }
 
-// delete removes the Pod and returns when the node has ended it.
+// delete returns after the node has ended the Pod.
 func (e *env) delete(t *testing.T, name string) {
 	t.Helper()
 	if err := e.client.CoreV1().Pods(e.namespace).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
@@ -117,7 +112,6 @@ func isPhase(phase corev1.PodPhase) func(*corev1.Pod) bool {
 	return func(p *corev1.Pod) bool { return p.Status.Phase == phase }
 }
 
-// status returns that of a container.
 func status(p *corev1.Pod, container string) corev1.ContainerStatus {
 	for _, c := range append(p.Status.InitContainerStatuses, p.Status.ContainerStatuses...) {
 		if c.Name == container {

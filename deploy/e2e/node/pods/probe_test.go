@@ -15,7 +15,7 @@ func everySecond(h corev1.ProbeHandler) *corev1.Probe {
 	return &corev1.Probe{ProbeHandler: h, PeriodSeconds: 1, FailureThreshold: 1, TimeoutSeconds: 5}
 }
 
-// readinessOfEachKind starts pods with a readiness probe that succeeds and one that fails, of each kind.
+// readinessOfEachKind starts pods with a successful and a failing readiness probe of each kind.
 func readinessOfEachKind(t *testing.T, e *env) {
 	grpc := corev1.Container{Name: "netexec", Image: agnhost, Args: []string{"grpc-health-checking", "--port=5000"}}
 	kinds := []struct {
@@ -63,7 +63,6 @@ func checks(port int32) corev1.ProbeHandler {
 	return corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: port}}
 }
 
-// awaitEvent waits for an event of a Pod.
 func (e *env) awaitEvent(t *testing.T, pod, reason string) {
 	t.Helper()
 	err := eventually(t.Context(), soon, func() error {
@@ -79,7 +78,8 @@ func (e *env) awaitEvent(t *testing.T, pod, reason string) {
 	}
 }
 
-// livenessRestarts removes the file that a liveness probe needs; the container that replaces it has the file again.
+// livenessRestarts removes the file that a liveness probe needs; the replacing container has the file
+// again.
 func livenessRestarts(t *testing.T, e *env) {
 	c := shell("main", "touch /alive; trap 'exit 3' TERM; while :; do sleep 0.1; done")
 	c.LivenessProbe = everySecond(executes("test", "-f", "/alive"))
@@ -97,7 +97,7 @@ func livenessRestarts(t *testing.T, e *env) {
 	}
 }
 
-// readinessGate checks that a Pod is ready only when the condition that it names is true.
+// readinessGate: a Pod is ready only if its named condition is true.
 func readinessGate(t *testing.T, e *env) {
 	const gate = "example.com/gate"
 	p := e.newPod("pod", 0, shell("main", "sleep 1000"))

@@ -11,7 +11,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// scenario is one thing that a node must do.
 type scenario struct {
 	name string
 	run  func(*testing.T, *env)
@@ -56,7 +55,6 @@ func TestPods(t *testing.T) {
 	t.Run("end/node", func(t *testing.T) { nodeEnds(t, newEnv(t, w, "end/node")) })
 }
 
-// env is what one scenario has for itself.
 type env struct {
 	*world
 	namespace string
@@ -78,7 +76,7 @@ func newEnv(t *testing.T, w *world, name string) *env {
 	return e
 }
 
-// clear deletes the pods, so that they cost nothing.
+// clear deletes the pods, to save CPU.
 func (e *env) clear(ctx context.Context) error {
 	if err := e.client.CoreV1().Pods(e.namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
 		return fmt.Errorf("delete pods: %w", err)
@@ -86,7 +84,7 @@ func (e *env) clear(ctx context.Context) error {
 	return nil
 }
 
-// prepare makes the namespace, with what pods need of one.
+// prepare makes the namespace and its pods' prerequisites.
 func (e *env) prepare(ctx context.Context) error {
 	c := e.client.CoreV1()
 	if _, err := c.Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: e.namespace}}, metav1.CreateOptions{}); err != nil {

@@ -30,7 +30,6 @@ func packetsBetweenNodes(t *testing.T, e *env) {
 	}
 }
 
-// sentBy reports whether an address with a port is one of the pod's.
 func sentBy(address string, p *corev1.Pod) bool {
 	host, _, err := net.SplitHostPort(address)
 	for _, ip := range p.Status.PodIPs {
@@ -70,7 +69,7 @@ func initAndSidecar(t *testing.T, e *env) {
 	}
 }
 
-// unknownImage checks that a Pod whose image does not exist says so.
+// unknownImage: the status of a Pod with a missing image reports it.
 func unknownImage(t *testing.T, e *env) {
 	const image = "example.com/unknown:1"
 	e.create(t, e.newPod("pod", 0, corev1.Container{Name: "main", Image: image}))
@@ -80,7 +79,7 @@ func unknownImage(t *testing.T, e *env) {
 	})
 }
 
-// startTime measures how long it takes from the write of a Pod until it is ready.
+// startTime measures from the write of a Pod until it is ready.
 func startTime(t *testing.T, e *env) {
 	var worst time.Duration
 	for i := range 5 {

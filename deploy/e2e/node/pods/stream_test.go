@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/tools/remotecommand"
 )
 
-// protocol is how streams go through the API server: kubectl tries the first, then the second.
+// protocol is for streams through the API server: kubectl tries the first, then the second.
 type protocol string
 
 const (
@@ -23,13 +23,12 @@ const (
 	spdy      protocol = "spdy"
 )
 
-// url returns that of a subresource of a Pod.
 func (e *env) url(pod, subresource string, options runtime.Object) *url.URL {
 	return e.client.CoreV1().RESTClient().Get().Resource("pods").Namespace(e.namespace).Name(pod).SubResource(subresource).
 		VersionedParams(options, scheme.ParameterCodec).URL()
 }
 
-// stream connects to a subresource, and returns when the other side ends it.
+// stream returns when the other side ends it.
 func (e *env) stream(ctx context.Context, p protocol, u *url.URL, streams remotecommand.StreamOptions) error {
 	var executor remotecommand.Executor
 	var err error
@@ -47,7 +46,7 @@ func (e *env) stream(ctx context.Context, p protocol, u *url.URL, streams remote
 	return executor.StreamWithContext(ctx, streams)
 }
 
-// exec runs a command in a Pod of one container, and returns what it wrote.
+// The Pod has one container.
 func (e *env) exec(ctx context.Context, p protocol, pod, stdin string, command ...string) (stdout, stderr string, err error) {
 	options := &corev1.PodExecOptions{Command: command, Stdout: true, Stderr: true}
 	var out, errout bytes.Buffer
@@ -60,7 +59,7 @@ func (e *env) exec(ctx context.Context, p protocol, pod, stdin string, command .
 	return out.String(), errout.String(), err
 }
 
-// shell runs a script in a Pod of one container. It returns what the script wrote, without spaces around it.
+// The Pod has one container. shell trims spaces of the output.
 func (e *env) shell(t *testing.T, pod, script string) string {
 	t.Helper()
 	out, errout, err := e.exec(t.Context(), websocket, pod, "", "sh", "-c", script)
@@ -70,10 +69,9 @@ func (e *env) shell(t *testing.T, pod, script string) string {
 	return strings.TrimSpace(out)
 }
 
-// logs returns the log of a container.
 func (e *env) logs(t *testing.T, pod, container string) string {
 	t.Helper()
-	// A container that runs may not have written yet.
+	// A running container may not have written yet.
 	for deadline := time.Now().Add(time.Minute); ; <-time.After(10 * time.Millisecond) {
 		b, err := e.client.CoreV1().Pods(e.namespace).GetLogs(pod, &corev1.PodLogOptions{Container: container}).DoRaw(t.Context())
 		if err != nil {

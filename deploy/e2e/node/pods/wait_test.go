@@ -7,16 +7,15 @@ import (
 	"time"
 )
 
-// Why something is waited for.
 var (
 	errNoEvent    = errors.New("there is none")
 	errStillThere = errors.New("still there")
 )
 
-// stopWaiting is an error that will not go away.
+// stopWaiting is a permanent error.
 type stopWaiting struct{ error }
 
-// eventually calls f until it succeeds, and returns its last error if it does not within the time given.
+// eventually retries f for patience, and returns its last error.
 func eventually(ctx context.Context, patience time.Duration, f func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -16,15 +16,15 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
-// world is everything that runs; the scenarios share it.
+// The scenarios share the world.
 type world struct {
 	lab     *lab.Lab
 	cluster *cluster.Cluster
-	// nodes are the processes, in the order of lab.Nodes.
+	// in the order of lab.Nodes
 	nodes []*lab.Process
 }
 
-// newWorld starts everything and stops it with the test.
+// newWorld stops everything with the test.
 func newWorld(t *testing.T, ctx context.Context) *world {
 	t.Helper()
 	w := &world{}
@@ -66,7 +66,8 @@ func (w *world) start(ctx context.Context) error {
 	return w.waitReady(ctx)
 }
 
-// startNode writes the Node object, as a cloud provider does, for its pods' addresses, and starts the node.
+// startNode writes the Node object with its pods' prefixes, as a cloud provider does, and starts the
+// node.
 func (w *world) startNode(ctx context.Context, n *lab.Node, kubeconfig string) error {
 	spec := corev1.NodeSpec{PodCIDR: n.PodCIDRs[0].String(), PodCIDRs: []string{n.PodCIDRs[0].String(), n.PodCIDRs[1].String()}}
 	object := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name()}, Spec: spec}
@@ -84,7 +85,6 @@ func (w *world) startNode(ctx context.Context, n *lab.Node, kubeconfig string) e
 	return nil
 }
 
-// waitReady returns when all nodes say that they are.
 func (w *world) waitReady(ctx context.Context) error {
 	return eventually(ctx, time.Minute, func() error {
 		for _, p := range w.nodes {
@@ -112,7 +112,7 @@ func condition(n *corev1.Node, kind corev1.NodeConditionType) corev1.NodeConditi
 	return corev1.NodeCondition{Type: kind, Reason: "Missing"}
 }
 
-// stop ends the nodes as a test does, with SIGTERM.
+// stop sends SIGTERM to the nodes.
 func (w *world) stop() error {
 	var errs []error
 	for _, p := range w.nodes {

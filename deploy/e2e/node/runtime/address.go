@@ -6,22 +6,21 @@ import (
 	"strings"
 )
 
-// pool gives addresses to pods. A pod has the same number in the prefix of each family. A number is used
-// again as late as possible, because others remember the addresses of pods that have ended.
+// A pod has the same number in the prefix of each family. A number is reused as late as possible,
+// because other programs remember addresses of ended pods.
 type pool struct {
 	prefixes []netip.Prefix
 	used     map[int]bool
 	last     int
 }
 
-// The numbers of pods. 1 is the node's own address, and an IPv4 prefix ends with its broadcast address.
+// 1 is the node's address, and an IPv4 prefix ends with its broadcast address.
 const (
 	gatewayNumber = 1
 	firstNumber   = 2
 	lastNumber    = 254
 )
 
-// parsePrefixes reads prefixes with commas between them.
 func parsePrefixes(text string) ([]netip.Prefix, error) {
 	var all []netip.Prefix
 	for s := range strings.SplitSeq(text, ",") {
@@ -37,7 +36,6 @@ func parsePrefixes(text string) ([]netip.Prefix, error) {
 	return all, nil
 }
 
-// allocate returns a free number.
 func (p *pool) allocate() (int, error) {
 	if p.used == nil {
 		p.used, p.last = map[int]bool{}, firstNumber-1
@@ -56,7 +54,6 @@ func (p *pool) allocate() (int, error) {
 
 func (p *pool) free(number int) { delete(p.used, number) }
 
-// address returns the address with a number in the prefix.
 func address(p netip.Prefix, number int) netip.Addr {
 	b := p.Addr().AsSlice()
 	b[len(b)-1] += byte(number)
@@ -64,7 +61,6 @@ func address(p netip.Prefix, number int) netip.Addr {
 	return addr
 }
 
-// addresses returns those with a number in all prefixes.
 func (p *pool) addresses(number int) []netip.Addr {
 	var all []netip.Addr
 	for _, prefix := range p.prefixes {

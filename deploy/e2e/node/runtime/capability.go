@@ -8,18 +8,15 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// defaultCapabilities are what container runtimes give to a container that asks for nothing.
 var defaultCapabilities = []capability.Cap{
 	capability.CAP_CHOWN, capability.CAP_DAC_OVERRIDE, capability.CAP_FSETID, capability.CAP_FOWNER, capability.CAP_MKNOD,
 	capability.CAP_NET_RAW, capability.CAP_SETGID, capability.CAP_SETUID, capability.CAP_SETFCAP, capability.CAP_SETPCAP,
 	capability.CAP_NET_BIND_SERVICE, capability.CAP_SYS_CHROOT, capability.CAP_KILL, capability.CAP_AUDIT_WRITE,
 }
 
-// everyCapability is the name for all capabilities.
 const everyCapability = "ALL"
 
-// droppedCapabilities returns those that a container does not get. As in other runtimes, ALL comes before single capabilities,
-// and what is added before what is dropped.
+// As in other runtimes, ALL comes before single capabilities, and additions before drops.
 func droppedCapabilities(security *cri.LinuxContainerSecurityContext) ([]capability.Cap, error) {
 	if security.GetPrivileged() {
 		return nil, nil

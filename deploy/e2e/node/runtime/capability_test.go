@@ -52,7 +52,7 @@ func without(all []capability.Cap, c capability.Cap) []capability.Cap {
 	return slices.DeleteFunc(slices.Clone(all), func(o capability.Cap) bool { return o == c })
 }
 
-// Both the container and commands in it are without the capabilities.
+// The container and commands in it lack the capabilities.
 func TestCapabilitiesOfContainer(t *testing.T) {
 	_, c := serve(t)
 	pod := c.pod(t, &cri.PodSandboxConfig{Hostname: "web"})

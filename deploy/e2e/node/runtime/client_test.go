@@ -15,17 +15,15 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// patience bounds what a test waits for.
 const patience = 3 * time.Minute
 
-// client asks a runtime over its socket.
 type client struct {
 	cri.RuntimeServiceClient
 	ctx context.Context
 	dir string
 }
 
-// dial returns a client of a runtime, which has addresses for pods. The runtime may still be starting.
+// The runtime may still be starting.
 func dial(t testing.TB, socket string) *client {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -43,7 +41,8 @@ func dial(t testing.TB, socket string) *client {
 	return c
 }
 
-// setUpNode makes a node of the network namespace of the test: the runtime listens on its loopback, and pods reach each other through it.
+// setUpNode makes the test's network namespace a node: the runtime listens on its loopback, and pods
+// reach each other through it.
 func setUpNode(t testing.TB) {
 	t.Helper()
 	lo, err := netlink.LinkByName("lo")
@@ -81,7 +80,6 @@ func serve(t testing.TB) (*Runtime, *client) {
 	return r, dial(t, socket)
 }
 
-// pod runs a sandbox and returns its ID.
 func (c *client) pod(t testing.TB, config *cri.PodSandboxConfig) string {
 	t.Helper()
 	config.LogDirectory = c.dir
@@ -92,13 +90,13 @@ func (c *client) pod(t testing.TB, config *cri.PodSandboxConfig) string {
 	return s.GetPodSandboxId()
 }
 
-// create makes a container that runs a shell script, and returns its ID.
+// The container runs a shell script.
 func (c *client) create(t testing.TB, pod, script string, mounts ...*cri.Mount) string {
 	t.Helper()
 	return c.configure(t, pod, script, func(config *cri.ContainerConfig) { config.Mounts = mounts })
 }
 
-// configure makes a container that runs a shell script, with a change of its configuration, and returns its ID.
+// change edits the container's configuration.
 func (c *client) configure(t testing.TB, pod, script string, change func(*cri.ContainerConfig)) string {
 	t.Helper()
 	config := &cri.ContainerConfig{
@@ -115,7 +113,6 @@ func (c *client) configure(t testing.TB, pod, script string, change func(*cri.Co
 	return created.GetContainerId()
 }
 
-// start runs a container with a shell script and returns its ID.
 func (c *client) start(t testing.TB, pod, script string, mounts ...*cri.Mount) string {
 	t.Helper()
 	id := c.create(t, pod, script, mounts...)
@@ -123,7 +120,6 @@ func (c *client) start(t testing.TB, pod, script string, mounts ...*cri.Mount) s
 	return id
 }
 
-// begin starts a container.
 func (c *client) begin(t testing.TB, id string) {
 	t.Helper()
 	if _, err := c.StartContainer(c.ctx, &cri.StartContainerRequest{ContainerId: id}); err != nil {
@@ -131,12 +127,11 @@ func (c *client) begin(t testing.TB, id string) {
 	}
 }
 
-// execute runs a shell script in a container. The timeout is in seconds, zero for none.
+// timeout is in seconds, zero for none.
 func (c *client) execute(id, script string, timeout int64) (*cri.ExecSyncResponse, error) {
 	return c.ExecSync(c.ctx, &cri.ExecSyncRequest{ContainerId: id, Cmd: []string{"sh", "-c", script}, Timeout: timeout})
 }
 
-// output is what a script in a container writes.
 func (c *client) output(t testing.TB, id, script string) string {
 	t.Helper()
 	r, err := c.execute(id, script, 0)
@@ -146,7 +141,6 @@ func (c *client) output(t testing.TB, id, script string) string {
 	return string(r.GetStdout())
 }
 
-// status returns that of a container.
 func (c *client) status(t testing.TB, id string) *cri.ContainerStatus {
 	t.Helper()
 	r, err := c.ContainerStatus(c.ctx, &cri.ContainerStatusRequest{ContainerId: id})
@@ -156,7 +150,6 @@ func (c *client) status(t testing.TB, id string) *cri.ContainerStatus {
 	return r.GetStatus()
 }
 
-// eventually waits until a condition holds.
 func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -168,7 +161,6 @@ func eventually(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// podLinks are the names of links to pods.
 func podLinks(t testing.TB) []string {
 	t.Helper()
 	all, err := net.Interfaces()

@@ -22,7 +22,6 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/node/image"
 )
 
-// container is a process with its descendants.
 type container struct {
 	id      string
 	sandbox *sandbox
@@ -30,18 +29,16 @@ type container struct {
 	image   image.Image
 	created time.Time
 	log     *logFile
-	// stdin is the container's, nil if it has none. terminal is the runtime's end of its terminal, nil if it has none.
+	// stdin and the runtime's end of the terminal may be nil.
 	stdin, terminal *os.File
-	// drop are the capabilities that the container does not get.
-	drop []capability.Cap
+	drop            []capability.Cap
 
 	mu                sync.Mutex
 	process           *exec.Cmd
 	started, finished time.Time
 	exit              int32
 	message           string
-	// ended is closed at the end of the process.
-	ended chan struct{}
+	ended             chan struct{}
 }
 
 // CreateContainer implements CRI.
@@ -75,7 +72,6 @@ func (r *Runtime) CreateContainer(_ context.Context, req *cri.CreateContainerReq
 	return &cri.CreateContainerResponse{ContainerId: c.id}, nil
 }
 
-// command returns the process of a container, or one that is executed in it.
 func (c *container) command(args []string) inside.Command {
 	security := c.config.GetLinux().GetSecurityContext()
 	command := inside.Command{
@@ -96,7 +92,6 @@ func (c *container) command(args []string) inside.Command {
 	return command
 }
 
-// specification returns what the container's first process does.
 func (r *Runtime) specification(c *container) inside.Spec {
 	pod := c.sandbox.config
 	security := c.config.GetLinux().GetSecurityContext()
@@ -162,14 +157,12 @@ func (r *Runtime) StartContainer(_ context.Context, req *cri.StartContainerReque
 	return &cri.StartContainerResponse{}, nil
 }
 
-// outputs are the pipes from a container.
 type outputs struct {
 	ours    sync.WaitGroup
 	readers []*os.File
 	theirs  []*os.File
 }
 
-// streams makes the pipes of a container and copies its output to the log.
 func (c *container) streams(l *launch) (*outputs, error) {
 	if c.config.GetTty() {
 		return c.terminalStreams(l)
@@ -200,7 +193,6 @@ func (c *container) streams(l *launch) (*outputs, error) {
 	return o, nil
 }
 
-// terminalStreams makes the terminal of a container and copies what is written to it to the log.
 func (c *container) terminalStreams(l *launch) (*outputs, error) {
 	ours, theirs, err := openTerminal()
 	if err != nil {
@@ -216,10 +208,10 @@ func (c *container) terminalStreams(l *launch) (*outputs, error) {
 	return o, nil
 }
 
-// started closes the ends that belong to the container.
 func (o *outputs) started() { closeAll(o.theirs) }
 
-// wait returns when all output is in the log. A process that left the container's PID namespace can keep a pipe open.
+// wait returns when all output is in the log. A process outside of the container's PID namespace can
+// keep a pipe open.
 func (o *outputs) wait() {
 	done := make(chan struct{})
 	go func() {
@@ -233,7 +225,6 @@ func (o *outputs) wait() {
 	closeAll(o.readers)
 }
 
-// follow waits for the end of a container.
 func (c *container) follow(cmd *exec.Cmd, o *outputs) {
 	_ = cmd.Wait() // the state has the result
 	o.wait()
@@ -248,7 +239,6 @@ func (c *container) follow(cmd *exec.Cmd, o *outputs) {
 	close(c.ended)
 }
 
-// fail records that a container could not be started.
 func (c *container) fail(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -258,7 +248,6 @@ func (c *container) fail(err error) {
 	close(c.ended)
 }
 
-// running returns the first process of a container that runs.
 func (c *container) running() (*exec.Cmd, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -268,11 +257,11 @@ func (c *container) running() (*exec.Cmd, error) {
 	return c.process, nil
 }
 
-// StopContainer implements CRI. A container that does not end in time is killed with all its processes.
+// StopContainer implements CRI. After the grace period it kills all processes.
 func (r *Runtime) StopContainer(ctx context.Context, req *cri.StopContainerRequest) (*cri.StopContainerResponse, error) {
 	c, err := r.findContainer(req.GetContainerId())
 	if err != nil {
-		return &cri.StopContainerResponse{}, nil // it is gone, as wanted
+		return &cri.StopContainerResponse{}, nil
 	}
 	cmd, err := c.running()
 	if err != nil {
@@ -294,7 +283,6 @@ func (r *Runtime) StopContainer(ctx context.Context, req *cri.StopContainerReque
 	return &cri.StopContainerResponse{}, nil
 }
 
-// stopSignal is what asks the container to end.
 func (c *container) stopSignal() syscall.Signal {
 	name := c.config.GetStopSignal()
 	if name == cri.Signal_RUNTIME_DEFAULT {
@@ -303,7 +291,7 @@ func (c *container) stopSignal() syscall.Signal {
 	return cmp.Or(unix.SignalNum(name.String()), syscall.SIGTERM)
 }
 
-// kill ends all processes of a container, and returns when they have ended.
+// kill returns after all processes of the container have ended.
 func (c *container) kill() {
 	cmd, err := c.running()
 	if err != nil {
@@ -322,7 +310,7 @@ func (r *Runtime) RemoveContainer(_ context.Context, req *cri.RemoveContainerReq
 	return &cri.RemoveContainerResponse{}, nil
 }
 
-// remove forgets a container that has ended. Its log stays: it is the kubelet's.
+// The log stays, because the kubelet owns it.
 func (r *Runtime) remove(c *container) {
 	c.log.close()
 	if c.stdin != nil {

@@ -99,7 +99,7 @@ func TestExecSync(t *testing.T) {
 	if r, err := c.ExecSync(c.ctx, &cri.ExecSyncRequest{ContainerId: id, Cmd: []string{"/foo"}}); err == nil || !strings.Contains(err.Error(), "/foo") {
 		t.Errorf("ExecSync of a missing program = %v, %v", r, err)
 	}
-	// A probe that takes too long ends with its children.
+	// A slow probe ends with its children.
 	if r, err := c.execute(id, "sleep 1001 & sleep 1001; echo not reached", 1); status.Code(err) != codes.DeadlineExceeded {
 		t.Errorf("ExecSync = %v, %v, want that it timed out", r, err)
 	}

@@ -9,17 +9,15 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// forward is one port of the node that leads to a pod.
 type forward struct {
 	protocol string
-	// host is the node's address, or invalid for all of them.
+	// host is the node's address, or invalid for all addresses.
 	host     netip.Addr
 	hostPort int32
 	pod      netip.Addr
 	podPort  int32
 }
 
-// forwards returns the host ports of a pod, for each of its addresses.
 func (s *sandbox) forwards() []forward {
 	var all []forward
 	for _, m := range s.config.GetPortMappings() {
@@ -44,11 +42,11 @@ func (s *sandbox) forwards() []forward {
 	return all
 }
 
-// hostPorts is the name of the table with host ports.
 const hostPorts = "e2e-hostport"
 
-// rules returns the table with host ports as nft reads it, which replaces the one before. It has an owner: see portTable. Packets to a port of the node go to
-// the pod, before a proxy sees them (nft has no name for that priority in the hook output). What the pod sends to its own port, and what comes from the loopback, gets the node's address as source.
+// The table has an owner: see portTable. Its priority precedes a proxy's; nft has no name for that
+// priority in the hook output. Packets from a pod to its own port, and from the loopback, get the
+// node's address as source.
 func rules(all []forward) string {
 	var to, from strings.Builder
 	for _, f := range all {
@@ -85,7 +83,6 @@ table inet %[1]s {
 `, hostPorts, to.String(), from.String())
 }
 
-// syncPorts writes the table for the pods that run.
 func (r *Runtime) syncPorts() error {
 	r.ports.mu.Lock()
 	defer r.ports.mu.Unlock()
@@ -97,7 +94,7 @@ func (r *Runtime) syncPorts() error {
 		}
 	}
 	r.mu.Unlock()
-	// Ports of one address come before those of all.
+	// Ports of a single address come before ports of all addresses.
 	slices.SortStableFunc(all, func(a, b forward) int {
 		switch {
 		case a.host.IsValid() == b.host.IsValid():

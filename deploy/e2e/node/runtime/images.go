@@ -10,18 +10,17 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/node/image"
 )
 
-// describe returns an image for the kubelet. The user is root.
 func describe(i image.Image, reference string) *cri.Image {
 	return &cri.Image{
 		Id: "e2e/" + i.Name, RepoTags: []string{reference}, Size: 1 << 20, Uid: &cri.Int64Value{}, Spec: &cri.ImageSpec{Image: reference},
 	}
 }
 
-// ImageStatus implements CRI. An image of the table is always here.
+// ImageStatus implements CRI.
 func (r *Runtime) ImageStatus(_ context.Context, req *cri.ImageStatusRequest) (*cri.ImageStatusResponse, error) {
 	i, err := image.Find(req.GetImage().GetImage())
 	if err != nil {
-		return &cri.ImageStatusResponse{}, nil // so that the kubelet pulls it, and reports the error of that
+		return &cri.ImageStatusResponse{}, nil // so that the kubelet pulls it, and reports that error
 	}
 	return &cri.ImageStatusResponse{Image: describe(i, req.GetImage().GetImage())}, nil
 }
@@ -44,7 +43,7 @@ func (r *Runtime) ListImages(context.Context, *cri.ListImagesRequest) (*cri.List
 	return list, nil
 }
 
-// RemoveImage implements CRI. The table stays as it is.
+// RemoveImage implements CRI. It keeps the table.
 func (r *Runtime) RemoveImage(context.Context, *cri.RemoveImageRequest) (*cri.RemoveImageResponse, error) {
 	return &cri.RemoveImageResponse{}, nil
 }

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// logFile is a container's log, in the format that the kubelet reads: a line has the time, the stream, F for a
-// full line or P for a part of one, and the text. Those who are attached get the bytes as well.
+// The kubelet reads this format: time, stream, F for a full line or P for a partial one, and the text.
+// Attached clients also get the bytes.
 type logFile struct {
 	path string
 
@@ -21,7 +21,6 @@ type logFile struct {
 	attached map[*attachment]bool
 }
 
-// attachment gets the output of a container.
 type attachment struct {
 	stdout, stderr io.Writer
 }
@@ -37,7 +36,7 @@ func newLog(path string) (*logFile, error) {
 	return l, l.reopen()
 }
 
-// reopen starts a new file if the one before was renamed.
+// reopen starts a new file if the old one was renamed.
 func (l *logFile) reopen() error {
 	file, err := os.OpenFile(l.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o640)
 	if err != nil {
@@ -61,12 +60,11 @@ func (l *logFile) close() {
 	}
 }
 
-// longest is the size of a line after which it is written in parts.
+// Longer lines are written in parts, in bytes.
 const longest = 16 << 10
 
-// copy writes what comes from a stream until it ends.
 func (l *logFile) copy(stream string, from io.Reader) {
-	// Those who are attached do not wait for the end of a line.
+	// Attached clients do not wait for the end of a line.
 	in := bufio.NewReaderSize(io.TeeReader(from, attached{l, stream}), longest)
 	for {
 		line, err := in.ReadSlice('\n')
@@ -79,7 +77,6 @@ func (l *logFile) copy(stream string, from io.Reader) {
 	}
 }
 
-// write is one line, or a part of one that does not end with a new line.
 func (l *logFile) write(stream string, line []byte) {
 	text, tag := line, "P"
 	if n := len(line); line[n-1] == '\n' {
@@ -93,13 +90,12 @@ func (l *logFile) write(stream string, line []byte) {
 	}
 }
 
-// attached writes one stream of a container to all who are attached. It never fails.
+// attached writes one stream to all attached clients. It never fails.
 type attached struct {
 	*logFile
 	stream string
 }
 
-// Write implements io.Writer.
 func (t attached) Write(b []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -109,7 +105,7 @@ func (t attached) Write(b []byte) (int, error) {
 			to = a.stderr
 		}
 		if to != nil {
-			_, _ = to.Write(b) // a client that has gone is removed by itself
+			_, _ = to.Write(b) // a client that has gone removes itself
 		}
 	}
 	return len(b), nil

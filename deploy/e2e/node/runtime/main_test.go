@@ -9,14 +9,13 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/suite"
 )
 
-// programs are what the tests run, and how they get their namespaces.
 var programs = suite.Suite{
 	Name: "runtime", Bin: "../../bin/runtime", Root: true,
 	Tools: []string{"nft", "curl"}, Packages: "nftables and curl",
 	Programs: []suite.Program{suite.Kubernetes("container", "", "../..", "./cmd/container")},
 }
 
-// TestMain is also a runtime as a process of its own, which a test kills.
+// As a child process, TestMain is a runtime that a test kills.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 5 && os.Args[1] == "runtime" {
 		r, err := New(Config{Dir: os.Args[2], Programs: os.Args[3]})

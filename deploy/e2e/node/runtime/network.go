@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// namespaces are those of a sandbox, open so that they stay.
+// namespaces are open files, so that the namespaces stay.
 type namespaces struct {
 	uts, ipc *os.File
 	// net is nil on the node's network.
@@ -36,7 +36,6 @@ func (n *namespaces) close() {
 	}
 }
 
-// newNamespaces makes namespaces with a host name and settings, on a thread that ends afterwards.
 func newNamespaces(hostname string, ownNetwork bool, sysctls map[string]string) (n *namespaces, err error) {
 	discard(func() { n, err = unshareNamespaces(hostname, ownNetwork, sysctls) })
 	if err != nil {
@@ -65,7 +64,7 @@ func unshareNamespaces(hostname string, ownNetwork bool, sysctls map[string]stri
 	n := &namespaces{uts: open("uts"), ipc: open("ipc")}
 	if ownNetwork {
 		n.net = open("net")
-		// Programs of any user may bind every port, as container runtimes have it. Addresses are used at once.
+		// As in container runtimes, programs of any user may bind every port.
 		err = errors.Join(err, setSysctls(map[string]string{
 			"net.ipv4.ip_unprivileged_port_start": "0", "net.ipv4.ping_group_range": "0 2147483647",
 			"net.ipv6.conf.all.accept_dad": "0", "net.ipv6.conf.default.accept_dad": "0",
@@ -83,7 +82,6 @@ func setSysctls(values map[string]string) error {
 	return nil
 }
 
-// inNetwork calls f on a thread in the network namespace, which ends afterwards. Without one it just calls f.
 func (n *namespaces) inNetwork(f func() error) error {
 	if n.net == nil {
 		return f()
@@ -99,8 +97,8 @@ func (n *namespaces) inNetwork(f func() error) error {
 	return err
 }
 
-// discard calls f on a thread that ends afterwards, so that f may change its namespaces. It is never the main thread: that does not
-// end before the process, and its namespaces are those that /proc shows for the process.
+// discard calls f on a thread that ends afterwards, so that f may change its namespaces. It never uses
+// the main thread, because /proc shows its namespaces.
 func discard(f func()) {
 	done := make(chan struct{})
 	go func() {
@@ -110,16 +108,16 @@ func discard(f func()) {
 			f()
 			return
 		}
-		discard(f) // on another thread, because this one is locked meanwhile
+		discard(f) // on another thread, because this one is locked
 		goruntime.UnlockOSThread()
 	}()
 	<-done
 }
 
-// uplink is the name of a pod's own end of its link.
 const uplink = "eth0"
 
-// connect makes a pod's link to its node: point to point, as the ptp CNI plugin makes it, so that the node routes all of the pod's traffic.
+// connect makes a point-to-point link, as the ptp CNI plugin does, so that the node routes all of the
+// pod's traffic.
 func connect(n *namespaces, link string, addresses, gateways []netip.Addr) error {
 	pod, err := netlink.NewHandleAt(netns.NsHandle(n.net.Fd()), unix.NETLINK_ROUTE)
 	if err != nil {
@@ -161,7 +159,7 @@ func connect(n *namespaces, link string, addresses, gateways []netip.Addr) error
 	return errors.Join(errs...)
 }
 
-// disconnect removes a pod's link. It may be gone already.
+// disconnect accepts a missing link.
 func disconnect(link string) error {
 	l, err := netlink.LinkByName(link)
 	if errors.As(err, &netlink.LinkNotFoundError{}) {
@@ -173,7 +171,7 @@ func disconnect(link string) error {
 	return netlink.LinkDel(l)
 }
 
-// hostAddress is an address without others in its prefix, which can be used at once.
+// hostAddress is alone in its prefix and skips duplicate detection.
 func hostAddress(a netip.Addr) *netlink.Addr {
 	addr := &netlink.Addr{IPNet: &net.IPNet{IP: a.AsSlice(), Mask: net.CIDRMask(a.BitLen(), a.BitLen())}}
 	if a.Is6() {
@@ -182,7 +180,6 @@ func hostAddress(a netip.Addr) *netlink.Addr {
 	return addr
 }
 
-// everything is the default route of an address's family.
 func everything(a netip.Addr) *net.IPNet {
 	return &net.IPNet{IP: make(net.IP, a.BitLen()/8), Mask: net.CIDRMask(0, a.BitLen())}
 }

@@ -13,23 +13,22 @@ import (
 	"syscall"
 )
 
-// portTable is the nftables table with host ports. The process that wrote it owns it, so that it stays when something else
-// flushes the ruleset of the node. That process is nft, which reads commands until the runtime ends. The kernel removes the table with it.
+// A running nft process owns the table, so that it survives a flush of the ruleset. The kernel removes
+// the table with the process.
 type portTable struct {
-	// mu serialises the changes, from the list of the pods' ports until they are written.
+	// mu serialises changes, from the list of the pods' ports to the write.
 	mu sync.Mutex
-	// nft is nil before the first table is written.
+	// nft is nil before the first write.
 	nft      *exec.Cmd
 	commands io.WriteCloser
 	messages *bufio.Scanner
-	// written counts the tables.
-	written int
+	written  int
 }
 
-// attempts is how often a table is written if other changes of the ruleset interrupt it.
+// attempts bounds the writes that other changes of the ruleset interrupt.
 const attempts = 10
 
-// write replaces the table. dir gets the file that nft reads. The caller holds mu.
+// write replaces the table. dir gets the file for nft. The caller holds mu.
 func (t *portTable) write(s *starter, dir, rules string) error {
 	file := filepath.Join(dir, "hostports.nft")
 	if err := os.WriteFile(file, []byte(rules), 0o600); err != nil {
@@ -49,7 +48,6 @@ func (t *portTable) write(s *starter, dir, rules string) error {
 	return err
 }
 
-// start runs nft, whose history goes to dir.
 func (t *portTable) start(s *starter, dir string) error {
 	cmd := exec.Command("nft", "-i")
 	cmd.Env = []string{"HOME=" + dir}
@@ -69,11 +67,10 @@ func (t *portTable) start(s *starter, dir string) error {
 	return nil
 }
 
-// missing is a directory that does not exist.
 const missing = "/nonexistent/"
 
-// include makes nft read a file, and returns what nft complains about. nft does not report success. Therefore it is
-// asked for another file, which does not exist, and whose message comes after those about the first.
+// nft does not report success. Therefore include then makes nft read a missing file, and the error for
+// that file marks the end.
 func (t *portTable) include(file string) error {
 	t.written++
 	last := fmt.Sprintf("%s%d.nft", missing, t.written)
@@ -89,7 +86,6 @@ func (t *portTable) include(file string) error {
 			}
 			return nil
 		case strings.Contains(line, missing) || strings.Trim(line, " ^~") == "":
-			// The rest of the message before, or marks below a command.
 		default:
 			complaint = append(complaint, line)
 		}
@@ -97,7 +93,6 @@ func (t *portTable) include(file string) error {
 	return errors.Join(errors.New("nft ended: "+strings.Join(complaint, "\n")), t.messages.Err(), t.close())
 }
 
-// close ends nft, if it runs.
 func (t *portTable) close() error {
 	if t.nft == nil {
 		return nil

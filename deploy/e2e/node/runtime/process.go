@@ -12,24 +12,19 @@ import (
 	"syscall"
 )
 
-// errEnded is returned for an operation on a container that does not run.
 var errEnded = errors.New("the container does not run")
 
-// launch is the start of cmd/container.
 type launch struct {
 	program string
 	verb    string
-	// spec is what the process reads.
-	spec any
-	// namespaces are entered by the process in this order.
-	namespaces []*os.File
-	flags      uintptr
-	stdin      io.Reader
-	// stdout and stderr may be nil.
+	spec    any
+	// The process enters namespaces in this order.
+	namespaces     []*os.File
+	flags          uintptr
+	stdin          io.Reader
 	stdout, stderr io.Writer
 }
 
-// start runs the process and returns when the program of the container has begun, or the error of that.
 func (s *starter) start(l launch) (*exec.Cmd, error) {
 	specRead, specWrite, err := os.Pipe()
 	if err != nil {
@@ -64,8 +59,8 @@ func (s *starter) start(l launch) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// starter is the thread that starts all processes. The kernel sends the death signal of a process when the thread that
-// started it ends, and Go ends threads that it does not need, or that a goroutine has locked.
+// starter is the thread that starts all processes: the kernel sends a death signal when the starting
+// thread ends, and Go ends idle or locked threads.
 type starter struct{ work chan func() }
 
 func newStarter() *starter {
@@ -85,10 +80,8 @@ func (s *starter) do(f func() error) error {
 	return <-done
 }
 
-// program returns the path of a program of the tests.
 func (r *Runtime) program(name string) string { return filepath.Join(r.cfg.Programs, name) }
 
-// openNamespaces returns the namespaces of a process by name.
 func openNamespaces(pid int, names ...string) ([]*os.File, error) {
 	var all []*os.File
 	for _, name := range names {

@@ -21,15 +21,15 @@ import (
 	"k8s.io/cri-streaming/pkg/streaming"
 )
 
-// Config is where a runtime keeps what it has.
+// Config configures a Runtime.
 type Config struct {
-	// Dir is a directory of its own.
+	// Dir belongs to the runtime alone.
 	Dir string
-	// Programs is the directory of the program container and of the programs of images.
+	// Programs has the program container and the programs of images.
 	Programs string
 }
 
-// Runtime has the pods of one node.
+// Runtime has the pods of a node.
 type Runtime struct {
 	cri.UnimplementedRuntimeServiceServer
 	cri.UnimplementedImageServiceServer
@@ -37,10 +37,10 @@ type Runtime struct {
 	cfg     Config
 	stream  streaming.Server
 	starter *starter
-	// certificate and key are for localhost, for images that have some.
+	// certificate and key are for localhost.
 	certificate, key []byte
 	ports            portTable
-	// lingering bounds how long a command that has ended can keep its caller, by processes that have its output open.
+	// lingering bounds the delay of a command's end by processes that keep its output open.
 	lingering time.Duration
 
 	mu         sync.Mutex
@@ -72,11 +72,11 @@ func New(cfg Config) (*Runtime, error) {
 	return r, nil
 }
 
-// root and scratch are mount points, which every container uses in its own namespace.
+// Every container mounts on root and scratch in its own namespace.
 func (r *Runtime) root() string    { return filepath.Join(r.cfg.Dir, "root") }
 func (r *Runtime) scratch() string { return filepath.Join(r.cfg.Dir, "scratch") }
 
-// Serve answers on the socket until ctx ends. Then it ends all containers.
+// Serve answers on the socket until ctx ends, then ends all containers.
 func (r *Runtime) Serve(ctx context.Context, socket string) error {
 	listener, err := net.Listen("unix", socket)
 	if err != nil {
@@ -98,7 +98,6 @@ func (r *Runtime) Serve(ctx context.Context, socket string) error {
 	return errors.Join(err, r.stream.Stop(), r.close())
 }
 
-// close ends all containers and sandboxes.
 func (r *Runtime) close() error {
 	r.mu.Lock()
 	var all []*sandbox
@@ -113,14 +112,12 @@ func (r *Runtime) close() error {
 	return errors.Join(append(errs, r.ports.close())...)
 }
 
-// newID returns an identifier for a sandbox or a container.
 func newID() string {
 	b := make([]byte, 16)
 	_, _ = rand.Read(b) // never fails
 	return hex.EncodeToString(b)
 }
 
-// findSandbox returns a sandbox by its ID.
 func (r *Runtime) findSandbox(id string) (*sandbox, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -130,7 +127,6 @@ func (r *Runtime) findSandbox(id string) (*sandbox, error) {
 	return nil, status.Errorf(codes.NotFound, "no sandbox %s", id)
 }
 
-// findContainer returns a container by its ID.
 func (r *Runtime) findContainer(id string) (*container, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -145,7 +141,7 @@ func (r *Runtime) Version(context.Context, *cri.VersionRequest) (*cri.VersionRes
 	return &cri.VersionResponse{Version: "0.1.0", RuntimeName: "weft-e2e", RuntimeVersion: "2.0.0", RuntimeApiVersion: "v1"}, nil
 }
 
-// Status implements CRI. The network is ready when the kubelet has said which addresses pods get.
+// Status implements CRI. The network is ready after the kubelet has sent the prefixes of the pods.
 func (r *Runtime) Status(context.Context, *cri.StatusRequest) (*cri.StatusResponse, error) {
 	r.mu.Lock()
 	known := len(r.addresses.prefixes) > 0
@@ -161,7 +157,7 @@ func (r *Runtime) Status(context.Context, *cri.StatusRequest) (*cri.StatusRespon
 	}, nil
 }
 
-// UpdateRuntimeConfig implements CRI: it has the prefixes of the node's pods.
+// UpdateRuntimeConfig implements CRI. It sets the prefixes of the node's pods.
 func (r *Runtime) UpdateRuntimeConfig(_ context.Context, req *cri.UpdateRuntimeConfigRequest) (*cri.UpdateRuntimeConfigResponse, error) {
 	prefixes, err := parsePrefixes(req.GetRuntimeConfig().GetNetworkConfig().GetPodCidr())
 	if err != nil {
@@ -180,7 +176,6 @@ func (r *Runtime) RuntimeConfig(context.Context, *cri.RuntimeConfigRequest) (*cr
 	return &cri.RuntimeConfigResponse{Linux: &cri.LinuxRuntimeConfiguration{CgroupDriver: cri.CgroupDriver_CGROUPFS}}, nil
 }
 
-// addressesOf returns the addresses of a sandbox as text, IPv4 first.
 func addressesOf(all []netip.Addr) []string {
 	var text []string
 	for _, a := range all {

@@ -13,21 +13,19 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// sandbox is a pod.
 type sandbox struct {
 	id         string
 	config     *cri.PodSandboxConfig
 	created    time.Time
 	namespaces *namespaces
-	// link is the node's end of the pod's link, empty on the node's network. number is that of the addresses.
+	// link is the node's end, empty on the node's network. number is the pod's number in pool.
 	link      string
 	number    int
 	addresses []netip.Addr
-	// stopped is guarded by Runtime.mu.
+	// Runtime.mu guards stopped.
 	stopped bool
 }
 
-// onHost reports whether the pod uses the node's network.
 func (s *sandbox) onHost() bool {
 	return s.config.GetLinux().GetSecurityContext().GetNamespaceOptions().GetNetwork() == cri.NamespaceMode_NODE
 }
@@ -68,7 +66,6 @@ func (r *Runtime) RunPodSandbox(_ context.Context, req *cri.RunPodSandboxRequest
 	return &cri.RunPodSandboxResponse{PodSandboxId: s.id}, nil
 }
 
-// attach gives a pod its addresses and its link.
 func (r *Runtime) attach(s *sandbox) error {
 	r.mu.Lock()
 	number, err := r.addresses.allocate()
@@ -85,7 +82,6 @@ func (r *Runtime) attach(s *sandbox) error {
 	return nil
 }
 
-// detach undoes attach.
 func (r *Runtime) detach(s *sandbox) error {
 	if s.link == "" {
 		return nil
@@ -101,7 +97,7 @@ func (r *Runtime) detach(s *sandbox) error {
 func (r *Runtime) StopPodSandbox(_ context.Context, req *cri.StopPodSandboxRequest) (*cri.StopPodSandboxResponse, error) {
 	s, err := r.findSandbox(req.GetPodSandboxId())
 	if err != nil {
-		return &cri.StopPodSandboxResponse{}, nil // it is gone, as wanted
+		return &cri.StopPodSandboxResponse{}, nil
 	}
 	if err := r.stopSandbox(s); err != nil {
 		return nil, status.Error(codes.Internal, err.Error())
@@ -109,7 +105,6 @@ func (r *Runtime) StopPodSandbox(_ context.Context, req *cri.StopPodSandboxReque
 	return &cri.StopPodSandboxResponse{}, nil
 }
 
-// stopSandbox ends the containers of a pod and removes its network.
 func (r *Runtime) stopSandbox(s *sandbox) error {
 	for _, c := range r.containersOf(s) {
 		c.kill()
@@ -146,7 +141,7 @@ func (r *Runtime) containersOf(s *sandbox) []*container {
 func (r *Runtime) RemovePodSandbox(_ context.Context, req *cri.RemovePodSandboxRequest) (*cri.RemovePodSandboxResponse, error) {
 	s, err := r.findSandbox(req.GetPodSandboxId())
 	if err != nil {
-		return &cri.RemovePodSandboxResponse{}, nil // it is gone, as wanted
+		return &cri.RemovePodSandboxResponse{}, nil
 	}
 	if err := r.stopSandbox(s); err != nil {
 		return nil, status.Error(codes.Internal, err.Error())
@@ -158,14 +153,13 @@ func (r *Runtime) RemovePodSandbox(_ context.Context, req *cri.RemovePodSandboxR
 	return &cri.RemovePodSandboxResponse{}, nil
 }
 
-// forget removes a sandbox that has ended from the list.
 func (r *Runtime) forget(s *sandbox) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.sandboxes, s.id)
 }
 
-// state is that of a sandbox. The caller holds Runtime.mu.
+// The caller holds Runtime.mu.
 func (s *sandbox) state() cri.PodSandboxState {
 	if s.stopped {
 		return cri.PodSandboxState_SANDBOX_NOTREADY
@@ -217,7 +211,6 @@ func (r *Runtime) ListPodSandbox(_ context.Context, req *cri.ListPodSandboxReque
 	return list, nil
 }
 
-// contains reports whether labels have all of the selector's.
 func contains(labels, selector map[string]string) bool {
 	for key, value := range selector {
 		if labels[key] != value {

@@ -18,7 +18,6 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// answer serves HTTP in a pod.
 func answer(t *testing.T, r *Runtime, pod, text string) {
 	t.Helper()
 	s, err := r.findSandbox(pod)
@@ -54,7 +53,7 @@ func TestNetworkOfPods(t *testing.T) {
 	if network.GetIp() == "" || len(network.GetAdditionalIps()) != 1 {
 		t.Fatalf("network of the pod is %v, want an address of each family", network)
 	}
-	// The table with host ports has an owner, so that a flush leaves it alone.
+	// The table with host ports has an owner, so that it survives a flush.
 	if out, err := exec.Command("nft", "flush", "ruleset").CombinedOutput(); err != nil {
 		t.Fatalf("flush ruleset: %v: %s", err, out)
 	}
@@ -80,7 +79,7 @@ func TestNetworkOfPods(t *testing.T) {
 	}
 }
 
-// A pod that cannot get its host port leaves nothing, and other pods get theirs.
+// A pod that cannot get its host port leaves no rules, and other pods get theirs.
 func TestPodWithWrongHostPort(t *testing.T) {
 	r, c := serve(t)
 	wrong := &cri.PodSandboxConfig{Hostname: "wrong", PortMappings: []*cri.PortMapping{{ContainerPort: 80, HostPort: 70000}}}
@@ -154,7 +153,7 @@ func TestKilledRuntimeLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	var started [2 * len("started\n")]byte
-	eventually(t, "both processes start", func() bool { // reads nothing before a process has opened the FIFO
+	eventually(t, "both processes start", func() bool { // empty before a process has opened the FIFO
 		n, _ := io.ReadFull(end, started[:1])
 		return n == 1
 	})

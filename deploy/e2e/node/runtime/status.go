@@ -7,7 +7,7 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// state is that of a container. The caller holds c.mu.
+// The caller holds c.mu.
 func (c *container) state() cri.ContainerState {
 	switch {
 	case !c.finished.IsZero():
@@ -50,7 +50,6 @@ func (r *Runtime) ContainerStatus(_ context.Context, req *cri.ContainerStatusReq
 	return &cri.ContainerStatusResponse{Status: s}, nil
 }
 
-// reference is the image as the pod names it.
 func (c *container) reference() string {
 	if user := c.config.GetImage().GetUserSpecifiedImage(); user != "" {
 		return user
@@ -81,7 +80,6 @@ func (r *Runtime) ListContainers(_ context.Context, req *cri.ListContainersReque
 	return list, nil
 }
 
-// resolvConf returns the text of a resolver's configuration.
 func resolvConf(dns *cri.DNSConfig) string {
 	var b strings.Builder
 	if len(dns.GetSearches()) > 0 {
@@ -96,7 +94,7 @@ func resolvConf(dns *cri.DNSConfig) string {
 	return b.String()
 }
 
-// ListContainerStats implements CRI: there are no cgroups that count anything.
+// ListContainerStats implements CRI. Without cgroups it has no figures.
 func (r *Runtime) ListContainerStats(context.Context, *cri.ListContainerStatsRequest) (*cri.ListContainerStatsResponse, error) {
 	return &cri.ListContainerStatsResponse{}, nil
 }

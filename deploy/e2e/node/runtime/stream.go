@@ -21,22 +21,21 @@ import (
 	utilexec "k8s.io/utils/exec"
 )
 
-// execution is a command for a container that runs.
 type execution struct {
 	args           []string
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	// terminal is set if the streams are a terminal, which the command gets for its own.
+	// If terminal is set, the command gets its own terminal.
 	terminal bool
 }
 
-// execute runs a command in a container and returns its exit status. When ctx ends, the command is killed.
+// The end of ctx kills the command.
 func (r *Runtime) execute(ctx context.Context, c *container, e execution) (int32, error) {
 	process, err := c.running()
 	if err != nil {
 		return 0, err
 	}
-	// The mount namespace is last, because afterwards files of the node cannot be found.
+	// The mount namespace is last, because it hides files of the node.
 	namespaces, err := openNamespaces(process.Process.Pid, "uts", "ipc", "net", "pid", "mnt")
 	if err != nil {
 		return 0, err
@@ -58,7 +57,7 @@ func (r *Runtime) execute(ctx context.Context, c *container, e execution) (int32
 	}
 	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
 	defer stop()
-	// A process that the command left behind must not hold up the caller.
+	// Leftover processes of the command must not delay the caller.
 	cmd.WaitDelay = r.lingering
 	err = cmd.Wait()
 	if ctx.Err() != nil {
@@ -73,8 +72,7 @@ func (r *Runtime) execute(ctx context.Context, c *container, e execution) (int32
 	return int32(cmd.ProcessState.ExitCode()), nil
 }
 
-// input returns a file with what comes from a reader, and what closes it. exec.Cmd would make one too, but wait for the end of the reader,
-// and a client ends its input after the command has ended.
+// exec.Cmd would wait for the end of the reader, but a client ends its input after the command.
 func input(from io.Reader) (io.Reader, func(), error) {
 	if _, ok := from.(*os.File); ok || from == nil {
 		return from, func() {}, nil
@@ -127,10 +125,8 @@ func (r *Runtime) PortForward(_ context.Context, req *cri.PortForwardRequest) (*
 	return r.stream.GetPortForward(req)
 }
 
-// streamer is what the streaming server calls.
 type streamer Runtime
 
-// Exec runs a command with the streams of a client.
 func (s *streamer) Exec(ctx context.Context, id string, args []string, in io.Reader, out, errs io.WriteCloser, tty bool, sizes <-chan remotecommand.TerminalSize) error {
 	r := (*Runtime)(s)
 	c, err := r.findContainer(id)
@@ -142,7 +138,7 @@ func (s *streamer) Exec(ctx context.Context, id string, args []string, in io.Rea
 		exit, err = r.executeOnTerminal(ctx, c, execution{args: args, stdin: in, stdout: out}, sizes)
 	} else {
 		e := execution{args: args, stdin: in}
-		// A nil interface, so that the command gets /dev/null.
+		// A nil interface makes the command's output /dev/null.
 		if out != nil {
 			e.stdout = out
 		}
@@ -160,7 +156,7 @@ func (s *streamer) Exec(ctx context.Context, id string, args []string, in io.Rea
 	return nil
 }
 
-// Attach passes the streams of a container on until it ends or the client has gone.
+// Attach copies the streams until the container or the client ends.
 func (s *streamer) Attach(ctx context.Context, id string, in io.Reader, out, errs io.WriteCloser, tty bool, sizes <-chan remotecommand.TerminalSize) error {
 	c, err := (*Runtime)(s).findContainer(id)
 	if err != nil {
@@ -196,7 +192,7 @@ func (s *streamer) Attach(ctx context.Context, id string, in io.Reader, out, err
 	return nil
 }
 
-// PortForward connects a stream with a port on the loopback of a pod.
+// PortForward connects to a port on the loopback of a pod.
 func (s *streamer) PortForward(ctx context.Context, id string, port int32, stream io.ReadWriteCloser) error {
 	defer stream.Close()
 	sandbox, err := (*Runtime)(s).findSandbox(id)
@@ -206,7 +202,7 @@ func (s *streamer) PortForward(ctx context.Context, id string, port int32, strea
 	var conn net.Conn
 	err = sandbox.namespaces.inNetwork(func() error {
 		for _, loopback := range []string{"127.0.0.1", "::1"} {
-			// With a literal address the dialer makes its socket on this thread.
+			// A literal address keeps the dialer on this thread.
 			if conn, err = (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(loopback, strconv.Itoa(int(port)))); err == nil {
 				return nil
 			}

@@ -12,7 +12,6 @@ import (
 	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
 )
 
-// output collects what a container writes while it runs.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -32,10 +31,10 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// A client that reads from a keyboard does not end its input.
+// A client with a keyboard does not end its input.
 func TestCommandEndsBeforeItsInput(t *testing.T) {
 	r, c := serve(t)
-	// If the input held up the end, it would do so until after the deadline.
+	// The input must not delay the end until after the deadline.
 	r.lingering = 2 * patience
 	id := c.start(t, c.pod(t, &cri.PodSandboxConfig{Hostname: "web"}), "exec sleep 1000")
 	in, keyboard := io.Pipe()

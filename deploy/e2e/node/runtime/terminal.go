@@ -11,7 +11,6 @@ import (
 	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
 )
 
-// executeOnTerminal runs a command on a terminal, which is connected with the streams of a client. sizes are those of the client's window.
 func (r *Runtime) executeOnTerminal(ctx context.Context, c *container, e execution, sizes <-chan remotecommand.TerminalSize) (int32, error) {
 	ours, theirs, err := openTerminal()
 	if err != nil {
@@ -26,7 +25,7 @@ func (r *Runtime) executeOnTerminal(ctx context.Context, c *container, e executi
 	go func() {
 		defer close(written)
 		if e.stdout != nil {
-			_, _ = io.Copy(e.stdout, ours) // the last read fails: there is no terminal without a process on it
+			_, _ = io.Copy(e.stdout, ours) // the last read fails after the last process on the terminal
 		}
 	}()
 	exit, err := r.execute(ctx, c, execution{args: e.args, stdin: theirs, stdout: theirs, stderr: theirs, terminal: true})
@@ -38,7 +37,6 @@ func (r *Runtime) executeOnTerminal(ctx context.Context, c *container, e executi
 	return exit, err
 }
 
-// resize gives a terminal the size of a client's window whenever it changes.
 func resize(terminal *os.File, sizes <-chan remotecommand.TerminalSize) {
 	for size := range sizes {
 		_ = control(terminal, func(fd int) error { // fails when the terminal is closed
@@ -47,7 +45,6 @@ func resize(terminal *os.File, sizes <-chan remotecommand.TerminalSize) {
 	}
 }
 
-// openTerminal returns the two ends of a new terminal: ours and that of the processes on it.
 func openTerminal() (ours, theirs *os.File, err error) {
 	const flags = os.O_RDWR | unix.O_NOCTTY
 	if ours, err = os.OpenFile("/dev/ptmx", flags, 0); err != nil {
@@ -70,7 +67,7 @@ func openTerminal() (ours, theirs *os.File, err error) {
 	return ours, theirs, nil
 }
 
-// control calls f with the descriptor of a file, which stays usable for reads that end when it is closed.
+// Reads of f still end when f is closed.
 func control(f *os.File, do func(fd int) error) error {
 	raw, err := f.SyscallConn()
 	if err != nil {

@@ -1,13 +1,11 @@
-// Command example is a small publisher, meant to be copied: it keeps a set of
-// weft's ruleset equal to a text file, and has packets from the addresses in it
-// dropped. The file has an address or prefix per line; what follows a # is a
-// comment.
+// Command example is a small publisher to copy: it keeps a set of weft's ruleset equal to a text file, and
+// drops packets from the addresses in the file. The file has an address or prefix per line, and comments after
+// a #.
 //
 //	example --file deny.txt --socket /run/weft/weft.sock --interval 1s
 //
-// The aggregator rejects a list with a mistake as a whole. The error is logged, and the
-// list is sent again after 30 seconds or when the file changes. What was committed last
-// stays in force, also after this program ends.
+// The aggregator rejects a list with a mistake as a whole. The list is sent again after 30 seconds or when
+// the file changes. The last committed list stays in force, even after the program ends.
 package main
 
 import (
@@ -27,8 +25,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/client"
 )
 
-// retry is how often a rejected list is sent again: what it conflicted with may
-// be gone.
+// A rejected list is sent again, because the conflict may be gone.
 const retry = 30 * time.Second
 
 func main() {
@@ -40,7 +37,6 @@ func main() {
 	}
 }
 
-// run publishes the file until ctx ends.
 func run(ctx context.Context, args []string, stderr io.Writer) error {
 	flags := flag.NewFlagSet("example", flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -65,7 +61,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	for tick := time.NewTicker(*interval); ; {
 		keys, err := read(*file)
 		if err == nil && (!slices.Equal(keys, rejected) || time.Now().After(again)) {
-			// Put sends what is different from the list before, or nothing.
+			// Put sends only differences from the last list.
 			last := revision
 			if revision, err = session.Put(ctx, fragment(keys)); err != nil {
 				rejected, again = keys, time.Now().Add(retry)
@@ -74,7 +70,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 			}
 		}
 		if err != nil && ctx.Err() == nil && err.Error() != problem {
-			// With %+v a rejection has all that is wrong, not only the first.
+			// %+v prints all violations of a rejection, not only the first.
 			log.Error("the last good list stays in force", "error", fmt.Sprintf("%+v", err))
 			problem = err.Error()
 		}
@@ -86,7 +82,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	}
 }
 
-// read returns the addresses and prefixes of a file, each once.
+// read returns each address and prefix once.
 func read(file string) ([]string, error) {
 	text, err := os.ReadFile(file)
 	keys := []string{}
@@ -98,7 +94,6 @@ func read(file string) ([]string, error) {
 	return slices.Compact(keys), err
 }
 
-// fragment returns the set of blocked addresses, and the rule that uses it.
 func fragment(keys []string) *weftv1.Fragment {
 	blocked := &weftv1.Set{Name: "blocked", Type: "ipv4_addr", Flags: []string{"interval"}}
 	for _, key := range keys {

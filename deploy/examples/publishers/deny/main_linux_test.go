@@ -16,8 +16,7 @@ import (
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
-// daemon runs an aggregator on the kernel of a namespace, until stop or the end
-// of the test.
+// daemon runs an aggregator on the kernel of a namespace, until stop or the end of the test.
 func daemon(t *testing.T, ns *nfttest.NS, socket string) (path string, stop func()) {
 	t.Helper()
 	conn, err := kernel.Open(kernel.Config{NetNS: ns.FD()})
@@ -27,14 +26,14 @@ func daemon(t *testing.T, ns *nfttest.NS, socket string) (path string, stop func
 	t.Cleanup(func() { _ = conn.Close() })
 	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: conn, StateDir: t.TempDir()}, Socket: socket})
 	return d.Socket, func() {
-		// The tables are the connection's as long as it is open.
+		// The open connection owns the tables.
 		if err := errors.Join(d.Stop(), conn.Close()); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// logged is a log that a test reads while it is written.
+// logged may be read during writes.
 type logged struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -54,7 +53,7 @@ func (l *logged) has(s string) func() bool {
 	}
 }
 
-// story is the example at work, and the file that it reads.
+// story is a running example and its file.
 type story struct {
 	*testing.T
 	ns   *nfttest.NS
@@ -73,7 +72,7 @@ func (s *story) write(text string) {
 	}
 }
 
-// await waits until the kernel has these elements, and no others.
+// await waits until the kernel has exactly these elements.
 func (s *story) await(elements string) {
 	s.Helper()
 	want := "\n\t\ttype ipv4_addr\n\t\tflags interval\n"
@@ -105,7 +104,7 @@ func TestExampleKeepsTheSetEqualToItsFile(t *testing.T) {
 	s.await("192.0.2.1, 198.51.100.0/24")
 	handles := ns.Run(t, "nft", "-a", "list", "chain", "inet", "example", "input")
 
-	// Only what is different is sent: the rule stays as it is.
+	// Only differences are sent: the rule stays.
 	s.write("198.51.100.0/24\n203.0.113.7\n")
 	s.await("198.51.100.0/24, 203.0.113.7")
 	aggregatortest.Eventually(t, "the commit is logged", s.log.has("addresses=2"))
@@ -113,14 +112,14 @@ func TestExampleKeepsTheSetEqualToItsFile(t *testing.T) {
 		t.Errorf("the chain was written anew:\n%s\n%s", handles, again)
 	}
 
-	// A mistake is reported, and changes nothing; then it is mended.
+	// A mistake is reported, and changes nothing; then it is corrected.
 	s.write("203.0.113.7\n192.0.2.999\n")
 	aggregatortest.Eventually(t, "the rejection is logged", s.log.has("blocked { 192.0.2.999 }"))
 	s.await("198.51.100.0/24, 203.0.113.7")
 	s.write("203.0.113.7\n192.0.2.99\n")
 	s.await("192.0.2.99, 203.0.113.7")
 
-	// Another aggregator takes the place of this one, and the set is gone.
+	// Another aggregator replaces this one, and the set is gone.
 	stop()
 	ns.Run(t, "nft", "flush", "ruleset")
 	daemon(t, ns, socket)
@@ -133,8 +132,7 @@ func TestExampleKeepsTheSetEqualToItsFile(t *testing.T) {
 	s.await("192.0.2.99, 203.0.113.7")
 }
 
-// TestRunFails: the program ends if a flag is wrong, or if it is stopped before an
-// aggregator answers.
+// TestRunFails: the program ends on a wrong flag, or if it is stopped before an aggregator answers.
 func TestRunFails(t *testing.T) {
 	var out strings.Builder
 	if err := run(t.Context(), []string{"--files", "deny.txt"}, &out); err == nil || !strings.Contains(out.String(), "-file string") {

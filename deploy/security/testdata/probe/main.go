@@ -1,4 +1,4 @@
-// Command probe makes system calls that weft does not, and prints the error of each.
+// Command probe makes system calls that weft does not, and prints their errors.
 package main
 
 import (
