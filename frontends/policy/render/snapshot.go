@@ -28,8 +28,9 @@ func (r *Renderer) Snapshot() *weftv1.Fragment {
 func (t *table) message() *weftv1.Table {
 	out := &weftv1.Table{Family: t.family.table, Name: Table, Chains: []*weftv1.Chain{t.egressAllowed(), t.middle(), t.fromPod()}}
 	out.Sets, out.Maps = t.declarations()
+	elements := t.elements()
 	for _, s := range out.Sets {
-		s.Elements = t.elements(s.GetName())
+		s.Elements = elements[s.GetName()]
 	}
 	for i, m := range out.Maps {
 		m.Elements = t.podElements(lookup(i%len(mapNames)), m.GetName())
@@ -61,34 +62,26 @@ func (m *members) message() *weftv1.Set {
 	return out
 }
 
-func (t *table) elements(set string) (out []*weftv1.Element) {
-	var ends map[end]struct{}
-	switch set {
-	case setPodCIDRs:
-		for _, k := range t.podCIDRs {
-			out = append(out, &weftv1.Element{Key: k})
-		}
-		return out
-	case setSelf, setSelected:
-		ends = t.selected
-	case setLinks:
-		ends = t.linked
-	case setRecheck:
-		for _, a := range slices.SortedFunc(maps.Keys(t.recheck.inKernel), netip.Addr.Compare) {
-			out = append(out, &weftv1.Element{Key: a.String()})
-		}
-		return out
-	case setKnown:
-		ends = t.present
-	default:
-		panic("render: set " + set + " is not known")
+// elements returns the elements of the table's own sets, by set.
+func (t *table) elements() map[string][]*weftv1.Element {
+	out := make(map[string][]*weftv1.Element)
+	add := func(set, key string) { out[set] = append(out[set], &weftv1.Element{Key: key}) }
+	sorted := func(ends map[end]struct{}) []end { return slices.SortedFunc(maps.Keys(ends), compareEnds) }
+	for _, k := range t.podCIDRs {
+		add(setPodCIDRs, k)
 	}
-	for _, e := range slices.SortedFunc(maps.Keys(ends), compareEnds) {
-		key := e.key()
-		if set == setSelf {
-			key += separator + key
-		}
-		out = append(out, &weftv1.Element{Key: key})
+	for _, a := range slices.SortedFunc(maps.Keys(t.recheck.inKernel), netip.Addr.Compare) {
+		add(setRecheck, a.String())
+	}
+	for _, e := range sorted(t.selected) {
+		add(setSelf, e.key()+separator+e.key())
+		add(setSelected, e.key())
+	}
+	for _, e := range sorted(t.linked) {
+		add(setLinks, e.key())
+	}
+	for _, e := range sorted(t.present) {
+		add(setKnown, e.key())
 	}
 	return out
 }
