@@ -36,7 +36,10 @@ const (
 
 // checkDisagree compares Services with elements in the kernel, twice to ignore updates in progress.
 func checkDisagree(ctx context.Context, n *node, r *findings) error {
-	state := n.services()
+	state, err := n.services()
+	if err != nil {
+		return err
+	}
 	if state.Revision == 0 {
 		return nil
 	}

@@ -3,6 +3,7 @@ package doctor
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/cmd/weft/conditions"
 )
@@ -136,10 +138,11 @@ func (c *check) examine(ctx context.Context, n *node) (found findings) {
 }
 
 func (c *check) unknown(err error) Finding {
-	return Finding{
-		Check: c.name, Severity: Unknown, Found: err.Error(),
-		Meaning: "This was not examined", Remedy: "Run weft doctor as root in the network namespace of the node, with the flags that weft runs with",
+	remedy := "Run weft doctor as root in the network namespace of the node, with the flags that weft runs with"
+	if errors.Is(err, client.ErrUnavailable) {
+		remedy = "Start weft, and run weft doctor again"
 	}
+	return Finding{Check: c.name, Severity: Unknown, Found: err.Error(), Meaning: "This was not examined", Remedy: remedy}
 }
 
 // Severity is how bad a finding is.

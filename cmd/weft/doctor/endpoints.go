@@ -29,7 +29,11 @@ type probe struct {
 
 // This node's endpoints come first.
 func checkEndpoints(ctx context.Context, n *node, r *findings) error {
-	probes := endpointsOf(n.services().Services)
+	state, err := n.services()
+	if err != nil {
+		return err
+	}
+	probes := endpointsOf(state.Services)
 	var all sync.WaitGroup
 	for i := range probes {
 		all.Go(func() { probes[i].err = ask(ctx, probes[i].addr) })

@@ -22,7 +22,11 @@ type stop struct {
 
 // Undecided packets are not findings.
 func checkForeign(ctx context.Context, n *node, r *findings) error {
-	trips := sampleTrips(n.services())
+	state, err := n.services()
+	if err != nil {
+		return err
+	}
+	trips := sampleTrips(state)
 	if len(trips) == 0 {
 		return nil
 	}

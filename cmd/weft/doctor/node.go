@@ -29,8 +29,8 @@ type node struct {
 	dial   func() (*client.Client, error)
 	open   func() (*kernel.Conn, error)
 	tables func() ([]kernel.TableInfo, error)
-	// empty without the frontend
-	services func() *model.Snapshot
+	// services returns the state of the Service frontend, empty without the frontend.
+	services func() (*model.Snapshot, error)
 	// nil until checkConditions stores them
 	processes atomic.Pointer[[]*conditions.Process]
 
@@ -56,13 +56,12 @@ func newNode(ctx context.Context, cfg Config) *node {
 		}
 		return c.Tables()
 	})
-	n.services = sync.OnceValue(func() *model.Snapshot {
-		// A node need not have the frontend.
+	n.services = sync.OnceValues(func() (*model.Snapshot, error) {
 		state, err := n.readServices(ctx)
-		if err != nil {
-			return &model.Snapshot{}
+		if errors.As(err, new(*get.NoFrontendError)) {
+			return &model.Snapshot{}, nil
 		}
-		return state
+		return state, err
 	})
 	return n
 }
@@ -94,10 +93,10 @@ func (n *node) readServices(ctx context.Context) (*model.Snapshot, error) {
 		return nil, err
 	}
 	services, err := state.Models()
-	return &model.Snapshot{Revision: state.Stats.Revision, Services: services}, err
+	return &model.Snapshot{Revision: state.Model.Revision, Node: model.Node{Addresses: state.Model.NodeAddresses}, Services: services}, err
 }
 
-// If not, checkSocket reports that.
+// running reports whether a weft answers on the socket. checkSocket reports if not.
 func (n *node) running() bool {
 	_, err := n.dial()
 	return err == nil

@@ -15,7 +15,11 @@ func checkRoutes(ctx context.Context, n *node, r *findings) error {
 	var missing []string
 	var reason syscall.Errno
 	asked := make(map[netip.Addr]bool)
-	for _, s := range n.services().Services {
+	state, err := n.services()
+	if err != nil {
+		return err
+	}
+	for _, s := range state.Services {
 		for i := range s.Ports {
 			for _, ip := range s.Ports[i].ClusterIPs {
 				if !ip.IsValid() || asked[ip] || len(asked) == maxRoutes {

@@ -26,10 +26,10 @@ func TestRoutes(t *testing.T) {
 		}
 		return p
 	}
-	n := &node{services: func() *model.Snapshot {
+	n := &node{services: func() (*model.Snapshot, error) {
 		return &model.Snapshot{Services: []*model.Service{
 			{Ports: []model.Port{port(80, "10.96.0.10", "fd00:96::10"), port(53, "10.96.0.10", "fd00:96::10")}}, {Ports: []model.Port{port(443)}},
-		}}
+		}}, nil
 	}}
 	for _, tt := range []struct {
 		route []string

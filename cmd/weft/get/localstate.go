@@ -69,7 +69,7 @@ func watched(of frontend, table string) func(*cli.Connection) changes {
 
 // ServiceState is the Service frontend's state.
 type ServiceState struct {
-	Stats    model.Stats
+	Model    localstate.Model
 	Services []localstate.Service
 }
 
@@ -95,14 +95,14 @@ func ReadServices(ctx context.Context, c *cli.Connection, only model.Key) (*Serv
 	if err != nil {
 		return nil, err
 	}
-	stats, err := readTable[model.Stats](ctx, c, servicesFrontend, localstate.TableModel, nil)
+	of, err := readTable[localstate.Model](ctx, c, servicesFrontend, localstate.TableModel, nil)
 	if err != nil {
 		return nil, err
 	}
-	if len(stats) != 1 {
-		return nil, fmt.Errorf("read %s: %d rows, want 1", localstate.TableModel, len(stats))
+	if len(of) != 1 {
+		return nil, fmt.Errorf("read %s: %d rows, want 1", localstate.TableModel, len(of))
 	}
-	return &ServiceState{stats[0], append([]localstate.Service{}, rows...)}, nil
+	return &ServiceState{of[0], append([]localstate.Service{}, rows...)}, nil
 }
 
 // ReadCandidates reads all endpoints of a Service, and why some are not used.

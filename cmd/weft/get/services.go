@@ -60,7 +60,7 @@ func readService(ctx context.Context, conn *cli.Connection, only model.Key) (*st
 	if err != nil {
 		return nil, err
 	}
-	return &stateView{state.Stats.Revision, state.Services, state.Stats}, nil
+	return &stateView{state.Model.Revision, state.Services, state.Model.Stats}, nil
 }
 
 func serviceRows(services []localstate.Service) *Rows {

@@ -25,7 +25,7 @@ const (
 	TableEndpoints = "endpoints"
 	// an Address for the Service with ArgAddress, ArgProtocol and ArgPort
 	TableAddresses = "addresses"
-	// one model.Stats
+	// one Model
 	TableModel = "model"
 )
 
@@ -160,8 +160,8 @@ func (t *Tables) addresses(arguments map[string]string) (iter.Seq[any], error) {
 }
 
 func (t *Tables) model(map[string]string) (iter.Seq[any], error) {
-	stats := t.source.Stats()
-	return func(yield func(any) bool) { yield(stats) }, nil
+	row := Model{t.source.Stats(), t.source.State(model.Key{}).Node.Addresses}
+	return func(yield func(any) bool) { yield(row) }, nil
 }
 
 func parseKey(arguments map[string]string) (model.Key, error) {

@@ -62,6 +62,13 @@ type Address struct {
 	Port string `json:"port,omitempty"`
 }
 
+// Model is the row of TableModel.
+type Model struct {
+	model.Stats
+	// NodeAddresses are the node's IPv4 and IPv6 address, each invalid if unknown.
+	NodeAddresses [model.NumFamilies]netip.Addr `json:"nodeAddresses"`
+}
+
 // Traffic policies.
 const (
 	PolicyLocal   = "Local"

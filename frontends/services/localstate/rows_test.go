@@ -139,7 +139,7 @@ type fakeSource struct{}
 func (fakeSource) State(names ...model.Key) State {
 	a := model.Key{Namespace: "default", Name: "a"}
 	if names != nil && !slices.Contains(names, a) {
-		return State{}
+		return State{Snapshot: model.Snapshot{Node: model.Node{Addresses: [model.NumFamilies]netip.Addr{netip.MustParseAddr("192.0.2.1")}}}}
 	}
 	s := &model.Service{Name: a, Ports: []model.Port{{Protocol: model.TCP, Number: 80}}}
 	return State{Snapshot: model.Snapshot{Services: []*model.Service{s}}, Outcomes: []publish.Outcome{{State: publish.InForce, Revision: 7}}}
@@ -206,7 +206,7 @@ func TestTables(t *testing.T) {
 		{read(TableAddresses, ArgProtocol, "tcp", ArgPort, "30080"), found},
 		{read(TableAddresses, ArgProtocol, "udp", ArgPort, "30080"), ""},
 		{read(TableAddresses, ArgProtocol, "tcp", ArgPort, "65536"), `argument port: "65536" is not a port`},
-		{read(TableModel), `{"serviceEvents":7,"sliceEvents":0,"nodeEvents":0,"serviceCIDREvents":0,"serviceChanges":0,"nodeChanges":0,"revision":3,"skipped":0,"conflicts":0,"services":0,"slices":0}`},
+		{read(TableModel), `{"serviceEvents":7,"sliceEvents":0,"nodeEvents":0,"serviceCIDREvents":0,"serviceChanges":0,"nodeChanges":0,"revision":3,"skipped":0,"conflicts":0,"services":0,"slices":0,"nodeAddresses":["192.0.2.1",""]}`},
 	} {
 		if tt.got != tt.want {
 			t.Errorf("case %d:\n%s\nwant\n%s", i, tt.got, tt.want)
