@@ -59,7 +59,7 @@ func (c *change) elsewhere(t *table, k kind, name string) (*view, error) {
 	return v, nil
 }
 
-// Without a part, partOf makes the fragment join the object; join returns an empty part.
+// partOf makes a fragment without a part join the object; join returns an empty part.
 func partOf[T any](c *change, id nft.TableID, item itemID, join func(*view) (*T, error)) (*table, *T, error) {
 	t, err := c.hold(id)
 	if err != nil {

@@ -142,7 +142,7 @@ func (c *change) declaration(cmd *command) error {
 	return nil
 }
 
-// As in nft(8), declare updates an existing item.
+// declare updates an existing item, as in nft(8).
 func (c *change) declare(t *table, id itemID, it item) error {
 	switch o := it.(type) {
 	case *chain:

@@ -12,7 +12,7 @@ import (
 	"github.com/weft-proxy/weft/nft/object"
 )
 
-// As in the kernel, this precedes the check for existence.
+// checkPolicy precedes the check for existence, as in the kernel.
 func checkPolicy(t *table, id itemID, it item) error {
 	c, ok := it.(*chain)
 	if old := t.chain(id.name); ok && old != nil && c.decl.GetPolicy() != "" && old.decl.GetHook() == "" {
@@ -21,7 +21,7 @@ func checkPolicy(t *table, id itemID, it item) error {
 	return nil
 }
 
-// As in the kernel, only the policy of an existing chain can change.
+// redeclareChain can change only the policy of an existing chain, as in the kernel.
 func (c *change) redeclareChain(t *table, o *chain, d *weftv1.Chain) error {
 	if d.GetHook() == "" {
 		return nil

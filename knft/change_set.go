@@ -9,7 +9,7 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// As in the kernel, only timeout, GC interval and size of an existing set can change.
+// redeclareSet can change only timeout, GC interval and size of an existing set, as in the kernel.
 func (c *change) redeclareSet(t *table, old, s *set) error {
 	name := s.decl.GetName()
 	if old.adopted && (old.packed.Key.Len == 0 || sameTypes(old.packed, s.packed)) {

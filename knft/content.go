@@ -37,7 +37,7 @@ type itemID struct {
 	name string
 }
 
-// As in nft(8), a map is a kind of set.
+// newItemID treats a map as a kind of set, as in nft(8).
 func newItemID(k kind, name string) itemID {
 	if k == kindMap {
 		k = kindSet

@@ -39,7 +39,8 @@ func (a *Adapter) load(ctx context.Context) error {
 	return nil
 }
 
-// After a restart of the aggregator Get has only names and elements; the merged tables supply the rest.
+// read uses the merged tables after a restart of the aggregator, because Get then has only names
+// and elements.
 func (a *Adapter) read(ctx context.Context, resp *weftv1.GetFragmentResponse) (*content, error) {
 	out, adopted := newContent(), resp.GetStatus().GetState() == weftv1.FragmentStatus_STATE_ADOPTED
 	out.partial = adopted

@@ -69,7 +69,7 @@ func (v *view) ownRules(chain string) []*weftv1.MergedRule {
 	return slices.DeleteFunc(slices.Clone(v.chains[chain].GetRules()), func(r *weftv1.MergedRule) bool { return r.GetFragment().Text() != v.own })
 }
 
-// Without own rules, all other rules precede.
+// around counts all rules in before if the fragment has no rule in the chain.
 func (v *view) around(chain string) (before, after int) {
 	rules := v.chains[chain].GetRules()
 	first := slices.IndexFunc(rules, func(r *weftv1.MergedRule) bool { return r.GetFragment().Text() == v.own })

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// As in nft(8), an object must precede references.
+// check requires an object before its references, as in nft(8).
 func (c *change) check(t *table, text string) error {
 	for _, id := range references(text) {
 		if t.items[id] != nil {

@@ -194,7 +194,7 @@ func (a *Adapter) try(ctx context.Context, cmds []command, lapse bool, done func
 	}
 }
 
-// If lapse is true, apply first removes expired elements.
+// apply first removes expired elements if lapse is true.
 func (a *Adapter) apply(known views, cmds []command, lapse bool, done func(*change)) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

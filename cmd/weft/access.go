@@ -175,7 +175,6 @@ func parsePeer(text string) (*access.Peer, error) {
 	return peer, nil
 }
 
-// Nil without limits.
 func printRights(w io.Writer, name string, p *access.Publisher) error {
 	if p == nil {
 		_, err := fmt.Fprintf(w, "publisher %s is not in the configuration: it has all rights and no limits\n", name)

@@ -130,7 +130,7 @@ func runCheck(stdout, stderr io.Writer, files []check.File, netlink, strict bool
 	return err
 }
 
-// Such as "2 errors".
+// counted returns text such as "2 errors".
 func counted(n int, noun string) string {
 	if n != 1 {
 		noun += "s"

@@ -122,7 +122,7 @@ func cleanUp(ctx context.Context, socket string) (tables []string, daemon bool, 
 	return tables, false, err
 }
 
-// Unless a process other than "weft hold" owns them.
+// cleanKernel removes weft's tables unless a process other than "weft hold" owns them.
 func cleanKernel(socket string) ([]string, error) {
 	lease := server.NewLease(server.HoldSocket(socket), slog.New(slog.DiscardHandler))
 	conn, err := kernel.Open(kernel.Config{Inherit: lease.Inherit})
@@ -162,7 +162,7 @@ func printCleanup(w io.Writer, tables []string, daemon bool) {
 	}
 }
 
-// Even after an error.
+// printTakeover prints the report even after an error.
 func printTakeover(w io.Writer, report takeover.Report, err error) {
 	for _, what := range report.Removed {
 		fmt.Fprintf(w, "removed %s\n", what)

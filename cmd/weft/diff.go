@@ -52,7 +52,7 @@ weft history lists the revisions.
 	return cmd
 }
 
-// to is 0 for now.
+// revisions returns 0 as to for the current content.
 func revisions(ctx context.Context, c *client.Client, args []string, commit string) (from, to uint64, err error) {
 	if commit != "" {
 		to, err = cli.FindRevision(ctx, c, commit)
@@ -114,7 +114,7 @@ func comparisonText(f *weftv1.FragmentComparison) (string, error) {
 	return b.String() + parts[len(parts)-1], nil
 }
 
-// Other fields are in a comment.
+// contentText puts the priority, lifetime and expiry into a comment.
 func contentText(f *weftv1.Fragment) (string, error) {
 	if f == nil {
 		return "", nil

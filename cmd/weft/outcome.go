@@ -13,7 +13,6 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
-// Nil without a fragment.
 func content(ctx context.Context, c *client.Client, name string) (*weftv1.Fragment, error) {
 	got, err := c.Get(ctx, "", name)
 	if errors.Is(err, client.ErrNotFound) {
@@ -25,8 +24,8 @@ func content(ctx context.Context, c *client.Client, name string) (*weftv1.Fragme
 	return got.GetFragment(), nil
 }
 
-// As kubectl does. The aggregator prints both contents, so that equal content is equal in any
-// notation.
+// outcome uses kubectl's words. The aggregator prints both contents, so that equal content is equal
+// in any notation.
 func outcome(before, after *weftv1.Fragment) string {
 	switch {
 	case proto.Equal(before, after) && (before == nil) == (after == nil):

@@ -95,7 +95,7 @@ type planRequest struct {
 	bundles map[string]*ruleset.Bundle
 }
 
-// Into places of the included files.
+// locate converts the places of violations into places of the included files.
 func (p *planRequest) locate(plan *weftv1.PlanResponse) {
 	for _, r := range plan.GetRejections() {
 		nftfile.Locate(p.bundles[r.GetFragment().GetName()], r.GetViolations())
@@ -163,7 +163,7 @@ func costLine(c *weftv1.PathCost) string {
 	return line + "\n"
 }
 
-// With the fragment's name if several is set.
+// changeLine adds the fragment's name if several is set.
 func changeLine(c *weftv1.Change, several bool) string {
 	sign := "?"
 	switch c.GetOperation() {

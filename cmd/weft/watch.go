@@ -60,7 +60,7 @@ func writeEvent(w io.Writer, format string, ev *weftv1.WatchResponse) error {
 	return err
 }
 
-// With another line for each violation.
+// printEvent prints another line for each violation.
 func printEvent(w io.Writer, ev *weftv1.WatchResponse) error {
 	// For an aggregator newer than this command.
 	text := ev.String()

@@ -113,7 +113,7 @@ func (d *demo) close() error {
 
 const isolated = "WEFT_DEMO_ISOLATED"
 
-// If ctx ends, isolate asks the program to stop; if this process dies, the kernel kills the program.
+// isolate asks the program to stop if ctx ends; if this process dies, the kernel kills the program.
 func isolate(ctx context.Context, stdout, stderr io.Writer) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

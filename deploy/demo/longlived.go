@@ -27,7 +27,7 @@ type traffic struct {
 	err   error
 }
 
-// If conn is not nil, it is closed when the traffic stops.
+// start closes conn when the traffic stops, unless conn is nil.
 func (t *traffic) start(ctx context.Context, conn net.Conn, probes ...func(context.Context) error) {
 	ctx, t.cancel = context.WithCancel(ctx)
 	if conn != nil {

@@ -105,7 +105,7 @@ func (c *cluster) pods(ctx context.Context, set *appsv1.DaemonSet, node string) 
 	return slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return !metav1.IsControlledBy(&p, set) }), nil
 }
 
-// After the timeout await returns the last error of f.
+// await returns the last error of f after the timeout.
 func (c *cluster) await(ctx context.Context, f func(context.Context) error) error {
 	start := time.Now()
 	var last error

@@ -33,7 +33,7 @@ func (c *cluster) proxies(ctx context.Context) (peer, weft *appsv1.DaemonSet, er
 	return peer, weft, nil
 }
 
-// If weft does not become ready beside kube-proxy, the node stays with kube-proxy.
+// migrate leaves the node to kube-proxy if weft does not become ready beside kube-proxy.
 func (c *cluster) migrate(ctx context.Context, node string) error {
 	peer, weft, err := c.proxies(ctx)
 	if err != nil {

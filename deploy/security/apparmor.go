@@ -20,7 +20,7 @@ func ProfileName(k Kind) string {
 	return "weft-" + string(k)
 }
 
-// Without a rule a file cannot be opened.
+// files returns rules for files; a file without a rule cannot be opened.
 func (k Kind) files() []fileRule {
 	const process = "/proc/@{pid}/"
 	rules := []fileRule{

@@ -112,7 +112,7 @@ type chainContent struct {
 
 func (u *unit) fail(err *syntax.Error) { u.errs = append(u.errs, err) }
 
-// A reported error.
+// faulty reports whether the declaration has an error, which is already reported.
 func (u *unit) faulty(t *nft.Table, kind, name string) bool {
 	return u.places.Faulty(ruleset.DeclarationID{Table: t.ID(), Kind: kind, Name: name})
 }
@@ -231,7 +231,7 @@ func (c *checker) chain(u *unit, t *nft.Table, s *scope, decl *nft.Chain) {
 	}
 }
 
-// With packed elements, or the error.
+// set adds a set with packed elements to out, or reports the error.
 func (c *checker) set(u *unit, out *table, s *scope, decl *nft.Set, declared *set.Set, err error) {
 	id := ruleset.DeclarationID{Table: out.id, Kind: "set", Name: decl.Name}
 	if u.places.Faulty(id) {
@@ -285,7 +285,7 @@ func (c *checker) compile(u *unit) {
 	}
 }
 
-// The chains must exist.
+// checkVerdicts reports each element whose verdict names an unknown chain.
 func checkVerdicts(u *unit, s *scope, declared *setContent) {
 	if !declared.decl.Verdict {
 		return
@@ -316,7 +316,8 @@ func (c *checker) rules(u *unit, s *scope, chain *nft.Chain) chainContent {
 	return out
 }
 
-// Rules are compiled in canonical form, with other columns.
+// ruleError compiles the rule's text in the file again, because the canonical form has other
+// columns.
 func ruleError(u *unit, s *scope, chain string, n int, r nft.Rule, err error) *syntax.Error {
 	at := (*syntax.Error)(nil)
 	if src, ok := u.places.Rule(s.id, chain, n); ok {

@@ -65,7 +65,7 @@ func (s *scope) found(ok bool, kind, name string) bool {
 	return false
 }
 
-// Other than u.
+// first returns the name of the first file other than u that declares id.
 func (s *scope) first(id ruleset.DeclarationID, u *unit) string {
 	for _, f := range s.files {
 		if f != u && f.places.Declared(id) {

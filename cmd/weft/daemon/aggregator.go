@@ -81,7 +81,8 @@ func (a *aggregatorFlags) limit() rate.Limit {
 	return rate.Limit(a.rate)
 }
 
-// With two connections, a listing of publishers does not delay a removal after a commit.
+// openFlows opens two connections, so that a listing of publishers does not delay a removal after a
+// commit.
 func openFlows() (flows, flowTable *conntrack.Conn, err error) {
 	if flows, err = conntrack.Open(); err != nil {
 		return nil, nil, err
@@ -93,7 +94,7 @@ func openFlows() (flows, flowTable *conntrack.Conn, err error) {
 	return flows, flowTable, nil
 }
 
-// SIGHUP triggers a read.
+// follow applies the file after a change or SIGHUP.
 func follow(ctx context.Context, g *errgroup.Group, control *access.Control) {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
@@ -114,7 +115,7 @@ func openKernel(socket string, log *slog.Logger) (*kernel.Conn, *server.Lease, e
 	return conn, lease, err
 }
 
-// With --standby the parts start when no other weft has the socket.
+// startAggregator starts the parts, with --standby only when no other weft has the socket.
 func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
 	a, accessFile, log := &d.aggregator, d.settings.accessFile, d.log.With("component", "aggregator")
 	if err := a.check(); err != nil {

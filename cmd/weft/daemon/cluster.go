@@ -156,7 +156,7 @@ func (c *cluster) run(ctx context.Context, g *errgroup.Group, services bool) {
 	g.Go(func() error { return c.source.Run(ctx) })
 }
 
-// By the publisher that serves them.
+// servedTables returns the tables by the publisher that serves them.
 func (d *daemon) servedTables() map[string][]client.Table {
 	out := make(map[string][]client.Table)
 	if d.verb.hasAggregator() {
@@ -186,7 +186,7 @@ func (d *daemon) startFrontends(ctx context.Context, g *errgroup.Group) error {
 	return d.serve(ctx, g, func() error { return nil })
 }
 
-// Errors that the Service frontend's health does not include.
+// healthy returns the frontends' errors that the Service frontend's health does not include.
 func (d *daemon) healthy() error {
 	return joined(d, func(f interface{ Healthy() error }) error { return f.Healthy() })
 }

@@ -26,7 +26,7 @@ func (d *daemon) newMonitor(of *aggregatorHealth) error {
 	return err
 }
 
-// A cause comes before its effects.
+// conditions lists a cause before its effects.
 func (d *daemon) conditions(of *aggregatorHealth) []conditions.Condition {
 	list := []conditions.Condition{degrading(conditions.Clock, d.clock.check)}
 	if d.cluster != nil {
@@ -61,7 +61,8 @@ func degrading(name string, failing check) conditions.Condition {
 	return readyThen(name, func() error { return nil }, failing)
 }
 
-// Not ready while ready fails, else degraded while failing fails.
+// readyThen returns a condition that is not ready while ready fails, else degraded while failing
+// fails.
 func readyThen(name string, ready, failing check) conditions.Condition {
 	return conditions.Condition{Name: name, Check: func() error {
 		if err := ready(); err != nil {

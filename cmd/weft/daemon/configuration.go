@@ -108,7 +108,7 @@ func (c *configurationFlags) runOnce(ctx context.Context, s *settings, log *slog
 	return false, nil
 }
 
-// For a weft that later runs with CAP_NET_ADMIN alone.
+// setUpConntrack prepares the node for a weft that later runs with CAP_NET_ADMIN alone.
 func setUpConntrack(ctx context.Context, s *settings, log *slog.Logger) error {
 	flows, err := conntrack.Open()
 	if err != nil {

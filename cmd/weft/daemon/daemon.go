@@ -203,7 +203,7 @@ type daemon struct {
 	releasePorts context.CancelFunc
 }
 
-// With --standby, start waits for the end of a weft with the same socket or ports.
+// start waits, with --standby, for the end of a weft with the same socket or ports.
 func (d *daemon) start(ctx context.Context, g *errgroup.Group) error {
 	start := d.startAggregator
 	if !d.verb.hasAggregator() {

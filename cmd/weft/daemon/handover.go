@@ -69,7 +69,7 @@ func (f *Flags) checkHandover() error {
 	return nil
 }
 
-// The node's value of takeover.Label, or "".
+// proxyLabel returns the node's value of takeover.Label, or "".
 func (c *cluster) proxyLabel(ctx context.Context) (string, error) {
 	// weft may list and watch Nodes, but not get them.
 	nodes, err := c.api.CoreV1().Nodes().List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + c.nodeName})

@@ -56,7 +56,7 @@ func (f *httpFlags) add(set *pflag.FlagSet, verb Verb) {
 	set.StringVar(&f.healthz, flagHealthz, healthz, "address of /healthz, /livez and /readyz; empty turns it off")
 }
 
-// With kube-proxy's addresses only for the Service frontend.
+// settings uses kube-proxy's addresses only for the Service frontend.
 func (f *httpFlags) settings(verb Verb, proxy *kubeproxy.Settings) httpSettings {
 	switch verb {
 	case VerbAggregator:
@@ -192,7 +192,7 @@ func (s *httpServers) report(e endpoint, err error, retry time.Duration) {
 	}
 }
 
-// If l is nil, serve binds the address.
+// serve binds the address if l is nil.
 func (s *httpServers) serve(ctx context.Context, l net.Listener, e endpoint, handler http.Handler) error {
 	if l == nil {
 		var err error
@@ -232,7 +232,7 @@ func (e *serverErrors) set(flag string, err error) {
 	e.byFlag[flag] = err
 }
 
-// nil if all servers run
+// running returns nil if all servers run.
 func (e *serverErrors) running() error {
 	e.mu.Lock()
 	known := len(e.byFlag)
@@ -243,7 +243,7 @@ func (e *serverErrors) running() error {
 	return e.err()
 }
 
-// In the order of flags.
+// err joins the errors in the order of flags.
 func (e *serverErrors) err() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -267,7 +267,7 @@ func (s *httpServers) healthHandler() http.Handler {
 	return mux
 }
 
-// Without the Service frontend.
+// health answers /healthz without the Service frontend.
 func (s *httpServers) health() error {
 	if err := s.healthy(); err != nil || s.published == nil {
 		return err
@@ -275,7 +275,7 @@ func (s *httpServers) health() error {
 	return s.published()
 }
 
-// As kube-proxy does, unless another frontend is not healthy.
+// proxyHealthz answers as kube-proxy does, unless another frontend is not healthy.
 func (s *httpServers) proxyHealthz(w http.ResponseWriter, r *http.Request) {
 	if s.published != nil && s.published() != nil {
 		answer(s.published)(w, r)

@@ -90,7 +90,7 @@ func (i *idler) judge() {
 	}
 }
 
-// The operator's GOMAXPROCS and GOGC stay.
+// setIdle keeps the operator's GOMAXPROCS and GOGC.
 func setIdle(idle bool) {
 	limitGarbage(idle)
 	switch {

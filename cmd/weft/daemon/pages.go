@@ -49,7 +49,7 @@ func plain(w http.ResponseWriter) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 }
 
-// "ok", or 500 and a line for each check; ?verbose always prints the lines.
+// healthz answers "ok", or 500 and a line for each check; ?verbose always prints the lines.
 func (p *pages) healthz(healthy check) http.HandlerFunc {
 	checks := []struct {
 		name  string

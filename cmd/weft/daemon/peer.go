@@ -94,7 +94,8 @@ func (p *peerProbe) check(ctx context.Context) error {
 	return fmt.Errorf("kube-proxy has not written its rules of %s yet", strings.Join(missing, " and "))
 }
 
-// The families with written rules: "IPv4", "IPv6", or "" if kube-proxy does not distinguish them.
+// read reports which families have written rules: "IPv4", "IPv6", or "" if kube-proxy does not
+// distinguish them.
 func (p *peerProbe) read(ctx context.Context) (map[string]bool, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url, nil)
 	if err != nil {

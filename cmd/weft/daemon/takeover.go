@@ -54,7 +54,7 @@ func (d *daemon) published() error {
 	return nil
 }
 
-// Without these settings, the end of kube-proxy is hidden.
+// checkTakeover requires both addresses, because their ports show the end of kube-proxy.
 func (s *httpSettings) checkTakeover() error {
 	if s.metrics == "" || s.healthz == "" {
 		return cli.Usagef("--%s: it needs --%s and --%s: that kube-proxy has ended is seen by its ports, which weft then has", flagTakeover, flagMetrics, flagHealthz)

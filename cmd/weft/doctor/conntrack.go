@@ -49,7 +49,7 @@ func checkConntrack(_ context.Context, n *node, r *findings) error {
 	return err
 }
 
-// If the table is full, the results of connections are unknown.
+// lost reports results as unknown, and returns true, if the connection tracking table is full.
 func (r *findings) lost(n *node, what string) bool {
 	count, most, err := sysctl.Tracked(n.Root)
 	if err != nil || most == 0 || count*100/most < fullShare {

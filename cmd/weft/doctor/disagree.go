@@ -149,7 +149,7 @@ func (l *listener) compare(out []difference, service string, slots []string) []d
 	return out
 }
 
-// As nft writes it.
+// endpointText returns the endpoint as nft writes it.
 func endpointText(e model.Endpoint) string {
 	return fmt.Sprintf("%s . %d", e.Addr.Addr(), e.Addr.Port())
 }

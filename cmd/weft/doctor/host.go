@@ -41,7 +41,8 @@ func checkForwarding(_ context.Context, n *node, r *findings) error {
 	return nil
 }
 
-// For IPv6 the kernel reads only the setting of all devices.
+// deaf reads only IPv4's settings, because for IPv6 the kernel reads only the setting of all
+// devices.
 func (n *node) deaf() []string {
 	var off []string
 	for _, device := range n.devices("proc/sys/net/ipv4/conf/*") {
@@ -95,7 +96,7 @@ func checkReversePath(_ context.Context, n *node, r *findings) error {
 	return nil
 }
 
-// Of /proc/net/netstat, 0 if missing.
+// netstat returns a value of /proc/net/netstat, or 0 if it is missing.
 func (n *node) netstat(group, name string) (uint64, error) {
 	text, err := n.text("proc/net/netstat")
 	if err != nil {
@@ -118,7 +119,7 @@ func (n *node) netstat(group, name string) (uint64, error) {
 	return 0, nil
 }
 
-// Their packets bypass nftables.
+// checkBridges reports bridges whose packets bypass nftables.
 func checkBridges(_ context.Context, n *node, r *findings) error {
 	var bridges []string
 	for _, device := range n.devices("sys/class/net/*") {
@@ -151,7 +152,7 @@ func checkBridges(_ context.Context, n *node, r *findings) error {
 // The default of --service-node-port-range.
 const firstNodePort, lastNodePort = 30000, 32767
 
-// NodePorts in the kernel's range of local ports.
+// checkPorts reports NodePorts in the kernel's range of local ports.
 func checkPorts(_ context.Context, n *node, r *findings) error {
 	text, err := n.text("proc/sys/net/ipv4/ip_local_port_range")
 	if err != nil {

@@ -102,7 +102,7 @@ func (n *node) running() bool {
 	return err == nil
 }
 
-// Trimmed; empty if missing.
+// text returns the file's trimmed text, which is empty if the file is missing.
 func (n *node) text(path string) (string, error) {
 	b, err := os.ReadFile(filepath.Join(n.Root, path)) //nolint:gosec // files of the kernel
 	if errors.Is(err, fs.ErrNotExist) {
@@ -111,7 +111,7 @@ func (n *node) text(path string) (string, error) {
 	return strings.TrimSpace(string(b)), err
 }
 
-// False if the file is missing.
+// number returns false if the file is missing or empty.
 func (n *node) number(path string) (int, bool, error) {
 	text, err := n.text(path)
 	if err != nil || text == "" {
@@ -121,7 +121,7 @@ func (n *node) number(path string) (int, bool, error) {
 	return v, true, err
 }
 
-// Base names below Root, except lo.
+// devices returns the base names of matching files below Root, except lo.
 func (n *node) devices(pattern string) []string {
 	// The pattern is valid.
 	found, _ := filepath.Glob(filepath.Join(n.Root, pattern))

@@ -31,8 +31,8 @@ type sampledPort struct {
 
 func (p *sampledPort) endpoints() int { return p.port.Backends[p.family].Cluster.Len() }
 
-// To the ClusterIP from the node and from pods, and to an external address or a NodePort from
-// outside.
+// sampleTrips returns trips to the ClusterIP from the node and pods, and to an external address or
+// NodePort from outside.
 func sampleTrips(state *model.Snapshot) []trip {
 	pods := localPods(state.Services)
 	var out []trip

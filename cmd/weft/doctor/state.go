@@ -73,7 +73,7 @@ func (r *findings) judgeFileSystem(dir string, fs fileSystem) {
 
 const skew = time.Minute
 
-// By modification time.
+// fromTheFuture reports a file in dir that was modified more than skew after now.
 func (r *findings) fromTheFuture(dir string, now time.Time) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -67,7 +67,7 @@ func Ask(ctx context.Context, conn cli.Connection, q Question) (*Answer, error) 
 	return answer, nil
 }
 
-// Without the Service and the sentence.
+// follow answers the question without the Service and the sentence.
 func (a *asker) follow(ctx context.Context, q Question) (f flow, answer *Answer, err error) {
 	f, p, err := a.packet(ctx, q)
 	if err != nil {
@@ -247,8 +247,8 @@ func (w *Way) Stopped() (verdict string, step *Step, reply bool) {
 	return verdict, &steps[len(steps)-1], reply
 }
 
-// If the table is full, the kernel drops new connections regardless of rules. root is the file
-// system.
+// fullTable returns text if root's connection tracking table is full: the kernel then drops new
+// connections regardless of rules.
 func fullTable(root string) string {
 	count, most, err := sysctl.Tracked(root)
 	if err != nil || most == 0 || count < most {

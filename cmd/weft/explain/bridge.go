@@ -42,7 +42,7 @@ func (h *host) noHairpin(in, out eval.Interface, pod netip.Addr) string {
 	return fmt.Sprintf("bridge %s does not send it back through %s, the port that it came from: hairpin mode is off (`bridge link set dev %s hairpin on`)", in.Name, port.Name, port.Name)
 }
 
-// Between ports of a bridge, in addr's family.
+// bridgeFilter reports whether rules of addr's family filter packets between ports of a bridge.
 func bridgeFilter(addr netip.Addr) bool {
 	setting := "/proc/sys/net/bridge/bridge-nf-call-iptables"
 	if addr.Is6() {

@@ -120,8 +120,8 @@ func (w *Way) why(s *Service) (why, remedy string) {
 
 var policyComment = regexp.MustCompile(`^(.*?) ((?:in|e)gress.*)$`)
 
-// By the comment of a policy's rule: "shop/db ingress" if no rule allows the packet, "admin/db
-// ingress[0]" if a rule denies it.
+// denied reads a policy rule's comment: "shop/db ingress" if no rule allows the packet, "admin/db
+// ingress[0]" if one denies it.
 func denied(comment string) (why, remedy string) {
 	text, left := strings.CutSuffix(comment, " is left out")
 	m := policyComment.FindStringSubmatch(text)

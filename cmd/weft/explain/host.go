@@ -119,7 +119,7 @@ func (h *host) route(p *eval.Packet) (eval.Route, bool) {
 	return eval.Route{Out: out, Router: len(r.Gw) > 0 || r.Via != nil}, err == nil
 }
 
-// Invalid if unknown or reached directly.
+// router returns an invalid address if the router is unknown or dst is reached directly.
 func (h *host) router(src, dst netip.Addr, in eval.Interface, mark uint32) netip.Addr {
 	r, err := h.lookup(src, dst, in, mark)
 	if err != nil {
@@ -212,7 +212,7 @@ func (h *host) towards(addr netip.Addr) (in eval.Interface, local bool, err erro
 	return in, false, err
 }
 
-// Of the default route, and an address beyond it.
+// outside returns the interface of the default route, and an address beyond it.
 func (h *host) outside(six bool) (in eval.Interface, addr netip.Addr, err error) {
 	addr = netip.MustParseAddr("203.0.113.1") // for documentation (RFC 5737)
 	if six {

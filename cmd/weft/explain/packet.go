@@ -32,7 +32,8 @@ func hasPorts(p uint8) bool {
 	return p == unix.IPPROTO_TCP || p == unix.IPPROTO_UDP || p == unix.IPPROTO_SCTP
 }
 
-// The first packet of the flow (a SYN, a datagram, an INIT or an echo request), or its reply.
+// packet returns the flow's first packet (a SYN, a datagram, an INIT or an echo request), or its
+// reply.
 func (f flow) packet(reply bool) []byte {
 	var transport []byte
 	switch f.protocol {
@@ -99,7 +100,7 @@ func flowOfHeaders(network, transport []byte) (f flow, ok bool) {
 	return flowOf(append(network, make([]byte, 4)...)), true
 }
 
-// For a packet from flow.packet after translation.
+// flowOf reads a packet from flow.packet after translation.
 func flowOf(data []byte) flow {
 	var f flow
 	var src, dst netip.Addr

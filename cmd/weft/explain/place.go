@@ -73,7 +73,7 @@ func (a *asker) parseTo(ctx context.Context, text string) (place, error) {
 	return p, nil
 }
 
-// Of --protocol or else of the Service's port, 0 if unknown.
+// protocolOf returns the protocol of --protocol or else of the Service's port, 0 if unknown.
 func (p *place) protocolOf(flag string) (uint8, error) {
 	if flag == "" {
 		return p.protocol, nil
@@ -170,7 +170,7 @@ func choosePort(s *model.Service, text string) (*model.Port, error) {
 	return nil, cli.Usagef("the Service has no port %q; it has %s", text, strings.Join(names, ", "))
 }
 
-// Of the same family, preferably IPv6 if six is true.
+// pair returns addresses of the same family, preferably IPv6 if six is true.
 func pair(from, to place, six bool) (src, dst netip.Addr, err error) {
 	if len(to.addrs) == 0 {
 		return src, dst, cli.Usagef("--to: want an address, a pod or a Service")

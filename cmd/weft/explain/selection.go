@@ -100,7 +100,7 @@ func (s *selection) transport(to place) (map[string]string, error) {
 	return map[string]string{"ip": text, "ip6": text}, nil
 }
 
-// Empty without addresses; ok is false if all are of the other family.
+// addresses returns "" and true without addresses, and false if all are of the other family.
 func addresses(family, field string, addrs []netip.Addr) (string, bool) {
 	var own []string
 	for _, a := range addrs {

@@ -19,7 +19,7 @@ const (
 	howExternal  = "external address"
 )
 
-// Nil without a Service, weft, or the Service frontend.
+// serviceOf returns nil without a Service, weft, or the Service frontend.
 func (a *asker) serviceOf(ctx context.Context, f flow, ways []Way) (*Service, error) {
 	if !hasPorts(f.protocol) {
 		return nil, nil //nolint:nilnil // Services have ports

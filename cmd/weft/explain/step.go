@@ -48,7 +48,7 @@ func (a *asker) steps(o *eval.Outcome) (verdict string, out []Step) {
 	return verdict, out
 }
 
-// Except for hook and lookups.
+// describe sets all fields except for the hook and the lookups.
 func (a *asker) describe(s *eval.Step, base string) Step {
 	step := Step{Table: s.Table.String(), Chain: s.Chain, Handle: s.Rule, Foreign: a.foreign(s.Table)}
 	if c := a.chain(s.Table, base); c != nil && c.Decl.Base != nil {
@@ -68,7 +68,7 @@ func (a *asker) describe(s *eval.Step, base string) Step {
 	return step
 }
 
-// Of nft or iptables.
+// rejects reports whether the rule has a reject of nft or iptables.
 func rejects(r *eval.Rule) bool {
 	return slices.ContainsFunc(r.Exprs, func(e expr.Expr) bool {
 		text := expr.Format(e)

@@ -82,7 +82,7 @@ func (w *Way) by() string {
 	return w.Steps[len(w.Steps)-1].Place()
 }
 
-// The rule that stops the first way if no way is accepted, or a lost reply.
+// by returns the rule that stops the first way if no way is accepted, or else a reply.
 func by(a *Answer) string {
 	if len(a.Ways) == 0 || slices.ContainsFunc(a.Ways, func(w Way) bool { return w.Verdict == wordAccept }) {
 		return a.lostReply().by()
@@ -154,7 +154,7 @@ func Print(w io.Writer, a *Answer) error {
 	return nil
 }
 
-// For the node of a remote endpoint, or empty.
+// elsewhere returns a command for the node of a remote endpoint, or an empty text.
 func (a *Answer) elsewhere() string {
 	if a.Service == nil {
 		return ""

@@ -150,7 +150,7 @@ func (t *tracing) fragment(ctx context.Context, a *asker) (*weftv1.Fragment, err
 	}, nil
 }
 
-// In a session with a time to live: weft removes the rules when this process ends.
+// publish uses a session with a time to live: weft removes the rules when this process ends.
 func (t *tracing) publish(ctx context.Context, f *weftv1.Fragment) (remove func(), err error) {
 	cl, err := client.Dial(ctx, client.Config{Socket: t.conn.Socket, Publisher: cmp.Or(t.conn.Publisher, tracePublisher)})
 	if err != nil {

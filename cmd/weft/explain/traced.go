@@ -266,7 +266,6 @@ func (c *collector) interfaceName(index uint32) string {
 	return i.Name
 }
 
-// A reload follows if the chain is unknown.
 func (c *collector) chainOf(table nft.TableID, name string) *eval.Chain {
 	if chain := c.chain(table, name); chain != nil {
 		return chain

@@ -47,7 +47,7 @@ type end struct {
 	Pod string `json:"pod,omitempty"`
 }
 
-// Other messages of the kernel return false.
+// parseDrop returns false for the kernel's other messages.
 func parseDrop(line string) (packet, bool) {
 	before, rest, ok := strings.Cut(line, dropPrefix)
 	if !ok {
@@ -124,7 +124,7 @@ func (e *end) String() string {
 	return addr
 }
 
-// If follow is true, readKernelLog waits for new messages until ctx ends.
+// readKernelLog waits for new messages until ctx ends if follow is true.
 func readKernelLog(ctx context.Context, follow bool, each func(line string) error) error {
 	f, err := os.OpenFile(kernelLog, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

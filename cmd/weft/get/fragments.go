@@ -19,7 +19,7 @@ import (
 
 var fragments = kind[*weftv1.ListFragmentsResponse]{listNamed, listRows, polled}
 
-// One fragment, or a list without an argument.
+// newFragmentCmd prints one fragment, or a list without an argument.
 func newFragmentCmd(use, short string, args cobra.PositionalArgs) *cobra.Command {
 	f := &flags{}
 	cmd := &cobra.Command{

@@ -64,7 +64,7 @@ func (k kind[T]) list(use, short, flags string) *cobra.Command {
 	}, nil)
 }
 
-// With --watch, the command prints changes. complete is nil without an argument.
+// command prints changes with --watch; complete is nil without an argument.
 func (k kind[T]) command(cmd *cobra.Command, complete func(*cli.Connection) cobra.CompletionFunc) *cobra.Command {
 	f := &flags{}
 	f.add(cmd, "table", "json", "yaml")
@@ -106,7 +106,7 @@ func (k kind[T]) complete(conn *cli.Connection) cobra.CompletionFunc {
 	}
 }
 
-// All objects, escaped, and their table.
+// read returns all objects, escaped, and their table.
 func (k kind[T]) read(ctx context.Context, conn *cli.Connection) (any, *Rows, error) {
 	answer, err := k.ask(ctx, conn, nil)
 	if err != nil {

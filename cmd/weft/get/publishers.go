@@ -13,7 +13,7 @@ import (
 
 var publishers = asking((*client.Client).ListPublishers, Publishers)
 
-// "12/100", or "12" without a limit; nil if limits are unknown.
+// limitRows shows "12/100", or "12" without a limit, and is nil if limits are unknown.
 func limitRows(publishers []*weftv1.PublisherStatus) *Rows {
 	if len(publishers) == 0 || len(publishers[0].GetLimits()) == 0 {
 		return nil

@@ -54,7 +54,7 @@ func readState(ctx context.Context, conn *cli.Connection) (*stateView, error) {
 	return readService(ctx, conn, model.Key{})
 }
 
-// only may be zero for all.
+// readService reads all Services if only is zero.
 func readService(ctx context.Context, conn *cli.Connection, only model.Key) (*stateView, error) {
 	state, err := ReadServices(ctx, conn, only)
 	if err != nil {
@@ -130,7 +130,7 @@ func stateRows(state *stateView, _ time.Time) *Rows {
 	return t
 }
 
-// Without default policies.
+// trafficPolicies leaves out default policies.
 func trafficPolicies(s *localstate.Service) string {
 	var out []string
 	if s.InternalTrafficPolicy == localstate.PolicyLocal {

@@ -83,7 +83,7 @@ func printTable(w io.Writer, t *weftv1.GetTableResponse, handles bool) error {
 	return err
 }
 
-// With current counters and quotas, if known.
+// liveText returns the rule with its current counters and quotas, if known.
 func liveText(family nft.Family, r *weftv1.MergedRule) string {
 	text, live := r.GetRule().GetText(), r.GetStateful()
 	rule, err := syntax.ParseRule(family, text)

@@ -18,7 +18,7 @@ type stateView struct {
 	stats model.Stats
 }
 
-// "80/tcp", or "http:80/tcp" for a port with a name.
+// portText returns "80/tcp", or "http:80/tcp" for a port with a name.
 func portText(p *localstate.Port) string {
 	text := fmt.Sprintf("%d/%s", p.Port, strings.ToLower(p.Protocol))
 	if p.Name != "" {
@@ -27,7 +27,7 @@ func portText(p *localstate.Port) string {
 	return text
 }
 
-// Outside of the cluster's ranges.
+// external returns the port's addresses outside of the cluster's ranges.
 func external(p *localstate.Port) []netip.Addr {
 	return slices.SortedFunc(slices.Values(slices.Concat(p.ExternalIPs, p.LoadBalancerIPs)), netip.Addr.Compare)
 }

@@ -45,7 +45,7 @@ func (f *flags) check(*cobra.Command, []string) error {
 // error occurs.
 type changes func(ctx context.Context, changed func()) error
 
-// For cheap lists.
+// polled is for cheap lists.
 func polled(*cli.Connection) changes { return poll }
 
 func poll(ctx context.Context, changed func()) error {
@@ -108,7 +108,7 @@ func watch[T any](ctx context.Context, out, notes io.Writer, events bool,
 	}
 }
 
-// With events, rows follow their events. If before is nil, the columns come first.
+// difference adds an event to each row if events is true, and the columns if before is nil.
 func difference(before, after *Rows, events bool) (out [][]string) {
 	name := func(row []string) string { return strings.Join(row[:min(after.key, len(row))], "\t") }
 	add := func(event string, row []string) {

@@ -41,7 +41,7 @@ type document struct {
 	access.Decoder
 }
 
-// Of a field, or of the nearest field around it.
+// line returns the line of a field, or of the nearest field around it.
 func (d *document) line(path string) int {
 	for {
 		if n, ok := d.Lines[path]; ok {
@@ -55,7 +55,7 @@ func (d *document) line(path string) int {
 	}
 }
 
-// Without defaults or validation of values.
+// parse neither sets defaults nor validates values.
 func parse(file string, data []byte) (*document, error) {
 	doc := &document{Decoder: access.Decoder{Kubernetes: true}}
 	if root := doc.Document(data, APIVersion, Kind); root != nil {

@@ -33,8 +33,8 @@ const (
 	oomScore    = -999
 )
 
-// As in kube-proxy 1.36, except the minimum sync period, and lists of addresses, in which empty has
-// a meaning.
+// setDefaults follows kube-proxy 1.36, except in the minimum sync period and lists of addresses,
+// where empty has a meaning.
 func setDefaults(c *v1alpha1.KubeProxyConfiguration) {
 	c.APIVersion, c.Kind = APIVersion, Kind
 	c.BindAddress = cmp.Or(c.BindAddress, "0.0.0.0")

@@ -98,7 +98,7 @@ func fields() []field {
 	}
 }
 
-// By reason, without default values.
+// unusedSettings groups settings by reason, without default values.
 func unusedSettings(c *v1alpha1.KubeProxyConfiguration) []string {
 	plain := new(v1alpha1.KubeProxyConfiguration)
 	setDefaults(plain)
@@ -120,7 +120,6 @@ func unusedSettings(c *v1alpha1.KubeProxyConfiguration) []string {
 	return out
 }
 
-// An empty list is nil.
 func setting(all map[string]any, path string) any {
 	value, _, _ := unstructured.NestedFieldNoCopy(all, strings.Split(path, ".")...)
 	if list, ok := value.([]any); ok && len(list) == 0 {

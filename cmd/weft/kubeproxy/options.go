@@ -91,7 +91,7 @@ func (o *Options) AddClientFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&c.BindAddressHardFail, "bind-address-hard-fail", false, "exit if an HTTP server cannot listen on its address")
 }
 
-// Also flags for old command lines of kube-proxy.
+// addFeatureFlags also adds flags for old command lines of kube-proxy.
 func (o *Options) addFeatureFlags(flags *pflag.FlagSet) {
 	c := &o.config
 	flags.Var(cliflag.NewMapStringBool(&c.FeatureGates), "feature-gates", "`name=bool` pairs, separated by commas; AllowServiceExternalIPs=false ignores spec.externalIPs")

@@ -122,7 +122,6 @@ func (k *checker) clusterCIDR(text string) {
 	k.check(len(six) < 2 || len(list) == 2 && six[0] != six[1], "clusterCIDR", text, "one CIDR, or one of each family")
 }
 
-// An empty text is an empty list.
 func splitList(text string) []string {
 	if text == "" {
 		return nil
@@ -130,7 +129,7 @@ func splitList(text string) []string {
 	return strings.Split(text, ",")
 }
 
-// The name, or a prefix, of an interface.
+// isInterface accepts the name, or a prefix, of an interface.
 func isInterface(name string) bool {
 	const most = 15
 	return name != "" && len(name) <= most && !strings.ContainsFunc(name, func(r rune) bool {

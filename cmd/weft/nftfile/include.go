@@ -96,7 +96,7 @@ func (p IncludePath) Open(from, pattern string) ([]ruleset.SourceFile, error) {
 	return files, nil
 }
 
-// Without directories; maybe empty.
+// includedPaths leaves out directories; the list may be empty.
 func includedPaths(pattern string, wild bool) ([]string, error) {
 	paths := []string{pattern}
 	if wild {

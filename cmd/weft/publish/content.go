@@ -173,7 +173,7 @@ func (c *content) declare(key string, s *weftv1.Set, isMap bool) {
 	c.fail(err)
 }
 
-// For an element added now; zero for never.
+// expiration returns when an element added now expires, or zero for never.
 func expiration(of *set.Set, e *weftv1.Element) (at time.Time) {
 	timeout := e.GetTimeout().AsDuration()
 	if timeout == 0 && of != nil {
@@ -210,7 +210,8 @@ func (c *content) clone() *content {
 	return &content{entries: maps.Clone(c.entries), sets: maps.Clone(c.sets), err: c.err}
 }
 
-// Without expired elements. Others have their remaining time, so that a resync does not renew them.
+// fragment leaves out expired elements; others have their remaining time, so that a resync does not
+// renew them.
 func (c *content) fragment(now time.Time) *weftv1.Fragment {
 	f := &weftv1.Fragment{}
 	for _, key := range slices.Sorted(maps.Keys(c.entries)) {

@@ -73,7 +73,7 @@ func (l *lines) next() ([]byte, error) {
 
 var errEmpty = errors.New("the update is empty: want one of snapshot, patch and withdraw")
 
-// With an error too, the id is returned if possible.
+// decode returns the id with an error too, if possible.
 func decode(line []byte) (*weftv1.PublishRequest, *uint64, error) {
 	req := &weftv1.PublishRequest{}
 	if err := protojson.Unmarshal(line, req); err != nil {

@@ -177,7 +177,7 @@ func (b *bridge) answer(ctx context.Context) error {
 	}
 }
 
-// With the number of unanswered updates, or nil.
+// interrupted returns an error with the number of unanswered updates, or nil.
 func (b *bridge) interrupted(n int) error {
 	if n += len(b.answers); n > 0 {
 		return fmt.Errorf("%w: at least %d updates were not acknowledged", errInterrupted, n)

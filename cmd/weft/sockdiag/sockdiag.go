@@ -24,7 +24,7 @@ const (
 	stateListen = 1 << 10
 )
 
-// Of unix.AF_INET or unix.AF_INET6.
+// request asks for sockets of unix.AF_INET or unix.AF_INET6.
 func request(family uint8, states uint32) []byte {
 	b := make([]byte, requestLen)
 	b[0], b[1] = family, unix.IPPROTO_TCP

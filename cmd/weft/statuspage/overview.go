@@ -29,7 +29,7 @@ type overview struct {
 	err, noHistory error
 }
 
-// At most maxAge old.
+// read returns an overview that is at most maxAge old.
 func (p *Page) read(ctx context.Context) *overview {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -143,7 +143,7 @@ func short(d time.Duration) string {
 	return fmt.Sprintf("%.2f ms", float64(d)/float64(time.Millisecond))
 }
 
-// With at most maxRows rows.
+// section has at most maxRows rows.
 func section(title string, t *get.Rows) node { return list{el("h2", text(title)), table(t)} }
 
 func table(t *get.Rows) node {

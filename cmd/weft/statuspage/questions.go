@@ -100,7 +100,7 @@ func (p *Page) endpoints(ctx context.Context, name string) node {
 	return list{section("Endpoints of "+key.String(), rows), notes(rows)}
 }
 
-// Why rows are not in force.
+// notes says why rows are not in force.
 func notes(rows *get.Rows) node {
 	return list(cli.Map(rows.Notes, func(n string) node { return el("p", text(n)).with("class", "bad") }))
 }

@@ -101,7 +101,7 @@ func (l *legacyTable) parse(family nft.Family, text string) *kernel.Survey {
 	return s
 }
 
-// In one transaction.
+// remove uses one transaction.
 func (l *legacyTable) remove(ctx context.Context, r kernel.Removal) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "*%s\n", l.name)

@@ -104,7 +104,7 @@ type plan struct {
 	legacy *legacyTable
 }
 
-// Tables of kube-proxy, and its chains in tables of iptables-nft.
+// survey finds tables of kube-proxy, and its chains in tables of iptables-nft.
 func survey(conn *kernel.Conn) ([]plan, error) {
 	var plans []plan
 	for _, f := range families {
@@ -168,7 +168,7 @@ func iptables(s *kernel.Survey, reported, noticed string) plan {
 	return p
 }
 
-// In every family of the plans, weft must have rules for Services.
+// live requires rules of weft for Services in every family of the plans.
 func live(conn *kernel.Conn, plans []plan) error {
 	for _, f := range families {
 		if !slices.ContainsFunc(plans, func(p plan) bool { return p.removal.Table.Family == f }) {
@@ -190,7 +190,7 @@ func translates(s *kernel.Survey) bool {
 	return slices.ContainsFunc(s.Chains, func(c kernel.SurveyChain) bool { return c.Base != nil && c.Base.Type == "nat" && len(c.Rules) > 0 })
 }
 
-// Remains that this package keeps.
+// look returns notices of remains that this package keeps.
 func look(proc string) []string {
 	var notices []string
 	if pids := sameNamespace(proc, "kube-proxy"); len(pids) > 0 {

@@ -37,7 +37,7 @@ func openScreen(in, out *os.File, quit func()) *screen {
 	return s
 }
 
-// At once, without an echo, Ctrl-C too.
+// readKeys reads keys at once and without an echo, Ctrl-C too.
 func (s *screen) readKeys(quit func()) {
 	was, err := term.MakeRaw(int(s.in.Fd())) //nolint:gosec // a file descriptor
 	if err != nil {
@@ -64,7 +64,7 @@ func (s *screen) close() {
 	}
 }
 
-// In characters, by default 80x24.
+// size is in characters, by default 80x24.
 func (s *screen) size() (width, height int) {
 	width, height, err := term.GetSize(int(s.out.Fd())) //nolint:gosec // a file descriptor
 	if err != nil || width == 0 || height == 0 {
@@ -73,7 +73,7 @@ func (s *screen) size() (width, height int) {
 	return width, height
 }
 
-// Without control characters.
+// draw expects lines without control characters.
 func (s *screen) draw(lines []line) error {
 	width, height := s.size()
 	var b strings.Builder

@@ -20,7 +20,7 @@ type section struct {
 	none string
 }
 
-// In at most height lines unless height is 0.
+// view returns at most height lines unless height is 0.
 func view(socket string, before, after *sample, height int) []line {
 	lines := []line{{text: printable.Escape(fmt.Sprintf("weft on %s at %s: revision %d, %.1f commits/s, %d publishers, %d fragments, %d updates wait",
 		socket, after.at.Local().Format(time.TimeOnly), after.revision, perSecond(before.revision, after.revision, after.at.Sub(before.at)),
@@ -37,7 +37,7 @@ func view(socket string, before, after *sample, height int) []line {
 	return lines
 }
 
-// An empty line, column names and at most n rows.
+// lines returns an empty line, column names and at most n rows.
 func (s *section) lines(n int) []line {
 	if s.none != "" {
 		return []line{{}, {text: s.rows.Columns[0], title: true}, {text: printable.Escape(s.none)}}

@@ -95,7 +95,7 @@ func (a *archive) print(format string, args ...any) {
 	a.fail(err)
 }
 
-// to four bytes
+// pad appends zeros up to a multiple of four bytes.
 func (a *archive) pad() {
 	for a.n%4 != 0 {
 		a.n++

@@ -84,7 +84,8 @@ func (s *socket) read(handle func(local, remote netip.Addr, p packet)) {
 	}
 }
 
-// If local is invalid, the kernel chooses. Errors are ignored, because lost packets are retransmitted.
+// write lets the kernel choose the source if local is invalid, and ignores errors, because lost
+// packets are retransmitted.
 func (s *socket) write(local, remote netip.Addr, p packet) {
 	to := &net.IPAddr{IP: remote.AsSlice(), Zone: remote.Zone()}
 	switch {

@@ -105,7 +105,7 @@ func (b *Balancer) Run(ctx context.Context) error {
 	}
 }
 
-// If check is set, reconcile first asks the health check node ports.
+// reconcile first asks the health check node ports if check is set.
 func (b *Balancer) reconcile(ctx context.Context, check bool) error {
 	services, err := b.services.List(labels.Everything())
 	if err != nil {
@@ -144,7 +144,7 @@ func wanted(s *corev1.Service) bool {
 // mine reports whether the balancer has handled the Service.
 func mine(s *corev1.Service) bool { return slices.Contains(s.Finalizers, finalizer) }
 
-// In this order: finalizer, addresses, routes, status.
+// assign works in this order: finalizer, addresses, routes, status.
 func (b *Balancer) assign(ctx context.Context, s *corev1.Service, nodes []*corev1.Node) error {
 	if !mine(s) {
 		s = s.DeepCopy()

@@ -16,7 +16,8 @@ var defaultCapabilities = []capability.Cap{
 
 const everyCapability = "ALL"
 
-// As in other runtimes, ALL comes before single capabilities, and additions before drops.
+// droppedCapabilities applies ALL before single capabilities, and additions before drops, as other
+// runtimes do.
 func droppedCapabilities(security *cri.LinuxContainerSecurityContext) ([]capability.Cap, error) {
 	if security.GetPrivileged() {
 		return nil, nil
