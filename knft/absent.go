@@ -9,7 +9,7 @@ func (c *change) absent(cmd *command) error {
 	}
 	switch others := v.othersOf(cmd.kind, cmd.name); {
 	case len(others) > 0 && cmd.verb == verbFlush:
-		// Its content belongs to other fragments.
+		// The object's content belongs to other fragments.
 		return nil
 	case len(others) > 0:
 		return foreign(others)

@@ -124,7 +124,7 @@ func (c *cluster) space(name string, address place, forward string) (space, erro
 			"ipv4/conf/default/send_redirects": "0",
 			"ipv4/conf/all/rp_filter":          "0",
 			"ipv4/conf/default/rp_filter":      "0",
-			// Otherwise an IPv6 address is unusable for a second.
+			// Duplicate address detection makes an IPv6 address unusable for a second.
 			"ipv6/conf/all/accept_dad":     "0",
 			"ipv6/conf/default/accept_dad": "0",
 		} {

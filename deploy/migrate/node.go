@@ -48,7 +48,7 @@ func (c *cluster) migrate(ctx context.Context, node string) error {
 		return err
 	}
 	if err := c.await(ctx, func(ctx context.Context) error { return c.runs(ctx, weft, node) }); err != nil {
-		// Also after an interrupt by the user.
+		// The label is also removed after an interrupt by the user.
 		back := c.label(context.WithoutCancel(ctx), node, "")
 		return errors.Join(fmt.Errorf("node %s stays kube-proxy's: weft is not ready beside it: %w", node, err), back)
 	}

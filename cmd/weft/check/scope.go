@@ -17,7 +17,7 @@ type scope struct {
 	objects    map[object.Ref]bool
 	flowtables map[string]bool
 	files      []*unit
-	// in a file outside context
+	// a file outside context has counted the table
 	counted bool
 	// The lookup failed, but is not reported: the declaration is wrong or unread, or was reported.
 	incomplete bool

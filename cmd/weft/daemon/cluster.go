@@ -39,7 +39,7 @@ type frontend interface {
 
 type frontendFlags struct {
 	manifests string
-	// Only if the aggregator is another process.
+	// set only if the aggregator is another process
 	socket string
 }
 

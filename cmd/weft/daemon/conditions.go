@@ -84,7 +84,7 @@ type aggregatorHealth struct {
 	// rival fails if another weft wants the socket, current if the configuration differs from its
 	// file. Both need the socket.
 	rival, current check
-	// of the host's file system
+	// the root of the host's file system
 	root string
 }
 

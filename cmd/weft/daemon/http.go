@@ -77,9 +77,9 @@ func (f *httpFlags) settings(verb Verb, proxy *kubeproxy.Settings) httpSettings 
 type httpSettings struct {
 	metrics string
 	healthz string
-	// As kube-proxy's bindAddressHardFail.
+	// kube-proxy's bindAddressHardFail
 	hardFail bool
-	// At the address of the metrics.
+	// profiles at the address of the metrics
 	profiling bool
 	// JSON of /configz; nil shows the flags
 	configuration any
@@ -88,7 +88,7 @@ type httpSettings struct {
 type endpoint struct {
 	flag    string
 	address string
-	// as in kube-proxy
+	// the reason of the Node's event, as in kube-proxy
 	reason string
 }
 
@@ -122,7 +122,7 @@ type httpServers struct {
 	healthy check
 	monitor *conditions.Monitor
 	errors  *serverErrors
-	// For /healthz, but not for /livez. It may be nil.
+	// The check is for /healthz, but not for /livez; it may be nil.
 	published check
 	// nil without the Service frontend
 	proxy proxyHealth

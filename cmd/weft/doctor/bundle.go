@@ -24,9 +24,9 @@ import (
 )
 
 const (
-	// For all parts together.
+	// the time for all parts together
 	bundleLimit = 30 * time.Second
-	// In bytes; larger parts are cut.
+	// bytes of a part; larger parts are cut
 	maxPart = 64 << 20
 )
 

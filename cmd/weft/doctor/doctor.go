@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// For all checks together.
+	// the time for all checks together
 	limit = 2 * time.Second
-	// After the end of the checks' context.
+	// the time after the end of the checks' context
 	grace = 200 * time.Millisecond
 )
 
@@ -30,7 +30,7 @@ type Config struct {
 	Socket string
 	// default: the user ID's
 	Publisher string
-	// of /healthz, /livez and /readyz, and of /metrics
+	// the addresses of /healthz, /livez and /readyz, and of /metrics
 	Health, Metrics string
 	StateDir        string
 	// the parent of proc and sys; default: "/"
@@ -162,9 +162,9 @@ const (
 type Finding struct {
 	Check    string   `json:"check"`
 	Severity Severity `json:"severity"`
-	// with names and numbers
+	// the finding, with names and numbers
 	Found string `json:"found"`
-	// on packets or publishers
+	// the effect on packets or publishers
 	Meaning string `json:"meaning"`
 	Remedy  string `json:"remedy"`
 }

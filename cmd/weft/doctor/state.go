@@ -52,7 +52,7 @@ func checkStateDir(_ context.Context, n *node, r *findings) error {
 type fileSystem struct {
 	readOnly     bool
 	free, inodes uint64
-	// unless the file system counts no inodes
+	// false if the file system counts no inodes
 	hasInodes bool
 }
 

@@ -26,9 +26,9 @@ type Question struct {
 	In string
 	// the source port
 	Port uint16
-	// if both ends have both families
+	// the preference if both ends have both families
 	IPv6 bool
-	// at the arrival
+	// the packet's mark at the arrival
 	Mark uint32
 	// sender on this node; nil if unknown
 	UID *uint32
@@ -40,7 +40,7 @@ type asker struct {
 	conn  cli.Connection
 	host  *host
 	rules *eval.Ruleset
-	// From a file, without owners.
+	// the rules are from a file, without owners
 	saved bool
 }
 

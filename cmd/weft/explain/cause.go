@@ -10,13 +10,13 @@ import (
 	services "github.com/weft-proxy/weft/frontends/services/render"
 )
 
-// For weft's own rules.
+// cause is for weft's own rules.
 type cause struct {
-	// of the rule; chain is a prefix
+	// text is a part of the rule, chain a prefix of its chain
 	table, chain, text string
 	// without full stops; {service} is the Service
 	why, remedy string
-	// No usable endpoints.
+	// the Service has no usable endpoints
 	endpoints bool
 }
 

@@ -82,7 +82,7 @@ func (w *Way) by() string {
 	return w.Steps[len(w.Steps)-1].Place()
 }
 
-// by returns the rule that stops the first way if no way is accepted, or else a reply.
+// by names the rule that stops the first way if no way is accepted, or else a reply.
 func by(a *Answer) string {
 	if len(a.Ways) == 0 || slices.ContainsFunc(a.Ways, func(w Way) bool { return w.Verdict == wordAccept }) {
 		return a.lostReply().by()

@@ -20,7 +20,7 @@ import (
 const (
 	// The kernel does not mark the last chain: a packet is over after quiet.
 	quiet = 200 * time.Millisecond
-	// For open packets.
+	// the most packets in order, and the most steps of a packet
 	maxOpen  = 256
 	maxSteps = 512
 	// reloadAfter is between two readings of the ruleset.
@@ -42,19 +42,19 @@ type Traced struct {
 	In      string `json:"in,omitempty"`
 	Out     string `json:"out,omitempty"`
 	Verdict string `json:"verdict"`
-	// at the last chain
+	// the addresses at the last chain
 	LastFrom netip.AddrPort `json:"lastFrom"`
 	LastTo   netip.AddrPort `json:"lastTo"`
 	Steps    []Step         `json:"steps"`
 
-	// of the last event; the current base chain
+	// seen is the time of the last event, base the current base chain.
 	id   uint32
 	seen time.Time
 	base string
 	// The selecting chains of weft trace. over means that a later packet has the ID.
 	selected []string
 	over     bool
-	// After maxSteps.
+	// steps after maxSteps are missing
 	cut bool
 }
 
@@ -68,7 +68,7 @@ type collector struct {
 	// open is by ID, order has unprinted packets, oldest first.
 	open  map[uint32]*Traced
 	order []*Traced
-	// of the last reload, and lost events
+	// the time of the last reload, and the number of lost events
 	reloaded time.Time
 	lost     int
 }

@@ -26,7 +26,7 @@ const (
 )
 
 type packet struct {
-	// of the drop, or the text before the line
+	// the time of the drop, or the text before the line
 	Time string `json:"time,omitempty"`
 	// "ingress" or "egress"
 	Direction string `json:"direction"`
@@ -43,7 +43,7 @@ type packet struct {
 type end struct {
 	Address netip.Addr `json:"address"`
 	Port    uint16     `json:"port,omitempty"`
-	// of this node, or empty
+	// a pod of this node, or empty
 	Pod string `json:"pod,omitempty"`
 }
 

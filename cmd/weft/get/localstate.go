@@ -155,7 +155,7 @@ func policyKind[E any](table string, name func(E) string, missing string, rows f
 	}, rows, watched(policyFrontend, table)}
 }
 
-// readDropLog returns the limit in packets a second.
+// readDropLog returns the limit of the drop log in packets a second.
 func readDropLog(ctx context.Context, c *cli.Connection) (int, error) {
 	node, err := readTable[policystate.Node](ctx, c, policyFrontend, policystate.TableNode, nil)
 	if err != nil || len(node) == 0 {

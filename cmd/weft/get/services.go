@@ -99,9 +99,9 @@ func serviceRows(services []localstate.Service) *Rows {
 
 // FoundServices has Services by a word.
 type FoundServices struct {
-	// of all Services
+	// the numbers of matching Services and of all Services
 	Matched, Of int
-	// at most limit
+	// at most limit names
 	Names []string
 	Rows  *Rows
 	Stats model.Stats

@@ -16,7 +16,7 @@ type field struct {
 	flags []string
 	// "" if it has an effect
 	unused string
-	// only if the mode is not nftables
+	// unused only if the mode is not nftables
 	fallback bool
 }
 

@@ -15,7 +15,7 @@ import (
 type Options struct {
 	// The file of --write-config-to.
 	WriteTo string
-	// Only the steps with more than CAP_NET_ADMIN.
+	// Only the steps that need more than CAP_NET_ADMIN are done.
 	InitOnly bool
 
 	config        v1alpha1.KubeProxyConfiguration

@@ -27,7 +27,7 @@ type Settings struct {
 	PeerMode string
 	// "" for a command line.
 	File string
-	// Before weft starts.
+	// warnings before weft starts
 	Warnings []string
 
 	// An empty NodeName is the host's name.
@@ -42,7 +42,7 @@ type Settings struct {
 	// "text" or "json".
 	LogFormat string
 	LogLevel  slog.Level
-	// by a file or a flag of kube-proxy
+	// a file or a flag of kube-proxy gives the level
 	LogGiven bool
 
 	Conntrack   sysctl.Conntrack
@@ -105,7 +105,6 @@ func settings(c *v1alpha1.KubeProxyConfiguration, warnings []string) *Settings {
 	return s
 }
 
-// The first CIDR of each family.
 func detect(c *v1alpha1.KubeProxyConfiguration) render.Detect {
 	switch c.DetectLocalMode {
 	case localNodeCIDR:

@@ -70,7 +70,7 @@ var _ entries.Writer = (*content)(nil)
 
 type entry struct {
 	proto.Message
-	// of an element, or zero
+	// the time when an element expires, or zero
 	expires time.Time
 }
 

@@ -26,7 +26,7 @@ const (
 type lines struct {
 	r   *bufio.Reader
 	max int
-	// of the last line, from 1
+	// the number of the last line, from 1
 	n int
 }
 

@@ -29,13 +29,13 @@ type Config struct {
 	// Updates and answers in lines. Required.
 	In  io.Reader
 	Out io.Writer
-	// of snapshots
+	// the lifetime of snapshots
 	Lifetime weftv1.Lifetime
-	// of snapshots; 0 means no expiration
+	// the time to live of snapshots; 0 means no expiration
 	TTL time.Duration
 	// Inserts the included files of a .nft text; may be nil.
 	Include func(text string) (string, error)
-	// For refused resyncs; may be nil.
+	// Logs refused resyncs; may be nil.
 	Logger *slog.Logger
 }
 
@@ -81,7 +81,7 @@ type submission struct {
 	line    int
 	pending *client.Pending
 	err     error
-	// with the input's error in err
+	// the input has ended, with any error in err
 	last   bool
 	weight int64
 }

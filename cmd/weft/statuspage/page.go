@@ -19,7 +19,7 @@ const Root = "/status/"
 
 const (
 	maxAge = time.Second
-	// For a page's data.
+	// the time for a page's data
 	patience = 5 * time.Second
 )
 
@@ -32,7 +32,7 @@ var (
 
 // Config configures a Page.
 type Config struct {
-	// of the aggregator
+	// the aggregator's socket
 	Socket  string
 	Version string
 }
@@ -42,7 +42,7 @@ type Page struct {
 	cfg  Config
 	conn cli.Connection
 	mux  *http.ServeMux
-	// By the user from asker.
+	// turns of each user from asker
 	turns *turns.Turns
 	asker func(*http.Request) string
 

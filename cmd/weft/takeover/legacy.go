@@ -23,7 +23,7 @@ import (
 type legacyTable struct {
 	program string // iptables-legacy or ip6tables-legacy
 	name    string
-	// of iptables-save, "-A CHAIN ...", with their indexes as handles
+	// lines "-A CHAIN ..." of iptables-save, with their indexes as handles
 	rules []string
 }
 

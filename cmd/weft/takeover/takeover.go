@@ -33,7 +33,7 @@ type Config struct {
 type Report struct {
 	// such as "table ip kube-proxy" or "12 chains of iptables table ip nat"
 	Removed []string
-	// for the operator
+	// notices for the operator
 	Notices []string
 }
 

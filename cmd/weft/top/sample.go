@@ -33,7 +33,7 @@ type sample struct {
 
 type sampler struct {
 	conn *cli.Connection
-	// as of read
+	// the Services at the time read
 	index *index
 	read  time.Time
 }

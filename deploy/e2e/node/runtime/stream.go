@@ -25,7 +25,7 @@ type execution struct {
 	args           []string
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	// If terminal is set, the command gets its own terminal.
+	// the command gets its own terminal
 	terminal bool
 }
 
