@@ -142,7 +142,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// next may be zero.
+// due returns a zero next if there is no attempt.
 func (f *flows) due(now time.Time) (due []render.Rechecked, next time.Time) {
 	attempts := make(map[netip.Addr]attempt)
 	for _, r := range f.renderer.Rechecked() {

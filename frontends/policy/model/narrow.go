@@ -36,7 +36,8 @@ func (n narrowings) set(s *set, c *SetChange) {
 	}
 }
 
-// Reported old policies, existing new policies.
+// narrowPod takes the rules of old policies as last reported, and the rules of new policies as they
+// are.
 func (m *Model) narrowPod(c PodChange, narrowed narrowings) {
 	if c.New == nil {
 		return
@@ -235,7 +236,7 @@ func containsAll(a, b []SetID) bool {
 	return true
 }
 
-// Both are merged.
+// coversRanges takes merged lists.
 func coversRanges(a, b []Range) bool {
 	for _, r := range b {
 		for len(a) > 0 && a[0].Last.Less(r.First) {
@@ -248,7 +249,7 @@ func coversRanges(a, b []Range) bool {
 	return true
 }
 
-// Both are merged.
+// coversPorts takes merged lists.
 func coversPorts(a, b []PortRange) bool {
 	for _, r := range b {
 		for len(a) > 0 && (a[0].Protocol < r.Protocol || a[0].Protocol == r.Protocol && a[0].First != 0 && a[0].Last < r.First) {

@@ -188,7 +188,6 @@ func sortMembers(in []Member) []Member {
 	return slices.Clip(slices.Compact(in))
 }
 
-// The namespace may be nil.
 func (m *Model) appendNamespace(out []Member, s *set, n *namespace) []Member {
 	if n == nil || !s.matchesNamespace(n) {
 		return out

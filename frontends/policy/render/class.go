@@ -35,8 +35,8 @@ type policyLookup struct {
 
 var tierPrefixes = map[model.Tier]string{model.TierAdmin: "admin", model.TierBaseline: "baseline"}
 
-// One chain, so that Pass can return. A policy that is left out drops, because its denied traffic
-// is unknown.
+// tierChain makes one chain, so that Pass can return. A policy that is left out drops, because its
+// denied traffic is unknown.
 func (t *table) tierChain(ids []model.PolicyID, l lookup) *object {
 	b, d := &chainBuilder{table: t, lookup: l}, l.direction()
 	for _, id := range ids {

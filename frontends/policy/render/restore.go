@@ -125,7 +125,7 @@ func (r *Renderer) Had() (out Had) {
 	return out
 }
 
-// Until the Node object replaces them.
+// keepPodCIDR keeps an earlier range until the Node object replaces it.
 func (t *table) keepPodCIDR(key string) {
 	first, last, ok := strings.Cut(key, "-")
 	var r model.Range

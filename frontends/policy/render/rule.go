@@ -83,8 +83,8 @@ func (b *chainBuilder) policy(p *model.Policy) {
 	}
 }
 
-// One nft rule for each pair of a peer and a port or, if fewer, one for each peer with a jump to a
-// chain of the ports.
+// rule adds one nft rule for each pair of a peer and a port. If fewer rules suffice, each peer has
+// one rule that jumps to a chain of the ports.
 func (b *chainBuilder) rule(of model.PolicyID, r *model.Rule) {
 	peers, ports := b.peers(of, r), b.ports(of, r)
 	if len(peers) == 0 || len(ports) == 0 {
@@ -247,7 +247,7 @@ func intervals(name, kind string, keys []string) *weftv1.Set {
 	return s
 }
 
-// In nft syntax: an address, a prefix or two addresses.
+// rangeText returns an address, a prefix or two addresses in nft syntax.
 func rangeText(r model.Range) string {
 	if r.First == r.Last {
 		return r.First.String()

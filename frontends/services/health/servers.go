@@ -161,7 +161,7 @@ func (s *Servers) Run(ctx context.Context) error {
 	}
 }
 
-// again means soon.
+// reconcile returns true if it must be called again soon.
 func (s *Servers) reconcile(ctx context.Context, serving *sync.WaitGroup) (again bool) {
 	want, again, err := s.listenAddresses()
 	if err != nil {
@@ -282,7 +282,7 @@ func (s *Servers) serve(at listenAddress, srv *server) {
 	s.wake()
 }
 
-// once per Service
+// report reports each error once per Service.
 func (s *Servers) report(failed map[model.Key]error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

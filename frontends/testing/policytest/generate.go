@@ -70,7 +70,7 @@ func some[T any](g *Generator, most int, f func() T) []T {
 	return all
 }
 
-// false for an empty map
+// anyOf returns false for an empty map.
 func anyOf[K comparable, V any](g *Generator, m map[K]V, compare func(a, b K) int) (k K, ok bool) {
 	if len(m) == 0 {
 		return k, false

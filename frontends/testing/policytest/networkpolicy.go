@@ -70,7 +70,6 @@ func other(dir Direction, f Flow) netip.Addr {
 	return f.To
 }
 
-// An empty list matches all.
 func (e *Evaluator) peers(namespace string, peers []networkingv1.NetworkPolicyPeer, addr netip.Addr) bool {
 	if len(peers) == 0 {
 		return true
@@ -94,7 +93,6 @@ func (e *Evaluator) peers(namespace string, peers []networkingv1.NetworkPolicyPe
 // The CIDR may have bits set after its length.
 func within(cidr string, addr netip.Addr) bool { return netip.MustParsePrefix(cidr).Contains(addr) }
 
-// An empty list matches all.
 func (e *Evaluator) ports(ports []networkingv1.NetworkPolicyPort, f Flow) bool {
 	if len(ports) == 0 {
 		return true
