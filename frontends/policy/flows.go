@@ -134,7 +134,7 @@ func (f *flows) step(ctx context.Context) time.Time {
 	return later(next, f.earliest)
 }
 
-// Zero is the latest time.
+// later takes a zero a for the latest time.
 func later(a, b time.Time) time.Time {
 	if a.IsZero() || a.After(b) {
 		return a

@@ -10,7 +10,7 @@ import (
 // table is a hash table of equally long records without pointers. A record costs its bytes, four
 // for the link, and four for a bucket.
 //
-// It grows by one bucket (Litwin's linear hashing) and one chunk at a time, so that no insertion
+// The table grows by one bucket (Litwin's linear hashing) and one chunk at a time, so that no insertion
 // moves all records. Records have numbers without gaps: the last one replaces a removed one.
 type table struct {
 	// key and value are lengths in bytes.

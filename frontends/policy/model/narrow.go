@@ -80,7 +80,7 @@ func (m *Model) lessAllowed(old, now []PolicyID, d Direction) bool {
 	return m.lessInOrder(oldTiers[TierBaseline], nowTiers[TierBaseline], d)
 }
 
-// In an ordered tier, added policies must accept, removed policies must have denied, and the others
+// lessInOrder returns false only if added policies accept, removed policies denied, and the others
 // keep their order.
 func (m *Model) lessInOrder(old, now []PolicyID, d Direction) bool {
 	var kept, keptNow []PolicyID
@@ -149,7 +149,7 @@ func lessInRules(t Tier, old, now []Rule) bool {
 // maxCompared limits the new rules compared with a changed old rule.
 const maxCompared = 64
 
-// All rules accept, in any order.
+// lessInSet compares rules that all accept, in any order.
 func lessInSet(old, now []Rule) bool {
 	same := make(map[string]struct{}, len(now))
 	for i := range now {
@@ -224,7 +224,7 @@ func (r *Rule) covers(o *Rule) bool {
 	return o.empty() || peers && ports
 }
 
-// Both lists are sorted.
+// containsAll takes sorted lists.
 func containsAll(a, b []SetID) bool {
 	for _, id := range b {
 		at, ok := slices.BinarySearch(a, id)

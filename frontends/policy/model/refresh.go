@@ -70,7 +70,8 @@ func (m *Model) refreshPods(out *Changes, narrowed narrowings) {
 	clear(m.dirtyPods)
 }
 
-// pod returns nil without a pod. Policies of other pods with the address also apply.
+// pod returns nil without a pod, or if it owns no address. Policies of other pods with the address
+// also apply.
 func (m *Model) pod(p *pod) *Pod {
 	if p == nil {
 		return nil

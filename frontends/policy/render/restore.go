@@ -69,7 +69,7 @@ func (t *table) restore(of *weftv1.Table, until time.Time) {
 			continue
 		}
 		if !strings.HasPrefix(s.GetName(), "sel-") && !strings.HasPrefix(s.GetName(), "port-") {
-			// It has no pods.
+			// The set has no pods.
 			continue
 		}
 		// A large set comes in several parts.

@@ -66,7 +66,7 @@ func (b *chainBuilder) chain(prefix, readable, about string) *object {
 	})
 }
 
-// After leaving a pod, a packet may enter another one.
+// A packet that leaves a pod may enter another one.
 func (b *chainBuilder) accept() string {
 	if b.lookup == egress {
 		return "goto " + chainEgressAllowed
@@ -166,7 +166,7 @@ func (b *chainBuilder) counter(prefix, readable, about string, of model.PolicyID
 	})
 }
 
-// One of the matches must match.
+// peers returns matches of which one must match.
 func (b *chainBuilder) peers(of model.PolicyID, r *model.Rule) []match {
 	if r.Any {
 		return everything

@@ -192,8 +192,8 @@ func (s *Servers) reconcile(ctx context.Context, serving *sync.WaitGroup) (again
 	return again || len(failed) > 0
 }
 
-// Of two Services with one port the same is always first. again is true if the result can change without a
-// commit.
+// listenAddresses always puts the same of two Services with one port first. again is true if the
+// result can change without a commit.
 func (s *Servers) listenAddresses() (out []listenAddress, again bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -55,7 +55,7 @@ type kind struct {
 	gvk     schema.GroupVersionKind
 	objects map[string]Object
 	history []change
-	// not in history
+	// last version that is not in history
 	compacted int
 }
 

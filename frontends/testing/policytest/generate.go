@@ -158,7 +158,7 @@ func (g *Generator) addPod() *corev1.Pod {
 	return pod
 }
 
-// Within a pod a name is unique for each protocol.
+// containerPorts gives a pod at most one port for each name and protocol.
 func (g *Generator) containerPorts(pod *corev1.Pod) []corev1.ContainerPort {
 	var ports []corev1.ContainerPort
 	for _, name := range []string{"web", "dns", "metrics"} {

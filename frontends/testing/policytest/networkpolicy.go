@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Without a NetworkPolicy for the pod in the direction, the decision is not final.
+// networkPolicies makes no final decision without a NetworkPolicy for the pod in the direction.
 func (e *Evaluator) networkPolicies(pod *corev1.Pod, dir Direction, f Flow) (d Decision, final bool) {
 	var selecting []string
 	for _, p := range e.policies {
@@ -32,7 +32,8 @@ func (e *Evaluator) networkPolicies(pod *corev1.Pod, dir Direction, f Flow) (d D
 
 func compareNames(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) }
 
-// Without policyTypes, all policies affect ingress, and policies with egress rules affect egress.
+// restricts lets a policy without policyTypes affect ingress, and also egress if there are egress
+// rules.
 func restricts(p *networkingv1.NetworkPolicy, dir Direction) bool {
 	if len(p.Spec.PolicyTypes) == 0 {
 		return dir == Ingress || len(p.Spec.Egress) > 0
