@@ -136,7 +136,7 @@ func (w *writer) refuse(s *submission, err error) {
 	}
 }
 
-// The state has been rolled back before refused.
+// refused is called after the state has been rolled back.
 func (w *writer) refused(batch []*submission, plan *desired.Plan, err error) (again [][]*submission, _ error) {
 	var be *kernel.BatchError
 	var long *longError

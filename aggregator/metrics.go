@@ -186,7 +186,7 @@ func (m *metrics) publisherLabel(publisher string) string {
 	return publisher
 }
 
-// A label is, for example, "snapshot_needed".
+// reasonLabel returns, for example, "snapshot_needed".
 func reasonLabel(r weftv1.Violation_Reason) string {
 	name, ok := weftv1.Violation_Reason_name[int32(r)]
 	if !ok {

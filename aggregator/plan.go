@@ -104,7 +104,6 @@ func (p *planning) outcome() *message.Plan {
 	return out
 }
 
-// err is a refusal.
 func (p *planning) add(key desired.Key, s *submission, err error) {
 	if errors.Is(err, ErrInvalidName) {
 		err = invalidName(key, err)

@@ -123,7 +123,6 @@ func yes(is bool) string {
 	return "no"
 }
 
-// nil means all.
 func listOrAll[T any](words []T) string {
 	if words == nil {
 		return "all"

@@ -75,7 +75,7 @@ type document struct {
 	Publishers []Publisher `json:"publishers"`
 }
 
-// by the names in the fields' tags
+// texts returns the parsers of fields by the names in the fields' tags.
 func texts(lookup Lookup) map[string]func(string) (any, error) {
 	return map[string]func(string) (any, error){
 		"name":   checked(checkName),
@@ -92,7 +92,7 @@ func texts(lookup Lookup) map[string]func(string) (any, error) {
 	}
 }
 
-// in Allow.Granted and Limits.Most
+// fieldNames returns the valid names in Allow.Granted and Limits.Most.
 func fieldNames() map[string][]string {
 	granted := []string{masqueradeMark}
 	for _, c := range nft.Classes() {

@@ -38,7 +38,7 @@ func (s SharedPattern) String() string {
 	return text
 }
 
-// The empty kind is the flag dormant.
+// names returns the patterns for a kind; the empty kind is the flag dormant.
 func (s *SharedPattern) names(kind string) []string {
 	switch kind {
 	case "":

@@ -92,7 +92,7 @@ func (c *Client) keep(ctx context.Context, what string, serve func(ctx context.C
 	}
 }
 
-// zero for never
+// due returns the earliest retry of a fragment, or zero for never.
 func (s *Session) due() (next time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

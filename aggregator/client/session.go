@@ -149,8 +149,8 @@ func (s *Session) start(u *update) *Pending {
 	return p
 }
 
-// If direct is true and no update comes before this one, enqueue registers it as in flight, and the
-// caller must send the message.
+// enqueue registers a direct update as in flight if no update comes before. The caller must then
+// send the message.
 func (s *Session) enqueue(u *update, p *Pending, direct bool) (publishStream, *message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -31,7 +31,7 @@ func (r *Index) at(c, i int) string { return r.chunks[c].ids[i*r.size : (i+1)*r.
 
 func (r *Index) end(id string) string { return id[r.size/2:] }
 
-// A key may be a first key alone.
+// search returns the place of the first ID not less than key, which may be a first key alone.
 func (r *Index) search(key string) (c, i int) {
 	c = max(sort.Search(len(r.chunks), func(c int) bool { return r.at(c, 0) >= key })-1, 0)
 	if c == len(r.chunks) {

@@ -93,7 +93,7 @@ type caller struct {
 	turn *turns.Turn
 }
 
-// On an error, authorize returns the known part of the caller.
+// authorize returns the known part of the caller even with an error.
 func (i *interceptor) authorize(ctx context.Context) (caller, error) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {

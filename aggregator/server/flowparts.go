@@ -66,7 +66,7 @@ func sendFlows(ctx context.Context, send func(*weftv1.ListFlowsResponse) error) 
 	return p
 }
 
-// Possible errors: errSlowReader, the error of sending, ctx's.
+// add returns errSlowReader, the error of sending, or the error of ctx.
 func (p *flowParts) add(e *conntrack.Entry) error {
 	if p.part == nil {
 		p.part = &flowPart{resp: &weftv1.ListFlowsResponse{Flows: make([]*weftv1.Flow, 0, flowsOfPart)}}

@@ -94,7 +94,7 @@ func (r *read) wait(n int) error {
 	return r.share.limiter.WaitN(r.ctx, min(n, readBurst))
 }
 
-// made ends the part.
+// make waits until no other read makes a part. The read's part ends with made.
 func (r *read) make() error {
 	select {
 	case r.making <- struct{}{}:

@@ -102,7 +102,7 @@ func checkPath(path string) error {
 	return nil
 }
 
-// The lock is held.
+// removeStale requires the socket's lock.
 func removeStale(path string) error {
 	if err := checkPath(path); err != nil {
 		return err

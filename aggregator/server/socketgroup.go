@@ -16,7 +16,8 @@ func (s *Server) reloaded() {
 	s.streams.review()
 }
 
-// Without a configured group, giveSocket restores the daemon's own group if it was changed.
+// giveSocket restores the daemon's own group if none is configured and an earlier call changed the
+// group.
 func (s *Server) giveSocket() error {
 	gid := os.Getegid()
 	if g := s.cfg.Access.Policy().SocketGroup; g != nil {

@@ -68,7 +68,7 @@ type tableQuery struct {
 	err   error
 }
 
-// The caller calls leave once.
+// The caller of join must call leave once.
 func (s *servedTables) join(publisher string, tables []string) (*tableOwner, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -30,7 +30,7 @@ type stored struct {
 	RevertTime time.Time     `json:"revertTime"`
 }
 
-// Before is nil if there was no fragment.
+// encode returns a nil before if there was no fragment.
 func encode(e *entry) (update, before []byte, err error) {
 	if e.before != nil {
 		before, err = proto.MarshalOptions{}.MarshalAppend([]byte{}, e.before)

@@ -134,7 +134,7 @@ func (f *flows) step(ctx context.Context) time.Time {
 	return later(next, f.earliest)
 }
 
-// Zero is the latest time.
+// later takes a zero a for the latest time.
 func later(a, b time.Time) time.Time {
 	if a.IsZero() || a.After(b) {
 		return a
@@ -142,7 +142,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// next may be zero.
+// due returns a zero next if there is no attempt.
 func (f *flows) due(now time.Time) (due []render.Rechecked, next time.Time) {
 	attempts := make(map[netip.Addr]attempt)
 	for _, r := range f.renderer.Rechecked() {

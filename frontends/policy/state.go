@@ -34,8 +34,8 @@ type state struct {
 	pods      carried
 }
 
-// With one lock, a refresh never sees half of a batch. Events are counted by resource; dirty means
-// that the model may have changed.
+// apply takes the lock once, so that a refresh never sees half of a batch. Events are counted by
+// resource; dirty means that the model may have changed.
 func (s *state) apply(events []source.Event) (counts map[string]int, dirty bool) {
 	counts = make(map[string]int)
 	s.mu.Lock()
@@ -139,7 +139,7 @@ func (s *state) find() {
 	}
 }
 
-// All refreshes are in force.
+// committed means that all refreshes are in force.
 func (s *state) committed(revision uint64, since time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

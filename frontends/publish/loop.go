@@ -190,7 +190,7 @@ func (l *loop[K, V]) publish(ctx context.Context, changes []Change[K, V]) error 
 	return nil
 }
 
-// Possible errors: the errors of client.Session.Put.
+// send returns the errors of client.Session.Put.
 func (l *loop[K, V]) send(ctx context.Context, changes []Change[K, V]) error {
 	began := time.Now()
 	l.uncommitted.add(changes)
@@ -304,7 +304,7 @@ func (l *loop[K, V]) due() time.Time {
 	return due
 }
 
-// A zero a means never.
+// soonest takes a zero a for never.
 func soonest(a, b time.Time) time.Time {
 	if a.IsZero() || b.Before(a) {
 		return b

@@ -10,7 +10,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/render"
 )
 
-// rule 100
+// check implements rule 100.
 func (c *Config) check(have [model.NumFamilies]bool) error {
 	for f, a := range c.NodeAddresses {
 		if a.IsValid() && !have[f] && !c.NodeAddresses[1-f].IsValid() {

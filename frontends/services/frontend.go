@@ -190,7 +190,7 @@ func (f *Frontend) Node() error {
 	return err
 }
 
-// of this or an earlier process
+// inForce returns nil once rules of this or an earlier process are in force.
 func (f *Frontend) inForce() error {
 	if status := f.publisher.Status(); status.Restored && !errors.Is(status.Err, client.ErrPermission) {
 		return nil
@@ -242,7 +242,7 @@ func (f *Frontend) isSynced() bool {
 	}
 }
 
-// under the model's lock
+// refreshed is called under the model's lock.
 func (f *Frontend) refreshed(c *model.Changes, revision uint64) {
 	f.local.Changed(c)
 	f.noteNode(c.Node)

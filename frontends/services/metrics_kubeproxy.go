@@ -50,7 +50,7 @@ type proxyMetrics struct {
 	shown               missing
 }
 
-// kube-proxy's buckets: 0, 0.25 s, 0.5 s, 1 to 59 s, 60 to 115 s by 5, 120 to 300 s by 30.
+// programmingBuckets returns the buckets of kube-proxy.
 func programmingBuckets() []float64 {
 	out := append([]float64{0}, prometheus.LinearBuckets(0.25, 0.25, 2)...)
 	out = append(out, prometheus.LinearBuckets(1, 1, 59)...)

@@ -11,7 +11,7 @@ const (
 // missing counts ports with the policy Local and endpoints only on other nodes, by policy and family.
 type missing [policyCount][model.NumFamilies]int
 
-// As in kube-proxy, a family needs a ClusterIP.
+// missingOf counts only families with a ClusterIP, as kube-proxy does.
 func missingOf(s *model.Service) (out missing) {
 	if s == nil || !s.InternalLocal && !s.ExternalLocal {
 		return out

@@ -166,7 +166,6 @@ func (k *kind) deleted(name types.NamespacedName) Event {
 	return Event{kind: k, apply: func() { k.delete(name) }}
 }
 
-// o may be nil.
 func (k *kind) selects(o Object) bool {
 	return o != nil && k.labels.Matches(labels.Set(o.GetLabels())) && (k.fields.Empty() || k.fields.Matches(k.fieldSet(o)))
 }

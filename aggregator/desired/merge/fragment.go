@@ -21,7 +21,7 @@ type Identity struct {
 	Adopted bool
 }
 
-// While the priority changes, no list may have the shares.
+// No list may have the shares while the priority changes.
 func (s *State) setIdentity(f *Fragment, id Identity) {
 	if id.Lifetime != f.Lifetime {
 		s.noteLifetime(f.Key)

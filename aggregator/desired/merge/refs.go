@@ -98,7 +98,7 @@ func (sh *ChainShare) references(refs []reference, at desired.Place, to ObjectID
 	return refs
 }
 
-// n is the number of keys that lead to the part.
+// leading returns the first and the number of the keys that lead to the part.
 func (sh *SetShare) leading(to ObjectID) (first string, n int) {
 	if to.Kind == KindSet || !packed.HasTargets(sh.Decl) {
 		return "", 0

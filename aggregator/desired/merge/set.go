@@ -242,7 +242,7 @@ func (s *State) claim(o *Set, id string) {
 	}
 }
 
-// In a set that the kernel lacks, another winner of an equal element counts too.
+// touch counts another winner of an equal element only in a set that the kernel lacks.
 func (s *State) touch(o *Set, id string, c *change) bool {
 	same := c.had && c.has && packed.Same(o.Decl(), &c.before, &c.after) && !c.renewed && c.from.expiry(id) == c.to.expiry(id)
 	if o.Kernel != nil && (same || !c.had && !c.has) {

@@ -10,7 +10,7 @@ import (
 // table is a hash table of equally long records without pointers. A record costs its bytes, four
 // for the link, and four for a bucket.
 //
-// It grows by one bucket (Litwin's linear hashing) and one chunk at a time, so that no insertion
+// The table grows by one bucket (Litwin's linear hashing) and one chunk at a time, so that no insertion
 // moves all records. Records have numbers without gaps: the last one replaces a removed one.
 type table struct {
 	// key and value are lengths in bytes.
@@ -77,7 +77,7 @@ func (r *table) unshare(i int) {
 	r.shared[chunk] = false
 }
 
-// There must be a bucket.
+// bucket returns the number of the key's bucket. The table must have a bucket.
 func (r *table) bucket(key []byte) int {
 	half := uint64(1) << (bits.Len(uint(len(r.heads))) - 1)
 	b := maphash.Bytes(r.seed, key) & (2*half - 1)
@@ -145,7 +145,8 @@ func (r *table) split() {
 	}
 }
 
-// The last record gets the number of the removed one; its old number is returned.
+// remove gives the last record the number of the removed one, and returns the last record's old
+// number.
 func (r *table) remove(i int) (last int) {
 	r.replace(i, r.next(i))
 	last = r.n - 1

@@ -70,7 +70,7 @@ func (p *planner) mergedElements(o *merge.Set, sc *partChange, b *elementBatch) 
 	}
 }
 
-// A Diff touches other elements, so it cannot use Fresh.
+// A Diff touches other elements, and therefore cannot use Fresh.
 func (p *planner) shareElements(o *merge.Set, sc *partChange, sh *merge.SetShare, b *elementBatch) {
 	if sh.Passive {
 		return

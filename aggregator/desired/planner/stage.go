@@ -81,7 +81,7 @@ func Stage(s *merge.State, u *desired.Update, least, most time.Duration) []*merg
 	return sets
 }
 
-// Targets of a staged map would have to exist before.
+// stageable excludes maps with targets, which would have to exist before.
 func stageable(s *merge.State, o *merge.Set) bool {
 	if o.Kernel != nil || len(o.Shares) != 1 || o.Shares[0].Fresh == nil && o.Shares[0].Elements.Len() > 0 || len(o.Touched) > 0 || s.Staged[merge.StagedID{Table: o.Table.ID, Name: o.ID.Name}] != nil {
 		return false

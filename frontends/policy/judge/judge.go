@@ -57,7 +57,8 @@ func (j *Judge) unknown(f Flow, v *Verdict) bool {
 	return found
 }
 
-// First the tier Admin, then NetworkPolicies, final if any apply, otherwise the tier Baseline.
+// end decides by the tier Admin, then by NetworkPolicies, which are final if any apply, then by the
+// tier Baseline.
 func (j *Judge) end(f Flow, d model.Direction) Decision {
 	addr := f.Destination
 	if d == model.Egress {

@@ -144,7 +144,7 @@ func (t *Tracker) apply(messages []syscall.NetlinkMessage) {
 	}
 }
 
-// The ports of addresses stay.
+// load reads the whole table and keeps the ports of addresses.
 func (t *Tracker) load() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -40,8 +40,8 @@ func subscribe(buffer int) (*nl.NetlinkSocket, error) {
 	return s, nil
 }
 
-// A wait of 0 means no limit. Possible errors: EAGAIN, if no event came; ENOBUFS, if events were
-// lost.
+// receive returns EAGAIN if no event came, and ENOBUFS if events were lost. A wait of 0 means no
+// limit.
 func receive(s *nl.NetlinkSocket, wait time.Duration) ([]syscall.NetlinkMessage, error) {
 	limit := unix.NsecToTimeval(int64(wait))
 	_ = s.SetReceiveTimeout(&limit)
@@ -67,7 +67,7 @@ func ask(kind uint16, flags int, data ...nl.NetlinkRequestData) ([][]byte, error
 	return answers, nil
 }
 
-// Possible errors: ENOENT, if there is no port.
+// portOf returns ENOENT if there is no port.
 func portOf(s station) (port int32, err error) {
 	data := []nl.NetlinkRequestData{&netlink.Ndmsg{Family: unix.AF_BRIDGE}, nl.NewRtAttr(unix.NDA_MASTER, nl.Uint32Attr(uint32(s.device))), nl.NewRtAttr(unix.NDA_LLADDR, s.mac[:])}
 	answers, err := ask(unix.RTM_GETNEIGH, 0, data...)

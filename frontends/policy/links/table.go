@@ -226,7 +226,7 @@ func (t *table) bind(addr netip.Addr, bridge, port int32) {
 	t.edit(addr, func(e *entry) { e.port = port })
 }
 
-// Only within the same bridge.
+// keepPorts keeps the port of an address only within the same bridge.
 func (t *table) keepPorts(before *table) {
 	for addr, e := range before.entries {
 		t.bind(addr, before.ifaces[e.port].master, e.port)

@@ -97,7 +97,7 @@ func (p *PodState) row() *Pod {
 	return out
 }
 
-// By name.
+// pods returns the pods by name.
 func (s *State) pods() []*Pod {
 	out := make([]*Pod, len(s.Pods))
 	for i := range s.Pods {
@@ -107,7 +107,7 @@ func (s *State) pods() []*Pod {
 	return out
 }
 
-// In the order of decision.
+// policies returns the policies in the order of decision.
 func (s *State) policies() []*Policy {
 	sets := make(map[model.SetID]string)
 	for i := range s.Sets {

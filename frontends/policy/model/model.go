@@ -105,7 +105,7 @@ func New(cfg Config) *Model {
 	}
 }
 
-// Until its object is known, a namespace has only the label set by the API server.
+// namespace gives a namespace only the label set by the API server until its object is known.
 func (m *Model) namespace(name string) *namespace {
 	n := m.namespaces[name]
 	if n == nil {

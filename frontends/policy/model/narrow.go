@@ -36,7 +36,8 @@ func (n narrowings) set(s *set, c *SetChange) {
 	}
 }
 
-// Reported old policies, existing new policies.
+// narrowPod takes the rules of old policies as last reported, and the rules of new policies as they
+// are.
 func (m *Model) narrowPod(c PodChange, narrowed narrowings) {
 	if c.New == nil {
 		return
@@ -79,7 +80,7 @@ func (m *Model) lessAllowed(old, now []PolicyID, d Direction) bool {
 	return m.lessInOrder(oldTiers[TierBaseline], nowTiers[TierBaseline], d)
 }
 
-// In an ordered tier, added policies must accept, removed policies must have denied, and the others
+// lessInOrder returns false only if added policies accept, removed policies denied, and the others
 // keep their order.
 func (m *Model) lessInOrder(old, now []PolicyID, d Direction) bool {
 	var kept, keptNow []PolicyID
@@ -148,7 +149,7 @@ func lessInRules(t Tier, old, now []Rule) bool {
 // maxCompared limits the new rules compared with a changed old rule.
 const maxCompared = 64
 
-// All rules accept, in any order.
+// lessInSet compares rules that all accept, in any order.
 func lessInSet(old, now []Rule) bool {
 	same := make(map[string]struct{}, len(now))
 	for i := range now {
@@ -223,7 +224,7 @@ func (r *Rule) covers(o *Rule) bool {
 	return o.empty() || peers && ports
 }
 
-// Both lists are sorted.
+// containsAll takes sorted lists.
 func containsAll(a, b []SetID) bool {
 	for _, id := range b {
 		at, ok := slices.BinarySearch(a, id)
@@ -235,7 +236,7 @@ func containsAll(a, b []SetID) bool {
 	return true
 }
 
-// Both are merged.
+// coversRanges takes merged lists.
 func coversRanges(a, b []Range) bool {
 	for _, r := range b {
 		for len(a) > 0 && a[0].Last.Less(r.First) {
@@ -248,7 +249,7 @@ func coversRanges(a, b []Range) bool {
 	return true
 }
 
-// Both are merged.
+// coversPorts takes merged lists.
 func coversPorts(a, b []PortRange) bool {
 	for _, r := range b {
 		for len(a) > 0 && (a[0].Protocol < r.Protocol || a[0].Protocol == r.Protocol && a[0].First != 0 && a[0].Last < r.First) {

@@ -221,8 +221,8 @@ func (r *ruleBuilder) done() Rule {
 	return r.rule
 }
 
-// At ingress the selected local pods, at egress the peers, or all pods if the peers include
-// addresses.
+// destinations returns the selected local pods at ingress, and the peers at egress. Peers with
+// addresses mean all pods.
 func (r *ruleBuilder) destinations() []selection {
 	switch {
 	case r.direction == Ingress && r.policy.namespaces == nil:

@@ -95,7 +95,7 @@ func sortedLabels(in []label) []label {
 	return slices.Clone(out)
 }
 
-// In protobuf, the last value of a field counts and messages are merged.
+// field follows protobuf: the last value of a field counts, and messages are merged.
 func (m *podMessage) field(f wire.Field) error {
 	switch f.Number {
 	case podMetadata:

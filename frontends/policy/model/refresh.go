@@ -70,7 +70,8 @@ func (m *Model) refreshPods(out *Changes, narrowed narrowings) {
 	clear(m.dirtyPods)
 }
 
-// Without an own address, pod returns nil. Policies of other pods with the address also apply.
+// pod returns nil without a pod, or if it owns no address. Policies of other pods with the address
+// also apply.
 func (m *Model) pod(p *pod) *Pod {
 	if p == nil {
 		return nil
@@ -130,7 +131,6 @@ func equalPod(a, b *Pod) bool {
 		slices.Equal(a.Policies[Ingress], b.Policies[Ingress]) && slices.Equal(a.Policies[Egress], b.Policies[Egress])
 }
 
-// The pod may be nil.
 func (m *Model) countPolicies(p *Pod, n int) {
 	if p == nil {
 		return

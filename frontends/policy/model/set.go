@@ -14,7 +14,7 @@ type selection struct {
 	namespace  string // of the pods, if namespaces is nil
 	namespaces *selector
 	pods       *selector
-	// If empty, the members are addresses.
+	// empty for members that are addresses
 	port string
 	// 0 means any.
 	protocol Protocol
@@ -43,7 +43,8 @@ func (s *selection) text() string {
 	return out + [...]string{Accept: "", Deny: " to deny", Pass: " to pass"}[s.action]
 }
 
-// While the labels are unknown, the absence of a label does not let a rule accept.
+// matchesNamespace does not let a rule accept by the absence of a label while the labels are
+// unknown.
 func (s *selection) matchesNamespace(n *namespace) bool {
 	if s.namespaces == nil {
 		return n.name == s.namespace
@@ -188,7 +189,6 @@ func sortMembers(in []Member) []Member {
 	return slices.Clip(slices.Compact(in))
 }
 
-// The namespace may be nil.
 func (m *Model) appendNamespace(out []Member, s *set, n *namespace) []Member {
 	if n == nil || !s.matchesNamespace(n) {
 		return out

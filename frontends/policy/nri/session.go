@@ -129,7 +129,8 @@ func (s *session) deliver(ctx context.Context) {
 	}
 }
 
-// With too many changes, enqueue ends the session: the next one begins with a complete report.
+// enqueue ends the session if there are too many changes. The next session begins with a complete
+// report.
 func (s *session) enqueue(apply func(*model.Model)) (delivered <-chan (<-chan struct{})) {
 	out := make(chan (<-chan struct{}), 1)
 	select {

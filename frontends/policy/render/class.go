@@ -35,8 +35,8 @@ type policyLookup struct {
 
 var tierPrefixes = map[model.Tier]string{model.TierAdmin: "admin", model.TierBaseline: "baseline"}
 
-// One chain, so that Pass can return. A policy that is left out drops, because its denied traffic
-// is unknown.
+// tierChain makes one chain, so that Pass can return. A policy that is left out drops, because its
+// denied traffic is unknown.
 func (t *table) tierChain(ids []model.PolicyID, l lookup) *object {
 	b, d := &chainBuilder{table: t, lookup: l}, l.direction()
 	for _, id := range ids {
@@ -57,8 +57,8 @@ func (t *table) tierChain(ids []model.PolicyID, l lookup) *object {
 	return b.chain(tierPrefixes[ids[0].Tier], d.String(), policyNames(ids)+" "+d.String())
 }
 
-// Pods with these policies share the chain, and every packet ends in it. With isolate, it only
-// drops.
+// classChain makes the chain that pods with these policies share. Every packet ends in the chain.
+// With isolate, the chain accepts only packets of a pod to itself.
 func (t *table) classChain(ids []model.PolicyID, l lookup, isolate bool) *object {
 	if len(ids) == 0 {
 		return nil

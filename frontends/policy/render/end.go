@@ -30,7 +30,7 @@ func (e end) chains(l lookup) string {
 	return mapNames[l]
 }
 
-// Maps of interfaces are only about connections.
+// lookups excludes untracked for interfaces, whose maps are only about connections.
 func (e end) lookups() lookup {
 	if e.link != "" {
 		return untracked

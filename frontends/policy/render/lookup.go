@@ -27,7 +27,7 @@ func (t *table) source(l lookup) string {
 	return t.family.source
 }
 
-// The end after destination NAT.
+// destination returns the field of the end after destination NAT.
 func (t *table) destination(l lookup) string {
 	if l == untracked {
 		return t.family.table + " daddr"

@@ -55,7 +55,7 @@ func shorten(text string, most int) string {
 // nft can list and read a comment again.
 func comment(text string) string { return shorten(printable(text), maxComment) }
 
-// In double quotes.
+// printable returns the text as nft can read it in double quotes.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -119,7 +119,7 @@ func (s *objects) release(o *object) {
 	}
 }
 
-// rejected is for all declarations since the last commit.
+// answered applies rejected to all declarations since the last commit.
 func (s *objects) answered(rejected bool) {
 	for _, o := range s.sent {
 		o.rejected = rejected && o.declared

@@ -20,7 +20,7 @@ const (
 	maxPort         = 65535
 )
 
-// One of the matches must match.
+// ports returns matches of which one must match.
 func (b *chainBuilder) ports(of model.PolicyID, r *model.Rule) []match {
 	if r.AllPorts {
 		return everything

@@ -69,7 +69,7 @@ func (t *table) restore(of *weftv1.Table, until time.Time) {
 			continue
 		}
 		if !strings.HasPrefix(s.GetName(), "sel-") && !strings.HasPrefix(s.GetName(), "port-") {
-			// It has no pods.
+			// The set has no pods.
 			continue
 		}
 		// A large set comes in several parts.
@@ -125,7 +125,7 @@ func (r *Renderer) Had() (out Had) {
 	return out
 }
 
-// Until the Node object replaces them.
+// keepPodCIDR keeps an earlier range until the Node object replaces it.
 func (t *table) keepPodCIDR(key string) {
 	first, last, ok := strings.Cut(key, "-")
 	var r model.Range

@@ -66,7 +66,7 @@ func (b *chainBuilder) chain(prefix, readable, about string) *object {
 	})
 }
 
-// After leaving a pod, a packet may enter another one.
+// A packet that leaves a pod may enter another one.
 func (b *chainBuilder) accept() string {
 	if b.lookup == egress {
 		return "goto " + chainEgressAllowed
@@ -83,8 +83,8 @@ func (b *chainBuilder) policy(p *model.Policy) {
 	}
 }
 
-// One nft rule for each pair of a peer and a port or, if fewer, one for each peer with a jump to a
-// chain of the ports.
+// rule adds one nft rule for each pair of a peer and a port. If fewer rules suffice, each peer has
+// one rule that jumps to a chain of the ports.
 func (b *chainBuilder) rule(of model.PolicyID, r *model.Rule) {
 	peers, ports := b.peers(of, r), b.ports(of, r)
 	if len(peers) == 0 || len(ports) == 0 {
@@ -166,7 +166,7 @@ func (b *chainBuilder) counter(prefix, readable, about string, of model.PolicyID
 	})
 }
 
-// One of the matches must match.
+// peers returns matches of which one must match.
 func (b *chainBuilder) peers(of model.PolicyID, r *model.Rule) []match {
 	if r.Any {
 		return everything
@@ -247,7 +247,7 @@ func intervals(name, kind string, keys []string) *weftv1.Set {
 	return s
 }
 
-// In nft syntax: an address, a prefix or two addresses.
+// rangeText returns an address, a prefix or two addresses in nft syntax.
 func rangeText(r model.Range) string {
 	if r.First == r.Last {
 		return r.First.String()

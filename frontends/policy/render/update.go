@@ -95,7 +95,7 @@ func (r *Renderer) update(c *model.Changes, most int) []patch {
 	return patches
 }
 
-// After a restart, when all pods are new to the model, narrow waits for compareWithPrevious.
+// narrow waits for compareWithPrevious after a restart, when all pods are new to the model.
 func (t *table) narrow(all []netip.Addr, until time.Time) {
 	for _, a := range all {
 		switch {
@@ -241,7 +241,7 @@ func (t *table) want(d lookup, at end, chain *object, pod string) {
 	e.wanted, e.pod = chain, pod
 }
 
-// With the first members, changeSet returns the policies with new rules.
+// changeSet returns the policies with new rules when the set gets its first members.
 func (t *table) changeSet(c *model.SetChange) map[model.PolicyID]struct{} {
 	if c.New == nil {
 		if o := t.sets[c.Old.ID]; o != nil {

@@ -161,7 +161,7 @@ func (s *Servers) Run(ctx context.Context) error {
 	}
 }
 
-// again means soon.
+// reconcile returns true if it must be called again soon.
 func (s *Servers) reconcile(ctx context.Context, serving *sync.WaitGroup) (again bool) {
 	want, again, err := s.listenAddresses()
 	if err != nil {
@@ -192,8 +192,8 @@ func (s *Servers) reconcile(ctx context.Context, serving *sync.WaitGroup) (again
 	return again || len(failed) > 0
 }
 
-// Of two Services with one port the same is always first. again is true if the result can change without a
-// commit.
+// listenAddresses always puts the same of two Services with one port first. again is true if the
+// result can change without a commit.
 func (s *Servers) listenAddresses() (out []listenAddress, again bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -282,7 +282,7 @@ func (s *Servers) serve(at listenAddress, srv *server) {
 	s.wake()
 }
 
-// once per Service
+// report reports each error once per Service.
 func (s *Servers) report(failed map[model.Key]error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,7 +15,6 @@ type source struct {
 // From largeSize endpoints on, the model keeps a Service's merged lists.
 const largeSize = 128
 
-// s may be nil.
 func (m *Model) gather(all []entry, s *slice, of source) []entry {
 	if s == nil || s.family != of.family {
 		return all
@@ -36,7 +35,7 @@ func (m *Model) gather(all []entry, s *slice, of source) []entry {
 	return all
 }
 
-// with repeats
+// merged returns the sorted entries of all slices, with repeats.
 func (m *Model) merged(r *record, of source) string {
 	if list, ok := r.merged[of]; ok {
 		return list

@@ -35,7 +35,7 @@ const (
 	Terminating
 	// The hints are only for other nodes, and other endpoints have hints for this node.
 	OtherNode
-	// as OtherNode, for zones
+	// The hints are only for other zones, and other endpoints have hints for this zone.
 	OtherZone
 	// The slices lack the name and protocol of the Service's port.
 	NoPort

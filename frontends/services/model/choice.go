@@ -57,7 +57,7 @@ func (c *readyCounts) choose(s *service, p *servicePort) choice {
 	}
 }
 
-// rules 63, 64
+// worst implements rules 63 and 64.
 func worst(readyOnes int) state {
 	if readyOnes > 0 {
 		return ready

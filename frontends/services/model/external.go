@@ -99,8 +99,8 @@ func (s *service) parseRanges(o *corev1.Service) {
 	}
 }
 
-// If the source ranges contain the node's address, load balancer addresses are added. The node often has such
-// an address too and uses it as a source (rule 44).
+// allowed adds load balancer addresses if the source ranges contain the node's address. The node
+// often has such an address too and uses it as a source (rule 44).
 func (s *service) allowed(f Family, node netip.Addr) []netip.Prefix {
 	base := s.ranges[f]
 	if !node.IsValid() || !slices.ContainsFunc(base, func(p netip.Prefix) bool { return p.Contains(node) }) {

@@ -149,7 +149,6 @@ func (s *slice) stride() int { return addrBytes[s.family] + 1 + s.zoneBytes() }
 
 var addrBytes = [NumFamilies]int{IPv4: 4, IPv6: 16}
 
-// s may be nil.
 func (s *slice) len() int {
 	if s == nil {
 		return 0

@@ -15,7 +15,7 @@ type triggers struct {
 	of      map[Key][]Trigger
 }
 
-// nanoseconds, or 0 if missing or invalid (rule 158)
+// triggerOf returns nanoseconds, or 0 if the annotation is missing or invalid (rule 158).
 func triggerOf(o *discoveryv1.EndpointSlice) int64 {
 	text, ok := o.Annotations[corev1.EndpointsLastChangeTriggerTime]
 	if !ok {

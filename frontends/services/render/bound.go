@@ -49,7 +49,7 @@ func (r *Renderer) Size(s *model.Service) int {
 	return n
 }
 
-// If present, portSize includes the cost caused by existing ports.
+// portSize includes the cost caused by existing ports if present is true.
 func (r *Renderer) portSize(s *model.Service, p *model.Port, present bool) (n int) {
 	r.eachFamily(s, p, func(p *model.Port, f model.Family) {
 		if s.Affinity > 0 && p.Backends[f].Cluster.Len() > 0 {

@@ -48,7 +48,7 @@ func (r *rendered) keys() iter.Seq[listenerKey] {
 	}
 }
 
-// If two Services have the same key while an update is tried in parts, the last one rendered wins.
+// owners has the last Service rendered if two have the same key while an update is tried in parts.
 type owners struct {
 	seed maphash.Seed
 	all  map[uint64]*rendered
@@ -93,7 +93,7 @@ func (r *Renderer) ownerByName(port string) (model.Key, bool) {
 	return key, slices.ContainsFunc(s.affinities, func(a *affinity) bool { return a.name == port })
 }
 
-// In cluster-ips the owner key is the address.
+// listenerOf takes the address for the owner key in cluster-ips.
 func (t *table) listenerOf(name, key string) (k listenerKey, ok bool) {
 	s, ok := setOf(name)
 	if !ok {

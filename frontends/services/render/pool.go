@@ -32,7 +32,7 @@ type pool struct {
 	slots  slots
 }
 
-// had is as in previousSlots.
+// newPool takes had in the form of previousSlots.
 func newPool(f model.Family, protocol model.Protocol, l list, b *model.Backends, had []byte) *pool {
 	p := &pool{list: l, drains: protocol == model.UDP, active: l.of(b).Len(), of: b, slots: slots{width: widths[f]}}
 	draining := p.draining()

@@ -126,7 +126,7 @@ func alike(a, b *model.Service) bool {
 	return a.InternalLocal == b.InternalLocal && a.ExternalLocal == b.ExternalLocal && a.Affinity == b.Affinity
 }
 
-// smallest Services first, larger handovers last
+// bundles returns the smallest Services first, and handovers larger than largest last.
 func (r *Renderer) bundles(divisions []*division, largest int) []*bundle {
 	at := make(map[listenerKey]*piece)
 	var out []*bundle
@@ -183,7 +183,7 @@ func (b *bundle) join(o *bundle) {
 	o.pieces = nil
 }
 
-// most is a size.
+// leave marks old pieces as left up to the size most, but at least one piece.
 func (r *Renderer) leave(b *bundle, most int) (some bool) {
 	for _, p := range b.pieces {
 		if p.was == nil || some && most <= 0 {

@@ -195,7 +195,6 @@ func prefixTexts(in []netip.Prefix, f model.Family) (out []string) {
 	return out
 }
 
-// A single address has no length.
 func prefixText(p netip.Prefix) string {
 	if p.IsSingleIP() {
 		return p.Addr().String()

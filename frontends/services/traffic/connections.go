@@ -15,7 +15,6 @@ const others = "others"
 // endpoint is empty for a port.
 type labels struct{ namespace, service, name, protocol, endpoint string }
 
-// An unnamed port has its number.
 func labelsOf(p render.Port, endpoint string) labels {
 	name := p.Name
 	if name == "" {
@@ -43,7 +42,7 @@ func newCounts() *counts {
 	return &counts{ports: newTotals(maxPorts), endpoints: newTotals(maxEndpoints), drops: make(map[dropKey]uint64)}
 }
 
-// If adopted, update only records the counts of an earlier process.
+// update only records the counts if adopted is true, because they are an earlier process's.
 func (c *counts) update(tables []*weftv1.GetTableResponse, ports Ports, adopted bool) {
 	c.adopted = adopted
 	for _, t := range tables {
@@ -116,7 +115,7 @@ func newTotals(limit int) totals {
 	return totals{last: make(map[source]seen), sums: make(map[labels]uint64), uses: make(map[labels]int), limit: limit}
 }
 
-// If adopted, counting starts now.
+// add starts to count now if adopted is true.
 func (t *totals) add(from source, to labels, n uint64, adopted bool) {
 	was, ok := t.last[from]
 	if !ok {

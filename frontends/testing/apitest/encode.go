@@ -77,7 +77,7 @@ func (s *stream) send(kind watch.EventType, o runtime.Object) {
 	s.err = s.out.Encode(&metav1.WatchEvent{Type: string(kind), Object: runtime.RawExtension{Raw: raw}})
 }
 
-// Like an API server, a watch flushes only when it is idle.
+// A watch calls flush only when it is idle, like an API server.
 func (s *stream) flush() {
 	if s.err == nil {
 		s.err = http.NewResponseController(s.w).Flush()

@@ -55,7 +55,7 @@ type kind struct {
 	gvk     schema.GroupVersionKind
 	objects map[string]Object
 	history []change
-	// not in history
+	// last version that is not in history
 	compacted int
 }
 
@@ -184,7 +184,7 @@ func (s *Server) Delete(objects ...Object) {
 	s.change(objects, func(Object) Object { return nil })
 }
 
-// nil deletes.
+// change deletes an object if next returns nil.
 func (s *Server) change(objects []Object, next func(Object) Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -109,7 +109,6 @@ func (e *Evaluator) action(r clusterRule, addr netip.Addr, f Flow) (v1alpha2.Clu
 	return r.action, peer && e.protocols(r.protocols, f)
 }
 
-// An empty list matches all.
 func (e *Evaluator) protocols(protocols []v1alpha2.ClusterNetworkPolicyProtocol, f Flow) bool {
 	if len(protocols) == 0 {
 		return true
@@ -128,7 +127,6 @@ func (e *Evaluator) protocols(protocols []v1alpha2.ClusterNetworkPolicyProtocol,
 	})
 }
 
-// nil matches all.
 func portMatches(p *v1alpha2.Port, port int32) bool {
 	switch {
 	case p == nil:

@@ -70,7 +70,7 @@ func some[T any](g *Generator, most int, f func() T) []T {
 	return all
 }
 
-// false for an empty map
+// anyOf returns false for an empty map.
 func anyOf[K comparable, V any](g *Generator, m map[K]V, compare func(a, b K) int) (k K, ok bool) {
 	if len(m) == 0 {
 		return k, false
@@ -158,7 +158,7 @@ func (g *Generator) addPod() *corev1.Pod {
 	return pod
 }
 
-// Within a pod a name is unique for each protocol.
+// containerPorts gives a pod at most one port for each name and protocol.
 func (g *Generator) containerPorts(pod *corev1.Pod) []corev1.ContainerPort {
 	var ports []corev1.ContainerPort
 	for _, name := range []string{"web", "dns", "metrics"} {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Without a NetworkPolicy for the pod in the direction, the decision is not final.
+// networkPolicies makes no final decision without a NetworkPolicy for the pod in the direction.
 func (e *Evaluator) networkPolicies(pod *corev1.Pod, dir Direction, f Flow) (d Decision, final bool) {
 	var selecting []string
 	for _, p := range e.policies {
@@ -32,7 +32,8 @@ func (e *Evaluator) networkPolicies(pod *corev1.Pod, dir Direction, f Flow) (d D
 
 func compareNames(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) }
 
-// Without policyTypes, all policies affect ingress, and policies with egress rules affect egress.
+// restricts lets a policy without policyTypes affect ingress, and also egress if there are egress
+// rules.
 func restricts(p *networkingv1.NetworkPolicy, dir Direction) bool {
 	if len(p.Spec.PolicyTypes) == 0 {
 		return dir == Ingress || len(p.Spec.Egress) > 0
@@ -70,7 +71,6 @@ func other(dir Direction, f Flow) netip.Addr {
 	return f.To
 }
 
-// An empty list matches all.
 func (e *Evaluator) peers(namespace string, peers []networkingv1.NetworkPolicyPeer, addr netip.Addr) bool {
 	if len(peers) == 0 {
 		return true
@@ -94,7 +94,6 @@ func (e *Evaluator) peers(namespace string, peers []networkingv1.NetworkPolicyPe
 // The CIDR may have bits set after its length.
 func within(cidr string, addr netip.Addr) bool { return netip.MustParsePrefix(cidr).Contains(addr) }
 
-// An empty list matches all.
 func (e *Evaluator) ports(ports []networkingv1.NetworkPolicyPort, f Flow) bool {
 	if len(ports) == 0 {
 		return true

@@ -22,7 +22,6 @@ func selects(s *metav1.LabelSelector, labels map[string]string) bool {
 	return true
 }
 
-// NotIn holds for labels without the key.
 func requirement(r metav1.LabelSelectorRequirement, labels map[string]string) bool {
 	value, present := labels[r.Key]
 	switch r.Operator {
