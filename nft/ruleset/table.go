@@ -74,7 +74,7 @@ type set struct {
 	gone map[int]bool
 }
 
-// Kind is the kind of an object, or empty; then word is chain, flowtable, set or map.
+// kind is the kind of an object, or empty; then word is chain, flowtable, set or map.
 func (t *table) remove(word string, kind nft.ObjectKind, name string) bool {
 	switch {
 	case kind != "":
