@@ -33,8 +33,8 @@ func (r *ruleCompiler) assignPayload(s *syntax.Assign, target *payloadTerm) {
 	})
 }
 
-// writable widens p to whole bytes. For checksums their number is even, and so is their offset if
-// possible.
+// writable widens p to whole bytes. For checksums the number of bytes is even, and so is their
+// offset if possible.
 func (p *payloadTerm) writable() *payloadTerm {
 	whole := *p
 	_, extra := fieldShift(p.offset, p.bits)

@@ -67,7 +67,7 @@ func writesOf(exprs []expr.Expr) (writes []Write) {
 				}
 			}
 		default:
-			// It may change registers.
+			// another expression may change registers
 			loaded.words = [expr.Slots]google.Payload{}
 		}
 		run = immediates{}

@@ -19,7 +19,7 @@ type decompiler struct {
 	scope  Scope
 	// without iptables extensions
 	exprs []expr.Expr
-	// at their first slot
+	// values at their first slot
 	regs [expr.Slots]*value
 	protocols
 	// of anonymous sets, by name

@@ -21,7 +21,7 @@ type protocols struct {
 	// of ICMP, if icmp is true
 	icmp     bool
 	icmpType uint64
-	// the compiler may add them
+	// matches that the compiler may add
 	implied []*implied
 }
 

@@ -44,8 +44,8 @@ type Conn struct {
 	State uint32
 	Mark  uint32
 	Reply bool
-	// Addresses are translated. Packets after the first follow Original and Replies; without these
-	// they are Undecided.
+	// Addresses are translated. Packets after the first follow Original and Replies, and are
+	// Undecided without the tuples.
 	NAT bool
 	// Incoming packets, in the direction of the first packet and in the other. Evaluate sets zero
 	// tuples.

@@ -34,8 +34,8 @@ type Host struct {
 	// to masquerade a packet leaving through the interface, or to redirect one that came in through
 	// it
 	Address func(i Interface, p *Packet) (addr netip.Addr, ok bool)
-	// of a bridge for packets from and to an address, or zero for another interface; called if
-	// there are rules of family bridge
+	// Port returns a bridge's port for packets from and to an address, or zero for another
+	// interface. It is called if there are rules of family bridge.
 	Port func(bridge Interface, addr netip.Addr) (port Interface, ok bool)
 	// The IP hooks see a packet from port to port of a bridge (br_netfilter). Called after Port has
 	// returned a port.

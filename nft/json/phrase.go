@@ -52,7 +52,7 @@ var objects = map[nft.ObjectKind]string{
 	nft.ObjectSynProxy:  "mss <mss:number>; wscale <wscale:number>[; <flags:list >]",
 	nft.ObjectCTHelper:  "type <type:string> protocol <protocol>[; l3proto <l3proto>]",
 	nft.ObjectCTTimeout: "protocol <protocol>[; l3proto <l3proto>]",
-	// its timeout is the only time in milliseconds in nft's JSON
+	// The timeout of an expectation is the only time in milliseconds in nft's JSON
 	nft.ObjectCTExpectation: "protocol <protocol>; dport <dport:number>; timeout <timeout:number>ms; size <size:number>[; l3proto <l3proto>]",
 }
 

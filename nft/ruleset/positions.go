@@ -39,7 +39,7 @@ type Positions struct {
 	// nil in the zero value
 	parser *parser
 	of     map[DeclarationID]*position
-	// its elements are being read
+	// declaration whose elements are being read
 	now *position
 }
 
