@@ -149,7 +149,7 @@ func (m *machine) leave() {
 	m.frame(m.outPort, hookPostrouting, 0, false)
 }
 
-// port returns zero for other interfaces, or without rules about ports.
+// port returns zero for an interface that is not a bridge, or without rules about ports.
 func (m *machine) port(bridge Interface, addr netip.Addr) Interface {
 	if m.host.Port == nil || !slices.ContainsFunc(m.rules.Tables, func(t Table) bool { return t.ID.Family == nft.FamilyBridge }) {
 		return Interface{}

@@ -7,7 +7,7 @@ func (x *writer) selectorOf(n node, presence bool) {
 	x.presence = false
 }
 
-// selector returns false for other names.
+// selector returns false if name is not a selector.
 func (x *writer) selector(name string, arg node) bool {
 	format, ok := selectors[name]
 	switch raw := arg.has("base"); {

@@ -117,7 +117,7 @@ func (p *parser) object() {
 	}
 }
 
-// declare returns false for other keywords; find returns the table.
+// declare returns false if keyword begins no declaration; find returns the table.
 func (p *parser) declare(keyword scan.Token, find func() *table, command bool) bool {
 	word := keyword.Text
 	kind := p.objectKind(word)
