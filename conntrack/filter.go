@@ -136,7 +136,7 @@ func tupleFilter(tuple uint16, e end, ip uint16, ipBit uint32, port uint16, port
 	return out, flags
 }
 
-// These bits have the machine's byte order, unlike conntrack's other numbers.
+// flagsAttr writes the bits in the machine's byte order, unlike conntrack's other numbers.
 func flagsAttr(kind uint16, flags uint32) netfilter.Attribute {
 	return netfilter.Attribute{Type: kind, Data: binary.NativeEndian.AppendUint32(nil, flags)}
 }
@@ -150,9 +150,9 @@ func marshalDump(f family, attrs []netfilter.Attribute) (netlink.Message, error)
 	}, attrs)
 }
 
-// From Linux 5.8 until some version before 6.1, the kernel reads only the parts of the reply's
-// tuple in CTA_FILTER_ORIG_FLAGS. The others are zero, so the filter never matches
-// (ctnetlink_alloc_filter).
+// filtersReplies reports whether the kernel can filter by the reply's tuple. From Linux 5.8 until
+// some version before 6.1, the kernel reads only the parts of the reply's tuple in
+// CTA_FILTER_ORIG_FLAGS. The others are zero, so the filter never matches (ctnetlink_alloc_filter).
 //
 // The probe selects an address in CTA_FILTER_REPLY_FLAGS without sending it. Kernels that read
 // these flags return EINVAL.

@@ -35,7 +35,7 @@ func appendHeader(b []byte, typ uint16, n int) []byte {
 	return binary.NativeEndian.AppendUint16(b, typ)
 }
 
-// cheaper than an empty append
+// pad aligns n bytes to 4. The early return is cheaper than an empty append.
 func pad(b []byte, n int) []byte {
 	if n&3 == 0 {
 		return b

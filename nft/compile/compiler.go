@@ -259,9 +259,9 @@ type Scope interface {
 	Set(name string) (*set.Set, bool)
 	// A scope that checks references elsewhere returns true.
 	Chain(name string) bool
-	// May always return true, like Chain.
+	// Object may always return true, like Chain.
 	Object(kind nft.ObjectKind, name string) bool
-	// May always return true, like Chain.
+	// Flowtable may always return true, like Chain.
 	Flowtable(name string) bool
 }
 

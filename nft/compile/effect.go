@@ -76,7 +76,7 @@ func logRate(list []expr.Expr) uint64 {
 	return rate
 }
 
-// Rounded up, or UnlimitedLog.
+// packetsPerHour returns the packets that l allows in an hour, rounded up, or UnlimitedLog.
 func packetsPerHour(l *google.Limit) uint64 {
 	if l.Over || l.Type != google.LimitTypePkts || l.Unit == 0 || l.Rate > UnlimitedLog {
 		return UnlimitedLog

@@ -7,7 +7,7 @@ import (
 
 type register uint32
 
-// Like nft, number prefers a 128-bit register (NFT_REG_1) that begins there to the 32-bit one
+// number prefers, like nft, a 128-bit register (NFT_REG_1) that begins at r to the 32-bit one
 // (NFT_REG32_00).
 func (r register) number() uint32 {
 	if r%4 == 0 {
@@ -29,7 +29,8 @@ func (s *registers) take(n uint32, pos syntax.Pos) register {
 	return r
 }
 
-// Like nft: the slots of a concatenation, or 128 bits for another value.
+// takeFor takes the registers that nft takes: the slots of a concatenation, or 128 bits for another
+// value.
 func (s *registers) takeFor(t term) register {
 	if c, ok := t.(*concatTerm); ok {
 		return s.take(c.slots(), c.pos)

@@ -43,7 +43,7 @@ func checkAssigned(s *syntax.Assign) {
 	})
 }
 
-// These event names have another meaning in nft's grammar.
+// checkEvent rejects unquoted event names that have another meaning in nft's grammar.
 func checkEvent(x syntax.Expr) {
 	if c, ok := x.(*syntax.Const); ok && !c.Quoted && slices.Contains([]string{"helper", "mark", "secmark"}, c.Text) {
 		fail(c.Pos, "%s is a word of the language: put the event into double quotes", c.Text)

@@ -73,7 +73,7 @@ func (c *context) ambiguous(h *selector.Header) *selector.Header {
 	}
 }
 
-// in bits
+// stackedBits returns the length of the stacked headers in bits.
 func (c *context) stackedBits(l selector.Layer) uint32 {
 	n := uint32(0)
 	if l == selector.LayerLink {

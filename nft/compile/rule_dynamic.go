@@ -98,8 +98,8 @@ func containsMap(x syntax.Expr) bool {
 	return found
 }
 
-// For maps nft uses one 128-bit register each for key and data, and overwrites the end of a longer
-// concatenation. This package does not.
+// keyRegister takes whole 128-bit registers for a map's key, so its data does not overwrite a long
+// concatenation. nft uses one 128-bit register each for key and data.
 func (s *dynamicStmt) keyRegister(g *generator) register {
 	if s.data == nil {
 		return g.regs.takeFor(s.key)

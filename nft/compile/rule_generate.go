@@ -151,7 +151,7 @@ func (g *generator) lookup(t *lookupTerm, dst register) {
 	g.emit(&google.Lookup{SourceRegister: dst.number(), DestRegister: dst.number(), IsDestRegSet: true, SetName: t.table.set.Name, SetID: t.table.id})
 }
 
-// For a concatenation nft reserves twice the slots of the parts.
+// loadKey reserves twice the slots of a concatenation's parts, as nft does.
 func (g *generator) loadKey(key term, dst register) {
 	space := uint32(0)
 	if c, ok := key.(*concatTerm); ok {

@@ -62,7 +62,7 @@ func partByName(key syntax.Expr, constants []*syntax.Const) syntax.Expr {
 	return name
 }
 
-// Part i of a concatenation, or the whole key if i is -1.
+// constantsOf returns the constants of part i of a concatenation, or of the whole key if i is -1.
 func constantsOf(x syntax.Expr, i int) (all []*syntax.Const) {
 	switch x := x.(type) {
 	case *syntax.Const:

@@ -102,7 +102,7 @@ func wantAsPart(w want) set.Part {
 	return set.Part{Type: w.typ, Size: int(w.width+7) / 8, Bits: int(w.width), Order: w.order, Raw: w.raw}
 }
 
-// The least and, for ranges, the greatest after it.
+// packData packs the least value of t and, for ranges, the greatest after it.
 func packData(t term, parts []set.Part, interval bool) string {
 	var low, high [2 * set.MaxKey]byte
 	lo, hi := appendBounds(low[:0], high[:0], t, parts)

@@ -62,7 +62,7 @@ func (r *ruleCompiler) masked(m *syntax.Match, x *syntax.Masked, left term) (ter
 	return &binaryTerm{info, "&", left, mask.v}, x.Value
 }
 
-// May change the left side.
+// rightSide evaluates x, the right side of m, and may change the left side.
 func (r *ruleCompiler) rightSide(m *syntax.Match, x syntax.Expr, left term) (right, newLeft term) {
 	switch x := x.(type) {
 	case *syntax.SetRef:
@@ -200,8 +200,8 @@ func (s *matchStmt) transfer(m *syntax.Match) {
 	s.left = b.x
 }
 
-// Rejects comparisons of shifts that are never true, or that nft 1.0.6 compiles with the constant
-// in network order or too wide.
+// checkShift rejects comparisons of shifts that are never true. It also rejects comparisons that
+// nft 1.0.6 compiles with the constant in network order or too wide.
 func checkShift(m *syntax.Match, b *binaryTerm, v value) {
 	_, swapped := b.x.(*swapTerm)
 	switch {

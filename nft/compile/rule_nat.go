@@ -148,7 +148,8 @@ func (r *ruleCompiler) natPair(s *syntax.NAT, out *natStmt, t term, w want) {
 	out.addr, out.both = t, true
 }
 
-// With the protocol in the key, the map can hold ports.
+// matchesTransport reports whether key contains the transport protocol, so that the map can hold
+// ports.
 func matchesTransport(key term) bool {
 	c, ok := key.(*concatTerm)
 	if !ok {
@@ -224,7 +225,8 @@ func (s *natStmt) loadRange(g *generator, t term) (low, high uint32) {
 	return first.number(), second.number()
 }
 
-// Consecutive registers: address, port and, for ranges, greatest address, greatest port.
+// spread numbers consecutive registers: address, port and, for ranges, greatest address and
+// greatest port.
 func (s *natStmt) spread(n *expr.NAT, ranges bool) {
 	slots := register(1)
 	if s.family == unix.NFPROTO_IPV6 {

@@ -8,8 +8,8 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// If the field does not fill its bytes, or its bytes the words of a checksum, the rule loads the
-// surrounding bytes, replaces the bits and writes all back.
+// assignPayload writes whole bytes, and whole words of a checksum. For a smaller field, the rule
+// loads the surrounding bytes, replaces the bits and writes all back.
 func (r *ruleCompiler) assignPayload(s *syntax.Assign, target *payloadTerm) {
 	w := want{typ: target.typ, width: target.bits, order: target.order, raw: target.header == &selector.HeaderRaw}
 	v := r.target(s.Value, w)
@@ -33,7 +33,8 @@ func (r *ruleCompiler) assignPayload(s *syntax.Assign, target *payloadTerm) {
 	})
 }
 
-// For checksums the number of bytes is even, and so is their offset if possible.
+// writable widens p to whole bytes. For checksums the number of bytes is even, and so is their
+// offset if possible.
 func (p *payloadTerm) writable() *payloadTerm {
 	whole := *p
 	_, extra := fieldShift(p.offset, p.bits)
@@ -59,7 +60,8 @@ func replaceBits(p, whole *payloadTerm, c *constTerm) term {
 	return &binaryTerm{info, "^", and, c.v.shl(shift)}
 }
 
-// NoOrder for raw payload, the selector's for numbers, otherwise the type's.
+// dataOrder returns NoOrder for raw payload, the selector's order for numbers, and otherwise the
+// type's.
 func (spec *anonymousSpec) dataOrder() datatype.Order {
 	if len(spec.data) == 1 {
 		switch p := spec.data[0]; {

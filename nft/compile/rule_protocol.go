@@ -37,7 +37,8 @@ func (r *ruleCompiler) learn(left, right term) {
 	}
 }
 
-// Text order, in which the rule learns from the values; elements are reordered.
+// singleValues returns the values in text order, in which the rule learns from them; elements are
+// reordered.
 func (spec *anonymousSpec) singleValues(keys []elemKey) []value {
 	if !spec.interval || spec.isMap {
 		return nil

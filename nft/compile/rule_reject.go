@@ -96,7 +96,8 @@ func (r *ruleCompiler) checkReject(s *syntax.Reject, kind rejectKind) {
 	r.checkRejectNetwork(s, kind, network)
 }
 
-// Packets can have several network protocols, and the answer depends on it.
+// checkRejectNetwork rejects answers that do not suit the network protocol: packets can have
+// several.
 func (r *ruleCompiler) checkRejectNetwork(s *syntax.Reject, kind rejectKind, network *selector.Header) {
 	link := r.ctx.at(selector.LayerLink)
 	if r.ctx.family != nft.FamilyInet && link == &selector.HeaderUnknown {

@@ -38,7 +38,7 @@ func wantAddr(family uint32) want {
 	return wantIP
 }
 
-// One value, not a range.
+// target evaluates x, which must be one value, not a range.
 func (r *ruleCompiler) target(x syntax.Expr, w want) term {
 	t := r.argument(x, w)
 	checkOne(x, t)
@@ -51,7 +51,7 @@ func checkOne(x syntax.Expr, t term) {
 	}
 }
 
-// 0 for nil.
+// loadOptional loads t into a new register and returns its number, or 0 if t is nil.
 func (g *generator) loadOptional(t term) uint32 {
 	if t == nil {
 		return 0

@@ -117,7 +117,7 @@ func (r *ruleCompiler) elementKeys(spec *anonymousSpec, x *syntax.Set) []elemKey
 	return keys
 }
 
-// Merges intervals first.
+// transferSet moves the key's operation to the elements' keys, and merges intervals first.
 func (r *ruleCompiler) transferSet(spec *anonymousSpec, keys []elemKey) []elemKey {
 	b, ok := spec.key.(*binaryTerm)
 	if !ok || b.op != ">>" && b.op != "^" || shifted(b) {
@@ -275,8 +275,8 @@ func (spec *anonymousSpec) dataType() (set.Type, error) {
 	return t, err
 }
 
-// Like nft 1.0.6: the key's expressions up to the first that nft cannot store, but neither a map's
-// single key nor its data.
+// userData stores, like nft 1.0.6, the key's expressions up to the first that nft cannot store. A
+// map's single key and its data have none.
 func (spec *anonymousSpec) userData(s *set.Set) {
 	parts := spec.parts()
 	key, data := set.TypeOf{Order: set.OrderOf(parts)}, set.TypeOf{Order: spec.dataOrder()}
@@ -341,7 +341,7 @@ func withoutMask(x syntax.Expr, t term) (syntax.Expr, term) {
 	}
 }
 
-// Orders the elements like nft, merges intervals and sets the size.
+// finishElements orders the elements like nft, merges intervals and sets the size.
 func finishElements(s *set.Set, elems []set.Element) ([]set.Element, error) {
 	if s.Flags&set.FlagInterval == 0 || s.Flags&set.FlagConcat != 0 {
 		s.Size = uint32(len(elems))

@@ -29,7 +29,7 @@ func (t *termInfo) info() *termInfo { return t }
 
 func (t *termInfo) bytes() uint32 { return (t.bits + 7) / 8 }
 
-// in 32-bit registers
+// slots returns the size in 32-bit registers.
 func (t *termInfo) slots() uint32 { return (t.bits + 31) / 32 }
 
 func (t *termInfo) isString() bool { return t.typ == datatype.IfName || t.typ == datatype.String }

@@ -60,7 +60,7 @@ func (v value) next() value {
 
 func (v value) cmp(o value) int { return cmp.Or(cmp.Compare(v.hi, o.hi), cmp.Compare(v.lo, o.lo)) }
 
-// The low n bytes of v.
+// appendValue appends the low n bytes of v.
 func appendValue(dst []byte, v value, n uint32, order datatype.Order) []byte {
 	var b [16]byte
 	binary.BigEndian.PutUint64(b[:], v.hi)

@@ -49,7 +49,7 @@ func (r *ruleCompiler) ct(x *syntax.CT) term {
 	return t
 }
 
-// Sets the types that depend on a protocol, and rejects a different matched protocol.
+// ctProtocol sets the types that depend on a protocol, and rejects a different matched protocol.
 func (r *ruleCompiler) ctProtocol(t *ctTerm) {
 	network := r.ctx.at(selector.LayerNetwork)
 	switch t.key.Name {

@@ -18,7 +18,7 @@ type exthdrTerm struct {
 	unnamed bool
 }
 
-// Like in nft 1.0.6, dependencies go to the head of the rule.
+// exthdr puts dependencies at the head of the rule, like nft 1.0.6.
 func (r *ruleCompiler) exthdr(x *syntax.Exthdr) term {
 	t := newExthdr(x)
 	switch x.Kind {

@@ -39,7 +39,7 @@ func (r *ruleCompiler) routed(what string, pos syntax.Pos) {
 	}
 }
 
-// If the rule has matched a network protocol, the next hop has it.
+// rt gives the next hop the network protocol that the rule has matched, if any.
 func (r *ruleCompiler) rt(x *syntax.Rt) term {
 	r.routed("rt", x.Pos)
 	known := *x

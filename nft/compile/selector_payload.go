@@ -20,7 +20,7 @@ func (r *ruleCompiler) payload(x *syntax.Payload) term {
 	return wholeBytes(p, p.offset)
 }
 
-// Without the operations of bit fields.
+// payloadField returns the field without the operations of bit fields.
 func (r *ruleCompiler) payloadField(x *syntax.Payload) *payloadTerm {
 	h, f, err := selector.FieldOf(x)
 	check(err)
@@ -54,7 +54,8 @@ func (r *ruleCompiler) requireICMP(h *selector.Header, f *selector.Field, pos sy
 	r.ctx.icmpType = f.ICMPTypes[0]
 }
 
-// Like nft, load the whole bytes, mask other bits out and shift the rest; offset is in bits.
+// wholeBytes loads whole bytes, masks other bits out and shifts the rest, like nft; offset is in
+// bits.
 func wholeBytes(x term, offset uint32) term {
 	info := *x.info()
 	if offset%8 == 0 && info.bits%8 == 0 {
@@ -70,7 +71,8 @@ func wholeBytes(x term, offset uint32) term {
 	return &binaryTerm{info, ">>", and, value{lo: uint64(shift)}}
 }
 
-// shift: distance from the end of the last byte; extra: bits above the field's width, rounded up.
+// fieldShift returns the field's distance from the end of its last byte. extra is the number of
+// bits above the field's width, rounded up.
 func fieldShift(offset, bits uint32) (shift, extra uint32) {
 	n := int((bits+7)&^7) - int(offset%8+bits)
 	for n < 0 {
@@ -93,7 +95,7 @@ func newRawPayload(x *syntax.RawPayload) *payloadTerm {
 	return p
 }
 
-// The field has fewer bytes than were loaded, and the kernel rejects nft's set.
+// checkMasked rejects fields with fewer bytes than were loaded: the kernel rejects nft's set.
 func (spec *anonymousSpec) checkMasked() {
 	b, ok := spec.key.(*binaryTerm)
 	if !ok || b.op == ">>" || spec.interval || spec.isMap || (b.width+7)/8 == b.bytes() {

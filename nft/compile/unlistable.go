@@ -9,8 +9,8 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// nft accepts the rule but crashes when it lists the set: it cannot sort flags, or numbers next to
-// a field that needs a shift.
+// unlistable rejects sets at which nft crashes when it lists them: nft cannot sort flags, or
+// numbers next to a field that needs a shift.
 func (spec *anonymousSpec) unlistable(elems []set.Element) {
 	for _, p := range spec.parts() {
 		if p.Type == datatype.CTLabel {
@@ -49,7 +49,8 @@ func (spec *anonymousSpec) unlistable(elems []set.Element) {
 	}
 }
 
-// nft reads the bits as several header fields, and crashes when it lists them.
+// unlistableWrite rejects bits that nft reads as several header fields: nft crashes when it lists
+// them.
 func (r *ruleCompiler) unlistableWrite(p *payloadTerm) {
 	h := r.ctx.at(p.layer)
 	if p.header != &selector.HeaderRaw || h == nil {

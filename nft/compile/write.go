@@ -67,7 +67,7 @@ func writesOf(exprs []expr.Expr) (writes []Write) {
 				}
 			}
 		default:
-			// It may change registers.
+			// another expression may change registers
 			loaded.words = [expr.Slots]google.Payload{}
 		}
 		run = immediates{}
@@ -112,7 +112,7 @@ func (f *fields) load(p google.Payload) {
 	}
 }
 
-// Clears the known registers.
+// lookup records the fields found in a named set, and clears the known registers.
 func (f *fields) lookup(e *google.Lookup) {
 	if !e.IsDestRegSet && !e.Invert && !strings.HasPrefix(e.SetName, "__") { // not an anonymous set
 		f.looked, f.set = f.from(e.SourceRegister), e.SetName
@@ -127,7 +127,7 @@ func (f *fields) from(register uint32) (out []google.Payload) {
 	return out
 }
 
-// The set in which the rule has found the fields of a register, or "".
+// in returns the set in which the rule has found the fields of a register, or "".
 func (f *fields) in(register uint32) string {
 	if is := f.from(register); len(is) > 0 && slices.Equal(is, f.looked) {
 		return f.set

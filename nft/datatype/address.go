@@ -30,7 +30,7 @@ func appendIPv4(dst []byte, text string) ([]byte, error) {
 	return append(dst, a[:]...), nil
 }
 
-// Fast path for dotted quads without leading zeros.
+// appendQuad is a fast path for dotted quads without leading zeros.
 func appendQuad(dst []byte, text string) ([]byte, bool) {
 	var quad [4]byte
 	field, digits, value := 0, 0, uint(0)

@@ -160,7 +160,7 @@ func (t *Type) formatFlags(v uint64) string {
 	return strings.Join(out, " | ")
 }
 
-// "major:minor" in hexadecimal
+// appendClassID parses "major:minor" in hexadecimal.
 func (t *Type) appendClassID(dst []byte, text string) ([]byte, error) {
 	switch text {
 	case "root":

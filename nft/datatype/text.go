@@ -53,7 +53,7 @@ func appendString(dst []byte, text string) ([]byte, error) {
 	return append(dst, s...), nil
 }
 
-// Rejects text that nft(8) could not print and read back.
+// checkText rejects text that nft(8) could not print and read back.
 func checkText(s string) error {
 	if s == "" || len(s) > maxString {
 		return fmt.Errorf("%q has %d bytes: want 1 to %d", s, len(s), maxString)

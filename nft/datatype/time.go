@@ -77,7 +77,8 @@ func (t *Type) formatTime(b []byte) string {
 
 const secondsPerDay = 24 * 60 * 60
 
-// UTC seconds of "15:04", "15:04:05", a time since midnight such as 15h4m, or a number of seconds.
+// appendHour parses "15:04", "15:04:05", a time since midnight such as 15h4m, or seconds, all in
+// UTC.
 func (t *Type) appendHour(dst []byte, text string) ([]byte, error) {
 	s := unquote(text)
 	if v, err := strconv.ParseUint(s, 10, 32); err == nil {
@@ -92,7 +93,7 @@ func (t *Type) appendHour(dst []byte, text string) ([]byte, error) {
 	return dst, fmt.Errorf("parse hour: %q is not a time of day such as \"17:30\" (UTC)", text)
 }
 
-// seconds since midnight; each number has one or two digits
+// clockTime returns the seconds since midnight; each number has one or two digits.
 func clockTime(s string) (uint64, bool) {
 	for _, layout := range [...]string{"15:4", "15:4:5"} {
 		// time.Parse accepts fractions of a second
@@ -122,7 +123,8 @@ func (t *Type) formatHour(b []byte) string {
 	return fmt.Sprintf(`"%02d:%02d:%02d"`, v/3600, v/60%60, v%60)
 }
 
-// A date, with or without a time of day in UTC, or seconds, as nanoseconds since 1970.
+// appendDate parses a date, with or without a time of day in UTC, or seconds. It appends
+// nanoseconds since 1970.
 func (t *Type) appendDate(dst []byte, text string) ([]byte, error) {
 	s := unquote(text)
 	if v, err := strconv.ParseUint(s, 10, 64); err == nil && v <= math.MaxUint64/uint64(time.Second) {

@@ -209,7 +209,7 @@ func (t *Type) expected() string {
 	}
 }
 
-// "" for other types
+// numericOnly describes the numbers that the type wants instead of names; it is "" for other types.
 func (t *Type) numericOnly() string {
 	switch t {
 	case UID, GID:

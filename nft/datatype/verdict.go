@@ -42,7 +42,7 @@ func VerdictCode(word string) (int32, bool) {
 
 func hasChain(code int32) bool { return code == VerdictJump || code == VerdictGoto }
 
-// Four big-endian bytes, then the chain of a jump or goto.
+// appendVerdict appends four big-endian bytes, then the chain of a jump or goto.
 func appendVerdict(dst []byte, text string) ([]byte, error) {
 	word, chain, _ := strings.Cut(text, " ")
 	chain = strings.TrimLeft(chain, " \t")

@@ -19,7 +19,7 @@ type decompiler struct {
 	scope  Scope
 	// without iptables extensions
 	exprs []expr.Expr
-	// at their first slot
+	// values at their first slot
 	regs [expr.Slots]*value
 	protocols
 	// of anonymous sets, by name
@@ -125,7 +125,7 @@ func (d *decompiler) loadRare(e any) bool {
 	return true
 }
 
-// A value into a register, or a comparison; false for other expressions.
+// load handles an expression that loads a register or compares one, and returns false for others.
 func (d *decompiler) load(e any) bool {
 	switch e := e.(type) {
 	case *google.Payload:
@@ -167,7 +167,7 @@ func (d *decompiler) load(e any) bool {
 	return true
 }
 
-// Fails for bytes beyond the registers or outside packets.
+// checkPlace fails for bytes beyond the registers or outside packets.
 func checkPlace(name string, offset, n uint32) {
 	if offset > 1<<16 || n > 4*expr.Slots {
 		fail(name, "%d bytes at %d are out of range", n, offset)

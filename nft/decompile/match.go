@@ -83,7 +83,7 @@ func (d *decompiler) imply(m syntax.Stmt, h *selector.Header) {
 	}
 }
 
-// only if nft has a special form
+// masked adds the comparison only if nft has a special form.
 func (d *decompiler) masked(v *value, op google.CmpOp, data []byte) bool {
 	mask, n, plain := v.number(v.mask), v.number(data), *v
 	plain.mask, plain.xor = nil, nil
@@ -197,7 +197,8 @@ func (d *decompiler) table(s *set.Set, key *value) syntax.Expr {
 	return out
 }
 
-// In the order of nft's list: by number, in concatenations in the host's byte order.
+// sorted returns the elements in the order of nft's list: by number, in concatenations in the
+// host's byte order.
 func sorted(elements []set.Element, key *value, interval bool) []set.Element {
 	order := value{order: datatype.HostEndian}
 	if len(key.parts) == 0 && (interval || key.order != datatype.HostEndian) {

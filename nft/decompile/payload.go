@@ -21,7 +21,7 @@ type protocols struct {
 	// of ICMP, if icmp is true
 	icmp     bool
 	icmpType uint64
-	// the compiler may add them
+	// matches that the compiler may add
 	implied []*implied
 }
 
@@ -59,7 +59,7 @@ func (p *protocols) know(family nft.Family) {
 	}
 }
 
-// The protocol named by n, or with the message type n, or nil.
+// learn returns the protocol named by n, or with the message type n, or nil.
 func (p *protocols) learn(v *value, n uint64) (h *selector.Header) {
 	switch {
 	case v.mask != nil:
@@ -103,7 +103,7 @@ func (p *protocols) learn(v *value, n uint64) (h *selector.Header) {
 	return h
 }
 
-// A header and its begin, in bits.
+// place returns the header at offset, and its begin in bits.
 func (p *protocols) place(l selector.Layer, offset uint32) (h *selector.Header, begin uint32) {
 	switch l {
 	case selector.LayerLink:
@@ -125,7 +125,7 @@ func (p *protocols) place(l selector.Layer, offset uint32) (h *selector.Header, 
 	return nil, 0
 }
 
-// A field of at most the given bits, or nil.
+// fieldAt returns the header at offset and its field of at most the given bits, or nil.
 func (p *protocols) fieldAt(l selector.Layer, offset, bits uint32) (*selector.Header, *selector.Field) {
 	h, begin := p.place(l, offset)
 	if h == nil {
@@ -195,7 +195,7 @@ func (d *decompiler) bitField(v *value) bool {
 	return true
 }
 
-// Around the field's bits the rule writes the original bits.
+// payloadWrite adds an assignment to a field, around which the rule writes the original bits.
 func (d *decompiler) payloadWrite(base, offset, n, register uint32) {
 	checkPlace("payload", offset, n)
 	v := &value{base: selector.Layer(base) + 1, offset: 8 * offset, bits: 8 * n, order: datatype.BigEndian}
@@ -221,7 +221,8 @@ func (d *decompiler) payloadWrite(base, offset, n, register uint32) {
 	d.add(&syntax.Assign{Target: field.x, Value: field.constant(in.xor)})
 }
 
-// A comparison for each field; false unless the payload has several fields or part of a field.
+// comparePayload adds a comparison for each field. It returns false unless the payload has several
+// fields or part of a field.
 func (d *decompiler) comparePayload(v *value, op google.CmpOp, data []byte) bool {
 	if v.x != nil || v.base == 0 || v.mask != nil || op != google.CmpOpEq && op != google.CmpOpNeq || int(v.bits) != 8*len(data) {
 		return false

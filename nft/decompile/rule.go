@@ -223,7 +223,8 @@ type setRef struct {
 	id   uint32
 }
 
-// One name for all anonymous sets, without parts irrelevant to the meaning. sets is in order.
+// canonical gives all anonymous sets one name and leaves out parts irrelevant to the meaning. sets
+// is in order.
 func (d *decompiler) canonical(exprs []expr.Expr) (out []expr.Expr, sets []setRef) {
 	anonymous := func(name *string, id *uint32) {
 		s, ok := d.scope.Set(*name)
@@ -256,7 +257,7 @@ func (d *decompiler) canonical(exprs []expr.Expr) (out []expr.Expr, sets []setRe
 	return out, sets
 }
 
-// Without state and attributes added by the kernel's dump, or nil.
+// plain returns e without state and attributes added by the kernel's dump, or nil.
 func plain(e expr.Expr) expr.Expr {
 	switch x := expr.Unwrap(e).(type) {
 	case *google.Counter:

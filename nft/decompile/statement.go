@@ -109,7 +109,7 @@ func familyWord(family uint32) string {
 	return ""
 }
 
-// A register's value, the range of two constants, or nil for register 0.
+// span returns a register's value, the range of two constants, or nil for register 0.
 func (d *decompiler) span(name string, low, high uint32, v *value) syntax.Expr {
 	if low == 0 {
 		return nil
@@ -160,7 +160,7 @@ func (d *decompiler) nat(e *expr.NAT) {
 	d.add(s)
 }
 
-// A prefix, if possible.
+// prefixOf returns a prefix, if possible, or else span.
 func prefixOf(v *value, from, to []byte, span syntax.Expr) syntax.Expr {
 	low, high := v.number(from), v.number(to)
 	differ := new(big.Int).Xor(low, high)
@@ -193,7 +193,7 @@ func (d *decompiler) log(e *expr.Log) {
 	d.add(s)
 }
 
-// Leaves out the usual answer, as nft does.
+// reject leaves out the usual answer, as nft does.
 func (d *decompiler) reject(e *google.Reject) {
 	s := &syntax.Reject{}
 	with := func(words string, codes *datatype.Type, usual bool) {

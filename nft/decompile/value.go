@@ -162,7 +162,7 @@ func (v *value) format(b []byte, plain bool) string {
 
 func (v *value) constant(b []byte) syntax.Expr { return &syntax.Const{Text: v.format(b, false)} }
 
-// nft's notation for any of the flags
+// list returns nft's notation for any of the flags.
 func (v *value) list(b []byte) syntax.Expr {
 	return &syntax.Const{Text: strings.ReplaceAll(v.format(b, false), " | ", ",")}
 }
@@ -206,7 +206,7 @@ func (d *decompiler) finish(v *value) {
 	}
 }
 
-// one value or a concatenation
+// joined returns one value or a concatenation.
 func (d *decompiler) joined(name string, register, n uint32) *value {
 	at, out := slot(name, register), &value{}
 	for end := at + int(n+3)/4; at < end; {

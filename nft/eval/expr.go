@@ -107,7 +107,8 @@ func (m *machine) exceeds(e expr.Expr) bool {
 	return m.choose(what, 2, 0, func(i int) string { return [...]string{"within", "exceeded"}[i] }) == 1
 }
 
-// If there are too many numbers, it branches on the intervals of the map keyed by the number.
+// random chooses a number. For too many numbers it branches on the intervals of the map keyed by
+// the number.
 func (m *machine) random(r *Rule, what string, register, modulus, offset uint32) {
 	if modulus > maxChoice && m.randomInterval(r, what, register, modulus, offset) {
 		return

@@ -35,7 +35,7 @@ func (m *machine) fib(e *expr.Fib) {
 	m.registers.store(e.Register, binary.NativeEndian.AppendUint32(nil, typ))
 }
 
-// nft_fib4_eval in net/ipv4/netfilter/nft_fib_ipv4.c
+// reversePath does the same as nft_fib4_eval in net/ipv4/netfilter/nft_fib_ipv4.c.
 func (m *machine) reversePath(e *expr.Fib) {
 	source, in := m.out.Packet.Source(), m.out.Packet.In
 	reached, ok := in.Name == "lo", true

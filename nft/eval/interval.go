@@ -11,8 +11,8 @@ import (
 
 type span struct{ first, last uint64 }
 
-// Returns false if another expression could read the number: the next ones must make it big-endian,
-// look it up, and decide the verdict or overwrite it.
+// randomInterval returns false if another expression could read the number. The next ones must make
+// it big-endian, look it up, and decide the verdict or overwrite it.
 func (m *machine) randomInterval(r *Rule, what string, register, modulus, offset uint32) bool {
 	if len(m.rest) < 2 {
 		return false

@@ -80,7 +80,7 @@ func (m *machine) dynset(r *Rule, e *expr.Dynset) {
 	m.changed[changedKey{m.current.Table.ID, s.Decl.Name, key}] = change
 }
 
-// elements with statements can end the rule
+// find rejects elements with statements other than counters: they can end the rule.
 func (s Set) find(key string) (found set.Element, ok bool) {
 	found, ok, err := s.Elements.Find(key)
 	if err != nil {

@@ -44,7 +44,7 @@ func (m *machine) anySourcePort(chosen bool) {
 	m.out.AnySourcePort = m.out.AnySourcePort || chosen && m.sourcePortAt() >= 0
 }
 
-// the source port or an echo's identifier; -1 without either
+// sourcePortAt returns the offset of the source port or an echo's identifier, or -1 without either.
 func (m *machine) sourcePortAt() int {
 	switch at := m.headers.transport; {
 	case hasPorts(m.headers.protocol):
@@ -69,8 +69,8 @@ func (m *machine) sourcePortOf(from, to uint32, random bool) []byte {
 	return m.sourcePort(low, high, random)
 }
 
-// nil if the port stays or the kernel chooses one. A port in the range stays if unused
-// (get_unique_tuple in nf_nat_core.c).
+// sourcePort returns nil if the port stays or the kernel chooses one. A port in the range stays if
+// unused (get_unique_tuple in nf_nat_core.c).
 func (m *machine) sourcePort(low, high []byte, random bool) []byte {
 	at := m.headers.transport
 	switch {

@@ -44,8 +44,8 @@ type Conn struct {
 	State uint32
 	Mark  uint32
 	Reply bool
-	// Addresses are translated. Packets after the first follow Original and Replies; without these
-	// they are Undecided.
+	// Addresses are translated. Packets after the first follow Original and Replies, and are
+	// Undecided without the tuples.
 	NAT bool
 	// Incoming packets, in the direction of the first packet and in the other. Evaluate sets zero
 	// tuples.
@@ -161,7 +161,7 @@ func (p *Packet) checksumAt(h headers) int {
 	return at
 }
 
-// Changes a copy and corrects the checksums, the transport's too if pseudo.
+// write changes a copy and corrects the checksums, the transport's too if pseudo.
 func (p *Packet) write(h headers, at int, value []byte, pseudo bool) {
 	data := slices.Clone(p.Data)
 	old := data[at : at+len(value)]
@@ -186,7 +186,8 @@ func (p *Packet) write(h headers, at int, value []byte, pseudo bool) {
 	p.Data = data
 }
 
-// RFC 1624. odd: the first byte is the second half of a word.
+// adjust updates a checksum as in RFC 1624. odd means that the first byte is the second half of a
+// word.
 func adjust(sum uint16, old, value []byte, odd bool) uint16 {
 	s := uint32(^sum)
 	for i := range value {

@@ -34,8 +34,8 @@ type Host struct {
 	// to masquerade a packet leaving through the interface, or to redirect one that came in through
 	// it
 	Address func(i Interface, p *Packet) (addr netip.Addr, ok bool)
-	// of a bridge for packets from and to an address, or zero for another interface; called if
-	// there are rules of family bridge
+	// Port returns a bridge's port for packets from and to an address, or zero for another
+	// interface. It is called if there are rules of family bridge.
 	Port func(bridge Interface, addr netip.Addr) (port Interface, ok bool)
 	// The IP hooks see a packet from port to port of a bridge (br_netfilter). Called after Port has
 	// returned a port.
@@ -149,7 +149,7 @@ func (m *machine) leave() {
 	m.frame(m.outPort, hookPostrouting, 0, false)
 }
 
-// Zero for other interfaces, or without rules about ports.
+// port returns zero for an interface that is not a bridge, or without rules about ports.
 func (m *machine) port(bridge Interface, addr netip.Addr) Interface {
 	if m.host.Port == nil || !slices.ContainsFunc(m.rules.Tables, func(t Table) bool { return t.ID.Family == nft.FamilyBridge }) {
 		return Interface{}
@@ -175,8 +175,8 @@ func (m *machine) switches() bool {
 	return true
 }
 
-// Only with a known port. If filtered, the kernel also runs the IP chains, after bridge chains up
-// to the priority (enum nf_br_hook_priorities).
+// frame runs the bridge chains only with a known port. If filtered, the kernel also runs the IP
+// chains, after bridge chains up to the priority (enum nf_br_hook_priorities).
 func (m *machine) frame(port Interface, hook uint32, priority int32, filtered bool) {
 	for _, b := range m.rules.BaseChains(nft.FamilyBridge, hook) {
 		if filtered && b.Base.Priority > priority {

@@ -110,7 +110,7 @@ func (x *index) ranges(e set.Element) (bits uint64) {
 	return bits
 }
 
-// The parts without ranges, after a number that identifies them.
+// single returns the parts without ranges, after a number that identifies them.
 func (x *index) single(key string, mask set.Element) string {
 	bits := x.ranges(mask)
 	var b strings.Builder

@@ -64,7 +64,7 @@ func (m *machine) extension(x *extension) {
 	}
 }
 
-// struct xt_addrtype_info_v1: type bits of source and destination, flags
+// matchesAddressTypes reads struct xt_addrtype_info_v1: type bits of source and destination, flags.
 func (m *machine) matchesAddressTypes(x *extension) bool {
 	const invertSource, invertDestination, limits = 1, 2, 4 | 8
 	flags := x.u32(4)
@@ -88,7 +88,7 @@ func (m *machine) matchesAddressTypes(x *extension) bool {
 	return is(x.u16(0), p.Source(), flags&invertSource != 0) && is(x.u16(2), p.Destination(), flags&invertDestination != 0)
 }
 
-// struct xt_conntrack_mtinfo2 and 3
+// matchesConn reads struct xt_conntrack_mtinfo2 and 3.
 func (m *machine) matchesConn(x *extension) bool {
 	const flagState, flagsAt = 1, 8*16 + 2*4 + 5*2
 	const snat, dnat, untracked = 1 << 6, 1 << 7, 1 << 8
@@ -127,7 +127,8 @@ func (m *machine) ports() (source, destination uint16, ok bool) {
 	return binary.BigEndian.Uint16(b), binary.BigEndian.Uint16(b[2:]), true
 }
 
-// struct xt_tcp and xt_udp: source and destination ports, for TCP an option and flags, inversions
+// matchesTransport reads struct xt_tcp and xt_udp: source and destination ports, for TCP an option
+// and flags, inversions.
 func (m *machine) matchesTransport(x *extension) bool {
 	source, destination, ok := m.ports()
 	if !ok {
@@ -155,7 +156,8 @@ func (m *machine) matchesTransport(x *extension) bool {
 	return ok && (m.out.Packet.Data[at]&x.u8(9) == x.u8(10)) != (invert&4 != 0)
 }
 
-// struct xt_multiport_v1: selected ports, their number, 15 ports, 15 marks of ranges, invert
+// matchesMultiport reads struct xt_multiport_v1: selected ports, their number, 15 ports, 15 marks
+// of ranges, invert.
 func (m *machine) matchesMultiport(x *extension) bool {
 	const sources, destinations, invertAt = 0, 1, 2 + 15*2 + 15
 	source, destination, ok := m.ports()
@@ -193,7 +195,7 @@ func (m *machine) target(x *extension) {
 	}
 }
 
-// struct nf_nat_ipv4_multi_range_compat, nf_nat_range or nf_nat_range2
+// translateRange reads struct nf_nat_ipv4_multi_range_compat, nf_nat_range or nf_nat_range2.
 func (m *machine) translateRange(x *extension) {
 	const mapIPs, ports, random, fully = 1, 2, 4, 16
 	var flags uint32

@@ -31,7 +31,7 @@ func (x *writer) expr(n node, forms []form) {
 	}
 }
 
-// Returns false for expressions without operands.
+// composite returns false for expressions without operands.
 func (x *writer) composite(name string, arg node, forms []form) bool {
 	switch name {
 	case "concat":

@@ -23,7 +23,7 @@ type path struct {
 	index int
 }
 
-// "nftables[3].rule.expr[0]"
+// String returns a path such as "nftables[3].rule.expr[0]".
 func (p *path) String() string {
 	switch {
 	case p == nil:
@@ -51,10 +51,10 @@ func (n node) get(key string) node {
 	return node{n.object()[key], &path{up: n.path, key: key}}
 }
 
-// null does not count
+// has reports whether key has a value; null does not count.
 func (n node) has(key string) bool { return n.object()[key] != nil }
 
-// null counts
+// contains reports whether key has a value; null counts.
 func (n node) contains(key string) bool { _, ok := n.object()[key]; return ok }
 
 func (n node) only() (string, node, bool) {
@@ -68,7 +68,8 @@ func (n node) only() (string, node, bool) {
 	return "", n, false
 }
 
-// Another value is a single item, as in nft, and null is an empty list.
+// list returns the items of a list. Another value is a single item, as in nft, and null is an empty
+// list.
 func (n node) list() []node {
 	items, ok := n.v.([]any)
 	switch {
@@ -122,7 +123,7 @@ func (n node) comment() string {
 	return ""
 }
 
-// As written, or "". nft prints unsigned numbers as signed.
+// number returns the number as written, or "". nft prints unsigned numbers as signed.
 func (n node) number() string {
 	s, ok := n.v.(json.Number)
 	switch digits, negative := strings.CutPrefix(s.String(), "-"); {

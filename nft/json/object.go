@@ -33,7 +33,7 @@ func (r *reader) named(kind nft.ObjectKind, o node, t *table) {
 	})
 }
 
-// ordered by the names of the states
+// policy writes the times ordered by the names of the states.
 func (x *writer) policy(n node) {
 	states := slices.Sorted(maps.Keys(n.object()))
 	if len(states) == 0 {

@@ -47,7 +47,7 @@ func Parse(name, text string) ([]nft.Table, error) {
 	return tables, nil
 }
 
-// With an error it also returns the understood tables.
+// parse returns the understood tables also with an error.
 func parse(name, text string) ([]nft.Table, error) {
 	if err := ruleset.CheckLength(name, text); err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func parse(name, text string) ([]nft.Table, error) {
 	return r.finish(), nil
 }
 
-// Exactly one value; numbers stay as written.
+// decode reads exactly one value; numbers stay as written.
 func decode(data []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()

@@ -52,12 +52,13 @@ var objects = map[nft.ObjectKind]string{
 	nft.ObjectSynProxy:  "mss <mss:number>; wscale <wscale:number>[; <flags:list >]",
 	nft.ObjectCTHelper:  "type <type:string> protocol <protocol>[; l3proto <l3proto>]",
 	nft.ObjectCTTimeout: "protocol <protocol>[; l3proto <l3proto>]",
-	// its timeout is the only time in milliseconds in nft's JSON
+	// The timeout of an expectation is the only time in milliseconds in nft's JSON
 	nft.ObjectCTExpectation: "protocol <protocol>; dport <dport:number>; timeout <timeout:number>ms; size <size:number>[; l3proto <l3proto>]",
 }
 
-// <KEY> is the member KEY of n, a word, and <KEY:KIND> a member of another kind. A part in brackets
-// is left out if its first member is missing or an empty list or, with a "!" after its kind, 0.
+// phrase writes format: <KEY> is the member KEY of n, a word, and <KEY:KIND> a member of another
+// kind. A part in brackets is left out if its first member is missing or an empty list or, with a
+// "!" after its kind, 0.
 func (x *writer) phrase(n node, format string) {
 	for format != "" {
 		text, rest, bracket := format, "", strings.IndexAny(format, "<[")

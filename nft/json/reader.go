@@ -65,7 +65,7 @@ func (r *reader) finish() []nft.Table {
 // rejected commands of libnftables-json(5)
 var commands = []string{"replace", "create", "insert", "delete", "destroy", "list", "reset", "flush", "rename"}
 
-// An object, which may be the argument of an add command.
+// entry reads an object, which may be the argument of an add command.
 func (r *reader) entry(n node) {
 	kind, o, ok := n.only()
 	if ok && kind == "add" {
@@ -89,7 +89,7 @@ func (r *reader) entry(n node) {
 	}
 }
 
-// Adds a new table to the document.
+// table returns the table that o names, and adds a new one to the document.
 func (r *reader) table(o node, key string) *table {
 	family, err := nft.ParseFamily(o.get("family").text())
 	if err != nil || !o.has("family") {
@@ -116,7 +116,7 @@ func (r *reader) name(n node) string {
 	return n.text()
 }
 
-// Drops flags that belong to the process that made the table.
+// tableFlags drops flags that belong to the process that made the table.
 func (r *reader) tableFlags(o node, t *table) {
 	for _, f := range o.get("flags").list() {
 		switch f.text() {
@@ -179,7 +179,7 @@ func (r *reader) chain(o node, t *table) {
 	}
 }
 
-// Rewrites the statements in nft's own syntax and parses them.
+// rule rewrites the statements in nft's own syntax and parses them.
 func (r *reader) rule(o node, t *table) {
 	name := r.name(o.get("chain"))
 	if name == "" {

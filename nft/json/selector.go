@@ -1,13 +1,13 @@
 package json
 
-// presence: a comparison with a boolean.
+// selectorOf writes n; presence means a comparison with a boolean.
 func (x *writer) selectorOf(n node, presence bool) {
 	x.presence = presence
 	x.expr(n, nil)
 	x.presence = false
 }
 
-// Returns false for other names.
+// selector returns false if name is not a selector.
 func (x *writer) selector(name string, arg node) bool {
 	format, ok := selectors[name]
 	switch raw := arg.has("base"); {

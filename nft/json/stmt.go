@@ -61,7 +61,8 @@ func (x *writer) named(name string, arg node) {
 	}
 }
 
-// A statement with the name of an object, or a map to names; false for another.
+// reference writes a statement with the name of an object, or a map to names. It returns false for
+// another statement.
 func (x *writer) reference(name string, arg node) bool {
 	words := nft.ObjectKind(name).Statement()
 	if words == "" || !arg.has("map") && arg.text() == "" {
@@ -72,8 +73,8 @@ func (x *writer) reference(name string, arg node) bool {
 	return true
 }
 
-// Without an operator, flags on the right mean any of these flags; after operations on bits they
-// mean all.
+// match keeps "==" before flags, which without an operator mean any of these flags. After
+// operations on bits they mean all.
 func (x *writer) match(n node) {
 	left, right, op := n.get("left"), n.get("right"), n.get("op").text()
 	name, _, _ := left.only()
@@ -106,7 +107,7 @@ func hasFlags(left node) bool {
 	return left.has("ct") || left.get("payload").get("field").text() == "flags"
 }
 
-// Without a device, a target that is a name is a device.
+// dup takes a target that is a name as a device, if no other device is given.
 func (x *writer) dup(n node) {
 	x.str("dup to ")
 	f := formPlain

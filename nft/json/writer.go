@@ -46,7 +46,7 @@ func (x *writer) quoted(n node) {
 
 const wordChars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_[] "
 
-// One or two words of nft's vocabulary.
+// word writes one or two words of nft's vocabulary.
 func (x *writer) word(n node) {
 	s := n.text()
 	if s == "" || strings.Count(s, " ") > 1 || strings.Trim(s, wordChars) != "" {
@@ -65,7 +65,7 @@ func (x *writer) digits(n node, s string) {
 	x.str(s)
 }
 
-// May begin with "@".
+// name writes a name, which may begin with "@".
 func (x *writer) name(n node) {
 	s := n.text()
 	if !scan.IsName(strings.TrimPrefix(s, "@")) {
@@ -74,7 +74,7 @@ func (x *writer) name(n node) {
 	x.str(s)
 }
 
-// Limits depth and length; false stops the writer. The caller calls leave in either case.
+// enter limits depth and length; false stops the writer. The caller calls leave in either case.
 func (x *writer) enter(n node) bool {
 	if x.depth++; x.depth > syntax.MaxDepth {
 		x.fail(n, "nested deeper than %d levels", syntax.MaxDepth)

@@ -51,7 +51,7 @@ func (ee *elementEncoder) append(b []byte, elements []set.Element, i int) ([]byt
 	return appendEnd(b, rangeEnd(e)), nil
 }
 
-// For these mistakes the kernel answers only EINVAL.
+// check finds mistakes for which the kernel answers only EINVAL.
 func (ee *elementEncoder) check(e *set.Element) error {
 	want := int(ee.set.Key.Len)
 	if len(e.Key) != want && e.Key != "" {
@@ -84,8 +84,8 @@ func (ee *elementEncoder) check(e *set.Element) error {
 	return nil
 }
 
-// Without a key it is the catch-all element. open means that the interval extends to the greatest
-// key and has no end.
+// appendFirst encodes an element without a key as the catch-all element. open means that the
+// interval extends to the greatest key and has no end.
 func (ee *elementEncoder) appendFirst(b []byte, e *set.Element, open bool) ([]byte, error) {
 	if e.Key == "" {
 		b = attr.AppendUint32BE(b, unix.NFTA_SET_ELEM_FLAGS, setElemCatchall)

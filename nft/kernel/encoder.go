@@ -177,8 +177,8 @@ func (e *encoder) remove(msg int, table nft.TableID, nameAttr uint16, name strin
 
 func (e *encoder) beginBatch() { e.begin(unix.NFNL_MSG_BATCH_BEGIN, 0, unix.AF_UNSPEC) }
 
-// If the kernel does not acknowledge the end, the last message before it requests the
-// acknowledgement.
+// endBatch requests an acknowledgement of the last message if the kernel does not acknowledge the
+// end.
 func (e *encoder) endBatch() {
 	flags := uint16(0)
 	if e.ackEnd && !e.check {
@@ -230,7 +230,7 @@ func (e *encoder) encodeOrFail(op Op) (element int, err error) {
 	return e.encode(op)
 }
 
-// On errors encode returns the index of the element, or -1.
+// encode returns the index of the wrong element with an error, or -1.
 func (e *encoder) encode(op Op) (element int, err error) {
 	if err := e.checkTable(op); err != nil {
 		return -1, err

@@ -46,7 +46,7 @@ func processOf(netNS int, portID uint32) (pid int, name string) {
 	return 0, ""
 }
 
-// If netNS is 0, the calling thread's network namespace is meant.
+// netlinkTable reads the calling thread's network namespace if netNS is 0.
 func netlinkTable(netNS int) (table []byte, err error) {
 	const path = "/proc/thread-self/net/netlink"
 	if netNS == 0 {

@@ -105,7 +105,7 @@ func (s *socket) close() error {
 	return s.conn.Close()
 }
 
-// Without CAP_NET_ADMIN in the initial user namespace the kernel grants less; send then fails with
+// reserve gets less without CAP_NET_ADMIN in the initial user namespace; send then fails with
 // EMSGSIZE.
 func (s *socket) reserve(send, recv int) error {
 	if send > s.sendSize {

@@ -104,8 +104,8 @@ func (c *Conn) listen(group uint32) (*socket, error) {
 	return sock, nil
 }
 
-// Without this filter a large commit would overflow the monitor socket. All messages of a datagram
-// belong to one transaction, so the first header is enough.
+// exceptPort drops messages of portID: a large commit would overflow the monitor socket. All
+// messages of a datagram belong to one transaction, so the first header is enough.
 func exceptPort(portID uint32) ([]bpf.RawInstruction, error) {
 	// loads of BPF are big-endian, headers of netlink are not
 	var b [4]byte

@@ -46,7 +46,8 @@ func (l *linter) cutOff(needs []Need) {
 	}
 }
 
-// The chain drops all packets in all its families. answer: packets from the server.
+// cutsOff reports a chain that drops all packets in all its families. answer selects packets from
+// the server.
 func (l *linter) cutsOff(b eval.BaseChain, n Need, answer bool) {
 	families := []nft.Family{b.Table.ID.Family}
 	if b.Table.ID.Family == nft.FamilyInet {
@@ -80,7 +81,7 @@ func (l *linter) cutsOff(b eval.BaseChain, n Need, answer bool) {
 	l.report(found, last.Matched)
 }
 
-// nil if another rule accepts some packets from any source.
+// dropsAll returns a nil step if another rule accepts some packets from any source.
 func (l *linter) dropsAll(b eval.BaseChain, family nft.Family, n Need, answer bool) (p eval.Packet, last *eval.Step) {
 	needed := func(way []step) (p eval.Packet, possible, open bool) {
 		s := newSolver(b.Table)

@@ -6,7 +6,7 @@ type field struct {
 	value [64]byte
 	// bits required by rules, and bits chosen freely
 	required, chosen [64]byte
-	// a rule writes it: later rules do not compare the original value
+	// a rule writes the field: later rules do not compare the original value
 	changed bool
 }
 

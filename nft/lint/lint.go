@@ -113,7 +113,7 @@ func ignores(comment string, id ID) bool {
 	return false
 }
 
-// nil for an unreadable chain
+// rulesOf returns nil for an unreadable chain.
 func rulesOf(c *eval.Chain) []eval.Rule {
 	if c.Load == nil {
 		return c.Rules

@@ -73,7 +73,7 @@ type markOwner struct {
 	kind  markKind
 }
 
-// the first place of a party
+// addUse adds only the first place of a party.
 func (l *linter) addUse(uses []markUse, u markUse) []markUse {
 	u.place = l.place(u.table, u.chain, u.rule)
 	same := func(o markUse) bool {
@@ -180,8 +180,8 @@ func (m *markReader) write(kind markKind, register uint32) {
 	}
 }
 
-// xt_mark_mtinfo1 and xt_connmark_mtinfo1 (mark, mask, invert), xt_mark_tginfo2 (mark, mask),
-// xt_connmark_tginfo1 (ctmark, ctmask, nfmask, mode)
+// extension reads xt_mark_mtinfo1 and xt_connmark_mtinfo1 (mark, mask, invert), xt_mark_tginfo2
+// (mark, mask), and xt_connmark_tginfo1 (ctmark, ctmask, nfmask, mode).
 func (m *markReader) extension(e *expr.Unknown) {
 	name, _, info, ok := e.Extension()
 	if !ok || len(info) < 8 {

@@ -9,7 +9,7 @@ import (
 	"github.com/weft-proxy/weft/nft/expr"
 )
 
-// Without part, it also finds sets without readers.
+// tables also finds sets without readers, unless part is set.
 func (l *linter) tables(part bool) {
 	for i := range l.rules.Tables {
 		t := &l.rules.Tables[i]

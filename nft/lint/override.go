@@ -8,7 +8,7 @@ import (
 	"github.com/weft-proxy/weft/nft/eval"
 )
 
-// The decision is certain.
+// ending returns the last step and the outcome if the decision is certain.
 func (l *linter) ending(b eval.BaseChain, p eval.Packet) (last *eval.Step, out eval.Outcome, ok bool) {
 	outcomes, complete, err := eval.EvaluateChain(l.rules, b, p, host(b.Base.Hook), &l.budget)
 	if err != nil || !complete || len(outcomes) != 1 {

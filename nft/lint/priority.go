@@ -24,7 +24,7 @@ func (l *linter) equalPriorities(family nft.Family, chains []eval.BaseChain) {
 	}
 }
 
-// A packet of the first chain.
+// bothTranslate looks for a packet of the first chain that both chains translate.
 func (l *linter) bothTranslate(family nft.Family, first, second eval.BaseChain) (found bool) {
 	trials := maxTrials
 	l.walk(first, func(way []step, c *eval.Chain) bool {

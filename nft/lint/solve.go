@@ -37,7 +37,8 @@ func newSolver(t *eval.Table) *solver {
 	return &solver{table: t, meta: make(map[uint32]*field), registers: make(map[uint32]operand), ct: make(map[uint32]*field)}
 }
 
-// Conditions before chain to, if not empty. An unknown expression ends the packet's conditions.
+// rule adds the conditions of r; a verdict map must lead to chain to, if to is not empty. An
+// unknown expression ends the packet's conditions.
 func (s *solver) rule(r *eval.Rule, to string) {
 	s.ranges = nil
 	clear(s.registers)
@@ -122,13 +123,13 @@ func changes(e any) bool {
 	}
 }
 
-// enum nft_registers
+// start returns the first byte of a register (enum nft_registers).
 func start(register uint32) uint32 {
 	slot, _ := expr.Slot(register)
 	return 4 * slot
 }
 
-// unknown if the operand's field may have changed
+// load leaves the register unknown if the operand's field may have changed.
 func (s *solver) load(register uint32, x operand, ok bool) {
 	s.forget(register)
 	if ok && !s.unknown && !x.field.changed {
@@ -136,7 +137,7 @@ func (s *solver) load(register uint32, x operand, ok bool) {
 	}
 }
 
-// Later registers too: their operands may begin in the overwritten bytes.
+// forget forgets later registers too: their operands may begin in the overwritten bytes.
 func (s *solver) forget(register uint32) {
 	maps.DeleteFunc(s.registers, func(at uint32, x operand) bool { return int(at)+len(x.mask) > int(start(register)) })
 }
@@ -148,7 +149,7 @@ func fieldOf(m map[uint32]*field, key uint32) *field {
 	return m[key]
 }
 
-// Constant while the rules run.
+// metaOperand accepts only keys that are constant while the rules run, unless a rule sets them.
 func (s *solver) metaOperand(k google.MetaKey) (operand, bool) {
 	n := 4
 	switch k {
@@ -247,7 +248,7 @@ func (s *solver) within(x operand, from, to []byte) {
 	}
 }
 
-// in a verdict map, an element with the chain to
+// lookup chooses an element, in a verdict map one whose chain is to.
 func (s *solver) lookup(e *google.Lookup, in eval.Set, to string) {
 	elements, anonymous := elementsOf(in), in.Decl.Flags&unix.NFT_SET_ANONYMOUS != 0
 	s.open = s.open || len(elements) == 0 && !anonymous

@@ -17,7 +17,7 @@ type step struct {
 // c is the rule's chain; false ends the walk
 type visit func(way []step, c *eval.Chain) bool
 
-// Each chain on at most two ways.
+// walk visits each chain on at most two ways.
 func (l *linter) walk(b eval.BaseChain, v visit) {
 	w := walker{linter: l, table: b.Table, visit: v, left: maxWalk, entered: make(map[string]int)}
 	w.chain(b.Chain, nil)
@@ -103,7 +103,7 @@ func targets(t *eval.Table, r *eval.Rule) []string {
 	return out
 }
 
-// At most maxElements.
+// elementsOf returns at most maxElements elements.
 func elementsOf(s eval.Set) []set.Element {
 	if l, ok := s.Elements.(eval.Lister); ok {
 		return l.List(maxElements)

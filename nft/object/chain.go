@@ -69,8 +69,8 @@ type priority struct {
 	hooks []string
 }
 
-// enum nf_ip_hook_priorities or nf_br_hook_priorities. nft 1.0.6 has dstnat only at prerouting and
-// srcnat only at postrouting; 1.0.9 also at output and input.
+// prioritiesOf returns names of enum nf_ip_hook_priorities or nf_br_hook_priorities. nft 1.0.6 has
+// dstnat only at prerouting and srcnat only at postrouting; 1.0.9 also at output and input.
 func prioritiesOf(family nft.Family) []priority {
 	pre, post := []string{"prerouting"}, []string{"postrouting"}
 	switch family {

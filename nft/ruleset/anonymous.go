@@ -15,7 +15,7 @@ import (
 // bounds the part of an inner chain's name taken from the outer name
 const maxAnonymousPrefix = 128
 
-// Adds the chain's name to the rule's text.
+// anonymous parses a chain inside a rule, and adds its name to the rule's text.
 func (p *parser) anonymous(t *table, c *chain, r *rule) {
 	open := p.Tok
 	a := &chain{Chain: nft.Chain{Name: c.Name[:min(len(c.Name), maxAnonymousPrefix)]}, anonymous: true}
@@ -44,7 +44,7 @@ func (p *parser) anonymous(t *table, c *chain, r *rule) {
 	r.cut, r.shift = len(r.text), p.End-r.start-len(r.text)
 }
 
-// From the rule's text to an offset in the expanded text.
+// place converts a position in the rule's text to an offset in the expanded text.
 func (r *rule) place(pos syntax.Pos) int {
 	text := source{text: r.text}
 	at := text.offsetOf(0, pos)

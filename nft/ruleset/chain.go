@@ -181,7 +181,7 @@ func (p *parser) index(c *chain, place *rulePlace) {
 	p.Advance()
 }
 
-// Stores the canonical form.
+// rule stores the canonical form.
 func (p *parser) rule(t *table, c *chain, place rulePlace) {
 	start := p.Tok
 	if p.ends() {

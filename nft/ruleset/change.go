@@ -23,7 +23,7 @@ func (p *parser) checkLater() {
 	}
 }
 
-// nil for a table that is not declared yet
+// declaredTable returns nil for a table that is not declared yet.
 func (p *parser) declaredTable(verb scan.Token) *table {
 	at := p.Tok
 	if at.IsWord("handle") && p.Ahead.Kind == scan.Number {
@@ -93,7 +93,7 @@ func (p *parser) flush(verb scan.Token) {
 	}
 }
 
-// Parses "[family]" and removes all its tables.
+// flushRuleset parses "[family]" and removes all its tables.
 func (p *parser) flushRuleset() {
 	if p.Tok.Kind != scan.Ident {
 		for _, f := range []nft.Family{nft.FamilyIP, nft.FamilyIP6, nft.FamilyInet, nft.FamilyARP, nft.FamilyBridge, nft.FamilyNetdev} {

@@ -89,7 +89,7 @@ func (p *parser) command() {
 	}
 }
 
-// Skips a premature "}" and all tokens up to a command that cannot be in a block.
+// outside skips a premature "}" and all tokens up to a command that cannot be in a block.
 func (p *parser) outside() {
 	p.lost, p.partial = false, true
 	for begins := false; p.Tok.Kind != scan.EOF && !(begins && p.Tok.IsWord("table", "add", "create", "insert", "delete", "destroy", "flush")); {
@@ -117,7 +117,7 @@ func (p *parser) object() {
 	}
 }
 
-// Returns false for other keywords; find returns the table.
+// declare returns false if keyword begins no declaration; find returns the table.
 func (p *parser) declare(keyword scan.Token, find func() *table, command bool) bool {
 	word := keyword.Text
 	kind := p.objectKind(word)

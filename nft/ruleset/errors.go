@@ -34,7 +34,7 @@ func (l *ErrorList) Unwrap() []error {
 	return out
 }
 
-// Keeps the first error of each place.
+// sortErrors keeps the first error of each place.
 func sortErrors(errs []*syntax.Error) []*syntax.Error {
 	slices.SortStableFunc(errs, func(a, b *syntax.Error) int { return a.Pos.Compare(b.Pos) })
 	return slices.CompactFunc(errs, func(a, b *syntax.Error) bool { return a.Pos == b.Pos })

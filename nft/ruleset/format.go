@@ -193,7 +193,7 @@ func (f *formatter) object(o *nft.Object) {
 	f.line(1, "}")
 }
 
-// Ignores semicolons in strings.
+// splitStatements ignores semicolons in strings.
 func splitStatements(text string) []string {
 	var out []string
 	start, quoted := 0, false

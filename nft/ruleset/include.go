@@ -114,7 +114,7 @@ func (i *includer) statements(f *includedFile) {
 	}
 }
 
-// Stops at the next token.
+// include stops at the token after the statement.
 func (i *includer) include(f *includedFile) {
 	at := f.tok.Offset
 	f.next()

@@ -8,7 +8,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// or ""
+// objectKind returns the kind that begins with word, or "".
 func (p *parser) objectKind(word string) nft.ObjectKind {
 	kind := nft.ObjectKind(word)
 	if word == "ct" {
@@ -114,7 +114,7 @@ func (p *parser) objectText(o *nft.Object, offset int, text string) {
 	o.Text = syntax.PrintObject(body)
 }
 
-// Ignores line ends, semicolons and comments.
+// hasTokens ignores line ends, semicolons and comments.
 func hasTokens(text string) bool {
 	sc := scan.New(text)
 	for {

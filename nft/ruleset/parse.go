@@ -135,7 +135,7 @@ func (p *parser) Next() scan.Token {
 	return t
 }
 
-// offset in the expanded text; ignored if another error caused it
+// report ignores an error that another error caused; offset is in the expanded text.
 func (p *parser) report(offset int, format string, args ...any) {
 	if len(p.errs) < MaxErrors && !p.stopped && !p.skips(p.begin, offset) {
 		p.errs = append(p.errs, p.src.errorAt(offset, fmt.Sprintf(format, args...)))
@@ -148,7 +148,7 @@ func (p *parser) skips(from, to int) bool {
 	return i < len(p.skipped) && p.skipped[i] <= to
 }
 
-// From an offset to the current token.
+// faulty reports whether there is an error from an offset to the current token.
 func (p *parser) faulty(from int) bool {
 	return p.skips(from, p.Tok.Offset) || slices.ContainsFunc(p.wrong, func(at int) bool { return from <= at && at <= p.Tok.Offset })
 }
@@ -169,7 +169,7 @@ func (p *parser) undeclared(at scan.Token, name, format string, args ...any) {
 	p.Fail(at, format, args...)
 }
 
-// Records another parser's error; place converts its position to an offset.
+// reportInside records another parser's error; place converts its position to an offset.
 func (p *parser) reportInside(place func(syntax.Pos) int, err error) {
 	pos, msg := syntax.Pos{Line: 1, Column: 1}, err.Error()
 	if e := (*syntax.Error)(nil); errors.As(err, &e) {
@@ -184,8 +184,8 @@ func (p *parser) Report(t scan.Token, format string, args ...any) {
 	p.Failed = true
 }
 
-// Skips to the line end or semicolon outside of the statement's braces, or to before the block's
-// closing brace. braces counts the open braces in the block.
+// recover skips to the line end or semicolon outside of the statement's braces, or to before the
+// block's closing brace. braces counts the open braces in the block.
 func (p *parser) recover(braces int) {
 	if !p.Failed {
 		return

@@ -39,7 +39,7 @@ type Positions struct {
 	// nil in the zero value
 	parser *parser
 	of     map[DeclarationID]*position
-	// its elements are being read
+	// declaration whose elements are being read
 	now *position
 }
 
@@ -103,7 +103,7 @@ func (p *Positions) Rule(table nft.TableID, chain string, n int) (*Rule, bool) {
 	return &Rule{Text: r.text, src: src, place: r.place}, true
 }
 
-// Called at the start of a declaration or addition; ignores a nil p.
+// enter is called at the start of a declaration or addition; it ignores a nil p.
 func (p *Positions) enter(table *nft.Table, kind, name string, at int) {
 	if p == nil {
 		return
@@ -115,7 +115,7 @@ func (p *Positions) enter(table *nft.Table, kind, name string, at int) {
 	p.now = p.of[id]
 }
 
-// Called at the end of a declaration, or of a part that begins at from.
+// check is called at the end of a declaration, or of a part that begins at from.
 func (p *Positions) check(table *nft.Table, kind, name string, from int) {
 	if p != nil && p.parser.faulty(from) {
 		p.of[DeclarationID{table.ID(), kind, name}].faulty = true

@@ -36,7 +36,7 @@ func (p *parser) set(t *table, isMap bool) {
 	}
 }
 
-// without elements
+// sameDeclaration compares the sets without their elements.
 func sameDeclaration(a, b *set) bool {
 	x, y := &a.Set, &b.Set
 	return a.isMap == b.isMap && x.Type == y.Type && x.TypeOf == y.TypeOf && slices.Equal(x.Flags, y.Flags) &&
@@ -180,7 +180,7 @@ func (p *parser) braces(what string, item func()) {
 	}
 }
 
-// "KEY [statements] [timeout T] [expires T] [comment C] [: VALUE]"
+// element parses "KEY [statements] [timeout T] [expires T] [comment C] [: VALUE]".
 func (p *parser) element() nft.Element {
 	var e nft.Element
 	if e.Key = p.text(true, elementStops...); e.Key == "" {

@@ -16,7 +16,8 @@ type source struct {
 	lines  []int
 }
 
-// Starts at offset at of text and from of the original. A variable's value originates at its use.
+// piece starts at offset at of text and from of the original. A variable's value originates at its
+// use.
 type piece struct {
 	at, from int
 	// of the file in a bundle

@@ -74,7 +74,7 @@ type set struct {
 	gone map[int]bool
 }
 
-// Kind is the kind of an object, or empty; then word is chain, flowtable, set or map.
+// kind is the kind of an object, or empty; then word is chain, flowtable, set or map.
 func (t *table) remove(word string, kind nft.ObjectKind, name string) bool {
 	switch {
 	case kind != "":
@@ -98,7 +98,7 @@ func (t *table) build() nft.Table {
 		}
 	})
 	t.sets.each(func(s *set) {
-		// Like nft. If rules cannot change the set, the rule is refused.
+		// nft adds the flag too. If rules cannot change the set, the rule is refused.
 		if t.updated[s.Name] && !slices.ContainsFunc(s.Flags, func(flag string) bool { return flag == "dynamic" || flag == "interval" || flag == "constant" }) {
 			s.Flags = append(s.Flags, "dynamic")
 		}

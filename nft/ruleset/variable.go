@@ -147,14 +147,14 @@ func (e *expander) close() {
 	}
 }
 
-// false without a variable at the current token
+// use returns false without a variable at the current token.
 func (e *expander) use() bool {
 	at, prev := e.tok.Offset, e.prev
 	value, ok := e.variable()
 	return ok && e.replace(at, e.tok.End, &value, e.fit(&value, prev))
 }
 
-// Returns false if the limits are exceeded; the file is then not read further.
+// replace returns false if the limits are exceeded; the file is then not read further.
 func (e *expander) replace(at, end int, v *variable, text string) bool {
 	if !e.spend(at, v, text) {
 		return false
@@ -170,7 +170,8 @@ func (e *expander) replace(at, end int, v *variable, text string) bool {
 	return true
 }
 
-// A log prefix is the only string in which nft expands variables. Returns like replace.
+// prefix replaces the variables in a log prefix, the only string in which nft expands them. It
+// returns false if the limits are exceeded.
 func (e *expander) prefix() bool {
 	text, from := e.tok.Text, e.tok.Offset+1
 	for i := 0; ; {
@@ -196,7 +197,7 @@ func (e *expander) prefix() bool {
 	}
 }
 
-// Returns like replace.
+// spend returns false if the limits are exceeded; the file is then not read further.
 func (e *expander) spend(at int, v *variable, text string) bool {
 	bytes, elements := expansionBytes+expansionFactor*len(e.src.original), expansionElements+expansionFactor*e.commas
 	e.bytes += len(text)
@@ -213,7 +214,7 @@ func (e *expander) spend(at int, v *variable, text string) bool {
 	return false
 }
 
-// A one-word value or a single text, unquoted.
+// word returns a one-word value or a single text, unquoted.
 func (v *variable) word() (string, bool) {
 	if inner, ok := strings.CutPrefix(v.text, `"`); ok && strings.IndexByte(inner, '"') == len(inner)-1 {
 		return strings.TrimSuffix(inner, `"`), true
@@ -244,7 +245,7 @@ func (e *expander) fit(v *variable, prev scan.Token) string {
 	return text
 }
 
-// without line ends
+// peek returns the next token that is not a line end.
 func (e *expander) peek() scan.Token {
 	sc := *e.sc
 	for {
@@ -298,7 +299,7 @@ func (e *expander) define(word string) {
 	e.line = true
 }
 
-// As in nft(8), the variable need not exist.
+// undefinition accepts a variable that does not exist, as nft(8) does.
 func (e *expander) undefinition() {
 	e.next()
 	if e.tok.Kind != scan.Ident {
@@ -349,7 +350,7 @@ func (e *expander) skipStatement() {
 	}
 }
 
-// Joins the lines.
+// value reads a value and joins its lines.
 func (e *expander) value() variable {
 	var (
 		b strings.Builder

@@ -31,7 +31,7 @@ func (e *extension) field(name string) *ExtensionField {
 	return find(e.Fields, func(f *ExtensionField) bool { return f.Name == name })
 }
 
-// nil if missing
+// fieldAt returns nil if the field is missing.
 func (e *extension) fieldAt(offset, bits uint32) *ExtensionField {
 	if e.Presence.offset == offset && e.Presence.Bits == bits {
 		return &e.Presence
@@ -187,7 +187,7 @@ func unknownExtensionField(x *syntax.Exthdr, e *extension) *syntax.Error {
 // in bits
 const maxTCPOptions = 40 * 8
 
-// "tcp option @KIND,OFFSET,LENGTH"
+// resolveRaw resolves "tcp option @KIND,OFFSET,LENGTH".
 func resolveRaw(x *syntax.Exthdr, r resolved) (resolved, *syntax.Error) {
 	r.Type, r.Offset, r.Bits = datatype.Integer, x.Offset, x.Length
 	r.Field = r.Ext.fieldAt(x.Offset, x.Length)

@@ -180,7 +180,7 @@ func (s *Set) Equal(o *Set) bool {
 // (nft_dynset_init).
 const dynamicSize = 0xffff
 
-// For sets that rules can fill, no size equals dynamicSize.
+// sameSize treats a missing size like dynamicSize in sets that rules can fill.
 func sameSize(s, o *Set) bool {
 	if s.Size == o.Size {
 		return true

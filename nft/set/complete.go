@@ -93,7 +93,7 @@ func (t *Type) Resolve() ([]Part, error) {
 	return t.partsOf(int(t.Len), nil)
 }
 
-// Widths come from the fields or else the typeof expressions.
+// partsOf takes widths from the datatypes and typeof expressions, or else from the fields.
 func (t *Type) partsOf(n int, exprs []Part) ([]Part, error) {
 	if len(t.Names) == 0 {
 		return nil, errors.New("no datatype given")

@@ -99,7 +99,7 @@ func (p *Part) appendWildcard(lo, hi []byte, prefix string) ([]byte, []byte, err
 	return lo, hi, nil
 }
 
-// As in nft, the bits after the prefix are dropped.
+// appendPrefix drops the bits after the prefix, as nft does.
 func (p *Part) appendPrefix(lo, hi []byte, value, length string, big bool) ([]byte, []byte, error) {
 	n, err := strconv.ParseUint(length, 10, 8)
 	if err != nil || int(n) > p.Bits {

@@ -75,7 +75,7 @@ func (p *parser) span(part func() Expr) Expr {
 	}
 }
 
-// operations of at least level
+// binary parses operations of at least level.
 func (p *parser) binary(primary func() Expr, level int) Expr {
 	x := primary()
 	for p.err == nil {

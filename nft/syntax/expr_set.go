@@ -87,8 +87,8 @@ func (p *parser) set() *Set {
 	return s
 }
 
-// Flattens a nested set. If its elements have a common value, nft puts them after all others:
-// member appends them to last.
+// member flattens a nested set. If its elements have a common value, nft puts them after all
+// others: member appends them to last.
 func (p *parser) member(s *Set, last []*Elem) []*Elem {
 	if !p.IsPunct("{") {
 		s.Elems = append(s.Elems, p.element())
@@ -175,7 +175,7 @@ func (x *Set) printExpr(p *printer) {
 	p.str(" }")
 }
 
-// In dynamic statements the options precede the statements.
+// elem prints the options of dynamic statements before the statements.
 func (p *printer) elem(e *Elem, dynamic bool) {
 	e.Key.printExpr(p)
 	if !dynamic {

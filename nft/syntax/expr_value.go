@@ -105,7 +105,7 @@ func (x *Binary) printExpr(p *printer) {
 	p.operand(x.Y, precedences[x.Op]+1)
 }
 
-// Adds parentheses to an operation below level.
+// operand adds parentheses to an operation below level.
 func (p *printer) operand(x Expr, level int) {
 	if b, ok := x.(*Binary); ok && precedences[b.Op] < level {
 		p.str("(")

@@ -49,7 +49,7 @@ func PrintObject(body ObjectBody) string {
 	return p.b.String()
 }
 
-// After "; " unless it is the first; skips an empty value.
+// attribute puts "; " before a value unless it is the first, and skips an empty value.
 func (p *printer) attribute(name, value string) {
 	if value == "" {
 		return

@@ -35,7 +35,7 @@ func ParseRule(family nft.Family, text string) (*Rule, error) {
 	return result(p, r, "after the end of the rule")
 }
 
-// Fails if text is left after where.
+// result fails if text is left; where completes the error.
 func result[T any](p *parser, x T, where string) (T, error) {
 	if p.err == nil && p.Tok.Kind != scan.EOF {
 		p.Fail(p.Tok, "unexpected %s %s", p.Tok, where)
@@ -81,7 +81,7 @@ func (p *parser) fail(pos Pos, format string, args ...any) {
 
 func (p *parser) uint32(want string) uint32 { return uint32(p.ExpectNumber(want, 32)) }
 
-// a quoted text, or a word other than a keyword
+// text returns a quoted text, or a word other than a keyword.
 func (p *parser) text(want string) string {
 	if p.Tok.Kind == scan.Ident && datatype.IsKeyword(p.Tok.Text, true) {
 		p.Unexpected(want)
@@ -96,7 +96,7 @@ func (p *parser) family() string {
 	return ""
 }
 
-// Sorts, and removes duplicates.
+// flagList sorts the flags, and removes duplicates.
 func (p *parser) flagList(list []string, flags ...string) []string {
 	list = append(list, p.OneOf(flags...))
 	for p.AcceptPunct(",") {
@@ -126,7 +126,7 @@ func (p *parser) open() {
 	p.Advance()
 }
 
-// After the outermost bracket, line ends count again.
+// close makes line ends count again after the outermost bracket.
 func (p *parser) close(text string) {
 	p.unnest()
 	p.Inline--

@@ -86,7 +86,7 @@ func (p *parser) stmt() Stmt {
 	}
 }
 
-// nil without one; elements of sets can have such statements too
+// stateful returns nil without a stateful statement; elements of sets can have such statements too.
 func (p *parser) stateful() Stmt {
 	if !p.Tok.IsWord("counter", "limit", "quota") && !(p.IsIdent("ct") && p.Ahead.IsWord("count")) {
 		return nil

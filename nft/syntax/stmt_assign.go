@@ -28,7 +28,7 @@ func (p *parser) assign(pos Pos, target Expr) Stmt {
 	return &Assign{Pos: pos, Target: target, Value: x}
 }
 
-// A value, or flags as in "ct event set new,related".
+// assignment parses a value, or flags as in "ct event set new,related".
 func (p *parser) assignment() Expr {
 	x := p.value()
 	c, ok := x.(*Const)

@@ -40,7 +40,7 @@ func (p *parser) dynamicElem(rest func(*Elem)) *Elem {
 	return e
 }
 
-// older form "set add|update|delete KEY [OPTIONS] @SET"
+// oldDynamic parses the older form "set add|update|delete KEY [OPTIONS] @SET".
 func (p *parser) oldDynamic() Stmt {
 	d := &Dynamic{Pos: p.begin()}
 	d.Op = p.OneOf("add", "update", "delete")

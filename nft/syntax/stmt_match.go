@@ -47,7 +47,7 @@ func (p *parser) flags() Expr {
 	return l
 }
 
-// at least two flags
+// mask parses at least two flags.
 func (p *parser) mask() Expr {
 	x := p.flags()
 	if _, ok := x.(*List); !ok {

@@ -21,7 +21,7 @@ func (p *parser) objectName() Stmt {
 	return p.objectRef(pos, kind)
 }
 
-// Quotes the name, as nft does.
+// newObjectRef quotes the name, as nft does.
 func newObjectRef(pos Pos, kind nft.ObjectKind, ref Expr) *ObjectRef {
 	if c, ok := ref.(*Const); ok {
 		ref = &Const{Pos: c.Pos, Text: c.Text, Quoted: true}

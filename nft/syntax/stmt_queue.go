@@ -17,8 +17,8 @@ type Queue struct {
 // QueueFlags are the flags of queue by their bits.
 var QueueFlags = []string{"bypass", "fanout"}
 
-// "queue [num N[-N]] [FLAGS]" in any order, "queue [flags FLAGS] to TARGET", or "queue flags FLAGS num
-// N[-N]"
+// queue parses "queue [num N[-N]] [FLAGS]" in any order, "queue [flags FLAGS] to TARGET", or "queue
+// flags FLAGS num N[-N]".
 func (p *parser) queue() Stmt {
 	q := &Queue{Pos: p.begin()}
 	switch {

@@ -39,7 +39,8 @@ func hexLength(text string, most int) int {
 	return n
 }
 
-// Of the forms with an IPv4 address at the end, nft knows ::A and ::ffff:A.
+// ipv6Length accepts the two forms with an IPv4 address at the end that nft knows: ::A and
+// ::ffff:A.
 func ipv6Length(text string) int {
 	best, n, groups, gap := 0, 0, 0, false
 	for {

@@ -144,7 +144,8 @@ func (s *Scanner) digits() Kind {
 	return Word
 }
 
-// After a backslash a star belongs to the name, as in an interface called "eth*"; else it ends it.
+// ident ends a name after a star. After a backslash a star belongs to the name, as in an interface
+// called "eth*".
 func (s *Scanner) ident() {
 	s.letters()
 	if strings.HasPrefix(s.src[s.off:], `\*`) {

@@ -76,7 +76,7 @@ func (ns *NS) netlink(t testing.TB, r *Ruleset, some []int) map[int]string {
 	}
 }
 
-// Only the kernel rejects rules: nft has compiled all.
+// kernelError reports whether only the kernel rejects rules: nft has compiled all.
 func kernelError(err error) bool {
 	list := errorLine.FindAllStringSubmatch(err.Error(), -1)
 	for _, m := range list {
