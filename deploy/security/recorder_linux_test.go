@@ -105,8 +105,8 @@ func (r *record) line(line string) {
 	var name, args, result string
 	if m := callLine.FindStringSubmatch(line); m != nil {
 		name, args, result = m[1], m[2], m[3]
-	} else if n, _, ok := strings.Cut(line, "("); ok && nameLine.MatchString(n) {
-		name = n // the thread ended in it
+	} else if n, _, ok := strings.Cut(line, "("); ok && nameLine.MatchString(n) && !strings.HasPrefix(n, "syscall_0x") {
+		name = n // the thread ended in it; without a name, strace read the registers while it detached
 	} else {
 		return
 	}
