@@ -54,9 +54,7 @@ func newStickyNode(t testing.TB) *stickyNode {
 
 func (n *stickyNode) do(t testing.TB, f func() error) {
 	t.Helper()
-	if err := n.ns.Do(f); err != nil {
-		t.Fatal(err)
-	}
+	must(t, n.ns.Do(f))
 }
 
 // serve answers with its own address until the test ends.
@@ -149,10 +147,7 @@ func TestAffinityWithPackets(t *testing.T) {
 			n := newStickyNode(t)
 			cfg := aggregator.Config{StateDir: t.TempDir(), Retry: 20 * time.Millisecond}
 			d, conn := startKernel(t, n.ns, cfg, noOwner)
-			ctx := aggregatortest.Context(t)
-			if _, err := d.Dial(t, "tester").Apply(ctx, sticky("10.1.0.1", "10.1.0.2")); err != nil {
-				t.Fatal(err)
-			}
+			mustApply(t, d.Dial(t, "tester"), sticky("10.1.0.1", "10.1.0.2"))
 			chosen := map[string]string{}
 			for i := range 10 {
 				client := fmt.Sprintf("10.9.0.%d", i+1)
@@ -166,27 +161,19 @@ func TestAffinityWithPackets(t *testing.T) {
 			n.wantEntries(t, chosen)
 
 			// As after kill -9.
-			if err := conn.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, conn.Close())
 			// The kernel also closes the state directory.
 			_ = d.Stop()
 			d, conn = startKernel(t, n.ns, cfg, noOwner)
 			generation, err := conn.Generation()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := d.Dial(t, "tester").Apply(ctx, sticky("10.1.0.1", "10.1.0.2")); err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
+			mustApply(t, d.Dial(t, "tester"), sticky("10.1.0.1", "10.1.0.2"))
 			n.wantEntries(t, chosen)
 			if now, err := conn.Generation(); err != nil || now != generation {
 				t.Fatalf("generation %d became %d (%v): the restart must not commit", generation, now, err)
 			}
 
-			if _, err := d.Dial(t, "tester").Apply(ctx, sticky("10.1.0.2", "10.1.0.3")); err != nil {
-				t.Fatal(err)
-			}
+			mustApply(t, d.Dial(t, "tester"), sticky("10.1.0.2", "10.1.0.3"))
 			for client, backend := range chosen {
 				if backend == "10.1.0.1" {
 					delete(chosen, client)
@@ -216,10 +203,7 @@ func TestAffinityWithPackets(t *testing.T) {
 func TestRepairKeepsAffinity(t *testing.T) {
 	n := newStickyNode(t)
 	d, _ := startKernel(t, n.ns, aggregator.Config{Retry: 20 * time.Millisecond}, true)
-	ctx := aggregatortest.Context(t)
-	if _, err := d.Dial(t, "tester").Apply(ctx, sticky("10.1.0.1", "10.1.0.2")); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, d.Dial(t, "tester"), sticky("10.1.0.1", "10.1.0.2"))
 	chosen := map[string]string{}
 	for i := range 6 {
 		client := fmt.Sprintf("10.9.0.%d", i+1)
@@ -270,21 +254,16 @@ func (k *gatedKernel) DumpSet(id nft.TableID, set *set.Set) ([]set.Element, erro
 func TestFlowsThatFollowAnEntry(t *testing.T) {
 	n := newFlowNode(t)
 	conn, err := kernel.Open(kernel.Config{NetNS: n.ns.FD()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	k := &gatedKernel{Conn: conn, gate: make(chan struct{})}
 	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, Flows: n.conn}})
-	ctx := aggregatortest.Context(t)
 	c := d.Dial(t, "tester")
 	publish := func(backend string) {
 		t.Helper()
 		f := sticky(backend)
 		f.Tables[0].Maps = append(f.Tables[0].Maps, fronts("10.96.0.1 . udp . 53 . 0 : " + backend + " . 8080").Tables[0].Maps...)
-		if _, err := c.Apply(ctx, f); err != nil {
-			t.Fatal(err)
-		}
+		mustApply(t, c, f)
 	}
 	publish("10.1.0.1")
 	n.send(t, 4001, "10.96.0.1:53", true)

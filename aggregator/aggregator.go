@@ -184,10 +184,7 @@ func New(cfg Config) (*Aggregator, error) {
 	}
 	a := &Aggregator{cfg: cfg, log: cfg.Logger, Life: newLife(), hub: events.New(cfg.Now), inspecting: make(chan struct{}, 1)}
 	a.queue, a.roster, a.statuses, a.requests = queue.New[*submission](cfg.Now, func(publisher string) bool { return cfg.Access.Publisher(publisher).Limited() }), status.NewPublishers(cfg.Now), status.NewFragments(), make(chan func(*writer))
-	m, err := newMetrics(cfg.Registerer, a.queue.Len)
-	if err != nil {
-		return nil, fmt.Errorf("configure aggregator: %w", err)
-	}
+	m := newMetrics(cfg.Registerer, a.queue.Len)
 	a.metrics = m
 	st := store.New(store.Config{
 		Path: cfg.StateDir, Retry: cfg.Retry, Logger: a.log,

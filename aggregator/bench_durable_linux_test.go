@@ -131,18 +131,14 @@ func storeMany(t testing.TB, dir string, n int) {
 	t.Helper()
 	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: &aggregatortest.Kernel{}, StateDir: dir, Rate: 1e6, Burst: n}})
 	s, err := d.Aggregator.Session("tester", 1, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var answers []<-chan aggregator.Result
 	for i := range n {
 		f := durable(blocklist(fmt.Sprintf("f%d", i), "10.0.0.1", "10.0.0.2"))
 		f.Tables[0].Sets[0].Name = fmt.Sprintf("set%d", i)
 		f.Tables[0].Chains = []*weftv1.Chain{{Name: fmt.Sprintf("chain%d", i), Rules: []*weftv1.Rule{{Text: fmt.Sprintf("ip saddr @set%d counter drop", i)}}}}
 		c, err := s.Push(snapshotOf(uint64(i+1), f)) //nolint:gosec // a count
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		answers = append(answers, c)
 	}
 	for _, c := range answers {
@@ -150,7 +146,5 @@ func storeMany(t testing.TB, dir string, n int) {
 			t.Fatal(r.Err)
 		}
 	}
-	if err := d.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Stop())
 }

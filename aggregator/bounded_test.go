@@ -121,8 +121,7 @@ func TestManySets(t *testing.T) {
 		}
 		return f
 	}
-	_, err = c.Apply(ctx, rules(100))
-	must(t, err)
+	mustApply(t, c, rules(100))
 	if _, err = c.Apply(ctx, rules(1000)); !strings.Contains(violations(err), "REASON_LIMIT chain ip demo c: the kernel would need about ") {
 		t.Errorf("a thousand rules: %.300s", violations(err))
 	}

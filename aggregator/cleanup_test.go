@@ -16,9 +16,7 @@ func TestCleanup(t *testing.T) {
 	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, StateDir: dir, Rate: 0.01, Burst: 1}})
 	ctx := aggregatortest.Context(t)
 	c := d.Dial(t, "tester")
-	if _, err := c.Apply(ctx, blocklist("list", "10.0.0.1")); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, c, blocklist("list", "10.0.0.1"))
 	waiting := make(chan error, 1)
 	go func() {
 		_, err := c.Apply(ctx, blocklist("waits", "10.0.0.2"))

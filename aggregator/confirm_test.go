@@ -32,18 +32,14 @@ func TestUnconfirmedIsAccounted(t *testing.T) {
 	path, dir := filepath.Join(t.TempDir(), "weft.yaml"), t.TempDir()
 	accessFile(t, path, "publishers: [{name: cni, match: {uid: 1}, allow: {tables: [{name: demo}]}, limits: {elements: 400, bytes: 10Ki}}]\n")
 	control, err := access.Open(access.Options{File: path})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	k := &aggregatortest.Kernel{}
 	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, Access: control, StateDir: dir}})
 	ctx, c := aggregatortest.Context(t), d.Dial(t, "cni")
 	bytes := func() uint64 {
 		t.Helper()
 		list, err := c.ListPublishers(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, l := range list.GetPublishers()[0].GetLimits() {
 			if l.GetName() == "bytes" {
 				return l.GetUsed()
@@ -76,9 +72,7 @@ func TestUnconfirmedIsAccounted(t *testing.T) {
 			t.Fatalf("over a limit: %v", err)
 		}
 	}
-	if _, err := c.Apply(ctx, blocklist("a", several(0, 300)...)); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, c, blocklist("a", several(0, 300)...))
 	alone := bytes()
 	if _, _, err := c.ApplyUnconfirmed(ctx, blocklist("a", several(1, 10)...), time.Hour); err != nil {
 		t.Fatal(err)
@@ -87,9 +81,7 @@ func TestUnconfirmedIsAccounted(t *testing.T) {
 		t.Errorf("the earlier content counts as %d bytes, and is %d on the disk", got, kept())
 	}
 	// Its elements are free for others. What it needs on the disk is not.
-	if _, err := c.Apply(ctx, blocklist("b", several(2, 380)...)); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, c, blocklist("b", several(2, 380)...))
 
 	_, _, err = c.ApplyUnconfirmed(ctx, blocklist("b", several(2, 381)...), time.Hour)
 	wantLimit(err)

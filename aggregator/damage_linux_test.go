@@ -136,9 +136,7 @@ func TestDamageWhileDown(t *testing.T) {
 		t.Run(fmt.Sprintf("noOwner=%v", noOwner), func(t *testing.T) {
 			ns, dir, ctx := nfttest.New(t), t.TempDir(), aggregatortest.Context(t)
 			d, conn := startKernel(t, ns, aggregator.Config{StateDir: dir}, noOwner)
-			if _, err := d.Dial(t, "tester").Apply(ctx, rich()); err != nil {
-				t.Fatal(err)
-			}
+			mustApply(t, d.Dial(t, "tester"), rich())
 			want := list(t, ns)
 			for _, text := range damage {
 				must(t, conn.Close()) // as kill -9 does
@@ -173,9 +171,7 @@ func TestTakenTableName(t *testing.T) {
 	other := blocklist("other", "10.3.0.1")
 	other.Tables[0].Name = "other"
 	for _, f := range []*weftv1.Fragment{rich(), other} {
-		if _, err := c.Apply(ctx, f); err != nil {
-			t.Fatal(err)
-		}
+		mustApply(t, c, f)
 	}
 	want := list(t, ns)
 	events := watch(t, d)
@@ -192,9 +188,7 @@ func TestTakenTableName(t *testing.T) {
 	// The damage of the other table is repaired, and its updates are committed.
 	began := time.Now()
 	other.Tables[0].Sets[0].Elements = elements("10.3.0.1", "10.3.0.2")
-	if _, err := c.Apply(ctx, other); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, c, other)
 	t.Logf("the other publisher waited %v", time.Since(began))
 	if text := ns.Run(t, "nft", "list", "table", "ip", "other"); !strings.Contains(text, "10.3.0.2") || !strings.Contains(text, "saddr @blocked") {
 		t.Fatalf("table of the other publisher:\n%s", text)
@@ -212,9 +206,7 @@ func TestTakenTableName(t *testing.T) {
 	if got := ns.Run(t, "nft", "list", "table", "ip", "demo"); !strings.Contains(want, strings.TrimSpace(got)) {
 		t.Fatalf("table:\n%s\nwant it from:\n%s", got, want)
 	}
-	if _, err := c.Apply(ctx, more); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, c, more)
 }
 
 // TestForeignHandsUnderLoad has updates and damage race: at the end the kernel
@@ -226,9 +218,7 @@ func TestForeignHandsUnderLoad(t *testing.T) {
 	ns, ctx := nfttest.New(t), aggregatortest.Context(t)
 	d, _ := startKernel(t, ns, aggregator.Config{Rate: 1000}, true)
 	c := d.Dial(t, "tester")
-	if _, err := c.Apply(ctx, rich()); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, c, rich())
 	stop, done := make(chan struct{}), make(chan error, 1)
 	go func() {
 		rnd := rand.New(rand.NewPCG(seed, 1))
@@ -260,9 +250,7 @@ func TestForeignHandsUnderLoad(t *testing.T) {
 	// Another namespace shows what it must be.
 	clean := nfttest.New(t)
 	e, _ := startKernel(t, clean, aggregator.Config{}, true)
-	if _, err := e.Dial(t, "tester").Apply(ctx, final); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, e.Dial(t, "tester"), final)
 	want := list(t, clean)
 	aggregatortest.Eventually(t, "the kernel holds what was acknowledged", func() bool { return list(t, ns) == want })
 }

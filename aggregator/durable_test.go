@@ -36,9 +36,7 @@ func TestDurableSurvivesReboot(t *testing.T) {
 		durable(blocklist("gone", "10.0.0.7")),
 		blocklist("sticky", "10.0.0.8"),
 	} {
-		if _, err := c.Apply(ctx, f); err != nil {
-			t.Fatal(err)
-		}
+		mustApply(t, c, f)
 	}
 	s := session(t, c, func(string) *weftv1.Fragment { return durable(blocklist("list", "10.0.0.1")) })
 	if _, err := s.Put(ctx, durable(blocklist("list", "10.0.0.1"))); err != nil {
@@ -50,12 +48,8 @@ func TestDurableSurvivesReboot(t *testing.T) {
 	if _, err := c.Delete(ctx, "", "gone"); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
+	must(t, d.Stop())
 	k = &aggregatortest.Kernel{}
 	d = aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, StateDir: dir}})
 	wantElements(t, k, "10.0.0.2")
@@ -91,9 +85,7 @@ func TestSessionFragmentsGoAfterRestart(t *testing.T) {
 	f := blocklist("brief", "10.0.0.1")
 	f.Lifetime = weftv1.Lifetime_LIFETIME_SESSION
 	wantCommitted(t, exchange(t, s, snapshotOf(1, f)))
-	if err := d.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Stop())
 	aggregatortest.Start(t, aggregatortest.Config{Config: cfg})
 	aggregatortest.Eventually(t, "the fragment is gone", k.Empty)
 }

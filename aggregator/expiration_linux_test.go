@@ -40,9 +40,7 @@ func TestKernelExpiration(t *testing.T) {
 		}
 	}
 	renewed(300 * time.Millisecond)
-	if _, err := c.Apply(ctx, living(blocklist("brief", "10.0.0.1"), time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, c, living(blocklist("brief", "10.0.0.1"), time.Second))
 	renewed(time.Hour)
 	if !strings.Contains(ns.ListRuleset(t), "10.0.0.1") {
 		t.Fatal("the fragment is not in the kernel")

@@ -38,9 +38,7 @@ type bubble struct {
 func runInBubble(t *testing.T, cfg aggregator.Config) *bubble {
 	t.Helper()
 	a, err := aggregator.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- a.Run(ctx) }()

@@ -57,9 +57,7 @@ func (n *flowNode) run(t *testing.T) (d *aggregatortest.Daemon, stop func()) {
 	return d, func() {
 		t.Helper()
 		// A stop waits for the removal of what its last commit made stale.
-		if err := errors.Join(d.Stop(), k.Close()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(d.Stop(), k.Close()))
 	}
 }
 
@@ -92,9 +90,7 @@ func fronts(elements ...string) *weftv1.Fragment {
 // publish commits the fragment that leads to backends.
 func (n *flowNode) publish(t *testing.T, d *aggregatortest.Daemon, elements ...string) {
 	t.Helper()
-	if _, err := d.Dial(t, "tester").Apply(aggregatortest.Context(t), fronts(elements...)); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, d.Dial(t, "tester"), fronts(elements...))
 }
 
 // commitAndWait publishes and waits until the flows that the commit makes stale are gone,
@@ -114,9 +110,7 @@ func (n *flowNode) commitAndWait(t *testing.T, d *aggregatortest.Daemon, element
 	}()
 	<-watching
 	revision, err := d.Dial(t, "tester").Apply(ctx, fronts(elements...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for done := uint64(0); done < revision; {
 		select {
 		case done = <-commits:
@@ -151,9 +145,7 @@ func (n *flowNode) send(t *testing.T, from int, to string, answered bool) {
 func (n *flowNode) flows(t *testing.T) []string {
 	t.Helper()
 	list, err := n.list.Dump(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var out []string
 	for _, f := range list {
 		name := map[uint8]string{6: "tcp", 17: "udp", 132: "sctp"}[f.TupleOrig.Proto.Protocol]
@@ -421,16 +413,12 @@ func TestFlowsComeAfterTheCommit(t *testing.T) {
 		aggregatortest.Eventually(t, "the flow leads to "+backend, func() bool { return slices.Contains(n.flows(t), want) })
 	}
 	close(done)
-	if err := <-sent; err != nil {
-		t.Fatal(err)
-	}
+	must(t, <-sent)
 	// A change that concerns no UDP destination asks for nothing.
 	n.publish(t, d, dnsTo1, "10.96.0.1 . tcp . 53 . 0 : 10.1.0.1 . 8080")
 	n.publish(t, d, dnsTo1, "10.96.0.1 . tcp . 53 . 0 : 10.1.0.2 . 8080")
 	n.publish(t, d, dnsTo1)
-	if err := d.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Stop())
 	if len(seen) > 0 {
 		t.Errorf("%d removals for changes of TCP", len(seen))
 	}

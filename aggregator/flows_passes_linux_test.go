@@ -1,13 +1,6 @@
 package aggregator_test
 
-import (
-	"context"
-	"testing"
-
-	"github.com/weft-proxy/weft/aggregator"
-	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
-	"github.com/weft-proxy/weft/conntrack"
-)
+import "testing"
 
 // wantPasses compares how often the table was read since the last call.
 func (n *flowNode) wantPasses(t *testing.T, what string, want uint64) {
@@ -66,38 +59,4 @@ func TestFlowsAreReadWhenUDPLeft(t *testing.T) {
 	n.publish(t, d, webTo1, dnsTo1)
 	stop()
 	n.wantPasses(t, "a start with a UDP service", 1)
-}
-
-// heldFlows has removals wait.
-type heldFlows struct {
-	*conntrack.Conn
-	entered, release chan struct{}
-}
-
-func (h *heldFlows) Flush(ctx context.Context, stale []conntrack.Change) (int, error) {
-	h.entered <- struct{}{}
-	<-h.release
-	return h.Conn.Flush(ctx, stale)
-}
-
-// TestFlowsOfCommitsShareAPass has ten commits take a backend away while a pass is
-// under way: all of them together have one. The first commit of all has two: its flows are
-// also compared with its backends.
-func TestFlowsOfCommitsShareAPass(t *testing.T) {
-	n := newFlowNode(t)
-	flows := &heldFlows{Conn: n.conn, entered: make(chan struct{}, 100), release: make(chan struct{})}
-	d, _ := startKernel(t, n.ns, aggregator.Config{Flows: flows}, false)
-	n.publish(t, d, dnsTo1)
-	<-flows.entered
-	for i := range 10 {
-		n.publish(t, d, []string{dnsTo2, dnsTo1}[i%2])
-	}
-	// A commit is answered before its flows are removed. What changes nothing is answered after both.
-	n.publish(t, d, dnsTo1)
-	close(flows.release)
-	if err := d.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	n.wantPasses(t, "eleven commits", 3)
-	aggregatortest.Eventually(t, "two removals", func() bool { return len(flows.entered) == 1 })
 }

@@ -48,9 +48,7 @@ func TestFlowsOfAnotherPublisher(t *testing.T) {
 	for _, elements := range [][]string{{dnsTo1}, {dnsTo2}, {dnsTo1}} {
 		f := fronts(elements...)
 		f.Tables[0].Name, f.Tables[0].Chains = "other", nil
-		if _, err := other.Apply(ctx, f); err != nil {
-			t.Fatal(err)
-		}
+		mustApply(t, other, f)
 	}
 	if _, err := d.Aggregator.Delete(ctx, "other", "services"); err != nil {
 		t.Fatal(err)

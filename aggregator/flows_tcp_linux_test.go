@@ -45,9 +45,7 @@ func (n *flowNode) dialTCP(t *testing.T, serve, to string) *lineConn {
 
 func (c *lineConn) check(t *testing.T) {
 	t.Helper()
-	if err := c.SetDeadline(time.Now().Add(3 * time.Minute)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.SetDeadline(time.Now().Add(3*time.Minute)))
 	if _, err := io.WriteString(c, "alive\n"); err != nil {
 		t.Fatal(err)
 	}

@@ -33,6 +33,8 @@ func (g *gated) Commit(ops []kernel.Op) (kernel.Stats, error) {
 // TestSharedBatch has the real kernel refuse updates of a batch for all that the
 // compiler cannot see: they are named, with the reason and what to do, and the
 // others are committed in the same step, in one commit.
+//
+// Behaviour: 169.
 func TestSharedBatch(t *testing.T) {
 	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
 	for _, noOwner := range []bool{false, true} {
@@ -128,19 +130,11 @@ func TestFullSetHasRoomAgain(t *testing.T) {
 		return f
 	}
 	one, two := d.Dial(t, "one"), d.Dial(t, "two")
-	if _, err := one.Apply(ctx, small("list", "10.0.0.1", "10.0.0.2")); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, one, small("list", "10.0.0.1", "10.0.0.2"))
 	// One of the two is there already, so it would be four.
 	_, err := two.Apply(ctx, small("list", "10.0.0.2", "10.0.0.3", "10.0.0.4"))
 	rejection(t, err, weftv1.Violation_REASON_KERNEL)
-	if _, err := two.Apply(ctx, small("list", "10.0.0.2", "10.0.0.3")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := one.Apply(ctx, small("list", "10.0.0.2")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := two.Apply(ctx, small("list", "10.0.0.2", "10.0.0.3", "10.0.0.4")); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, two, small("list", "10.0.0.2", "10.0.0.3"))
+	mustApply(t, one, small("list", "10.0.0.2"))
+	mustApply(t, two, small("list", "10.0.0.2", "10.0.0.3", "10.0.0.4"))
 }

@@ -26,12 +26,8 @@ import (
 func accessFile(t *testing.T, path, text string) {
 	t.Helper()
 	// Replaced at once, so that no reader sees half a file.
-	if err := os.WriteFile(path+".new", []byte("apiVersion: weft.dev/v1alpha1\nkind: Configuration\n"+text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path+".new", []byte("apiVersion: weft.dev/v1alpha1\nkind: Configuration\n"+text), 0o600))
+	must(t, os.Rename(path+".new", path))
 }
 
 // limited starts a daemon with a configuration, in a file that can be changed.
@@ -41,9 +37,7 @@ func limited(t *testing.T, k aggregator.Kernel, text string) (*aggregatortest.Da
 	accessFile(t, path, text)
 	reg := prometheus.NewPedanticRegistry()
 	control, err := access.Open(access.Options{File: path, Registerer: reg})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, Access: control, Registerer: reg}})
 	return d, control, path, reg
 }
@@ -52,9 +46,7 @@ func limited(t *testing.T, k aggregator.Kernel, text string) (*aggregatortest.Da
 func refusedLimits(t *testing.T, reg *prometheus.Registry, publisher, limit string) int {
 	t.Helper()
 	families, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, f := range families {
 		if f.GetName() != "weft_refusals_total" {
 			continue
@@ -145,9 +137,7 @@ func TestUpdatesAreJudgedByRights(t *testing.T) {
 	if len(k.Commits()) != 0 {
 		t.Fatal("something refused was committed")
 	}
-	if _, err := c.Apply(ctx, blocklist("f", "10.0.0.1")); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, c, blocklist("f", "10.0.0.1"))
 	// On a stream the update alone is refused; the code is that of the reason.
 	s := raw(t, d, "cni")
 	wantReason(t, exchange(t, s, snapshotOf(1, tests[0].fragment)), weftv1.Violation_REASON_PERMISSION)
@@ -166,9 +156,7 @@ func TestAnotherNameHasNoLimits(t *testing.T) {
 	d, _, _, _ := limited(t, k, rights)
 	f := blocklist("f", "10.0.0.1")
 	f.Tables[0].Chains[0].Hook, f.Priority = "output", -5
-	if _, err := d.Dial(t, "").Apply(aggregatortest.Context(t), f); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, d.Dial(t, ""), f)
 }
 
 func TestLimitsAreOfAllFragmentsTogether(t *testing.T) {
@@ -239,27 +227,19 @@ func TestLimitsOutliveARestart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "weft.yaml")
 	accessFile(t, path, "publishers: [{name: cni, match: {uid: 1}, allow: {tables: [{name: demo}]}, limits: {elements: 3}}]\n")
 	control, err := access.Open(access.Options{File: path})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cfg := aggregatortest.Config{Config: aggregator.Config{Kernel: k, Access: control, StateDir: t.TempDir()}}
 	d := aggregatortest.Start(t, cfg)
 	ctx := aggregatortest.Context(t)
-	if _, err := d.Dial(t, "cni").Apply(ctx, blocklist("a", "10.0.0.1", "10.0.0.2")); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, d.Dial(t, "cni"), blocklist("a", "10.0.0.1", "10.0.0.2"))
+	must(t, d.Stop())
 	d = aggregatortest.Start(t, cfg)
 	c := d.Dial(t, "cni")
 	var rejected *client.RejectedError
 	if _, err := c.Apply(ctx, blocklist("b", "10.0.0.3", "10.0.0.4")); !errors.As(err, &rejected) || !rejected.Has(weftv1.Violation_REASON_LIMIT) {
 		t.Fatalf("more than the limit after a restart: %v", err)
 	}
-	if _, err := c.Apply(ctx, blocklist("a", "10.0.0.1", "10.0.0.2", "10.0.0.3")); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, c, blocklist("a", "10.0.0.1", "10.0.0.2", "10.0.0.3"))
 }
 
 // TestNewRightsHoldForTheNextUpdate of a session that stays.
@@ -271,9 +251,7 @@ func TestNewRightsHoldForTheNextUpdate(t *testing.T) {
 	reload := func(text string) {
 		t.Helper()
 		accessFile(t, path, text)
-		if err := control.Reload(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, control.Reload())
 	}
 	reload("publishers: [{name: cni, match: {uid: 1}, limits: {elements: 1}}]\n")
 	wantReason(t, exchange(t, s, patchOf(2, patch("a", []string{"10.0.0.4"}, nil))), weftv1.Violation_REASON_PERMISSION)
@@ -312,9 +290,7 @@ func TestStreamLimit(t *testing.T) {
 		t.Errorf("%d refusals", got)
 	}
 	// One that ends makes room.
-	if err := second.CloseSend(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, second.CloseSend())
 	aggregatortest.Eventually(t, "there is room for a stream", func() bool {
 		s := raw(t, d, "cni")
 		if err := s.Send(snapshotOf(1, blocklist("c"))); err != nil {
@@ -325,9 +301,7 @@ func TestStreamLimit(t *testing.T) {
 	})
 	// A lower limit ends none.
 	accessFile(t, path, "publishers: [{name: cni, match: {uid: 1}, allow: {tables: [{name: demo}]}, limits: {streams: 1}}]\n")
-	if err := control.Reload(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, control.Reload())
 	wantCommitted(t, exchange(t, first, snapshotOf(2, blocklist("a", "10.0.0.1"))))
 }
 

@@ -17,9 +17,7 @@ import (
 func TestConvergedWithNothingBefore(t *testing.T) {
 	k := &aggregatortest.Kernel{}
 	a, err := aggregator.New(aggregator.Config{Kernel: k})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := a.Converged(); !errors.Is(err, aggregator.ErrStarting) {
 		t.Errorf("before Run the answer is %v: want ErrStarting", err)
 	}
@@ -27,9 +25,7 @@ func TestConvergedWithNothingBefore(t *testing.T) {
 	if err := d.Aggregator.Converged(); err != nil {
 		t.Errorf("with nothing to wait for the answer is %v", err)
 	}
-	if err := d.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Stop())
 	if err := d.Aggregator.Converged(); !errors.Is(err, aggregator.ErrStopped) {
 		t.Errorf("after the end the answer is %v: want ErrStopped", err)
 	}
@@ -63,9 +59,7 @@ func TestConvergedAfterRestart(t *testing.T) {
 	if _, err := s.Put(ctx, gone); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Stop())
 
 	again := aggregatortest.Start(t, aggregatortest.Config{Config: cfg})
 	if err := again.Aggregator.Converged(); err == nil || !strings.Contains(err.Error(), "(fragments: 3, grace left: ") || !strings.HasSuffix(err.Error(), ": a, b") {
@@ -99,9 +93,7 @@ func TestPublisherGone(t *testing.T) {
 	if err := d.Aggregator.Missing(); err != nil {
 		t.Errorf("a connected publisher is missed: %v", err)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
 	var gone error
 	aggregatortest.Eventually(t, "the publisher is missed", func() bool {
 		later.Add(int64(time.Minute))
@@ -123,9 +115,7 @@ func TestPublisherGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	later.Add(int64(time.Minute))
-	if err := again.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, again.Close())
 	aggregatortest.Eventually(t, "the session has ended", func() bool {
 		list, err := d.Aggregator.ListPublishers()
 		return err == nil && len(list.GetPublishers()) == 0
@@ -145,9 +135,7 @@ func TestConvergedOnceGraceIsOver(t *testing.T) {
 	}
 	d := aggregatortest.Start(t, aggregatortest.Config{Config: cfg})
 	applyAs(t, d, "a", blocklist("list", "10.0.0.3"))
-	if err := d.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Stop())
 	again := aggregatortest.Start(t, aggregatortest.Config{Config: cfg})
 	if err := again.Aggregator.Converged(); err == nil {
 		t.Error("settled within the grace")

@@ -2,11 +2,9 @@ package aggregator_test
 
 import (
 	"errors"
-	"fmt"
 	"net"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/weft-proxy/weft/aggregator"
@@ -21,9 +19,7 @@ import (
 func startKernel(t testing.TB, ns *nfttest.NS, cfg aggregator.Config, noOwner bool) (*aggregatortest.Daemon, *kernel.Conn) {
 	t.Helper()
 	conn, err := kernel.Open(kernel.Config{NetNS: ns.FD(), NoOwner: noOwner})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	cfg.Kernel = conn
 	return aggregatortest.Start(t, aggregatortest.Config{Config: cfg}), conn
@@ -54,9 +50,7 @@ func sendUDP(t *testing.T, ns *nfttest.NS, n int) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 // ruleLine returns the line of "nft -a list ruleset" that has text.
@@ -80,9 +74,7 @@ func TestKernelKeepsHandlesAndCounters(t *testing.T) {
 	d, _ := startKernel(t, ns, aggregator.Config{}, false)
 	ctx := aggregatortest.Context(t)
 	c := d.Dial(t, "tester")
-	if _, err := c.Apply(ctx, counted("127.0.0.1")); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, c, counted("127.0.0.1"))
 	sendUDP(t, ns, 5)
 	before := ruleLine(t, ns, `comment "members"`)
 	if !packets.MatchString(before) {
@@ -98,65 +90,12 @@ func TestKernelKeepsHandlesAndCounters(t *testing.T) {
 	f := counted("127.0.0.1", "10.0.0.2")
 	rules := f.Tables[0].Chains[0].Rules
 	f.Tables[0].Chains[0].Rules = []*weftv1.Rule{{Text: "iifname != \"lo\" return"}, rules[0], {Text: "tcp dport { 22, 80 } accept"}}
-	if _, err := c.Apply(ctx, f); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, c, f)
 	if after := ruleLine(t, ns, `comment "members"`); after != before {
 		t.Fatalf("the rule changed:\n before %s\n after  %s", before, after)
 	}
 	if text := ns.ListRuleset(t); !strings.Contains(text, "10.0.0.2") || strings.Contains(text, "10.0.0.1") || strings.Contains(text, "udp") {
 		t.Fatalf("ruleset:\n%s", text)
-	}
-}
-
-// TestKernelPoison has one update in a batch that the compiler takes and the
-// kernel does not.
-//
-// Behaviour: 169.
-func TestKernelPoison(t *testing.T) {
-	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
-	ns := nfttest.New(t)
-	d, _ := startKernel(t, ns, aggregator.Config{Rate: 5, Burst: 1}, false)
-	ctx := aggregatortest.Context(t)
-	c := d.Dial(t, "tester")
-	if _, err := c.Apply(ctx, blocklist("first", "10.0.0.1")); err != nil {
-		t.Fatal(err)
-	}
-	loop := &weftv1.Fragment{Name: "loop", Tables: []*weftv1.Table{{Family: "ip", Name: "demo", Chains: []*weftv1.Chain{
-		{Name: "input", Type: "filter", Hook: "input", Priority: "filter", Rules: []*weftv1.Rule{{Text: "jump here"}}},
-		{Name: "here", Rules: []*weftv1.Rule{{Text: "jump there"}}},
-		{Name: "there", Rules: []*weftv1.Rule{{Text: "jump here"}}},
-	}}}}
-	errs := make([]error, 4)
-	var wg sync.WaitGroup
-	for i := range errs {
-		wg.Go(func() {
-			f := blocklist(fmt.Sprintf("good-%d", i), fmt.Sprintf("10.0.1.%d", i))
-			if i == 1 {
-				f = loop
-			}
-			_, errs[i] = c.Apply(ctx, f)
-		})
-	}
-	wg.Wait()
-	for i, err := range errs {
-		if i == 1 {
-			r := rejection(t, err, weftv1.Violation_REASON_KERNEL)
-			t.Logf("%+v", r)
-			continue
-		}
-		if err != nil {
-			t.Fatalf("update %d: %v", i, err)
-		}
-	}
-	text := ns.ListRuleset(t)
-	for _, want := range []string{"10.0.0.1", "10.0.1.0", "10.0.1.2", "10.0.1.3"} {
-		if !strings.Contains(text, want) {
-			t.Fatalf("ruleset lacks %s:\n%s", want, text)
-		}
-	}
-	if strings.Contains(text, "here") {
-		t.Fatalf("half of the loop is there:\n%s", text)
 	}
 }
 
@@ -174,10 +113,7 @@ func TestKernelRestart(t *testing.T) {
 	if !conn.Owner() {
 		t.Fatal("the connection does not own its tables")
 	}
-	ctx := aggregatortest.Context(t)
-	if _, err := d.Dial(t, "tester").Apply(ctx, counted("127.0.0.1")); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, d.Dial(t, "tester"), counted("127.0.0.1"))
 	sendUDP(t, ns, 3)
 	before := ruleLine(t, ns, `comment "members"`)
 	foreign := func() {
@@ -197,30 +133,22 @@ func TestKernelRestart(t *testing.T) {
 	}
 	foreign()
 	// As after kill -9: the kernel closes the socket.
-	if err := conn.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, conn.Close())
 	// The kernel also closes the state directory.
 	_ = d.Stop()
 	d, conn = startKernel(t, ns, aggregator.Config{StateDir: dir}, false)
 	generation, err := conn.Generation()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	foreign()
 	c := d.Dial(t, "tester")
-	if _, err := c.Apply(ctx, counted("127.0.0.1")); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, c, counted("127.0.0.1"))
 	if after, err := conn.Generation(); err != nil || after != generation {
 		t.Fatalf("generation %d became %d (%v): the restart must not commit", generation, after, err)
 	}
 	if after := ruleLine(t, ns, `comment "members"`); after != before {
 		t.Fatalf("the rule changed:\n before %s\n after  %s", before, after)
 	}
-	if _, err := c.Apply(ctx, counted("127.0.0.2")); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, c, counted("127.0.0.2"))
 	if text := ns.ListRuleset(t); !strings.Contains(text, "127.0.0.2") || strings.Contains(text, "127.0.0.1") {
 		t.Fatalf("ruleset:\n%s", text)
 	}
@@ -236,18 +164,12 @@ func TestKernelSecondDaemonIsTold(t *testing.T) {
 		t.Fatal("the connection does not own its tables")
 	}
 	ctx := aggregatortest.Context(t)
-	if _, err := d.Dial(t, "tester").Apply(ctx, blocklist("list", "10.0.0.1")); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, d.Dial(t, "tester"), blocklist("list", "10.0.0.1"))
 	second, err := kernel.Open(kernel.Config{NetNS: ns.FD()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = second.Close() }()
 	a, err := aggregator.New(aggregator.Config{Kernel: second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := a.Run(ctx); err == nil || !strings.Contains(err.Error(), "ip demo is owned by") {
 		t.Fatalf("second daemon: %v", err)
 	}
@@ -258,15 +180,11 @@ func TestKernelSecondDaemonIsTold(t *testing.T) {
 func TestKernelUnprotectedTables(t *testing.T) {
 	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
 	nfttest.RequireKernel(t, 6, 9)
-	ns, ctx := nfttest.New(t), aggregatortest.Context(t)
+	ns := nfttest.New(t)
 	cfg := aggregator.Config{StateDir: t.TempDir()}
 	d, conn := startKernel(t, ns, cfg, true)
-	if _, err := d.Dial(t, "tester").Apply(ctx, blocklist("list", "10.0.0.1")); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(d.Stop(), conn.Close()); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, d.Dial(t, "tester"), blocklist("list", "10.0.0.1"))
+	must(t, errors.Join(d.Stop(), conn.Close()))
 	again, _ := startKernel(t, ns, cfg, false)
 	aggregatortest.Eventually(t, "it runs", func() bool { return !errors.Is(again.Aggregator.Converged(), aggregator.ErrStarting) })
 	ns.Nft(t, "delete table ip demo")
@@ -297,11 +215,8 @@ func TestKernelRepairsWithoutOwnership(t *testing.T) {
 	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
 	ns := nfttest.New(t)
 	d, _ := startKernel(t, ns, aggregator.Config{}, true)
-	ctx := aggregatortest.Context(t)
 	c := d.Dial(t, "tester")
-	if _, err := c.Apply(ctx, blocklist("list", "10.0.0.1")); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, c, blocklist("list", "10.0.0.1"))
 	want := ns.ListRuleset(t)
 	events := watch(t, d)
 	for _, args := range [][]string{
@@ -317,9 +232,7 @@ func TestKernelRepairsWithoutOwnership(t *testing.T) {
 		})
 	}
 	events.until(t, "drift is told", func(e *weftv1.WatchResponse) bool { return e.GetDrift() != nil })
-	if _, err := c.Apply(ctx, blocklist("list", "10.0.0.2")); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, c, blocklist("list", "10.0.0.2"))
 }
 
 // TestKernelRestartKeepsDynamicSet restarts with a set that rules fill and that
@@ -344,9 +257,7 @@ func TestKernelRestartKeepsDynamicSet(t *testing.T) {
 	if !strings.Contains(before, "127.0.0.1") {
 		t.Fatalf("no element before the restart:\n%s", before)
 	}
-	if err := conn.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, conn.Close())
 	_ = first.Stop()
 	second, _ := startKernel(t, ns, aggregator.Config{StateDir: dir}, false)
 	mustApply(t, second.Dial(t, "one"), f)

@@ -46,9 +46,7 @@ func live() *weftv1.Fragment {
 func readTable(ctx context.Context, t *testing.T, d *aggregatortest.Daemon, req *weftv1.GetTableRequest) *weftv1.GetTableResponse {
 	t.Helper()
 	got, err := d.Dial(t, "reader").GetTable(ctx, req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return got
 }
 
@@ -191,9 +189,7 @@ func TestKernelCountedElements(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		seen := 0
 		for part := range parts {
 			for _, s := range part.GetSets() {

@@ -1,12 +1,12 @@
 package aggregator
 
 import (
-	"errors"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
@@ -59,38 +59,26 @@ type metrics struct {
 }
 
 // newMetrics accepts a nil reg.
-func newMetrics(reg prometheus.Registerer, pending func() int) (*metrics, error) {
-	m := &metrics{publishers: make(map[string]struct{})}
-	var errs []error
-	register := func(c prometheus.Collector) {
-		if reg != nil {
-			errs = append(errs, reg.Register(c))
-		}
-	}
+func newMetrics(reg prometheus.Registerer, pending func() int) *metrics {
+	m, to := &metrics{publishers: make(map[string]struct{})}, promauto.With(reg)
 	counter := func(name, help string) prometheus.Counter {
-		c := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
-		register(c)
-		return c
+		return to.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 	}
 	gauge := func(name, help string) prometheus.Gauge {
-		g := prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
-		register(g)
-		return g
+		return to.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
 	}
 	vec := func(name, help, label string, values ...string) *prometheus.CounterVec {
-		v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
+		v := to.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
 		for _, value := range values {
 			v.WithLabelValues(value)
 		}
-		register(v)
 		return v
 	}
 	m.commits = counter("weft_commits_total", "Batches committed to the kernel.")
-	duration := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+	duration := to.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "weft_commit_duration_seconds", Help: "Seconds that each commit spent in a phase: wait (of its oldest update for its turn), build (merge and plan), kernel.",
 		Buckets: prometheus.ExponentialBuckets(0.0001, 2.5, 12),
 	}, []string{"phase"})
-	register(duration)
 	for i, phase := range []string{"wait", "build", "kernel"} {
 		m.duration[i] = duration.WithLabelValues(phase)
 	}
@@ -99,8 +87,7 @@ func newMetrics(reg prometheus.Registerer, pending func() int) (*metrics, error)
 	for i, change := range []string{"added", "deleted"} {
 		m.elements[i], m.rules[i] = elements.WithLabelValues(change), rules.WithLabelValues(change)
 	}
-	m.rejections = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "weft_rejections_total", Help: "Updates rejected, by publisher and the reason of the first violation."}, []string{"publisher", "reason"})
-	register(m.rejections)
+	m.rejections = to.NewCounterVec(prometheus.CounterOpts{Name: "weft_rejections_total", Help: "Updates rejected, by publisher and the reason of the first violation."}, []string{"publisher", "reason"})
 	m.dropped = counter("weft_updates_dropped_total", "Updates dropped because their sender was gone before they were applied.")
 	m.shadowed = gauge("weft_shadowed_elements", "Map elements that are not in force because another fragment has a different value for their key.")
 	m.repairs = counter("weft_drift_repairs_total", "Commits that repaired changes by other processes.")
@@ -109,23 +96,22 @@ func newMetrics(reg prometheus.Registerer, pending func() int) (*metrics, error)
 	m.stateErrors = vec("weft_state_errors_total", "Failed attempts to read or write a part of the state directory.", "file",
 		statedir.KindRecord, statedir.KindDurable, statedir.KindFlows, history.Kind, unconfirmed.Kind)
 	m.historyLost = counter("weft_history_lost_total", "Commits without an entry of their own in the history, because they came faster than it could be written.")
-	m.findings = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "weft_findings", Help: "Findings in the rules of fragments, by kind: what is right and can hardly be meant."}, []string{"id"})
-	register(m.findings)
+	m.findings = to.NewGaugeVec(prometheus.GaugeOpts{Name: "weft_findings", Help: "Findings in the rules of fragments, by kind: what is right and can hardly be meant."}, []string{"id"})
 	m.found(nil)
 	m.unrepaired = gauge("weft_unrepaired_tables", "Tables that differ from the committed state because the kernel refuses to repair them.")
 	m.work = vec("weft_aggregator_work_total", "Work of the writer: elements (keys), rules, chains and sets (objects) examined, dumps of the whole kernel state, records written.", "kind", workKeys, workRules, workObjects, workDumps, workRecords)
 	for i, kind := range []string{workKeys, workRules, workObjects} {
 		m.looked[i] = m.work.WithLabelValues(kind)
 	}
-	register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "weft_pending_updates", Help: "Updates that wait for a commit."},
-		func() float64 { return float64(pending()) }))
+	to.NewGaugeFunc(prometheus.GaugeOpts{Name: "weft_pending_updates", Help: "Updates that wait for a commit."},
+		func() float64 { return float64(pending()) })
 	m.flows = &flows.Metrics{
 		Flows:       counter("weft_flows_flushed_total", "UDP conntrack entries removed after commits."),
 		FlowErrors:  counter("weft_flow_flush_errors_total", "Failed attempts to remove UDP conntrack entries. Each is retried."),
 		Purged:      counter("weft_affinity_purged_total", "Entries of affinity maps removed because no rule makes them any more."),
 		PurgeErrors: counter("weft_affinity_errors_total", "Failed attempts to remove entries of affinity maps. Each is retried."),
 	}
-	return m, errors.Join(errs...)
+	return m
 }
 
 // A zero timing was not measured.

@@ -39,7 +39,7 @@ func countedBy(t *testing.T, ns *nfttest.NS, name string) string {
 	return strings.Join(strings.Fields(out), " ")
 }
 
-func mustApply(t *testing.T, c *client.Client, f *weftv1.Fragment) {
+func mustApply(t testing.TB, c *client.Client, f *weftv1.Fragment) {
 	t.Helper()
 	if _, err := c.Apply(aggregatortest.Context(t), f); err != nil {
 		t.Fatalf("apply %s: %v", f.GetName(), err)
@@ -307,9 +307,7 @@ func TestKernelElementStates(t *testing.T) {
 	mustApply(t, c, f(&weftv1.Element{Key: "11"}))
 	check("after another element")
 	got, err := c.Get(aggregatortest.Context(t), "", "f")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if e := got.GetFragment().GetTables()[0].GetSets()[0].GetElements(); len(e) != 3 || e[0].GetState() != nil || e[1].GetState().GetStateful()[0] != "counter packets 5 bytes 500" {
 		t.Errorf("elements %v", e)
 	}

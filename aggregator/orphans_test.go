@@ -22,13 +22,9 @@ func TestOrphans(t *testing.T) {
 	ctx := aggregatortest.Context(t)
 	start := func(k *aggregatortest.Kernel, config string) *aggregatortest.Daemon {
 		t.Helper()
-		if err := os.WriteFile(file, []byte(head+config), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, []byte(head+config), 0o600))
 		control, err := access.Open(access.Options{File: file})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, StateDir: dir, Access: control}})
 	}
 	table := func(name string, elements ...string) *weftv1.Fragment {
@@ -58,16 +54,12 @@ func TestOrphans(t *testing.T) {
 	k := &aggregatortest.Kernel{}
 	d := start(k, gone+allowed)
 	for publisher, f := range map[string]*weftv1.Fragment{"gone": table("gone", "10.0.0.1"), "narrow": table("other", "10.0.0.2", "10.0.0.3"), "operator": table("operator", "10.0.0.4")} {
-		if _, err := d.Aggregator.Apply(ctx, publisher, f); err != nil {
-			t.Fatal(err)
-		}
+		applyAs(t, d, publisher, f)
 	}
 	want(d, committed, committed)
 	all := k.String()
 	for name, kernel := range map[string]*aggregatortest.Kernel{"restart": k, "reboot": {}} {
-		if err := d.Stop(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.Stop())
 		d = start(kernel, narrowed)
 		want(d, orphaned, orphaned)
 		if text := kernel.String(); strings.Contains(text, "10.0.0.1") || strings.Contains(text, "other") || !strings.Contains(text, "operator") {
@@ -76,18 +68,14 @@ func TestOrphans(t *testing.T) {
 		k = kernel
 	}
 	// They come back with what they need, whatever the limits.
-	if err := d.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Stop())
 	d = start(k, gone+strings.Replace(allowed, "}]}}", "}]}, limits: {elements: 1}}", 1))
 	want(d, committed, committed)
 	if got := k.String(); got != all {
 		t.Errorf("the kernel has\n%s\nwant\n%s", got, all)
 	}
 	// Deleted, and sent again with a shorter life: neither comes back.
-	if err := d.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Stop())
 	d = start(k, "- {name: unused, match: {uid: 9}}\n")
 	want(d, orphaned, orphaned)
 	if _, err := d.Aggregator.Delete(ctx, "gone", "f"); err != nil {
@@ -99,9 +87,7 @@ func TestOrphans(t *testing.T) {
 		t.Error(err)
 	}
 	want(d, 0, committed)
-	if err := d.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Stop())
 	d = start(&aggregatortest.Kernel{}, gone+allowed)
 	want(d, 0, 0)
 }
@@ -114,13 +100,9 @@ func TestOrphansByClass(t *testing.T) {
 	start := func(k *aggregatortest.Kernel, allow string) *aggregatortest.Daemon {
 		t.Helper()
 		text := "apiVersion: weft.dev/v1alpha1\nkind: Configuration\npublishers:\n- name: cni\n  match: {uid: 1}\n  allow: {" + allow + "}\n"
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, []byte(text), 0o600))
 		control, err := access.Open(access.Options{File: file})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, StateDir: dir, Access: control}})
 	}
 	const logs = "limit rate 4/second burst 1 packets log"
@@ -146,9 +128,7 @@ func TestOrphansByClass(t *testing.T) {
 		{"log: unlimited", "mark", "publisher cni may not change the packet mark: marks is not allowed", false},
 		{"marks: 0xff00", "log1 log2", "publisher cni may not log packets: log is not allowed", true},
 	} {
-		if err := d.Stop(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.Stop())
 		if tt.reboot {
 			k = &aggregatortest.Kernel{}
 		}

@@ -48,9 +48,7 @@ func TestOwner(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := d.Aggregator.Owner(aggregatortest.Context(t), tt.req, aggregator.Reader{All: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if diff := cmp.Diff(tt.want, got.GetOwners(), protocmp.Transform()); diff != "" {
 				t.Errorf("owners (-want +got):\n%s", diff)
 			}

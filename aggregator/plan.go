@@ -8,7 +8,6 @@ import (
 	"iter"
 	"slices"
 	"sort"
-	"strings"
 
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
@@ -243,8 +242,7 @@ func (a *Aggregator) plannedFindings(ctx context.Context, publisher string, p *p
 		return nil, err
 	}
 	planned := func(party lint.Party) bool {
-		owner, name, _ := strings.Cut(party.Fragment, "/")
-		_, ok := p.place[desired.Key{Publisher: owner, Name: name}]
+		_, ok := p.place[message.Key(message.Owner(party.Fragment))]
 		return ok
 	}
 	var out []*weftv1.Finding

@@ -27,9 +27,7 @@ import (
 func plan(t *testing.T, d *aggregatortest.Daemon, req *weftv1.PlanRequest) *weftv1.PlanResponse {
 	t.Helper()
 	resp, err := d.Aggregator.Plan(aggregatortest.Context(t), "tester", req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return whole(resp)
 }
 
@@ -57,9 +55,7 @@ func diffLines(resp *weftv1.PlanResponse) []string {
 func applyAs(t *testing.T, d *aggregatortest.Daemon, publisher string, f *weftv1.Fragment) aggregator.Result {
 	t.Helper()
 	r, err := d.Aggregator.Apply(aggregatortest.Context(t), publisher, f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return r
 }
 
@@ -172,7 +168,6 @@ func TestPlanRejections(t *testing.T) {
 	conflict := blocklist("conflict")
 	conflict.Tables[0].Sets[0].Type = "ipv6_addr"
 	conflict.Tables[0].Chains = nil
-	ctx := aggregatortest.Context(t)
 	events := watch(t, d)
 	resp := plan(t, d, &weftv1.PlanRequest{
 		Withdraw: []*weftv1.FragmentName{{Name: "nothing"}},
@@ -196,9 +191,7 @@ func TestPlanRejections(t *testing.T) {
 		t.Errorf("a plan with rejections has changes %v, counts %v", resp.GetChanges(), resp.GetCounts())
 	}
 	// No event is sent: the next event is that of the next commit.
-	if _, err := d.Aggregator.Apply(ctx, "tester", ruled("good", "tcp dport 22 accept")); err != nil {
-		t.Fatal(err)
-	}
+	applyAs(t, d, "tester", ruled("good", "tcp dport 22 accept"))
 	events.until(t, "the commit is the first event", func(e *weftv1.WatchResponse) bool {
 		if e.GetRejection() != nil {
 			t.Errorf("a plan was announced: %v", e)
@@ -260,9 +253,7 @@ func TestPlanErrors(t *testing.T) {
 	if resp, err := d.Aggregator.Plan(ctx, "tester", &weftv1.PlanRequest{}); err != nil || len(whole(resp).GetChanges()) > 0 {
 		t.Errorf("an empty plan is %v, error %v", resp, err)
 	}
-	if err := d.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Stop())
 	if _, err := d.Aggregator.Plan(ctx, "tester", &weftv1.PlanRequest{}); !errors.Is(err, aggregator.ErrStopped) {
 		t.Errorf("error is %v: want ErrStopped", err)
 	}
@@ -341,14 +332,10 @@ func TestPlanWaitsForTheStart(t *testing.T) {
 	state := t.TempDir()
 	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, StateDir: state}})
 	applyAs(t, d, "tester", blocklist("list", "10.0.0.1"))
-	if err := d.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Stop())
 	slow := slowKernel{k, make(chan struct{})}
 	again, err := aggregator.New(aggregator.Config{Kernel: slow, StateDir: state})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithCancel(aggregatortest.Context(t))
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -413,9 +400,7 @@ func TestKernelPlan(t *testing.T) {
 			list := func() string { return ns.Run(t, "nft", "-a", "list", "ruleset") }
 			before := list()
 			gen, err := conn.Generation()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			full := blocklist("full", "10.0.0.1", "10.0.0.2", "10.0.0.3")
 			full.Tables[0].Sets[0].Name, full.Tables[0].Sets[0].Size, full.Tables[0].Chains = "small", 2, nil
 			loop := &weftv1.Fragment{Name: "loop", Tables: []*weftv1.Table{{Family: "ip", Name: "demo", Chains: []*weftv1.Chain{

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 	"github.com/weft-proxy/weft/aggregator"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
-	"github.com/weft-proxy/weft/nft/kernel"
 )
 
 // sticky returns a fragment that sends each client of 10.96.0.1 to one backend and
@@ -61,9 +59,7 @@ func packetsFrom(t *testing.T, k *aggregatortest.Kernel, pairs ...string) {
 	t.Helper()
 	for _, p := range pairs {
 		client, backend, _ := strings.Cut(p, " ")
-		if err := k.Packet(demo, "affinity", client, backend+" . 8080"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, k.Packet(demo, "affinity", client, backend+" . 8080"))
 	}
 }
 
@@ -78,169 +74,21 @@ func TestPurgeOfAffinityEntries(t *testing.T) {
 	ctx := aggregatortest.Context(t)
 	c := d.Dial(t, "tester")
 	for _, f := range []*weftv1.Fragment{sticky("10.1.0.1", "10.1.0.2"), blocklist("other", "10.0.0.1")} {
-		if _, err := c.Apply(ctx, f); err != nil {
-			t.Fatal(err)
-		}
+		mustApply(t, c, f)
 	}
 	packetsFrom(t, k, "10.0.0.1 10.1.0.1", "10.0.0.2 10.1.0.2", "10.0.0.3 10.1.0.1")
-	if _, err := c.Apply(ctx, sticky("10.1.0.1", "10.1.0.2", "10.1.0.3")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Apply(ctx, blocklist("other", "10.0.0.2")); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, c, sticky("10.1.0.1", "10.1.0.2", "10.1.0.3"))
+	mustApply(t, c, blocklist("other", "10.0.0.2"))
 	// A call that has gone through says that the writer is past the last commit.
 	if _, err := d.Aggregator.ListTables(ctx, aggregator.Reader{All: true}); err != nil || looks.Load() != 0 {
 		t.Fatalf("the map was read %d times (%v), though no rule went", looks.Load(), err)
 	}
-	if _, err := c.Apply(ctx, sticky("10.1.0.2", "10.1.0.3")); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, c, sticky("10.1.0.2", "10.1.0.3"))
 	wantAffinity(t, k, "10.0.0.2 : 10.1.0.2 . 8080")
-	if _, err := c.Apply(ctx, sticky()); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, c, sticky())
 	wantAffinity(t, k)
 	if _, err := d.Aggregator.ListTables(ctx, aggregator.Reader{All: true}); err != nil || looks.Load() != 2 {
 		t.Fatalf("the map was read %d times (%v), want twice", looks.Load(), err)
-	}
-}
-
-// TestPurgeLooksTwice has a packet that was on its way during the commit make its
-// entry after the first look.
-func TestPurgeLooksTwice(t *testing.T) {
-	k := &aggregatortest.Kernel{}
-	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, Retry: 10 * time.Millisecond}})
-	ctx := aggregatortest.Context(t)
-	c := d.Dial(t, "tester")
-	for _, f := range []*weftv1.Fragment{sticky("10.1.0.1", "10.1.0.2"), sticky("10.1.0.2")} {
-		if _, err := c.Apply(ctx, f); err != nil {
-			t.Fatal(err)
-		}
-	}
-	packetsFrom(t, k, "10.0.0.1 10.1.0.1", "10.0.0.2 10.1.0.2")
-	wantAffinity(t, k, "10.0.0.2 : 10.1.0.2 . 8080")
-}
-
-// TestPurgeIsTriedAgain has the reading and the removal fail: commits go on and
-// are acknowledged, and the entries go in the end.
-func TestPurgeIsTriedAgain(t *testing.T) {
-	for _, tt := range []struct {
-		name string
-		fail func(k *aggregatortest.Kernel, broken *atomic.Bool)
-	}{
-		{"dump interrupted", func(k *aggregatortest.Kernel, broken *atomic.Bool) {
-			k.RefuseDump = func() error {
-				if broken.Load() {
-					return kernel.ErrBusy
-				}
-				return nil
-			}
-		}},
-		{"removal refused", func(k *aggregatortest.Kernel, broken *atomic.Bool) {
-			k.Refuse = func(op kernel.Op) (syscall.Errno, string) {
-				if del, ok := op.(kernel.DeleteElements); ok && del.Set.Name == "affinity" && broken.Load() {
-					return syscall.ENOMEM, "no"
-				}
-				return 0, ""
-			}
-		}},
-		{"outcome unknown", func(k *aggregatortest.Kernel, broken *atomic.Bool) {
-			k.RefuseBatch = func(ops []kernel.Op) error {
-				if del, ok := ops[0].(kernel.DeleteElements); ok && del.Set.Name == "affinity" && broken.Load() {
-					return kernel.ErrUnknownOutcome
-				}
-				return nil
-			}
-		}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			k, broken := &aggregatortest.Kernel{}, &atomic.Bool{}
-			broken.Store(true)
-			tt.fail(k, broken)
-			d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, Retry: 5 * time.Millisecond}})
-			ctx := aggregatortest.Context(t)
-			c := d.Dial(t, "tester")
-			if _, err := c.Apply(ctx, sticky("10.1.0.1", "10.1.0.2")); err != nil {
-				t.Fatal(err)
-			}
-			packetsFrom(t, k, "10.0.0.1 10.1.0.1", "10.0.0.2 10.1.0.2")
-			for _, f := range []*weftv1.Fragment{sticky("10.1.0.2"), blocklist("other", "10.0.0.1"), blocklist("other", "10.0.0.2")} {
-				if _, err := c.Apply(ctx, f); err != nil {
-					t.Fatalf("the removal's error is the update's: %v", err)
-				}
-			}
-			if got := k.Elements(demo, "affinity"); len(got) != 2 {
-				t.Fatalf("entries %q: the fault has no effect", got)
-			}
-			broken.Store(false)
-			wantAffinity(t, k, "10.0.0.2 : 10.1.0.2 . 8080")
-		})
-	}
-}
-
-// TestPurgeOfEntriesThatRanOut is that of a kernel before 6.3, which refuses to
-// delete what is no longer there.
-func TestPurgeOfEntriesThatRanOut(t *testing.T) {
-	k := &aggregatortest.Kernel{}
-	// The kernel lets two entries run out between the dump and the removal.
-	ranOut := map[string]bool{"10.0.0.2": true, "10.0.0.5": true}
-	refused := 0
-	k.Refuse = func(op kernel.Op) (syscall.Errno, string) {
-		if del, ok := op.(kernel.DeleteElements); ok {
-			for _, e := range del.Elements {
-				if ranOut[del.Set.FormatKey(e)] {
-					refused++
-					return syscall.ENOENT, ""
-				}
-			}
-		}
-		return 0, ""
-	}
-	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, Retry: time.Hour}})
-	ctx := aggregatortest.Context(t)
-	c := d.Dial(t, "tester")
-	if _, err := c.Apply(ctx, sticky("10.1.0.1")); err != nil {
-		t.Fatal(err)
-	}
-	for i := range 8 {
-		packetsFrom(t, k, fmt.Sprintf("10.0.0.%d 10.1.0.1", i+1))
-	}
-	if _, err := c.Apply(ctx, sticky()); err != nil {
-		t.Fatal(err)
-	}
-	wantAffinity(t, k, "10.0.0.2 : 10.1.0.1 . 8080", "10.0.0.5 : 10.1.0.1 . 8080")
-	if refused > 8 {
-		t.Errorf("%d batches were refused", refused)
-	}
-}
-
-// TestPurgeInChunks has other commits take their turn while many entries go, and
-// one of them brings the backend back: what has not gone by then stays.
-func TestPurgeInChunks(t *testing.T) {
-	const entries = 10_000
-	k := &aggregatortest.Kernel{}
-	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, Retry: time.Hour}})
-	ctx := aggregatortest.Context(t)
-	c := d.Dial(t, "tester")
-	if _, err := c.Apply(ctx, sticky("10.1.0.1")); err != nil {
-		t.Fatal(err)
-	}
-	for i := range entries {
-		packetsFrom(t, k, fmt.Sprintf("10.7.%d.%d 10.1.0.1", i>>8, i&255))
-	}
-	if _, err := c.Apply(ctx, sticky()); err != nil {
-		t.Fatal(err)
-	}
-	wantAffinity(t, k)
-	largest := 0
-	for _, ops := range k.Commits() {
-		if del, ok := ops[0].(kernel.DeleteElements); ok {
-			largest = max(largest, len(del.Elements))
-		}
-	}
-	if largest == 0 || largest > 4096 {
-		t.Errorf("the largest batch removes %d entries", largest)
 	}
 }
 
@@ -251,19 +99,14 @@ func TestPurgeInChunks(t *testing.T) {
 func TestAffinitySurvivesRestarts(t *testing.T) {
 	k := &aggregatortest.Kernel{}
 	cfg := aggregator.Config{Kernel: k, StateDir: t.TempDir(), Retry: 5 * time.Millisecond}
-	ctx := aggregatortest.Context(t)
 	run := func(f *weftv1.Fragment, want ...string) {
 		t.Helper()
 		d := aggregatortest.Start(t, aggregatortest.Config{Config: cfg})
 		if f != nil {
-			if _, err := d.Dial(t, "tester").Apply(ctx, f); err != nil {
-				t.Fatal(err)
-			}
+			mustApply(t, d.Dial(t, "tester"), f)
 		}
 		wantAffinity(t, k, want...)
-		if err := d.Stop(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.Stop())
 	}
 	run(sticky("10.1.0.1", "10.1.0.2"))
 	packetsFrom(t, k, "10.0.0.1 10.1.0.1", "10.0.0.2 10.1.0.2")
@@ -307,9 +150,7 @@ func TestAffinityMapsOnTheWire(t *testing.T) {
 	check := func(d *aggregatortest.Daemon, want ...string) {
 		t.Helper()
 		got, err := d.Dial(t, "tester").Get(ctx, "", "sticky")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var names []string
 		for _, m := range got.GetFragment().GetTables()[0].GetMaps() {
 			if m.GetRole() == weftv1.MapRole_MAP_ROLE_AFFINITY {
@@ -345,8 +186,6 @@ func TestAffinityMapsOnTheWire(t *testing.T) {
 	if r := rejection(t, err, weftv1.Violation_REASON_INVALID); !strings.Contains(r.Error(), "map ip demo second") || !strings.Contains(r.Error(), "flags dynamic") {
 		t.Errorf("rejection of a map without flags dynamic: %v", r)
 	}
-	if err := errors.Join(s.Close(), d.Stop()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(s.Close(), d.Stop()))
 	check(aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: &aggregatortest.Kernel{}, StateDir: dir}}), "affinity")
 }

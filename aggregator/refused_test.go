@@ -18,9 +18,7 @@ import (
 func TestGoneFragmentsAreForgotten(t *testing.T) {
 	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: &aggregatortest.Kernel{}, Rate: 1e6, Burst: 1000}})
 	s, err := d.Aggregator.Session("p", 1, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer s.Close()
 	id := uint64(0)
 	push := func(req *weftv1.PublishRequest) error {
@@ -28,9 +26,7 @@ func TestGoneFragmentsAreForgotten(t *testing.T) {
 		id++
 		req.Id = id
 		result, err := s.Push(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return (<-result).Err
 	}
 	fragment := func(name, rule string) *weftv1.PublishRequest {
@@ -50,25 +46,19 @@ func TestGoneFragmentsAreForgotten(t *testing.T) {
 	remembered("refused snapshots are forgotten", 0)
 	for i := range 10 {
 		name := fmt.Sprintf("deleted%d", i)
-		if err := push(fragment(name, "accept")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, push(fragment(name, "accept")))
 		if _, err := d.Aggregator.Delete(t.Context(), "p", name); err != nil {
 			t.Fatal(err)
 		}
 	}
 	remembered("deleted fragments are forgotten", 0)
 	// A fragment that stays keeps its declarations, also after a refused update.
-	if err := push(fragment("stays", "accept")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, push(fragment("stays", "accept")))
 	if push(fragment("stays", "jump nowhere")) == nil {
 		t.Fatal("a jump to no chain is accepted")
 	}
 	remembered("one fragment stays", 1)
-	if err := push(fragment("stays", "drop")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, push(fragment("stays", "drop")))
 	if err := push(patchOf(0, &weftv1.Patch{Fragment: "stays", Tables: []*weftv1.TablePatch{{Family: "ip", Name: "stays", Elements: []*weftv1.ElementPatch{{
 		Set: "s", Add: []*weftv1.Element{{Key: "10.0.0.1"}},
 	}}}}})); err != nil {

@@ -105,14 +105,10 @@ func TestLeaveSurvivesARefusedBatch(t *testing.T) {
 		Family: "ip", Name: "demo", Chains: []*weftv1.Chain{{Name: "poison", Rules: []*weftv1.Rule{{Text: "drop"}}}},
 	}}})
 	aggregatortest.Eventually(t, "the poison waits", func() bool { return d.Aggregator.Pending() == 1 })
-	if err := s.CloseSend(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.CloseSend())
 	aggregatortest.Eventually(t, "the session has ended", func() bool { return d.Aggregator.Pending() == 2 })
 	release()
-	if err := <-first; err != nil {
-		t.Fatal(err)
-	}
+	must(t, <-first)
 	rejection(t, <-poison, weftv1.Violation_REASON_KERNEL)
 	aggregatortest.Eventually(t, "the session's fragment is withdrawn", func() bool { return len(k.Elements(demo, "blocked")) == 2 })
 	wantElements(t, &k.Kernel, "10.0.0.2", "10.0.0.3")
@@ -125,16 +121,12 @@ func TestLeaveAfterADroppedWithdrawal(t *testing.T) {
 	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k}})
 	ctx, cancel := context.WithCancel(aggregatortest.Context(t))
 	s, err := d.Aggregator.Session("tester", 1, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.DropAfter(ctx)
 	push := func(req *weftv1.PublishRequest) <-chan aggregator.Result {
 		t.Helper()
 		c, err := s.Push(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return c
 	}
 	if r := <-push(snapshotOf(1, brief("10.0.0.1"))); r.Err != nil {
@@ -168,20 +160,14 @@ func TestUpdatesWaitForAdoption(t *testing.T) {
 	}}}
 	c := d.Dial(t, "tester")
 	for _, f := range []*weftv1.Fragment{blocklist("list", "10.0.0.1"), user} {
-		if _, err := c.Apply(ctx, f); err != nil {
-			t.Fatal(err)
-		}
+		mustApply(t, c, f)
 	}
-	if err := d.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Stop())
 	release := k.block(t)
 	d = aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, StateDir: dir, Standby: true}})
 	aggregatortest.Eventually(t, "it adopts", k.busy)
 	s := raw(t, d, "tester")
-	if err := s.Send(snapshotOf(1, user)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Send(snapshotOf(1, user)))
 	applied := make(chan error, 1)
 	c = d.Dial(t, "tester")
 	go func() {
@@ -190,13 +176,9 @@ func TestUpdatesWaitForAdoption(t *testing.T) {
 	}()
 	release()
 	resp, err := s.Recv()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	wantCommitted(t, resp)
-	if err := <-applied; err != nil {
-		t.Fatal(err)
-	}
+	must(t, <-applied)
 }
 
 // TestStatusFollowsOthersShadows looks at the status of a fragment that did not
@@ -220,9 +202,7 @@ func TestStatusFollowsOthersShadows(t *testing.T) {
 	}
 	apply := func(f *weftv1.Fragment) {
 		t.Helper()
-		if _, err := c.Apply(ctx, f); err != nil {
-			t.Fatal(err)
-		}
+		mustApply(t, c, f)
 	}
 	apply(targets("second", 2, "10.0.0.2"))
 	shadowed(0)
@@ -243,33 +223,25 @@ func TestStatusFollowsOthersShadows(t *testing.T) {
 func TestStreamHoldsBoundedFragments(t *testing.T) {
 	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: &aggregatortest.Kernel{}, Rate: rate.Inf}})
 	s, err := d.Aggregator.Session("tester", 1, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer s.Close()
 	push := func(req *weftv1.PublishRequest) error {
 		t.Helper()
 		c, err := s.Push(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return (<-c).Err
 	}
 	empty := func(i int) *weftv1.PublishRequest {
 		return snapshotOf(1, &weftv1.Fragment{Name: fmt.Sprintf("f-%d", i)})
 	}
 	for i := range admission.MaxFragments {
-		if err := push(empty(i)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, push(empty(i)))
 	}
 	var rejected *aggregator.RejectedError
 	if err := push(empty(admission.MaxFragments)); !errors.As(err, &rejected) || rejected.Violations[0].GetReason() != weftv1.Violation_REASON_LIMIT {
 		t.Fatalf("one too many: %v", err)
 	}
-	if err := push(&weftv1.PublishRequest{Id: 2, Update: &weftv1.PublishRequest_Withdraw{Withdraw: "f-0"}}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, push(&weftv1.PublishRequest{Id: 2, Update: &weftv1.PublishRequest_Withdraw{Withdraw: "f-0"}}))
 	if err := push(empty(admission.MaxFragments)); err != nil {
 		t.Fatalf("after a withdrawal: %v", err)
 	}

@@ -23,28 +23,20 @@ import (
 func raw(t *testing.T, d *aggregatortest.Daemon, publisher string) grpc.BidiStreamingClient[weftv1.PublishRequest, weftv1.PublishResponse] {
 	t.Helper()
 	conn, err := grpc.NewClient("unix:"+d.Socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	ctx := metadata.AppendToOutgoingContext(aggregatortest.Context(t), "weft-publisher", publisher)
 	stream, err := weftv1.NewPublisherClient(conn).Publish(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return stream
 }
 
 // exchange sends a request and returns its acknowledgement.
 func exchange(t *testing.T, s grpc.BidiStreamingClient[weftv1.PublishRequest, weftv1.PublishResponse], req *weftv1.PublishRequest) *weftv1.PublishResponse {
 	t.Helper()
-	if err := s.Send(req); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Send(req))
 	resp, err := s.Recv()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if resp.GetId() != req.GetId() {
 		t.Fatalf("acknowledgement of %d: want %d", resp.GetId(), req.GetId())
 	}
@@ -76,15 +68,12 @@ func wantCommitted(t *testing.T, r *weftv1.PublishResponse) {
 func TestPatchNeedsSnapshotOfTheStream(t *testing.T) {
 	k := &aggregatortest.Kernel{}
 	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k}})
-	ctx := aggregatortest.Context(t)
 	s := raw(t, d, "tester")
 	wantReason(t, exchange(t, s, patchOf(1, patch("list", []string{"10.0.0.1"}, nil))), weftv1.Violation_REASON_SNAPSHOT_NEEDED)
 	wantCommitted(t, exchange(t, s, snapshotOf(2, blocklist("list"))))
 	wantCommitted(t, exchange(t, s, patchOf(3, patch("list", []string{"10.0.0.1"}, nil))))
 	// A unary call replaces the content: what the stream patches is gone.
-	if _, err := d.Dial(t, "tester").Apply(ctx, blocklist("list", "10.0.0.5")); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, d.Dial(t, "tester"), blocklist("list", "10.0.0.5"))
 	wantReason(t, exchange(t, s, patchOf(4, patch("list", []string{"10.0.0.2"}, nil))), weftv1.Violation_REASON_SNAPSHOT_NEEDED)
 	wantElements(t, k, "10.0.0.5")
 }
@@ -115,14 +104,10 @@ func TestSnapshotInParts(t *testing.T) {
 		}
 		req := snapshotOf(7, f)
 		req.More = i < 2
-		if err := s.Send(req); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Send(req))
 	}
 	resp, err := s.Recv()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	wantCommitted(t, resp)
 	if n := len(k.Elements(demo, "blocked")); n != 1500 {
 		t.Fatalf("%d elements: want 1500", n)
@@ -133,12 +118,8 @@ func TestSnapshotInParts(t *testing.T) {
 	// Another update before the last part is a mistake of the client's.
 	req := snapshotOf(8, blocklist("list"))
 	req.More = true
-	if err := s.Send(req); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Send(patchOf(9, patch("list", nil, nil))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Send(req))
+	must(t, s.Send(patchOf(9, patch("list", nil, nil))))
 	if _, err := s.Recv(); err == nil || !strings.Contains(err.Error(), "before the last part") {
 		t.Fatalf("stream ended with %v", err)
 	}
@@ -154,9 +135,7 @@ func TestSessionLifetime(t *testing.T) {
 	s, other := raw(t, d, "tester"), raw(t, d, "other")
 	wantCommitted(t, exchange(t, s, snapshotOf(1, brief)))
 	wantCommitted(t, exchange(t, s, snapshotOf(2, blocklist("sticky", "10.0.0.2"))))
-	if err := s.CloseSend(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.CloseSend())
 	aggregatortest.Eventually(t, "the session's fragment is gone", func() bool { return len(k.Elements(demo, "blocked")) == 1 })
 	wantElements(t, k, "10.0.0.2")
 
@@ -171,9 +150,7 @@ func TestSessionLifetime(t *testing.T) {
 	}}}
 	wantCommitted(t, exchange(t, other, snapshotOf(1, user)))
 	events := watch(t, d)
-	if err := s.CloseSend(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.CloseSend())
 	events.until(t, "the withdrawal is refused", func(e *weftv1.WatchResponse) bool { return e.GetRejection().GetFragment().Text() == "tester/chain" })
 	if got := k.Rules(demo, "target"); len(got) != 1 {
 		t.Fatalf("rules of the chain in use: %v", got)
@@ -181,9 +158,7 @@ func TestSessionLifetime(t *testing.T) {
 	if _, err := c.Delete(ctx, "other", "user"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Apply(ctx, blocklist("nudge", "10.0.0.8")); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, c, blocklist("nudge", "10.0.0.8"))
 	aggregatortest.Eventually(t, "the chain is gone", func() bool { return k.Rules(demo, "target") == nil })
 	f := blocklist("unary")
 	f.Lifetime = weftv1.Lifetime_LIFETIME_SESSION
@@ -202,15 +177,11 @@ func TestRefusedDeclarationNeedsSnapshot(t *testing.T) {
 	p := &weftv1.Patch{Fragment: "list", Tables: []*weftv1.TablePatch{{
 		Family: "ip", Name: "demo", PutSets: []*weftv1.Set{{Name: "blocked", Type: "ipv4_addr . inet_service", Elements: elements("10.0.0.2 . 80")}},
 	}}}
-	if err := s.Send(patchOf(2, p)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Send(patchOf(2, p)))
 	behind := patch("list", []string{"10.0.0.3 . 80"}, nil)
 	wantReason(t, exchangeTwo(t, s, patchOf(3, behind)), weftv1.Violation_REASON_CONFLICT)
 	resp, err := s.Recv()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	wantReason(t, resp, weftv1.Violation_REASON_SNAPSHOT_NEEDED)
 	wantCommitted(t, exchange(t, s, snapshotOf(4, blocklist("list", "10.0.0.4"))))
 	wantCommitted(t, exchange(t, s, patchOf(5, patch("list", []string{"10.0.0.5"}, nil))))
@@ -221,13 +192,9 @@ func TestRefusedDeclarationNeedsSnapshot(t *testing.T) {
 // acknowledgement of that one.
 func exchangeTwo(t *testing.T, s grpc.BidiStreamingClient[weftv1.PublishRequest, weftv1.PublishResponse], req *weftv1.PublishRequest) *weftv1.PublishResponse {
 	t.Helper()
-	if err := s.Send(req); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Send(req))
 	resp, err := s.Recv()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return resp
 }
 
@@ -286,11 +253,8 @@ func TestFlowsAreFlushedAfterCommits(t *testing.T) {
 	k := &aggregatortest.Kernel{}
 	flows := &fakeFlows{commits: func() int { return len(k.Commits()) }, deleteEach: 3}
 	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, Flows: flows}})
-	ctx := aggregatortest.Context(t)
 	c := d.Dial(t, "tester")
-	if _, err := c.Apply(ctx, services("10.1.0.1", "10.1.0.2")); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, c, services("10.1.0.1", "10.1.0.2"))
 	aggregatortest.Eventually(t, "the new service's flows are flushed, and compared with its backends: another proxy may have made them", func() bool {
 		stale, live := flows.counts()
 		return stale == 1 && live == 1
@@ -301,9 +265,7 @@ func TestFlowsAreFlushedAfterCommits(t *testing.T) {
 	}
 	flows.mu.Unlock()
 	events := watch(t, d)
-	if _, err := c.Apply(ctx, services("10.1.0.1", "10.1.0.3")); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, c, services("10.1.0.1", "10.1.0.3"))
 	aggregatortest.Eventually(t, "the old backend's flows are flushed", func() bool { stale, _ := flows.counts(); return stale == 2 })
 	flows.mu.Lock()
 	last, at := flows.stale[1], flows.commitsAt[1]
@@ -316,9 +278,7 @@ func TestFlowsAreFlushedAfterCommits(t *testing.T) {
 	flows.mu.Lock()
 	flows.fail = 1
 	flows.mu.Unlock()
-	if _, err := c.Apply(ctx, services("10.1.0.1")); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, c, services("10.1.0.1"))
 	aggregatortest.Eventually(t, "a failed flush is made up for", func() bool { _, live := flows.counts(); return live == 2 })
 }
 
@@ -326,22 +286,15 @@ func TestFlowsWaitForAdoptedFragments(t *testing.T) {
 	k := &aggregatortest.Kernel{}
 	flows := &fakeFlows{commits: func() int { return len(k.Commits()) }}
 	cfg := aggregator.Config{Kernel: k, Flows: flows, StateDir: t.TempDir()}
-	ctx := aggregatortest.Context(t)
 	d := aggregatortest.Start(t, aggregatortest.Config{Config: cfg})
-	if _, err := d.Dial(t, "tester").Apply(ctx, services("10.1.0.1")); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, d.Dial(t, "tester"), services("10.1.0.1"))
+	must(t, d.Stop())
 	_, before := flows.counts()
 	d = aggregatortest.Start(t, aggregatortest.Config{Config: cfg})
 	if _, live := flows.counts(); live != before {
 		t.Fatal("flows were reconciled before the fragment came back")
 	}
-	if _, err := d.Dial(t, "tester").Apply(ctx, services("10.1.0.2")); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, d.Dial(t, "tester"), services("10.1.0.2"))
 	aggregatortest.Eventually(t, "flows are reconciled", func() bool { _, live := flows.counts(); return live == before+1 })
 	flows.mu.Lock()
 	defer flows.mu.Unlock()
@@ -378,9 +331,7 @@ func TestListPublishers(t *testing.T) {
 	if st := p.GetSessions()[0]; st.GetPid() != int32(os.Getpid()) || st.GetUid() != uint32(os.Getuid()) || st.GetPending() != 0 || !st.GetSince().IsValid() {
 		t.Errorf("session is %v: want this process", st)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
 	aggregatortest.Eventually(t, "the session is gone", func() bool {
 		list, err := d.Aggregator.ListPublishers()
 		return err == nil && len(list.GetPublishers()) == 1 && len(list.GetPublishers()[0].GetSessions()) == 0

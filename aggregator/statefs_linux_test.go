@@ -24,17 +24,11 @@ func newStateFS(t *testing.T, size string) *stateFS {
 	t.Helper()
 	nfttest.Require(t, nfttest.Namespaces)
 	fs, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = unix.Close(fs) }()
-	if err := errors.Join(unix.FsconfigSetString(fs, "size", size), unix.FsconfigSetString(fs, "mode", "700"), unix.FsconfigCreate(fs)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(unix.FsconfigSetString(fs, "size", size), unix.FsconfigSetString(fs, "mode", "700"), unix.FsconfigCreate(fs)))
 	fd, err := unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = unix.Close(fd) })
 	return &stateFS{fd, fmt.Sprintf("/proc/self/fd/%d", fd)}
 }
@@ -46,9 +40,7 @@ func (s *stateFS) readOnly(t *testing.T, on bool) {
 	if on {
 		attr = unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
 	}
-	if err := unix.MountSetattr(s.fd, "", unix.AT_EMPTY_PATH, &attr); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unix.MountSetattr(s.fd, "", unix.AT_EMPTY_PATH, &attr))
 }
 
 // fill takes all room that is left, until the result is called.
@@ -56,9 +48,7 @@ func (s *stateFS) fill(t *testing.T) (free func()) {
 	t.Helper()
 	path := filepath.Join(s.Dir, "filler")
 	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	page := make([]byte, 4096)
 	for err == nil {
 		_, err = f.Write(page)
@@ -68,8 +58,6 @@ func (s *stateFS) fill(t *testing.T) (free func()) {
 	}
 	_ = f.Close()
 	return func() {
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Remove(path))
 	}
 }

@@ -28,9 +28,7 @@ func TestStopDrainsStreams(t *testing.T) {
 	wantCommitted(t, exchange(t, s, snapshotOf(1, blocklist("list"))))
 	send := func(id uint64, add ...string) {
 		t.Helper()
-		if err := s.Send(patchOf(id, patch("list", add, nil))); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Send(patchOf(id, patch("list", add, nil))))
 	}
 	for i := range small {
 		if i == small/2 {
@@ -47,17 +45,13 @@ func TestStopDrainsStreams(t *testing.T) {
 	go func() { stopped <- d.Stop() }()
 	for range small + 1 {
 		resp, err := s.Recv()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		wantCommitted(t, resp)
 	}
 	if _, err := s.Recv(); status.Code(err) != codes.Unavailable {
 		t.Fatalf("the stream ends with %v", err)
 	}
-	if err := <-stopped; err != nil {
-		t.Fatal(err)
-	}
+	must(t, <-stopped)
 	if n := len(k.Elements(demo, "blocked")); n != small+large {
 		t.Fatalf("%d elements: want %d", n, small+large)
 	}
@@ -142,17 +136,11 @@ func TestRejectionIsLoggedOnce(t *testing.T) {
 			f = chain(name, "poison", "drop")
 		}
 		f.Lifetime = weftv1.Lifetime_LIFETIME_DURABLE
-		if _, err := c.Apply(ctx, f); err != nil {
-			t.Fatal(err)
-		}
+		mustApply(t, c, f)
 	}
-	if err := d.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Stop())
 	cfg.Kernel = &aggregatortest.Kernel{Refuse: poisoned}
-	if err := aggregatortest.Start(t, aggregatortest.Config{Config: cfg}).Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, aggregatortest.Start(t, aggregatortest.Config{Config: cfg}).Stop())
 	for _, name := range []string{"typo", "dangling", "refused", "refused-too", "stored"} {
 		if lines := log.about(name); len(lines) != 1 {
 			t.Errorf("%s: %d lines: want one\n%s", name, len(lines), strings.Join(lines, ""))

@@ -42,14 +42,10 @@ func TestGetTable(t *testing.T) {
 		"late":  ports("p", 10, "80 : drop", "443 : accept"),
 		"early": ports("p", -10, "22 : accept", "80 : accept"),
 	} {
-		if _, err := d.Aggregator.Apply(ctx, publisher, f); err != nil {
-			t.Fatal(err)
-		}
+		applyAs(t, d, publisher, f)
 	}
 	got, err := getTable(ctx, d, "ip", "demo", false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	early, late := &weftv1.FragmentName{Publisher: "early", Name: "p"}, &weftv1.FragmentName{Publisher: "late", Name: "p"}
 	both := []*weftv1.FragmentName{early, late}
 	handles := k.Handles(demo, "input")
@@ -81,9 +77,7 @@ func TestGetTable(t *testing.T) {
 		t.Fatalf("terse table is %v, error %v: want no elements and their number", terse, err)
 	}
 	list, err := d.Aggregator.ListTables(ctx, aggregator.Reader{All: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff([]*weftv1.TableStatus{want.GetStatus()}, list.GetTables(), protocmp.Transform()); diff != "" {
 		t.Fatalf("tables (-want +got):\n%s", diff)
 	}
@@ -123,12 +117,8 @@ func TestKernelGetTable(t *testing.T) {
 	state := t.TempDir()
 	d, conn := startKernel(t, ns, aggregator.Config{StateDir: state}, false)
 	ctx := aggregatortest.Context(t)
-	if _, err := d.Aggregator.Apply(ctx, "a", ports("p", 0, "80 : drop")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := d.Aggregator.Apply(ctx, "b", counted("10.0.0.1")); err != nil {
-		t.Fatal(err)
-	}
+	applyAs(t, d, "a", ports("p", 0, "80 : drop"))
+	applyAs(t, d, "b", counted("10.0.0.1"))
 	var want []string
 	for line := range strings.Lines(ns.Run(t, "nft", "-a", "list", "chain", "ip", "demo", "input")) {
 		if m := handleComment.FindStringSubmatch(strings.TrimSpace(line)); m != nil && !strings.HasPrefix(m[1], "chain") && !strings.HasPrefix(m[1], "table") {
@@ -137,9 +127,7 @@ func TestKernelGetTable(t *testing.T) {
 	}
 	read := func(d *aggregatortest.Daemon) (got []string, table *weftv1.GetTableResponse) {
 		table, err := getTable(ctx, d, "ip", "demo", false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, r := range table.GetChains()[0].GetRules() {
 			got = append(got, strconv.FormatUint(r.GetHandle(), 10))
 		}
@@ -149,12 +137,8 @@ func TestKernelGetTable(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" || len(got) != 3 {
 		t.Fatalf("handles (-nft +got):\n%s", diff)
 	}
-	if err := d.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	if err := conn.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Stop())
+	must(t, conn.Close())
 	again, _ := startKernel(t, ns, aggregator.Config{StateDir: state}, false)
 	got, adopted := read(again)
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -199,15 +183,11 @@ func TestGetTableWhileCommitting(t *testing.T) {
 	})
 	for range 100 {
 		got, err := getTable(ctx, d, "ip", "demo", false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if n := len(got.GetSets()[0].GetSet().GetElements()); n != 1 {
 			t.Fatalf("a read between two commits sees %d elements: want 1", n)
 		}
 	}
 	close(stop)
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	must(t, <-done)
 }

@@ -49,20 +49,15 @@ func TestUpdateIsOneTransaction(t *testing.T) {
 	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
 	ns := nfttest.New(t)
 	d, conn := startKernel(t, ns, aggregator.Config{}, false)
-	ctx := aggregatortest.Context(t)
 	c := d.Dial(t, "tester")
 	generation, err := conn.Generation()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, update := range []struct {
 		numbers      []int
 		transactions uint32
 	}{{[]int{1, 2, 3}, 1}, {[]int{3, 4}, 2}, {[]int{5}, 2}, {[]int{4, 5}, 2}, {[]int{5}, 1}, {nil, 1}} {
 		numbers := update.numbers
-		if _, err := c.Apply(ctx, picks(numbers...)); err != nil {
-			t.Fatal(err)
-		}
+		mustApply(t, c, picks(numbers...))
 		now, err := conn.Generation()
 		if err != nil || now != generation+update.transactions {
 			t.Fatalf("generation %d became %d (%v) with pick chains %v, want %d transactions", generation, now, err, numbers, update.transactions)
@@ -91,9 +86,7 @@ func TestRefusedUpdateLeavesNothing(t *testing.T) {
 	d, conn := startKernel(t, ns, aggregator.Config{}, false)
 	ctx := aggregatortest.Context(t)
 	c := d.Dial(t, "tester")
-	if _, err := c.Apply(ctx, picks(1, 2)); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, c, picks(1, 2))
 	refused := picks(1, 2, 3)
 	for _, table := range refused.GetTables() {
 		table.Objects = []*weftv1.Object{{Kind: "counter", Name: "hits"}}
@@ -112,9 +105,7 @@ func TestRefusedUpdateLeavesNothing(t *testing.T) {
 	before := ns.ListRuleset(t)
 	for range 3 {
 		generation, err := conn.Generation()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_, err = c.Apply(ctx, refused)
 		rejection(t, err, weftv1.Violation_REASON_KERNEL)
 		if now, err := conn.Generation(); err != nil || now != generation+2 {
@@ -142,9 +133,7 @@ func TestTrafficDuringUpdates(t *testing.T) {
 		n.send(t, 20000+i, "10.96.0.1:53", true)
 	}
 	close(done)
-	if err := <-updated; err != nil {
-		t.Fatal(err)
-	}
+	must(t, <-updated)
 }
 
 // keepUpdating changes everything around one front until done is closed.
@@ -188,9 +177,7 @@ func TestStopLeavesTraffic(t *testing.T) {
 	// The next start writes the difference, and nothing else.
 	d, k := startKernel(t, n.ns, aggregator.Config{Flows: n.conn, StateDir: n.dir}, false)
 	generation, err := k.Generation()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	n.publish(t, d, dnsTo1)
 	if now, err := k.Generation(); err != nil || now != generation {
 		t.Fatalf("generation %d became %d (%v), though nothing had changed", generation, now, err)
@@ -236,9 +223,7 @@ func TestNamesAtTheirLimit(t *testing.T) {
 			Chains: []*weftv1.Chain{{Name: long, Rules: []*weftv1.Rule{{Text: "ip daddr vmap @" + long, Comment: remark}}}},
 		}}}
 	}
-	if _, err := c.Apply(ctx, named("longest", 255, 128)); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, c, named("longest", 255, 128))
 	text := ns.ListRuleset(t)
 	if got := strings.Count(text, strings.Repeat("n", 254)); got != 4 || strings.Count(text, strings.Repeat("c", 128)) != 2 {
 		t.Fatalf("the ruleset has the name %d times, want 4, and the comment twice:\n%s", got, text)
@@ -279,9 +264,7 @@ func TestFamiliesApart(t *testing.T) {
 		_, err := c.Apply(ctx, &weftv1.Fragment{Name: "picks-" + both.GetTables()[i].GetFamily(), Tables: both.GetTables()[i : i+1]})
 		return err
 	}
-	if err := apart(0); err != nil {
-		t.Fatal(err)
-	}
+	must(t, apart(0))
 	rejection(t, apart(1), weftv1.Violation_REASON_KERNEL)
 	if got := k.Rules(demo, "pick-1"); len(got) != 1 {
 		t.Fatalf("rules of ip: %q", got)

@@ -56,9 +56,7 @@ func (k *acceptor) sent(t *testing.T) (messages, size int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	b, err := kernel.Encode(k.last)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for rest := b; len(rest) > 0; messages++ {
 		rest = rest[min(len(rest), int(binary.NativeEndian.Uint32(rest)+3)&^3):]
 	}
@@ -86,9 +84,7 @@ func newPublisher(t *testing.T, k aggregator.Kernel, reg prometheus.Registerer) 
 	t.Helper()
 	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, StateDir: t.TempDir(), Rate: rate.Inf, Registerer: reg}})
 	session, err := d.Aggregator.Session("services", 1, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(session.Close)
 	return &publisher{t: t, daemon: d, session: session}
 }
@@ -161,9 +157,7 @@ func costOf(t *testing.T, f *weftv1.Fragment, patches map[string]func(turn int) 
 func workOf(t *testing.T, reg prometheus.Gatherer) map[string]float64 {
 	t.Helper()
 	families, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	work := map[string]float64{}
 	for _, f := range families {
 		if f.GetName() != "weft_aggregator_work_total" {

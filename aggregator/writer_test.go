@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -87,9 +85,7 @@ func TestApplyPatchAndDelete(t *testing.T) {
 	ctx := aggregatortest.Context(t)
 	c := d.Dial(t, "tester")
 	first, err := c.Apply(ctx, blocklist("list", "10.0.0.1", "10.0.0.2"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	wantElements(t, k, "10.0.0.1", "10.0.0.2")
 	handles := k.Handles(demo, "input")
 
@@ -111,9 +107,7 @@ func TestApplyPatchAndDelete(t *testing.T) {
 		t.Fatalf("rule handles %v became %v", handles, got)
 	}
 	got, err := c.Get(ctx, "", "list")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if st := got.GetStatus(); st.GetRevision() != rev || st.GetElements() != 1 || st.GetRules() != 1 || st.GetState() != weftv1.FragmentStatus_STATE_COMMITTED {
 		t.Fatalf("status %v", st)
 	}
@@ -140,9 +134,7 @@ func TestRejectionKeepsCommittedContent(t *testing.T) {
 	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k}})
 	ctx := aggregatortest.Context(t)
 	c := d.Dial(t, "tester")
-	if _, err := c.Apply(ctx, blocklist("list", "10.0.0.1")); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, c, blocklist("list", "10.0.0.1"))
 	bad := blocklist("list", "10.0.0.300", "10.0.0.7")
 	bad.Tables[0].Chains[0].Rules = append(bad.Tables[0].Chains[0].Rules, &weftv1.Rule{Text: "ip saddr 10.0.0.1 tcp dprot 80 drop"})
 	_, err := c.Apply(ctx, bad)
@@ -163,114 +155,6 @@ func TestRejectionKeepsCommittedContent(t *testing.T) {
 	}
 }
 
-// TestPoisonUpdate sends updates that share a batch; the kernel refuses one.
-//
-// Behaviour: 169.
-func TestPoisonUpdate(t *testing.T) {
-	k := &aggregatortest.Kernel{Refuse: func(op kernel.Op) (syscall.Errno, string) {
-		if r, ok := op.(kernel.AddRule); ok && r.Rule.Comment == "poison" {
-			return syscall.ELOOP, "too many levels"
-		}
-		return 0, ""
-	}}
-	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, Rate: 10, Burst: 1}})
-	ctx := aggregatortest.Context(t)
-	c := d.Dial(t, "tester")
-	if _, err := c.Apply(ctx, blocklist("poison", "10.9.9.9")); err != nil {
-		t.Fatal(err)
-	}
-	// The token is spent: what follows waits for the next one, together.
-	errs := make([]error, 4)
-	var wg sync.WaitGroup
-	for i := range errs {
-		wg.Go(func() {
-			f := blocklist(fmt.Sprintf("good-%d", i), fmt.Sprintf("10.0.0.%d", i))
-			if i == 2 {
-				f = blocklist("poison", "10.9.9.1")
-				f.Tables[0].Chains[0].Rules[0].Comment = "poison"
-			}
-			_, errs[i] = c.Apply(ctx, f)
-		})
-	}
-	wg.Wait()
-	for i, err := range errs {
-		if i == 2 {
-			r := rejection(t, err, weftv1.Violation_REASON_KERNEL)
-			if !strings.Contains(r.Error(), "too many levels") {
-				t.Fatalf("rejection %v lacks the kernel's text", r)
-			}
-		} else if err != nil {
-			t.Fatalf("update %d: %v", i, err)
-		}
-	}
-	wantElements(t, k, "10.0.0.0", "10.0.0.1", "10.0.0.3", "10.9.9.9")
-	if n := len(k.Commits()); n != 2 {
-		t.Fatalf("%d commits: want one for the first and one for the others", n)
-	}
-}
-
-// TestBlameIsBisected has the kernel refuse a batch without naming an op.
-func TestBlameIsBisected(t *testing.T) {
-	k := &aggregatortest.Kernel{}
-	k.RefuseBatch = func(ops []kernel.Op) error {
-		for _, op := range ops {
-			if r, ok := op.(kernel.AddRule); ok && r.Rule.Comment == "poison" {
-				return &kernel.BatchError{Index: -1, Element: -1, Errno: syscall.ENOMEM}
-			}
-		}
-		return nil
-	}
-	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, Rate: 10, Burst: 1}})
-	ctx := aggregatortest.Context(t)
-	c := d.Dial(t, "tester")
-	if _, err := c.Apply(ctx, blocklist("first", "10.9.9.9")); err != nil {
-		t.Fatal(err)
-	}
-	var wg sync.WaitGroup
-	errs := make([]error, 7)
-	for i := range errs {
-		wg.Go(func() {
-			f := blocklist(fmt.Sprintf("list-%d", i), fmt.Sprintf("10.0.0.%d", i))
-			if i == 3 {
-				f.Tables[0].Chains[0].Rules[0].Comment = "poison"
-			}
-			_, errs[i] = c.Apply(ctx, f)
-		})
-	}
-	wg.Wait()
-	for i, err := range errs {
-		if i == 3 {
-			rejection(t, err, weftv1.Violation_REASON_KERNEL)
-		} else if err != nil {
-			t.Fatalf("update %d: %v", i, err)
-		}
-	}
-	wantElements(t, k, "10.0.0.0", "10.0.0.1", "10.0.0.2", "10.0.0.4", "10.0.0.5", "10.0.0.6", "10.9.9.9")
-}
-
-func TestUnknownOutcomeIsRepaired(t *testing.T) {
-	for _, applied := range []bool{true, false} {
-		t.Run(fmt.Sprintf("applied=%v", applied), func(t *testing.T) {
-			k := &aggregatortest.Kernel{}
-			d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k}})
-			ctx := aggregatortest.Context(t)
-			c := d.Dial(t, "tester")
-			if _, err := c.Apply(ctx, blocklist("list", "10.0.0.1")); err != nil {
-				t.Fatal(err)
-			}
-			k.FailNext(kernel.ErrUnknownOutcome, applied)
-			if _, err := c.Apply(ctx, blocklist("list", "10.0.0.2")); err != nil {
-				t.Fatal(err)
-			}
-			wantElements(t, k, "10.0.0.2")
-			if _, err := c.Apply(ctx, blocklist("list", "10.0.0.3")); err != nil {
-				t.Fatal(err)
-			}
-			wantElements(t, k, "10.0.0.3")
-		})
-	}
-}
-
 // TestRestartAdoptsAndCommitsNothing has a publisher come back with what the kernel
 // has already.
 //
@@ -282,12 +166,8 @@ func TestRestartAdoptsAndCommitsNothing(t *testing.T) {
 	cfg := aggregator.Config{Kernel: k, StateDir: dir}
 	d := aggregatortest.Start(t, aggregatortest.Config{Config: cfg})
 	before, err := d.Dial(t, "tester").Apply(ctx, blocklist("list", "10.0.0.1", "10.0.0.2"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, d.Stop())
 	d = aggregatortest.Start(t, aggregatortest.Config{Config: cfg})
 	c := d.Dial(t, "tester")
 	list, err := c.List(ctx)
@@ -297,9 +177,7 @@ func TestRestartAdoptsAndCommitsNothing(t *testing.T) {
 	if st := list.GetFragments()[0]; st.GetState() != weftv1.FragmentStatus_STATE_ADOPTED || st.GetElements() != 2 || list.GetRevision() < before {
 		t.Fatalf("adopted status %v, revision %d after %d", st, list.GetRevision(), before)
 	}
-	if _, err := c.Apply(ctx, blocklist("list", "10.0.0.1", "10.0.0.2")); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, c, blocklist("list", "10.0.0.1", "10.0.0.2"))
 	if n := len(k.Commits()); n != 1 {
 		t.Fatalf("%d commits: the restart must not commit anything", n)
 	}
@@ -310,50 +188,14 @@ func TestRestartAdoptsAndCommitsNothing(t *testing.T) {
 	wantElements(t, k, "10.0.0.2")
 }
 
-func TestDamagedRecordIsMoved(t *testing.T) {
-	k := &aggregatortest.Kernel{}
-	dir := t.TempDir()
-	ctx := aggregatortest.Context(t)
-	cfg := aggregator.Config{Kernel: k, StateDir: dir}
-	d := aggregatortest.Start(t, aggregatortest.Config{Config: cfg})
-	if _, err := d.Dial(t, "tester").Apply(ctx, blocklist("list", "10.0.0.1")); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	path := database(dir)
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, b[:100], 0o600); err != nil {
-		t.Fatal(err)
-	}
-	d = aggregatortest.Start(t, aggregatortest.Config{Config: cfg})
-	if _, err := os.Stat(path + ".damaged"); err != nil {
-		t.Fatal(err)
-	}
-	wantElements(t, k, "10.0.0.1")
-	if _, err := d.Dial(t, "tester").Apply(ctx, blocklist("list", "10.0.0.1")); err != nil {
-		t.Fatal(err)
-	}
-	if n := len(k.Commits()); n != 1 {
-		t.Fatalf("%d commits: want the one before the restart", n)
-	}
-}
-
 func TestDriftIsRepairedAndTold(t *testing.T) {
 	k := &aggregatortest.Kernel{}
 	var later atomic.Int64
 	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{
 		Kernel: k, Now: func() time.Time { return time.Now().Add(time.Duration(later.Load())) },
 	}})
-	ctx := aggregatortest.Context(t)
 	c := d.Dial(t, "tester")
-	if _, err := c.Apply(ctx, blocklist("list", "10.0.0.1")); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, c, blocklist("list", "10.0.0.1"))
 	events := watch(t, d)
 	if err := d.Aggregator.Drift(); err != nil {
 		t.Errorf("drift before any change: %v", err)
@@ -377,9 +219,7 @@ func TestStandby(t *testing.T) {
 	k := &aggregatortest.Kernel{}
 	k.SetOwned(&kernel.OwnedError{Table: demo, PID: 1, Process: "weft"})
 	a, err := aggregator.New(aggregator.Config{Kernel: k})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var owned *kernel.OwnedError
 	if err := a.Run(aggregatortest.Context(t)); !errors.As(err, &owned) {
 		t.Fatalf("run: %v: want who owns the table", err)
@@ -393,9 +233,7 @@ func TestStandby(t *testing.T) {
 	})
 	k.SetOwned(nil)
 	<-d.Aggregator.Ready()
-	if _, err := c.Apply(ctx, blocklist("list", "10.0.0.1")); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, c, blocklist("list", "10.0.0.1"))
 }
 
 func TestStopDrains(t *testing.T) {
@@ -403,18 +241,14 @@ func TestStopDrains(t *testing.T) {
 	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, Rate: 0.01, Burst: 1}})
 	ctx := aggregatortest.Context(t)
 	c := d.Dial(t, "tester")
-	if _, err := c.Apply(ctx, blocklist("one", "10.0.0.1")); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, c, blocklist("one", "10.0.0.1"))
 	done := make(chan error, 1)
 	go func() {
 		_, err := c.Apply(ctx, blocklist("two", "10.0.0.2"))
 		done <- err
 	}()
 	aggregatortest.Eventually(t, "the second waits for a token", func() bool { return d.Aggregator.Pending() == 1 })
-	if err := d.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Stop())
 	if err := <-done; err != nil {
 		t.Fatalf("update that was pending at the stop: %v", err)
 	}

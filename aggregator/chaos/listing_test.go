@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"testing"
 
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
@@ -121,47 +120,4 @@ func (l *listing) element(text string) error {
 	}
 	l.say(l.object+" element "+m[1], strings.TrimSpace(m[3]+m[2]))
 	return nil
-}
-
-func TestParseListing(t *testing.T) {
-	text := `table ip svc {
-	map services {
-		type ipv4_addr . inet_service : ipv4_addr
-		size 7
-		elements = { 10.96.0.1 . 53 comment "x" : 10.1.0.1,
-			     10.96.0.1 . 80 : 10.1.0.2 }
-	}
-
-	chain pre {
-		type filter hook prerouting priority mangle; policy accept;
-		tcp dport { 80, 443 } accept comment "c"
-		jump other
-	}
-
-	chain other {
-	}
-}
-`
-	want := ruleset{"ip svc": {
-		"chain other = ",
-		"chain pre = type filter hook prerouting priority mangle; policy accept;",
-		`chain pre rule 0000 = tcp dport { 80, 443 } accept comment "c"`,
-		"chain pre rule 0001 = jump other",
-		"map services = type ipv4_addr . inet_service : ipv4_addr; size 7",
-		`map services element 10.96.0.1 . 53 = 10.1.0.1 comment "x"`,
-		"map services element 10.96.0.1 . 80 = 10.1.0.2",
-		"table = ",
-	}}
-	got, err := parseListing(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := difference(want, got); d != "" {
-		t.Errorf("parsed differently:\n%s", d)
-	}
-	for _, bad := range []string{"chain c {\n}\n", "table ip t {\n", "table ip t {\nset s {\nelements = { a b c }\n}\n}\n"} {
-		if _, err := parseListing(bad); err == nil {
-			t.Errorf("%q was parsed", bad)
-		}
-	}
 }

@@ -5,9 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"testing"
-
-	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
 // held is a fragment with the content that was acknowledged.
@@ -161,40 +158,4 @@ func difference(want, got ruleset) string {
 		}
 	}
 	return b.String()
-}
-
-// TestMergeByHand checks the oracle itself against a merge made by hand.
-func TestMergeByHand(t *testing.T) {
-	one := &content{priority: 5, tables: map[string]*table{"ip t": {
-		chains: map[string]*chain{"c": {rules: []rule{{text: "drop", comment: "late"}}}},
-		sets: map[string]*set{
-			"m": {isMap: true, typ: "inet_service : ipv4_addr", elements: map[string]element{"1": {value: "10.0.0.1"}, "2": {value: "10.0.0.2"}}},
-		},
-	}}}
-	two := &content{priority: -1, lifetime: weftv1.Lifetime_LIFETIME_DURABLE, tables: map[string]*table{"ip t": {
-		chains: map[string]*chain{"c": {rules: []rule{{text: "accept"}, {text: "return"}}}},
-		sets: map[string]*set{
-			"m": {isMap: true, typ: "inet_service : ipv4_addr", elements: map[string]element{"1": {value: "10.9.9.9", comment: "first"}}},
-		},
-	}}}
-	fragments := []held{{"a", "x", one}, {"b", "y", two}, {"c", "gone", nil}}
-	want := ruleset{"ip t": {
-		"chain c = ",
-		"chain c rule 0000 = accept",
-		"chain c rule 0001 = return",
-		`chain c rule 0002 = drop comment "late"`,
-		"map m = type inet_service : ipv4_addr",
-		`map m element 1 = 10.9.9.9 comment "first"`,
-		"map m element 2 = 10.0.0.2",
-		"table = ",
-	}}
-	if d := difference(want, merge(fragments)); d != "" {
-		t.Errorf("merge differs:\n%s", d)
-	}
-	if got := shadowed(fragments); got["a/x"] != 1 || len(got) != 1 {
-		t.Errorf("shadowed = %v, want one element of a/x", got)
-	}
-	if d := difference(want, merge(fragments[1:])); !strings.Contains(d, "table ip t: - map m element 2 = 10.0.0.2\n") {
-		t.Errorf("difference without a/x does not name element 2:\n%s", d)
-	}
 }

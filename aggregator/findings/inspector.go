@@ -9,6 +9,8 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/message"
+	"github.com/weft-proxy/weft/aggregator/retry"
 	"github.com/weft-proxy/weft/nft/eval"
 	"github.com/weft-proxy/weft/nft/lint"
 )
@@ -37,7 +39,7 @@ type Config struct {
 // Inspector keeps the findings.
 type Inspector struct {
 	cfg   Config
-	wake  chan struct{}
+	task  *retry.Task
 	state atomic.Pointer[state]
 }
 
@@ -49,44 +51,22 @@ type state struct {
 
 // New returns an Inspector, idle until Run.
 func New(cfg Config) *Inspector {
-	i := &Inspector{cfg: cfg, wake: make(chan struct{}, 1)}
+	i := &Inspector{cfg: cfg}
 	i.state.Store(&state{})
+	i.task = retry.New(retry.Config{
+		Do: i.look, Retry: minRest, Rest: restFactor, Logger: cfg.Logger, Failing: "cannot look for findings", Failed: func() {},
+	})
 	return i
 }
 
 // Wake reports a commit that changed rules, chains or sets. It does not wait.
-func (i *Inspector) Wake() {
-	select {
-	case i.wake <- struct{}{}:
-	default:
-	}
-}
+func (i *Inspector) Wake() { i.task.Wake(0) }
 
 // Of returns the findings of a fragment as visible to its publisher. They are read-only.
 func (i *Inspector) Of(key desired.Key) []*weftv1.Finding { return i.state.Load().of[key.String()] }
 
 // Run looks after commits until ctx ends.
-func (i *Inspector) Run(ctx context.Context) {
-	rest := time.NewTimer(0)
-	defer rest.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-rest.C:
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-i.wake:
-		}
-		began := time.Now()
-		if err := i.look(ctx); err != nil && ctx.Err() == nil {
-			i.cfg.Logger.Warn("cannot look for findings: waiting for the next commit", "error", err)
-		}
-		rest.Reset(max(minRest, restFactor*time.Since(began)))
-	}
-}
+func (i *Inspector) Run(ctx context.Context) { i.task.Run(ctx, ctx) }
 
 func (i *Inspector) look(ctx context.Context) error {
 	merged, err := i.cfg.Merged(ctx)
@@ -172,14 +152,6 @@ func Message(f *lint.Finding, publisher string) *weftv1.Finding {
 	}
 	return &weftv1.Finding{
 		Id: string(f.ID), Text: f.Text, Remedy: f.Remedy, Rules: f.Rules(sees), Example: f.Example, More: uint32(f.More), //nolint:gosec // a count
-		Subject: fragmentName(f.Subject.Party.Fragment), Other: fragmentName(f.Other.Party.Fragment),
+		Subject: message.Owner(f.Subject.Party.Fragment), Other: message.Owner(f.Other.Party.Fragment),
 	}
-}
-
-func fragmentName(fragment string) *weftv1.FragmentName {
-	publisher, name, ok := strings.Cut(fragment, "/")
-	if !ok {
-		return nil
-	}
-	return &weftv1.FragmentName{Publisher: publisher, Name: name}
 }

@@ -17,5 +17,5 @@
 //
 // # Errors
 //
-// Errors are counted and logged, and the removal is retried. They never fail an update.
+// Errors are counted and logged, and the removal is retried (package retry). They never fail an update.
 package flows

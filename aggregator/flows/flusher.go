@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/retry"
 	"github.com/weft-proxy/weft/conntrack"
 )
 
@@ -59,8 +60,8 @@ type Config struct {
 // Flusher removes UDP flows after commits, on its own goroutine.
 type Flusher struct {
 	cfg     Config
+	task    *retry.Task
 	overdue chan struct{}
-	nudge   chan struct{}
 	local   chan netip.Prefix
 
 	// saving is held while noted is saved, for the order of the lists. It is locked before mu.
@@ -76,13 +77,18 @@ type Flusher struct {
 	busy   bool
 	// committing is true between Before and After.
 	committing bool
-	// incomplete is true if some noted destinations are not in stale. Reconcile adds them.
+	// incomplete is true if some stale destinations are lost or were not removed. Reconcile adds the
+	// noted ones.
 	incomplete bool
 }
 
 // NewFlusher returns a Flusher, idle until Run.
 func NewFlusher(cfg Config) *Flusher {
-	return &Flusher{cfg: cfg, overdue: make(chan struct{}, 1), nudge: make(chan struct{}, 1), local: make(chan netip.Prefix)}
+	f := &Flusher{cfg: cfg, overdue: make(chan struct{}, 1), local: make(chan netip.Prefix)}
+	f.task = retry.New(retry.Config{
+		Do: f.pass, Retry: retryDelay, Logger: cfg.Log, Failing: "cannot remove stale UDP flows", Failed: cfg.Metrics.FlowErrors.Inc,
+	})
+	return f
 }
 
 // Overdue delivers a value after Ask, an error, or too many stale destinations. The receiver must call
@@ -148,7 +154,7 @@ func (f *Flusher) Resume(noted []conntrack.Change, live func() []conntrack.Desti
 	f.noted = append(f.noted, noted...)
 	f.recall(now)
 	f.mu.Unlock()
-	wake(f.nudge)
+	f.task.Wake(0)
 }
 
 // After receives the stale flows of a commit and its event, or nil. The event is published with the number
@@ -174,7 +180,7 @@ func (f *Flusher) After(stale []conntrack.Change, e *weftv1.WatchResponse) {
 	}
 	f.queue(stale)
 	f.mu.Unlock()
-	wake(f.nudge)
+	f.task.Wake(0)
 }
 
 // Add receives flows that are stale without a commit.
@@ -185,7 +191,7 @@ func (f *Flusher) Add(stale []conntrack.Change) {
 	f.mu.Lock()
 	f.queue(stale)
 	f.mu.Unlock()
-	wake(f.nudge)
+	f.task.Wake(0)
 }
 
 // The lock is held.
@@ -207,15 +213,13 @@ func (f *Flusher) Reconcile(live []conntrack.Destination) {
 	// A removal may have failed, or been replaced by this comparison.
 	f.recall(live)
 	f.mu.Unlock()
-	wake(f.nudge)
+	f.task.Wake(0)
 }
 
 // Ask makes Overdue deliver a value.
-func (f *Flusher) Ask() { wake(f.overdue) }
-
-func wake(c chan<- struct{}) {
+func (f *Flusher) Ask() {
 	select {
-	case c <- struct{}{}:
+	case f.overdue <- struct{}{}:
 	default:
 	}
 }
@@ -225,25 +229,11 @@ func (f *Flusher) Run(ctx context.Context) {
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	context.AfterFunc(ctx, func() { time.AfterFunc(f.cfg.Drain, cancel) })
-	for {
-		select {
-		case <-ctx.Done():
-			f.pass(work)
-			return
-		case <-f.nudge:
-		}
-		if f.pass(work) {
-			continue
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(retryDelay):
-			f.Ask()
-		}
-	}
+	f.task.Run(ctx, work)
+	f.task.Call(work)
 }
 
-func (f *Flusher) pass(ctx context.Context) bool {
+func (f *Flusher) pass(ctx context.Context) error {
 	f.mu.Lock()
 	stale, live, all, events := f.stale, f.live, f.all, f.events
 	f.stale, f.live, f.all, f.events = nil, nil, false, nil
@@ -251,6 +241,9 @@ func (f *Flusher) pass(ctx context.Context) bool {
 	noted := len(f.noted)
 	if f.committing || f.incomplete {
 		noted = 0
+	}
+	if f.incomplete {
+		f.Ask()
 	}
 	f.mu.Unlock()
 	var (
@@ -271,10 +264,6 @@ func (f *Flusher) pass(ctx context.Context) bool {
 		deleted += n
 	}
 	f.cfg.Metrics.Flows.Add(float64(deleted))
-	if err != nil && ctx.Err() == nil {
-		f.cfg.Metrics.FlowErrors.Inc()
-		f.cfg.Log.Error("cannot remove stale UDP flows", "error", err, "retry", retryDelay)
-	}
 	if deleted > 0 {
 		f.cfg.Log.Info("removed stale UDP flows", "flows", deleted)
 	}
@@ -291,7 +280,7 @@ func (f *Flusher) pass(ctx context.Context) bool {
 	if err == nil {
 		f.noteFailed(f.strike(noted))
 	}
-	return err == nil
+	return err
 }
 
 // followAnswers schedules a removal of flows started by late answers. It repeats until a removal finds no

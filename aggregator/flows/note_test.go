@@ -90,7 +90,7 @@ func TestFlowsAreNotedUntilRemoved(t *testing.T) {
 	f, _ := testFlusher(flows, notes.save)
 	pass := func(want bool) {
 		t.Helper()
-		if got := f.pass(t.Context()); got != want {
+		if got := f.pass(t.Context()) == nil; got != want {
 			t.Errorf("pass = %v, want %v", got, want)
 		}
 	}
@@ -130,7 +130,7 @@ func TestFlowsOfTheRunBefore(t *testing.T) {
 	f, _ = testFlusher(flows, notes.save)
 	f.Resume(notes.stored, func() []conntrack.Destination { return leads(2) })
 	notes.want(t, "before the pass", lost(1, 2, 3)...)
-	f.pass(t.Context())
+	_ = f.pass(t.Context())
 	flows.want(t, "the start", "1 3")
 	notes.want(t, "after the pass")
 
@@ -140,22 +140,18 @@ func TestFlowsOfTheRunBefore(t *testing.T) {
 
 // TestFlowNotesAreBounded has too many destinations lose everything.
 func TestFlowNotesAreBounded(t *testing.T) {
-	n := &Flusher{cfg: Config{Save: (&memory{}).save}}
+	n, _ := testFlusher(nil, (&memory{}).save)
 	many := make([]conntrack.Change, maxNoted)
-	if err := n.add(many[:maxNoted-1]); err != nil {
-		t.Fatal(err)
-	}
+	must(t, n.add(many[:maxNoted-1]))
 	if err := n.add(many[:2]); err == nil || !strings.Contains(err.Error(), "and 1 are noted") {
 		t.Errorf("add = %v, want an error that says how many", err)
 	}
 	if len(n.noted) != maxNoted {
 		t.Errorf("%d are noted", len(n.noted))
 	}
-	if err := n.strike(maxNoted); err != nil {
-		t.Fatal(err)
-	}
+	must(t, n.strike(maxNoted))
 	// Without Save they are noted in memory.
-	var unsaved Flusher
+	unsaved, _ := testFlusher(nil, nil)
 	if err := errors.Join(unsaved.add(lost(1, 2)), unsaved.strike(1)); err != nil || len(unsaved.noted) != 1 {
 		t.Errorf("%v, %v noted", err, unsaved.noted)
 	}
@@ -167,7 +163,7 @@ func TestFlowNoteOfAnOverflow(t *testing.T) {
 	f, _ := testFlusher(flows, notes.save)
 	f.Before(lost(1))
 	f.After(append(lost(1), make([]conntrack.Change, maxStale)...), commitEvent())
-	f.pass(t.Context())
+	_ = f.pass(t.Context())
 	notes.want(t, "before the comparison", lost(1)...)
 	select {
 	case <-f.overdue:
@@ -175,7 +171,7 @@ func TestFlowNoteOfAnOverflow(t *testing.T) {
 		t.Fatal("the comparison was not asked for")
 	}
 	f.Reconcile(nil)
-	f.pass(t.Context())
+	_ = f.pass(t.Context())
 	flows.want(t, "the comparison", "1")
 	notes.want(t, "after the comparison")
 }
@@ -188,17 +184,15 @@ func TestFailedRemovalIsRepeatedWithoutNotes(t *testing.T) {
 	f.Before(lost(1, 2))
 	f.After(lost(1, 2), commitEvent())
 	for range 2 {
-		if f.pass(t.Context()) {
+		if f.pass(t.Context()) == nil {
 			t.Fatal("the removal has not failed")
 		}
 		f.Reconcile(leads(2))
 	}
-	if !f.pass(t.Context()) {
-		t.Fatal("the removal fails")
-	}
+	must(t, f.pass(t.Context()))
 	flows.want(t, "two failures", "1 2", "1", "1")
 	f.Reconcile(nil)
-	f.pass(t.Context())
+	_ = f.pass(t.Context())
 	flows.want(t, "after the removal")
 }
 
@@ -216,7 +210,7 @@ func TestNothingWaitsForANote(t *testing.T) {
 	f.Before(lost(1))
 	f.After(lost(1), commitEvent())
 	passed, committed := make(chan bool), make(chan struct{})
-	go func() { passed <- f.pass(t.Context()) }()
+	go func() { passed <- f.pass(t.Context()) == nil }()
 	<-entered
 	go func() {
 		defer close(committed)
@@ -236,7 +230,7 @@ func TestNothingWaitsForANote(t *testing.T) {
 		t.Error("the pass fails")
 	}
 	<-committed
-	f.pass(t.Context())
+	_ = f.pass(t.Context())
 	if n := published.n.Load(); n != 101 {
 		t.Errorf("%d events, want 101", n)
 	}

@@ -125,9 +125,7 @@ func (r *purgeRig) publish(t *testing.T, rules ...string) {
 	if err == nil {
 		err = r.state.Apply(u)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	planner.Accept(r.state)
 }
 

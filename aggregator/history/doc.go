@@ -1,7 +1,7 @@
 // Package history records commits on the disk: their changes, and enough content of fragments to go
 // back.
 //
-// [Recorder.Record] never waits; the goroutine of package store writes later. [Recorder.List] and
+// [Recorder.Record] never waits; a task of package retry writes later. [Recorder.List] and
 // [Recorder.Compare] read.
 //
 // # Groups

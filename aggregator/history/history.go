@@ -6,6 +6,7 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/retry"
 	"github.com/weft-proxy/weft/aggregator/store"
 )
 
@@ -64,7 +65,7 @@ const bucket = "history"
 // Recorder is a history.
 type Recorder struct {
 	cfg  Config
-	task *store.Task
+	task *retry.Task
 	queue
 }
 
@@ -82,7 +83,7 @@ func (r *Recorder) Enabled() bool {
 }
 
 // Failing returns why the history could not be written, or nil.
-func (r *Recorder) Failing() error { return r.task.Failing() }
+func (r *Recorder) Failing() error { return r.task.Err() }
 
 // view does not call f before the first recorded commit.
 func (r *Recorder) view(f func(*tables) error) error {

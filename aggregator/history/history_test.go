@@ -30,6 +30,13 @@ type running struct {
 	transactions atomic.Int64
 }
 
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // start runs a recorder on a directory until the end of the test, or until stop.
 func start(t *testing.T, dir string, cfg Config) *running {
 	t.Helper()
@@ -49,9 +56,7 @@ func start(t *testing.T, dir string, cfg Config) *running {
 		return nil
 	}})
 	r.Recorder = New(cfg)
-	if err := cfg.Store.Load(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cfg.Store.Load())
 	r.stop = func() {
 		if err := cfg.Store.Close(); err != nil {
 			t.Error(err)
@@ -154,9 +159,7 @@ func TestCompareFindsEveryRevision(t *testing.T) {
 	for from := range states {
 		for to := from; to < len(states); to++ {
 			all, err := r.Compare(t.Context(), uint64(from), uint64(to), everything) //nolint:gosec // small
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			got := map[string]Difference{}
 			for _, d := range all {
 				got[d.Fragment.Name] = d
@@ -209,9 +212,7 @@ func TestListIsFiltered(t *testing.T) {
 		{"stranger", Query{Reader: desired.Reader{Publisher: "absent"}}, nil},
 	} {
 		all, _, err := r.List(t.Context(), test.q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var got []uint64
 		for _, e := range all {
 			got = append(got, e.GetRevision())
@@ -271,9 +272,7 @@ func TestBounds(t *testing.T) {
 				f := list("a", fmt.Sprint("10.0.", revision/256, ".", revision%256))
 				f.Tables[0].Comment = fmt.Sprint(revision, test.payload)
 				r.Record(snapshot(revision, revision > 1, f))
-				if err := r.Flush(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				must(t, r.Flush(t.Context()))
 			}
 			all, forgotten, err := r.List(t.Context(), Query{Reader: everything})
 			if err != nil || len(all) == 0 || uint64(len(all)) != n-forgotten || len(all) > test.cfg.MaxEntries {
@@ -312,14 +311,10 @@ func TestContentTooLarge(t *testing.T) {
 func TestReadersDoNotStopTheWriter(t *testing.T) {
 	r := start(t, t.TempDir(), Config{})
 	r.Record(snapshot(1, false, list("a", "10.0.0.1")))
-	if err := r.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Flush(t.Context()))
 	err := r.view(func(*tables) error {
 		r.Record(snapshot(2, true, list("a", "10.0.0.2")))
 		return r.Flush(t.Context())
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }

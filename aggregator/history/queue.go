@@ -43,11 +43,11 @@ func (r *Recorder) Record(c *Commit) {
 	r.mu.Unlock()
 	switch {
 	case large:
-		r.task.Hurry(0)
+		r.task.Wake(0)
 	case c.Patient:
-		r.task.Hurry(patience)
+		r.task.Wake(patience)
 	default:
-		r.task.Hurry(interval)
+		r.task.Wake(interval)
 	}
 }
 

@@ -42,9 +42,7 @@ func TestQuietPublishersKeepTheirHistory(t *testing.T) {
 				return change("noisy", fmt.Sprint("f", n%test.fragments), fmt.Sprint(n, strings.Repeat("x", test.size)), n >= test.fragments)
 			}
 			flush := func() {
-				if err := r.Flush(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				must(t, r.Flush(t.Context()))
 			}
 			made := make(map[string][]uint64)
 			for n := range changes {
@@ -98,9 +96,7 @@ func TestQuietPublishersKeepTheirHistory(t *testing.T) {
 				t.Errorf("noisy: error %v", err)
 			}
 			all, err := r.Compare(t.Context(), lost-1, revision, everything)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for _, d := range all {
 				if d.Fragment.Publisher == "noisy" && d.From.State != unknown {
 					t.Errorf("%s: %v is claimed to be its content before what is forgotten", d.Fragment, d.From.State)
@@ -163,9 +159,7 @@ func TestEmptySharesAreJoined(t *testing.T) {
 		record(fmt.Sprint("p", i), false)
 		record(fmt.Sprint("p", i), true)
 		if i%64 == 0 {
-			if err := r.Flush(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, r.Flush(t.Context()))
 		}
 	}
 	err := r.view(func(all *tables) error {
@@ -174,9 +168,7 @@ func TestEmptySharesAreJoined(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := r.Compare(t.Context(), 1, revision, desired.Reader{Publisher: "first"}); !errors.Is(err, ErrForgotten) {
 		t.Errorf("a revision that was forgotten with a share: error %v", err)
 	}

@@ -26,9 +26,7 @@ func TestUnwritable(t *testing.T) {
 	for r.Flush(t.Context()) != nil {
 	}
 	all, _, err := r.List(t.Context(), Query{Reader: everything})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	total := 0
 	for _, e := range all {
 		total += max(1, int(e.GetLost())) //nolint:gosec // small

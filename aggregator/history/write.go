@@ -31,12 +31,12 @@ type before struct {
 	Entries map[string][]byte `json:"entries,omitempty"`
 }
 
-func (r *Recorder) write(update func(func(*store.Tx) error) error) error {
+func (r *Recorder) write() error {
 	items := r.take()
 	if len(items) == 0 {
 		return nil
 	}
-	err := update(func(tx *store.Tx) error {
+	err := r.cfg.Store.Update(func(tx *store.Tx) error {
 		t, err := open(tx)
 		if err != nil {
 			return err

@@ -26,8 +26,8 @@
 // # Durability
 //
 // A change is answered once it is stored. A snapshot of more than 8,192 entries takes several
-// transactions; Load sees it after the last. Failed changes stay queued: every new change and the
-// store's Retry try again.
+// transactions; Load sees it after the last. Failed changes stay queued (package retry): every new
+// change that waits for an answer tries again, too.
 //
 // A revision is never used twice: a start counts from the stored one, some thousand ahead of the
 // commit. If the directory cannot be written only the clock is left.

@@ -35,7 +35,7 @@ func (d *Dir) Store(c Change) {
 	if c.Done != nil {
 		d.task.Await(c.Done)
 	} else {
-		d.task.Hurry(0)
+		d.task.Wake(0)
 	}
 }
 
@@ -48,17 +48,15 @@ func (d *Dir) add(c Change) {
 }
 
 // Failing returns why the last changes could not be stored, or nil. It ignores SaveRecord.
-func (d *Dir) Failing() error { return d.task.Failing() }
+func (d *Dir) Failing() error { return d.task.Err() }
 
 // partEntries bounds the entries of a large snapshot in one transaction.
 const partEntries = 8192
 
 const configuredKey = "configured"
 
-type updater = func(func(*store.Tx) error) error
-
 // write queues the changes again after a failure.
-func (d *Dir) write(update updater) error {
+func (d *Dir) write() error {
 	d.mu.Lock()
 	batch := d.pending
 	d.pending = nil
@@ -66,7 +64,7 @@ func (d *Dir) write(update updater) error {
 	if len(batch) == 0 {
 		return nil
 	}
-	err := storeAll(update, batch)
+	err := d.storeAll(batch)
 	if err != nil {
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -80,7 +78,7 @@ func (d *Dir) write(update updater) error {
 }
 
 // storeAll stores large snapshots first, in their own transactions.
-func storeAll(update updater, batch []Change) error {
+func (d *Dir) storeAll(batch []Change) error {
 	snapshots := make([][]entries.Entry, len(batch))
 	for i, c := range batch {
 		if c.Snapshot == nil {
@@ -92,11 +90,11 @@ func storeAll(update updater, batch []Change) error {
 		}
 		if len(all) <= partEntries {
 			snapshots[i] = all
-		} else if err := stage(update, c.Fragment.String(), all); err != nil {
+		} else if err := d.stage(c.Fragment.String(), all); err != nil {
 			return fmt.Errorf("store fragment %s: %w", c.Fragment, err)
 		}
 	}
-	return update(func(tx *store.Tx) error {
+	return d.store.Update(func(tx *store.Tx) error {
 		for i, c := range batch {
 			if err := c.store(tx, snapshots[i]); err != nil {
 				return fmt.Errorf("store fragment %s: %w", c.Fragment, err)
@@ -108,10 +106,10 @@ func storeAll(update updater, batch []Change) error {
 
 // stage stores a large snapshot beside the fragments, in place of an earlier one. A transaction
 // holds its entries in memory, and delays one with the record: there are several.
-func stage(update updater, id string, all []entries.Entry) error {
+func (d *Dir) stage(id string, all []entries.Entry) error {
 	for part := range slices.Chunk(all, partEntries) {
 		first := &part[0] == &all[0]
-		err := update(func(tx *store.Tx) error {
+		err := d.store.Update(func(tx *store.Tx) error {
 			staged, err := tx.Bucket(stagedBucket)
 			if err == nil && first {
 				err = staged.DeleteBucket(id)

@@ -1,7 +1,6 @@
 package statedir
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/retry"
 	"github.com/weft-proxy/weft/aggregator/store"
 	"github.com/weft-proxy/weft/conntrack"
 )
@@ -39,7 +39,7 @@ const (
 type Dir struct {
 	store *store.Store
 	log   *slog.Logger
-	task  *store.Task
+	task  *retry.Task
 
 	// record is the stored text, or nil if unknown. It and reserved belong to the goroutine that
 	// saves records.
@@ -187,7 +187,11 @@ func put(tx *store.Tx, bucket, key string, value []byte) error {
 }
 
 func putRevision(tx *store.Tx, revision uint64) error {
-	return put(tx, recordBucket, revisionKey, binary.BigEndian.AppendUint64(nil, revision))
+	b, err := tx.Bucket(recordBucket)
+	if err != nil {
+		return err
+	}
+	return b.PutNumber(revisionKey, revision)
 }
 
 // Room returns an error without room for a fragment with messages of n bytes. Entries may be

@@ -251,7 +251,7 @@ func TestInterruptedStageIsForgotten(t *testing.T) {
 	dir := t.TempDir()
 	d, _ := load(t, dir)
 	must(t, storeNow(d, snapshot(fragment("f", 1))))
-	must(t, stage(d.store.Update, key("f").String(), entries.Of(fragment("f", partEntries+100))))
+	must(t, d.stage(key("f").String(), entries.Of(fragment("f", partEntries+100))))
 	must(t, d.Close())
 	d, c := load(t, dir)
 	wantFragments(t, c, fragment("f", 1))

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"slices"
-	"strings"
 
 	bolt "go.etcd.io/bbolt"
 	"golang.org/x/sys/unix"
@@ -28,15 +27,6 @@ var errOtherFormat = errors.New("another version of weft wrote the database")
 
 // maxDepth bounds the nesting of buckets: a damaged database may have cycles.
 const maxDepth = 4
-
-type loss struct {
-	part Part
-	// bucket is the lost bucket of a Single part, or nil.
-	bucket []byte
-	err    error
-	// kept data is there, but may be from an earlier transaction.
-	kept bool
-}
 
 // checkFormat checks the version of a database. It sets killed.
 func (s *Store) checkFormat(tx *bolt.Tx) error {
@@ -70,81 +60,22 @@ func writeFormat(tx *bolt.Tx) error {
 	return state.Put(versionKey, binary.BigEndian.AppendUint64([]byte(version), checksum(versionKey, []byte(version))))
 }
 
-func (s *Store) check(tx *bolt.Tx) (losses []loss) {
-	for _, p := range s.parts {
-		name := []byte(p.Bucket)
-		err := guarded(func() error {
-			b := tx.Bucket(name)
-			if b == nil {
-				return ErrDamaged
-			}
-			if !p.Single {
-				_, err := checkBucket(b, name, maxDepth)
-				return err
-			}
-			var sum stats
-			err := b.ForEachBucket(func(k []byte) error {
-				err := guarded(func() error {
-					sub := b.Bucket(k)
-					sum.add(readStats(sub))
-					_, err := checkBucket(sub, k, maxDepth-1)
-					return err
-				})
-				if err != nil {
-					losses = append(losses, loss{part: p, bucket: bytes.Clone(k), err: fmt.Errorf("%s: %w", k, err)})
-				}
-				return nil
-			})
-			if err == nil && sum != readStats(b) {
-				losses = append(losses, loss{part: p, err: fmt.Errorf("%w: something is missing", ErrDamaged), kept: true})
-			}
-			return err
-		})
-		if err != nil {
-			losses = append(losses, loss{part: p, err: err})
-		}
-	}
-	return losses
-}
-
-// checkBucket compares the sum of a bucket with the stored one.
-func checkBucket(b *bolt.Bucket, name []byte, depth int) (sum stats, err error) {
-	if depth == 0 {
-		return sum, ErrDamaged
-	}
-	err = b.ForEach(func(k, v []byte) error {
-		switch {
-		case v == nil:
-			sub, err := checkBucket(b.Bucket(k), k, depth-1)
-			sum.add(sub)
-			return err
-		case !bytes.Equal(k, statsKey):
-			sum.add(entry(name, k, v))
-		}
-		return nil
-	})
-	if err == nil && sum != readStats(b) {
-		err = ErrDamaged
-	}
-	return sum, err
-}
-
 // create fills a new database from source (may be nil), and puts it in the place of the present
-// file. It returns the new name of a damaged one.
-func (s *Store) create(source *bolt.DB, losses []loss) (db *bolt.DB, renamed string, err error) {
+// file. It returns the losses and the new name of a damaged file.
+func (s *Store) create(source *bolt.DB) (db *bolt.DB, losses []loss, renamed string, err error) {
 	if err := s.makeDir(); err != nil {
-		return nil, "", err
+		return nil, nil, "", err
 	}
 	path, temporary := s.file(), s.file()+temporarySuffix
 	if err := os.Remove(temporary); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, "", err
+		return nil, nil, "", err
 	}
 	// It is synced once, as a whole.
 	db, err = open(temporary, &bolt.Options{NoSync: true, NoGrowSync: true, InitialMmapSize: mapSize})
 	if err != nil {
-		return nil, "", err
+		return nil, nil, "", err
 	}
-	err = s.fill(db, source, losses)
+	losses, err = s.fill(db, source)
 	if err == nil {
 		err = db.Sync()
 	}
@@ -158,93 +89,126 @@ func (s *Store) create(source *bolt.DB, losses []loss) (db *bolt.DB, renamed str
 		err = rename(temporary, path)
 	}
 	if err != nil {
-		return nil, "", errors.Join(err, db.Close(), os.Remove(temporary))
+		return nil, nil, "", errors.Join(err, db.Close(), os.Remove(temporary))
 	}
 	s.replaced = false
 	db.NoSync, db.NoGrowSync, db.AllocSize = false, false, allocSize
-	return db, renamed, nil
+	return db, losses, renamed, nil
 }
 
-func (s *Store) createInMemory(source *bolt.DB, losses []loss) (*bolt.DB, error) {
+func (s *Store) createInMemory(source *bolt.DB) (*bolt.DB, []loss, error) {
 	db, err := open(databaseName, &bolt.Options{NoSync: true, NoGrowSync: true, OpenFile: func(name string, _ int, _ os.FileMode) (*os.File, error) {
 		fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
 		return os.NewFile(uintptr(fd), name), err //nolint:gosec // a descriptor
 	}})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if err := s.fill(db, source, losses); err != nil {
-		return nil, errors.Join(err, db.Close())
+	losses, err := s.fill(db, source)
+	if err != nil {
+		return nil, nil, errors.Join(err, db.Close())
 	}
-	return db, nil
+	return db, losses, nil
 }
 
-// fill copies all parts of source but the lost ones.
-func (s *Store) fill(db, source *bolt.DB, losses []loss) error {
+// fill copies all parts of source, and returns the damaged ones.
+func (s *Store) fill(db, source *bolt.DB) (losses []loss, err error) {
 	tx, err := db.Begin(true)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	c := &copier{to: db, tx: tx, skip: make(map[string]bool)}
+	c := &copier{to: db, tx: tx}
 	defer func() { _ = c.tx.Rollback() }()
-	for _, l := range losses {
-		if !l.kept {
-			c.skip[pathOf([][]byte{[]byte(l.part.Bucket), l.bucket})] = true
+	err = writeFormat(tx)
+	for _, p := range s.parts {
+		if err == nil {
+			_, err = tx.CreateBucket([]byte(p.Bucket))
 		}
 	}
-	if err := writeFormat(tx); err != nil {
+	if err == nil && source != nil {
+		err = guarded(func() error {
+			return source.View(func(from *bolt.Tx) error {
+				for _, p := range s.parts {
+					if err := c.part(from, p); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		})
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.replaced = s.replaced || len(c.losses) > 0
+	return c.losses, c.tx.Commit()
+}
+
+// copier checks and copies buckets in transactions of about copySize bytes.
+type copier struct {
+	to     *bolt.DB
+	tx     *bolt.Tx
+	size   int
+	losses []loss
+}
+
+// part copies a part without its damage. Errors are those of writes.
+func (c *copier) part(from *bolt.Tx, p Part) error {
+	path := [][]byte{[]byte(p.Bucket)}
+	if !p.Single {
+		_, err := c.check(p, path, func() *bolt.Bucket { return from.Bucket(path[0]) })
 		return err
 	}
-	for _, p := range s.parts {
-		if _, err := c.tx.CreateBucket([]byte(p.Bucket)); err != nil {
-			return err
-		}
-	}
-	if source != nil {
-		err := guarded(func() error { return source.View(func(from *bolt.Tx) error { return c.parts(from, s.parts) }) })
-		if err != nil {
-			return err
-		}
-	}
-	return c.tx.Commit()
-}
-
-// copier copies buckets in transactions of about copySize bytes.
-type copier struct {
-	to   *bolt.DB
-	tx   *bolt.Tx
-	size int
-	skip map[string]bool
-}
-
-func pathOf(names [][]byte) string {
-	return strings.TrimRight(string(bytes.Join(names, []byte{0})), "\x00")
-}
-
-func (c *copier) parts(from *bolt.Tx, parts []Part) error {
-	for _, p := range parts {
-		path := [][]byte{[]byte(p.Bucket)}
+	// want is the sum of the stored checksums, copied the sum of the buckets without damage.
+	var want, copied stats
+	err := guarded(func() error {
 		b := from.Bucket(path[0])
-		if c.skip[p.Bucket] || b == nil {
-			continue
+		if b == nil {
+			return ErrDamaged
 		}
-		if err := c.bucket(b, path); err != nil {
+		err := b.ForEachBucket(func(k []byte) error {
+			if _, err := c.at(path).CreateBucket(k); err != nil {
+				return err
+			}
+			sum, err := c.check(p, append(path, k), func() *bolt.Bucket {
+				sub := b.Bucket(k)
+				want.add(readStats(sub))
+				return sub
+			})
+			copied.add(sum)
 			return err
+		})
+		if err == nil && want != readStats(b) {
+			return fmt.Errorf("%w: something is missing", ErrDamaged)
 		}
-		if !p.Single {
-			continue
-		}
-		var sum stats
-		to := c.at(path)
-		err := to.ForEachBucket(func(k []byte) error { sum.add(readStats(to.Bucket(k))); return nil })
-		if err == nil {
-			err = putStats(to, sum)
-		}
-		if err != nil {
-			return err
-		}
+		return err
+	})
+	if errors.Is(err, ErrDamaged) {
+		c.losses = append(c.losses, loss{p, err})
+		err = nil
 	}
-	return nil
+	if err == nil {
+		err = putStats(c.at(path), copied)
+	}
+	return err
+}
+
+// check copies a bucket of a part, or removes the damaged copy.
+func (c *copier) check(p Part, path [][]byte, from func() *bolt.Bucket) (sum stats, err error) {
+	err = guarded(func() (err error) { sum, err = c.bucket(from(), path); return err })
+	if !errors.Is(err, ErrDamaged) {
+		return sum, err
+	}
+	if len(path) > 1 {
+		c.losses = append(c.losses, loss{p, fmt.Errorf("%s: %w", path[1], err)})
+		return stats{}, c.at(path[:1]).DeleteBucket(path[1])
+	}
+	c.losses = append(c.losses, loss{p, err})
+	err = c.tx.DeleteBucket(path[0])
+	if err == nil {
+		_, err = c.tx.CreateBucket(path[0])
+	}
+	return stats{}, err
 }
 
 func (c *copier) at(path [][]byte) *bolt.Bucket {
@@ -256,31 +220,45 @@ func (c *copier) at(path [][]byte) *bolt.Bucket {
 	return b
 }
 
-func (c *copier) bucket(from *bolt.Bucket, path [][]byte) error {
-	if err := c.at(path).SetSequence(from.Sequence()); err != nil {
-		return err
+// bucket copies a bucket, and compares the sum of its entries with the stored one.
+func (c *copier) bucket(from *bolt.Bucket, path [][]byte) (sum stats, err error) {
+	if from == nil || len(path) > maxDepth {
+		return sum, ErrDamaged
 	}
-	return from.ForEach(func(k, v []byte) error {
-		if c.size += len(k) + len(v); c.size > copySize {
-			if err := c.tx.Commit(); err != nil {
-				return err
-			}
-			var err error
-			if c.tx, err = c.to.Begin(true); err != nil {
-				return err
-			}
-			c.size = 0
-		}
-		if v != nil {
-			return c.at(path).Put(k, v)
-		}
-		sub := append(slices.Clone(path), k)
-		if c.skip[pathOf(sub)] {
-			return nil
-		}
-		if _, err := c.at(path).CreateBucket(k); err != nil {
+	if err := c.at(path).SetSequence(from.Sequence()); err != nil {
+		return sum, err
+	}
+	err = from.ForEach(func(k, v []byte) error {
+		if err := c.proceed(len(k) + len(v)); err != nil {
 			return err
 		}
-		return c.bucket(from.Bucket(k), sub)
+		if v == nil {
+			if _, err := c.at(path).CreateBucket(k); err != nil {
+				return err
+			}
+			sub, err := c.bucket(from.Bucket(k), append(slices.Clone(path), k))
+			sum.add(sub)
+			return err
+		}
+		if !bytes.Equal(k, statsKey) {
+			sum.add(entry(path[len(path)-1], k, v))
+		}
+		return c.at(path).Put(k, v)
 	})
+	if err == nil && sum != readStats(from) {
+		err = ErrDamaged
+	}
+	return sum, err
+}
+
+// proceed begins another transaction if the present one is full.
+func (c *copier) proceed(size int) (err error) {
+	if c.size += size; c.size <= copySize {
+		return nil
+	}
+	c.size = size
+	if err = c.tx.Commit(); err == nil {
+		c.tx, err = c.to.Begin(true)
+	}
+	return err
 }

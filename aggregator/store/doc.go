@@ -1,7 +1,7 @@
-// Package store keeps the state directory: one bbolt database, which one goroutine writes.
+// Package store keeps the state directory: one bbolt database.
 //
-// Packages on top register [Part]s and [Task]s before [Store.Load]: statedir, history and
-// unconfirmed. [Store.Update] waits for the disk, a Task writes later.
+// The packages statedir, history and unconfirmed register [Part]s and tasks (package retry) before
+// [Store.Load]. [Store.Update] waits for the disk, a task writes later.
 //
 // # Files
 //
@@ -21,9 +21,9 @@
 // bbolt has no checksums of data. Each bucket stores the sum of the checksums (bucket, key, value)
 // of the entries, with inner buckets. Panics and faults from damaged pages match [ErrDamaged].
 //
-// A start checks the whole database and copies it: damage to pages such as the list of free pages
-// would spread with the next write. The copy lacks damaged parts; their loss is logged and counted,
-// and the damaged file renamed. Damage found later fails transactions until the next start.
+// A start copies the whole database and checks it on the way: damage to pages such as the list of
+// free pages would spread with the next write. The copy lacks damaged parts; their loss is logged
+// and counted, and the damaged file renamed. Damage found later fails transactions until the next start.
 //
 // # Durability
 //
@@ -33,7 +33,8 @@
 // # Concurrency
 //
 // Register and NewTask come before Load, Load before other methods. Then any goroutine may call all
-// methods. Readers do not delay the writer.
+// methods. Writers wait for each other; a writer waits for at most one transaction of each task.
+// Readers do not delay writers.
 //
 // # Errors
 //

@@ -1,17 +1,20 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
 
+	"github.com/weft-proxy/weft/aggregator/retry"
 	"github.com/weft-proxy/weft/aggregator/trusted"
 )
 
@@ -52,30 +55,29 @@ type Part struct {
 type Store struct {
 	cfg   Config
 	parts []Part
-	tasks []*Task
+	tasks []*retry.Task
 
-	jobs           chan func()
-	nudge          chan struct{}
-	stopping, done chan struct{}
+	stop    context.CancelFunc
+	running sync.WaitGroup
+	done    chan struct{}
 
 	// db is nil before Load and after Close.
 	db atomic.Pointer[bolt.DB]
 	// outdated is true with the name outdatedName.
-	outdated  atomic.Bool
-	unwritten error
-	// The goroutine that writes owns unwritten (the reason for a database in memory) and replaced
-	// (the present file must be renamed).
-	replaced bool
+	outdated atomic.Bool
 	killed   bool
 	lost     map[string]bool
+
+	// mu is held by writers. It guards unwritten (the reason for a database in memory) and replaced
+	// (the present file must be renamed).
+	mu        sync.Mutex
+	unwritten error
+	replaced  bool
 }
 
 // New returns a Store. It does no I/O until Load.
 func New(cfg Config) *Store {
-	return &Store{
-		cfg: cfg, jobs: make(chan func()), nudge: make(chan struct{}, 1), lost: make(map[string]bool),
-		stopping: make(chan struct{}), done: make(chan struct{}),
-	}
+	return &Store{cfg: cfg, lost: make(map[string]bool), done: make(chan struct{})}
 }
 
 // Enabled reports whether there is a directory.
@@ -87,8 +89,8 @@ func (s *Store) Register(p Part) { s.parts = append(s.parts, p) }
 // Failed counts a failure.
 func (s *Store) Failed(kind string) { s.cfg.Failed(kind) }
 
-// Load reads the directory and copies the database. It logs and counts lost data, and renames files
-// of other versions. It succeeds without write access: see Unwritten.
+// Load reads the directory and copies the database. It logs and counts lost data, and renames the
+// file of another version. It succeeds without write access: see Unwritten.
 //
 // Possible errors: ErrInUse, trusted.ErrUnsafe, trusted.ErrLink.
 func (s *Store) Load() error {
@@ -104,14 +106,14 @@ func (s *Store) Load() error {
 		return fmt.Errorf("state directory %s: %w", s.cfg.Path, err)
 	}
 	s.replaced = len(losses) > 0
-	db, renamed, err := s.create(source, losses)
+	db, more, renamed, err := s.create(source)
 	if s.unwritten = err; err != nil {
 		s.cfg.Logger.Error("state directory cannot be written: every write tries again", "path", s.cfg.Path, "error", err)
-		if db, err = s.createInMemory(source, losses); err != nil {
+		if db, more, err = s.createInMemory(source); err != nil {
 			return fmt.Errorf("copy the database to memory: %w", err)
 		}
 	}
-	for _, l := range losses {
+	for _, l := range append(losses, more...) {
 		s.lost[l.part.Bucket] = true
 		s.cfg.Failed(l.part.Kind)
 		s.cfg.Logger.Error(l.part.Lost, "error", l.err, "renamed", renamed)
@@ -120,7 +122,11 @@ func (s *Store) Load() error {
 		_ = guarded(source.Close)
 	}
 	s.db.Store(db)
-	go s.run()
+	ctx, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	for _, t := range s.tasks {
+		s.running.Go(func() { t.Run(ctx, context.Background()) })
+	}
 	return nil
 }
 
@@ -129,9 +135,9 @@ func (s *Store) Lost(bucket string) bool { return s.lost[bucket] }
 
 // Unwritten returns why the directory could not be written, or nil.
 func (s *Store) Unwritten() error {
-	var err error
-	_ = s.call(func() error { err = s.unwritten; return nil })
-	return err
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.unwritten
 }
 
 // Killed reports whether the last process was killed or crashed, without a reboot since.
@@ -157,7 +163,7 @@ func (s *Store) SetOutdated(outdated bool) error {
 	if s.outdated.Load() == outdated {
 		return nil
 	}
-	return s.call(func() error {
+	return s.locked(func() error {
 		from := s.file()
 		s.outdated.Store(outdated)
 		if err := rename(from, s.file()); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -168,13 +174,8 @@ func (s *Store) SetOutdated(outdated bool) error {
 	})
 }
 
-// read opens the present database, and finds its damage. Source may be nil. If there are files of
-// another version, that version ran last: all files are set aside. The only error is ErrInUse.
+// read opens the present database. Source may be nil. The only error is ErrInUse.
 func (s *Store) read() (source *bolt.DB, losses []loss, err error) {
-	if other := formerFiles(s.cfg.Path); len(other) > 0 {
-		s.replace(append(other, present(s.cfg.Path, databaseName, outdatedName)...), errOtherFormat)
-		return nil, nil, nil
-	}
 	for _, outdated := range []bool{false, true} {
 		s.outdated.Store(outdated)
 		if source, losses, err = s.readFile(); !errors.Is(err, fs.ErrNotExist) {
@@ -185,67 +186,56 @@ func (s *Store) read() (source *bolt.DB, losses []loss, err error) {
 	case err == nil || errors.Is(err, ErrInUse):
 		return source, losses, err
 	case errors.Is(err, errOtherFormat):
-		s.replace([]string{s.file()}, err)
+		s.replace(err)
 		fallthrough
 	case errors.Is(err, fs.ErrNotExist):
 		s.outdated.Store(false)
 		return nil, nil, nil
 	}
-	return nil, lossOfAll(s.parts, fmt.Errorf("read database %s: %w", filepath.Base(s.file()), err), false), nil
+	return nil, lossOfAll(s.parts, fmt.Errorf("read database %s: %w", filepath.Base(s.file()), err)), nil
 }
 
-func lossOfAll(parts []Part, err error, kept bool) (losses []loss) {
+// loss is a damaged part, or a damaged bucket of a Single part.
+type loss struct {
+	part Part
+	err  error
+}
+
+func lossOfAll(parts []Part, err error) (losses []loss) {
 	kinds := make(map[string]bool)
 	for _, p := range parts {
 		if !kinds[p.Kind] {
 			kinds[p.Kind] = true
-			losses = append(losses, loss{part: p, err: err, kept: kept})
+			losses = append(losses, loss{p, err})
 		}
 	}
 	return losses
 }
 
-// readFile opens and checks a database.
+// readFile opens a database, and checks its format and meta data.
 func (s *Store) readFile() (source *bolt.DB, losses []loss, err error) {
 	source, err = open(s.file(), &bolt.Options{ReadOnly: true})
 	if err != nil {
 		return nil, nil, err
 	}
-	err = guarded(func() error {
-		return source.View(func(tx *bolt.Tx) error {
-			if err := s.checkFormat(tx); err != nil {
-				return err
-			}
-			losses = s.check(tx)
-			return nil
-		})
-	})
-	if err != nil {
+	if err = guarded(func() error { return source.View(s.checkFormat) }); err != nil {
 		return nil, nil, errors.Join(err, guarded(source.Close))
 	}
 	if err := checkMeta(s.file(), int64(source.Info().PageSize)); err != nil {
-		losses = append(losses, lossOfAll(s.parts, err, true)...)
+		losses = append(losses, lossOfAll(s.parts, err)...)
 	}
 	return source, losses, nil
 }
 
-// replace renames files of other versions, and logs the loss.
-func (s *Store) replace(files []string, cause error) {
-	if len(files) == 0 {
-		return
-	}
-	var renamed []string
-	var errs []error
-	for _, path := range files {
-		to, err := quarantine(path, otherSuffix)
-		renamed, errs = append(renamed, to), append(errs, err)
-	}
-	for _, l := range lossOfAll(s.parts, cause, false) {
+// replace renames the file of another version, and logs the loss.
+func (s *Store) replace(cause error) {
+	renamed, err := quarantine(s.file(), otherSuffix)
+	for _, l := range lossOfAll(s.parts, cause) {
 		s.cfg.Failed(l.part.Kind)
 	}
 	s.cfg.Logger.Error("the state directory has the format of another version of weft: a new database begins. The rules in the kernel stay. "+
 		"Durable fragments are no longer stored and do not survive a reboot: apply them again. Updates that wait for a confirmation stay in force. The history is empty",
-		"path", s.cfg.Path, "cause", cause, "renamed", renamed, "error", errors.Join(errs...))
+		"path", s.cfg.Path, "cause", cause, "renamed", renamed, "error", err)
 }
 
 // View makes a transaction that reads.
@@ -269,14 +259,4 @@ func (s *Store) Room(n int64) error {
 		return err
 	}
 	return reserve(s.cfg.Path, n)
-}
-
-// Close runs all tasks once more, and closes the database.
-func (s *Store) Close() error {
-	if s.db.Load() == nil {
-		return nil
-	}
-	close(s.stopping)
-	<-s.done
-	return s.db.Swap(nil).Close()
 }

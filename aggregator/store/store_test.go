@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	bolt "go.etcd.io/bbolt"
@@ -148,51 +149,33 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestTasks has a task whose transactions leave room for others, which fails and is tried again.
-func TestTasks(t *testing.T) {
+// TestTask has a task of the store, whose transactions leave room for others, fail and run once more at the end.
+func TestTask(t *testing.T) {
 	dir := t.TempDir()
 	w := watch(dir)
-	var fails error
-	began, resume := make(chan struct{}), make(chan struct{})
-	task := w.NewTask("whole", "it fails", "it works again", func(update func(func(*Tx) error) error) error {
-		if fails != nil {
-			return fails
+	var fails atomic.Pointer[error]
+	task := w.NewTask("whole", "it fails", "it works again", func() error {
+		if err := fails.Load(); err != nil {
+			return *err
 		}
-		began <- struct{}{}
-		<-resume
-		return update(func(tx *Tx) error {
-			b, err := tx.Bucket("whole")
-			if err != nil {
-				return err
-			}
-			return b.Put("task", append([]byte{}, b.Get("other")...))
-		})
+		return w.put("whole", "task=1")
 	})
 	must(t, w.Load())
 	results := make(chan error, 1)
 	task.Await(func(err error) { results <- err })
-	<-began
-	// The task has begun, so that this waits for its transaction.
-	others := make(chan error, 1)
-	waits := make(chan struct{})
-	go func() { close(waits); others <- w.put("whole", "other=1") }()
-	<-waits
-	resume <- struct{}{}
+	must(t, w.put("whole", "other=1"))
 	must(t, <-results)
-	must(t, <-others)
-	_ = w.call(func() error { fails = errors.New("broken"); return nil })
+	broken := errors.New("broken")
+	fails.Store(&broken)
 	task.Await(func(err error) { results <- err })
-	if err := <-results; err == nil || task.Failing() == nil {
-		t.Errorf("error %v, failing %v", err, task.Failing())
+	if err := <-results; !errors.Is(err, broken) || !errors.Is(task.Err(), broken) {
+		t.Errorf("error %v, failing %v", err, task.Err())
 	}
-	_ = w.call(func() error { fails = nil; return nil })
-	// Close runs the task once more.
-	go func() { <-began; resume <- struct{}{} }()
+	fails.Store(nil)
 	must(t, w.Close())
-	if task.Failing() != nil || w.failed["whole"] != 1 || !strings.Contains(w.log.String(), "it works again") {
-		t.Errorf("failing %v, failures %v, log %s", task.Failing(), w.failed, w.log.String())
+	if task.Err() != nil || w.failed["whole"] != 1 || !strings.Contains(w.log.String(), "it works again") {
+		t.Errorf("failing %v, failures %v, log %s", task.Err(), w.failed, w.log.String())
 	}
-	// The last run of the task found the other entry in any case.
 	if got := load(t, dir).dump(t); got != "whole other=1\nwhole task=1\n" {
 		t.Errorf("content %q", got)
 	}

@@ -12,7 +12,8 @@
 //	restart                     waiting, if it is in the store
 //
 // A failed revert is tried again after Config.Retry; meanwhile the update can be confirmed. If the
-// removal from the store fails after Cancel or a revert, the state is ended, and Run tries again.
+// removal from the store fails after Cancel or a revert, the state is ended, and Run (package retry)
+// tries again.
 // Until then a restart reverts the fragment once more, also over a later update.
 //
 // # Limits

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
+	"github.com/weft-proxy/weft/aggregator/retry"
 	"github.com/weft-proxy/weft/aggregator/store"
 )
 
@@ -75,10 +78,7 @@ type Keeper struct {
 	readBoot func() (string, error)
 	now      func() time.Duration
 	failing  func(operation string) error
-	// nudge has room for one value.
-	nudge chan struct{}
-	// reported has the logged failures of Run.
-	reported map[desired.Key]string
+	task     *retry.Task
 
 	// disk is held while the store is used. It is locked before mu; mu is not held during I/O.
 	disk sync.Mutex
@@ -114,9 +114,11 @@ func newAttempt() *attempt { return &attempt{done: make(chan struct{})} }
 // New returns a Keeper without fragments.
 func New(cfg Config) *Keeper {
 	k := &Keeper{
-		cfg: cfg, readBoot: store.BootID, now: bootTime, failing: func(string) error { return nil }, nudge: make(chan struct{}, 1),
-		reported: make(map[desired.Key]string), entries: make(map[desired.Key]*entry),
+		cfg: cfg, readBoot: store.BootID, now: bootTime, failing: func(string) error { return nil }, entries: make(map[desired.Key]*entry),
 	}
+	k.task = retry.New(retry.Config{
+		Do: k.step, Retry: cfg.Retry, Logger: cfg.Logger, Failing: "updates that were not confirmed cannot be taken back", Failed: func() {},
+	})
 	cfg.Store.Register(store.Part{Bucket: bucket, Kind: Kind, Single: true, Lost: "an update that was not confirmed stays, because the earlier content cannot be read"})
 	return k
 }
@@ -233,7 +235,7 @@ func (k *Keeper) Committed(key desired.Key) {
 	if e := k.entries[key]; e != nil {
 		e.state = waiting
 	}
-	k.wake()
+	k.task.Wake(0)
 }
 
 // Cancel ends the reservation after a refused update. If the removal from the store fails, Run
@@ -262,7 +264,7 @@ func (k *Keeper) finish(key desired.Key, otherwise state) error {
 		return nil
 	}
 	k.entries[key].state = otherwise
-	k.wake()
+	k.task.Wake(0)
 	return err
 }
 
@@ -306,7 +308,7 @@ func (k *Keeper) Revert(ctx context.Context, key desired.Key) error {
 	if a == nil {
 		return err
 	}
-	k.wake()
+	k.task.Wake(0)
 	select {
 	case <-a.done:
 		return a.err
@@ -338,39 +340,27 @@ func (k *Keeper) CleanedUp() {
 	}
 }
 
-func (k *Keeper) wake() {
-	select {
-	case k.nudge <- struct{}{}:
-	default:
-	}
-}
-
 // Run takes updates back until ctx ends.
 func (k *Keeper) Run(ctx context.Context) {
-	for k.Enabled() {
-		wait := k.step(ctx)
-		select {
-		case <-ctx.Done():
-			return
-		case <-k.nudge:
-		case <-time.After(wait):
-		}
+	if k.Enabled() {
+		k.task.Wake(0)
+		k.task.Run(ctx, ctx)
 	}
 }
 
-// step takes back due updates, and returns the wait for the next.
-func (k *Keeper) step(ctx context.Context) (wait time.Duration) {
-	wait = time.Minute
+// step takes back due updates, and plans the next step.
+func (k *Keeper) step(ctx context.Context) error {
+	wait := time.Minute
 	k.disk.Lock()
 	boot, err := k.bootNow()
 	k.disk.Unlock()
-	if k.report(ctx, desired.Key{}, "read the boot ID: no time ends until then", err) {
-		wait = k.cfg.Retry
-	}
-	for key, e := range k.due(boot, &wait) {
+	errs := []error{err}
+	due := k.due(boot, &wait)
+	for _, key := range slices.SortedFunc(maps.Keys(due), desired.Key.Compare) {
+		e := due[key]
 		a, err := e.attempt, k.cfg.Revert(ctx, key, e.before)
-		if k.report(ctx, key, "an update that was not confirmed cannot be taken back", err) {
-			wait = min(wait, k.cfg.Retry)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("fragment %s: %w", key, err))
 			k.mu.Lock()
 			e.state, e.overdue, e.attempt = waiting, true, newAttempt()
 			k.mu.Unlock()
@@ -381,23 +371,8 @@ func (k *Keeper) step(ctx context.Context) (wait time.Duration) {
 		a.err = err
 		close(a.done)
 	}
-	if !k.removeLeft() {
-		wait = min(wait, k.cfg.Retry)
-	}
-	return wait
-}
-
-// report logs each reason of a failure once, and reports whether err is one.
-func (k *Keeper) report(ctx context.Context, key desired.Key, message string, err error) bool {
-	if err == nil {
-		delete(k.reported, key)
-		return false
-	}
-	if ctx.Err() == nil && k.reported[key] != err.Error() {
-		k.reported[key] = err.Error()
-		k.cfg.Logger.Error(message, "fragment", key.String(), "error", err, "retry", k.cfg.Retry)
-	}
-	return true
+	k.task.Wake(wait)
+	return errors.Join(append(errs, k.removeLeft())...)
 }
 
 // due returns the entries to take back, and shortens wait to the next time. Without boot no time is

@@ -22,6 +22,13 @@ var (
 	before = &weftv1.Fragment{Name: "list", Nft: "table ip t { }"}
 )
 
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // reverts notes what is taken back.
 type reverts struct {
 	mu   sync.Mutex
@@ -48,9 +55,7 @@ func (r *reverts) revert(_ context.Context, _ desired.Key, f *weftv1.Fragment) e
 func storeOf(t *testing.T, dir string, before *Keeper) *store.Store {
 	t.Helper()
 	if before != nil {
-		if err := before.cfg.Store.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, before.cfg.Store.Close())
 	}
 	return store.New(store.Config{Path: dir, Retry: time.Millisecond, Logger: slog.New(slog.DiscardHandler), Failed: func(kind string) { t.Errorf("%s is lost", kind) }})
 }
@@ -61,9 +66,7 @@ func open(t *testing.T, dir string, before *Keeper, run bool) (*Keeper, *reverts
 	r := &reverts{news: make(chan struct{}, 100)}
 	s := storeOf(t, dir, before)
 	k := New(Config{Store: s, Revert: r.revert, Retry: time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
-	if err := s.Load(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Load())
 	t.Cleanup(func() { _ = s.Close() })
 	k.Load()
 	if run {
@@ -77,9 +80,7 @@ func open(t *testing.T, dir string, before *Keeper, run bool) (*Keeper, *reverts
 
 func begin(t *testing.T, k *Keeper, f *weftv1.Fragment, after time.Duration) {
 	t.Helper()
-	if err := k.Reserve(key); err != nil {
-		t.Fatal(err)
-	}
+	must(t, k.Reserve(key))
 	if _, err := k.Begin(key, f, after); err != nil {
 		t.Fatal(err)
 	}
@@ -92,51 +93,6 @@ func gone(t *testing.T, k *Keeper) {
 		if _, waits := k.Waits(key); !waits {
 			return
 		}
-	}
-}
-
-// TestKilled has a process end at each step, and looks what the next one does.
-func TestKilled(t *testing.T) {
-	for _, test := range []struct {
-		name   string
-		before *weftv1.Fragment
-		until  func(*testing.T, *Keeper)
-		waits  bool
-	}{
-		{"before the update is committed", before, func(t *testing.T, k *Keeper) { begin(t, k, before, time.Hour) }, true},
-		{"after it", before, func(t *testing.T, k *Keeper) { begin(t, k, before, time.Hour); k.Committed(key) }, true},
-		{"after a new fragment", nil, func(t *testing.T, k *Keeper) { begin(t, k, nil, time.Hour); k.Committed(key) }, true},
-		{"after a confirmation", nil, func(t *testing.T, k *Keeper) {
-			begin(t, k, before, time.Hour)
-			k.Committed(key)
-			if err := k.Confirm(key); err != nil {
-				t.Fatal(err)
-			}
-		}, false},
-		{"after a refusal", nil, func(t *testing.T, k *Keeper) { begin(t, k, before, time.Hour); k.Cancel(key) }, false},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			dir := t.TempDir()
-			k, _ := open(t, dir, nil, false)
-			test.until(t, k)
-			k, r := open(t, dir, k, true)
-			at, waits := k.Waits(key)
-			if waits != test.waits || waits && time.Until(at) < 50*time.Minute {
-				t.Fatalf("it waits: %v, until %v", waits, at)
-			}
-			if !waits {
-				return
-			}
-			if err := k.Revert(t.Context(), key); err != nil {
-				t.Fatal(err)
-			}
-			if len(r.got) != 1 || !proto.Equal(r.got[0], test.before) {
-				t.Errorf("taken back %v, want %v once", r.got, test.before)
-			}
-			if k, _ = open(t, dir, k, false); len(k.entries) != 0 {
-				t.Error("it is taken back at the next start too")
-			}
-		})
 	}
 }
 
@@ -176,9 +132,7 @@ func TestCleanedUp(t *testing.T) {
 		begin(t, k, f, time.Hour)
 		k.CleanedUp()
 		k, r := open(t, dir, k, true)
-		if err := k.Revert(t.Context(), key); err != nil {
-			t.Fatal(err)
-		}
+		must(t, k.Revert(t.Context(), key))
 		if durable := life == weftv1.Lifetime_LIFETIME_DURABLE; (r.got[0] != nil) != durable {
 			t.Errorf("%v: taken back %v", life, r.got[0])
 		}
@@ -199,9 +153,7 @@ func TestRefused(t *testing.T) {
 		t.Errorf("it waits: %v", err)
 	}
 	k.Cancel(key)
-	if err := k.Reserve(key); err != nil {
-		t.Fatal(err)
-	}
+	must(t, k.Reserve(key))
 	k.failing = func(string) error { return errors.New("no space left on device") }
 	if _, err := k.Begin(key, before, time.Hour); !errors.Is(err, ErrNotStored) {
 		t.Errorf("a full disk: %v", err)
@@ -212,17 +164,13 @@ func TestRefused(t *testing.T) {
 	}
 	k.Cancel(key)
 	for i := range maxOfPublisher {
-		if err := k.Reserve(desired.Key{Publisher: "many", Name: strconv.Itoa(i)}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, k.Reserve(desired.Key{Publisher: "many", Name: strconv.Itoa(i)}))
 	}
 	if err := k.Reserve(desired.Key{Publisher: "many", Name: "more"}); !errors.Is(err, ErrWaits) {
 		t.Errorf("too many of one publisher: %v", err)
 	}
 	for i := range maxEntries - maxOfPublisher {
-		if err := k.Reserve(desired.Key{Publisher: strconv.Itoa(i), Name: "one"}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, k.Reserve(desired.Key{Publisher: strconv.Itoa(i), Name: "one"}))
 	}
 	if err := k.Reserve(desired.Key{Publisher: "one", Name: "more"}); !errors.Is(err, ErrWaits) {
 		t.Errorf("too many: %v", err)
@@ -238,9 +186,7 @@ func TestKept(t *testing.T) {
 	full := 0
 	for i := range maxOfPublisher {
 		key := desired.Key{Publisher: "tester", Name: strconv.Itoa(i)}
-		if err := k.Reserve(key); err != nil {
-			t.Fatal(err)
-		}
+		must(t, k.Reserve(key))
 		if _, err := k.Begin(key, large, time.Hour); err != nil {
 			if !errors.Is(err, ErrNotStored) {
 				t.Fatal(err)
@@ -272,9 +218,7 @@ func TestKept(t *testing.T) {
 			if _, waits := k.Waits(key); !waits {
 				continue
 			}
-			if err := k.Confirm(key); err != nil {
-				t.Fatal(err)
-			}
+			must(t, k.Confirm(key))
 		}
 	}
 	k.step(t.Context())
@@ -289,9 +233,7 @@ func TestKept(t *testing.T) {
 		}
 		return refused
 	}
-	if err := k.Reserve(key); err != nil {
-		t.Fatal(err)
-	}
+	must(t, k.Reserve(key))
 	if _, err := k.Begin(key, before, time.Hour); !errors.Is(err, refused) || onDisk(t, k) != 0 {
 		t.Errorf("over the limit of the publisher: %v", err)
 	}
@@ -308,9 +250,7 @@ func onDisk(t *testing.T, k *Keeper) (n int) {
 		n = int(b.Size()) - b.Count()*len(updateKey)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return n
 }
 

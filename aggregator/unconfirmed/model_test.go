@@ -291,9 +291,7 @@ func TestModel(t *testing.T) {
 		}
 		w.start()
 		w.check()
-		if err := w.k.cfg.Store.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.k.cfg.Store.Close())
 		updates, confirms, reverted, timely = updates+w.updates, confirms+w.confirms, reverted+w.reverted, timely+w.timely
 	}
 	t.Logf("%d updates, %d confirmed, %d taken back, %d of them because their time was over", updates, confirms, reverted, timely)

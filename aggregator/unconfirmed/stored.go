@@ -81,18 +81,18 @@ func (k *Keeper) remove(key desired.Key) error {
 	})
 }
 
-// removeLeft removes ended entries, and reports whether all are gone.
-func (k *Keeper) removeLeft() bool {
+// removeLeft removes ended entries.
+func (k *Keeper) removeLeft() error {
 	k.disk.Lock()
 	defer k.disk.Unlock()
 	k.mu.Lock()
 	left := maps.Clone(k.entries)
 	maps.DeleteFunc(left, func(_ desired.Key, e *entry) bool { return e.state != ended })
 	k.mu.Unlock()
-	removed := true
+	var failed error
 	for key := range left {
-		if k.remove(key) != nil {
-			removed = false
+		if err := k.remove(key); err != nil {
+			failed = err
 			continue
 		}
 		k.mu.Lock()
@@ -102,7 +102,7 @@ func (k *Keeper) removeLeft() bool {
 		}
 		k.mu.Unlock()
 	}
-	return removed
+	return failed
 }
 
 // Load reads the entries. The Store has logged lost ones.
