@@ -1,9 +1,9 @@
 // Package retry calls functions when they are due, and again after errors.
 //
-// A [Task] has a queue of its own, for example the commits that wait for the disk. [Task.Wake] says
-// that there is work, [Task.Run] calls the function. After an error the function keeps its work: it
-// is called again after Config.Retry, or at once for [Task.Await]. The Task has the last error, logs
-// each new one and counts all.
+// The function keeps a queue, for example of commits for the disk. [Task.Wake] reports new work,
+// [Task.Run] calls the function. After an error the function must keep its work: the next call comes
+// after Config.Retry, or at once for [Task.Await]. The Task has the last error, logs each new error and
+// counts all errors.
 //
 // # Concurrency
 //

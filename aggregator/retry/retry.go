@@ -9,7 +9,7 @@ import (
 
 // Config describes a Task.
 type Config struct {
-	// Do does the work that is there. It may call Wake for the next.
+	// Do does the pending work. It may call Wake for more.
 	Do func(context.Context) error
 	// Retry is the time until the next call after an error.
 	Retry time.Duration
@@ -17,14 +17,14 @@ type Config struct {
 	// its least value.
 	Rest   int
 	Logger *slog.Logger
-	// Failing is logged with each error that differs from the last one. Again, if not empty, is logged
-	// at the end of errors.
+	// Failing is logged with each new error. Again, if not empty, is logged with the first success
+	// after errors.
 	Failing, Again string
 	// Failed counts errors.
 	Failed func()
 }
 
-// Task is a function that is called when it is due.
+// Task calls a function when it is due.
 type Task struct {
 	cfg   Config
 	nudge chan struct{}
