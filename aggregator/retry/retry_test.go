@@ -22,8 +22,7 @@ func TestTask(t *testing.T) {
 		began, failed := time.Now(), 0
 		var calls []time.Duration
 		var log bytes.Buffer
-		var task *Task
-		task = New(Config{
+		task := New(Config{
 			Retry: retry, Failing: "it fails", Again: "it works again", Failed: func() { failed++ }, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 			Do: func(context.Context) error {
 				calls = append(calls, time.Since(began))
