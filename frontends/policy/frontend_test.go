@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,6 +58,39 @@ type lab struct {
 	reg    *prometheus.Registry
 }
 
+// runFrontend runs a frontend of node-a until the function that it returns is called. Without
+// another source it reads a directory.
+func runFrontend(t *testing.T, dir string, cfg Config, before ...func(*Frontend)) (f *Frontend, stop func()) {
+	t.Helper()
+	if cfg.Source == nil {
+		src, err := source.NewManifests(dir, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg.Source = src
+	}
+	cfg.NodeName, cfg.MinInterval = cmp.Or(cfg.NodeName, "node-a"), -1
+	f, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range before {
+		b(f)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return cfg.Source.Run(ctx) })
+	g.Go(func() error { return f.Run(ctx) })
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := g.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(stop)
+	return f, stop
+}
+
 // newLab runs a frontend until the test ends.
 func newLab(t *testing.T) *lab {
 	t.Helper()
@@ -66,25 +100,9 @@ func newLab(t *testing.T) *lab {
 		t.Fatal(err)
 	}
 	l.write(t, "shop.yaml", string(text))
-	src, err := source.NewManifests(l.dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Frontend, err = New(Config{Source: src, NodeName: "node-a", Socket: l.agg.Socket, Events: l.events, Registerer: l.reg, MinInterval: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Ready(); err == nil || l.Healthy() == nil {
-		t.Error("ready before the start")
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return src.Run(ctx) })
-	g.Go(func() error { return l.Run(ctx) })
-	t.Cleanup(func() {
-		cancel()
-		if err := g.Wait(); err != nil {
-			t.Error(err)
+	l.Frontend, _ = runFrontend(t, l.dir, Config{Socket: l.agg.Socket, Events: l.events, Registerer: l.reg}, func(f *Frontend) {
+		if f.Ready() == nil || f.Healthy() == nil {
+			t.Error("ready before the start")
 		}
 	})
 	await(t, "the first commit", func() bool { return l.Ready() == nil && l.Healthy() == nil })
