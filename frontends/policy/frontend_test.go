@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,7 +22,6 @@ import (
 	"github.com/weft-proxy/weft/aggregator/testing/nametest"
 	"github.com/weft-proxy/weft/frontends/policy/localstate"
 	"github.com/weft-proxy/weft/frontends/policy/model"
-	"github.com/weft-proxy/weft/frontends/policy/render"
 	"github.com/weft-proxy/weft/frontends/publish"
 	"github.com/weft-proxy/weft/frontends/source"
 	"github.com/weft-proxy/weft/frontends/testing/publishtest"
@@ -347,45 +345,6 @@ func TestRefusedClusterPolicies(t *testing.T) {
 	}
 }
 
-// TestRenderLeftOut renders a policy that is left out: its pod stays isolated.
-func TestRenderLeftOut(t *testing.T) {
-	l := newLab(t)
-	id := model.PolicyID{Tier: model.TierNetworkPolicy, Namespace: "shop", Name: "db"}
-	r, err := render.New(render.Config{Families: [2]bool{true, false}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &content{Renderer: r, adopt: func(map[netip.Addr]string) {}, state: &state{model: model.New(model.Config{NodeName: "node-a"}), backlog: publish.NewBacklog(nil), refreshed: func(*model.Changes) {}, want: func(...model.PolicyID) {}}}
-	if items, other := c.Refresh(); len(items) > 0 || other {
-		t.Errorf("an empty model has changes %v %v", items, other)
-	}
-	pod := l.state.State().Pods[0]
-	for _, p := range l.state.State().Pods {
-		if p.Name.Name == "db" {
-			pod = p
-		}
-	}
-	c.others = []model.Changes{{Node: &model.Node{Name: "node-a"}}, {Pods: []model.PodChange{{New: pod.Pod}}}}
-	p := &model.Policy{ID: id}
-	p.Rules[model.Ingress] = []model.Rule{{Name: "ingress[0]", Any: true, AllPorts: true}}
-	c.Render([]change{{Key: id, New: p}}, false)
-	if text := fmt.Sprint(c.Snapshot()); !strings.Contains(text, "ingress[0]") {
-		t.Errorf("with the policy: %s", text)
-	}
-	u := c.Render([]change{{Key: id}}, true)
-	if u.Empty() {
-		t.Fatal("a policy that is left out changes nothing")
-	}
-	for c.Pending() {
-		c.Render(nil, true)
-	}
-	c.Cleanup()
-	text := fmt.Sprint(c.Snapshot())
-	if strings.Contains(text, "ingress[0]") || !strings.Contains(text, "10.244.1.5") {
-		t.Errorf("without the policy: %s", text)
-	}
-}
-
 // TestConfig rejects what is missing.
 func TestConfig(t *testing.T) {
 	_, err := New(Config{})
@@ -395,7 +354,6 @@ func TestConfig(t *testing.T) {
 	if got := kindOf("networkpolicies") + " " + kindOf("pods"); got != "networkpolicy pod" {
 		t.Errorf("kinds %s", got)
 	}
-	noEvents{}.Object(corev1.ObjectReference{}, "", "", "")
 }
 
 // put writes a file and its directories.
