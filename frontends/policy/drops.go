@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -32,16 +31,12 @@ type drop struct {
 
 // drops reads the kernel's counters at each scrape.
 type drops struct {
-	socket string
-	desc   *prometheus.Desc
-
-	mu sync.Mutex
-	// nil until a scrape reaches an aggregator.
-	client *client.Client
+	connection *connection
+	desc       *prometheus.Desc
 }
 
-func newDrops(socket string) *drops {
-	return &drops{socket: socket, desc: prometheus.NewDesc(metricDropped,
+func newDrops(c *connection) *drops {
+	return &drops{connection: c, desc: prometheus.NewDesc(metricDropped,
 		"Packets that network policies dropped, by the policies that isolate the pods in the direction. It begins again at 0 when their rules are made anew.",
 		[]string{"policies", "direction"}, nil)}
 }
@@ -63,18 +58,13 @@ func (d *drops) Collect(out chan<- prometheus.Metric) {
 }
 
 func (d *drops) read(ctx context.Context) (map[drop]uint64, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.client == nil {
-		c, err := client.Dial(ctx, client.Config{Socket: d.socket, Publisher: Publisher, DialTimeout: -1})
-		if err != nil {
-			return nil, err
-		}
-		d.client = c
+	c, err := d.connection.open(ctx)
+	if err != nil {
+		return nil, err
 	}
 	out := make(map[drop]uint64)
 	for _, family := range []string{"ip", "ip6"} {
-		t, err := d.client.GetTable(ctx, &weftv1.GetTableRequest{Family: family, Name: render.Table, ObjectsOnly: true, Live: true})
+		t, err := c.GetTable(ctx, &weftv1.GetTableRequest{Family: family, Name: render.Table, ObjectsOnly: true, Live: true})
 		if errors.Is(err, client.ErrNotFound) {
 			continue // the family is not in use
 		}
@@ -84,15 +74,6 @@ func (d *drops) read(ctx context.Context) (map[drop]uint64, error) {
 		addDrops(out, t)
 	}
 	return bounded(out), nil
-}
-
-func (d *drops) close() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.client != nil {
-		_ = d.client.Close()
-		d.client = nil
-	}
 }
 
 func addDrops(to map[drop]uint64, t *weftv1.GetTableResponse) {

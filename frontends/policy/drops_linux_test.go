@@ -1,20 +1,18 @@
 package policy
 
 import (
-	"context"
 	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
-	"github.com/weft-proxy/weft/frontends/source"
+	"github.com/weft-proxy/weft/frontends/policy/model"
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
@@ -44,19 +42,8 @@ func newDropLab(t *testing.T, cfg Config) *dropLab {
 	if err := os.WriteFile(filepath.Join(l.dir, "closed.yaml"), []byte(closed), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	src, err := source.NewManifests(l.dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg.Source, cfg.NodeName, cfg.Socket, cfg.MinInterval = src, "node-a", aggregatortest.StartIn(t, l.node).Socket, -1
-	if l.Frontend, err = New(cfg); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	var wg sync.WaitGroup
-	wg.Go(func() { _ = src.Run(ctx) })
-	wg.Go(func() { _ = l.Run(ctx) })
-	t.Cleanup(func() { cancel(); wg.Wait() })
+	cfg.Socket = aggregatortest.StartIn(t, l.node).Socket
+	l.Frontend, _ = runFrontend(t, l.dir, cfg)
 	await(t, "the first commit", func() bool { return l.Ready() == nil })
 	return l
 }
@@ -105,7 +92,9 @@ func TestDropsOfKernel(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(l.dir, "other.yaml"), []byte(other), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "another pod", func() bool { return l.state.stats().LocalPods == 2 && l.state.backlog.Oldest().IsZero() })
+	await(t, "another pod", func() bool {
+		return read(l.state, (*model.Model).Stats).LocalPods == 2 && l.state.backlog.Oldest().IsZero()
+	})
 	if got := dropped(t, reg); got != packets {
 		t.Errorf("after a change %v packets are dropped, want %d", got, packets)
 	}

@@ -43,8 +43,7 @@ func TestDropsAreBounded(t *testing.T) {
 
 // TestDropsWithoutAggregator has no values while the aggregator is away.
 func TestDropsWithoutAggregator(t *testing.T) {
-	d := newDrops(t.TempDir() + "/none.sock")
-	defer d.close()
+	d := newDrops(&connection{socket: t.TempDir() + "/none.sock"})
 	out := make(chan prometheus.Metric, 1)
 	d.Collect(out)
 	if len(out) > 0 {

@@ -49,11 +49,10 @@ type rechecked interface {
 // It does not delete an open TCP or SCTP connection: conntrack would take the next packet as the
 // first of a connection, perhaps in the other, allowed direction.
 type flows struct {
-	renderer   rechecked
-	connect    func(context.Context) (flowTable, error) // must not wait for an aggregator
-	disconnect func()                                   // called in the end
-	addresses  func() ([]netip.Addr, error)             // the node's own
-	changed    func()                                   // called when the renderer has something to send
+	renderer  rechecked
+	connect   func(context.Context) (flowTable, error) // must not wait for an aggregator
+	addresses func() ([]netip.Addr, error)             // the node's own
+	changed   func()                                   // called when the renderer has something to send
 	// Less in tests.
 	answerTime time.Duration
 	now        func() time.Time
@@ -85,7 +84,6 @@ func (f *flows) notify() {
 }
 
 func (f *flows) run(ctx context.Context) {
-	defer f.disconnect()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	next := f.now()
@@ -227,33 +225,11 @@ func (f *flows) look(ctx context.Context, due []render.Rechecked) error {
 	return err
 }
 
-type aggregatorTable struct {
-	socket string
-	client *client.Client
-}
-
-func (t *aggregatorTable) connect(ctx context.Context) (flowTable, error) {
-	if t.client == nil {
-		c, err := client.Dial(ctx, client.Config{Socket: t.socket, Publisher: Publisher, DialTimeout: -1})
-		if err != nil {
-			return nil, err
-		}
-		t.client = c
-	}
-	return t.client, nil
-}
-
-func (t *aggregatorTable) close() {
-	if t.client != nil {
-		_ = t.client.Close()
-	}
-}
-
 func newFlows(f *Frontend) (*flows, error) {
-	table := &aggregatorTable{socket: f.cfg.Socket}
 	m, err := newFlowMetrics(f.cfg.Registerer, f.content.Renderer)
 	return &flows{
-		renderer: f.content.Renderer, connect: table.connect, disconnect: table.close, addresses: interfaceAddresses, changed: f.publisher.Wake,
+		renderer: f.content.Renderer, addresses: interfaceAddresses, changed: f.publisher.Wake,
+		connect:    func(ctx context.Context) (flowTable, error) { return f.connection.open(ctx) },
 		answerTime: answerTime, now: f.cfg.Now, metrics: m, log: f.cfg.Logger, committed: make(chan struct{}, 1),
 	}, err
 }

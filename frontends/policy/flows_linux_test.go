@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 	"golang.org/x/time/rate"
 
@@ -24,7 +23,6 @@ import (
 	"github.com/weft-proxy/weft/aggregator/server"
 	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
 	"github.com/weft-proxy/weft/conntrack"
-	"github.com/weft-proxy/weft/frontends/source"
 	"github.com/weft-proxy/weft/nft/kernel"
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
@@ -144,24 +142,7 @@ func (l *flowLab) start() {
 		Config: aggregator.Config{Kernel: conn, StateDir: t.TempDir(), Rate: rate.Inf},
 		Limits: func(c *server.Config) { c.Flows = table },
 	})
-	src, err := source.NewManifests(l.dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if l.Frontend, err = New(Config{Source: src, NodeName: "node-a", Socket: agg.Socket, MinInterval: -1}); err != nil {
-		t.Fatal(err)
-	}
-	l.flows.answerTime = l.answerTime
-	ctx, cancel := context.WithCancel(context.Background())
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return src.Run(ctx) })
-	g.Go(func() error { return l.Run(ctx) })
-	t.Cleanup(func() {
-		cancel()
-		if err := g.Wait(); err != nil {
-			t.Error(err)
-		}
-	})
+	l.Frontend, _ = runFrontend(t, l.dir, Config{Socket: agg.Socket}, func(f *Frontend) { f.flows.answerTime = l.answerTime })
 	await(t, "the first commit", func() bool { return l.Ready() == nil })
 }
 

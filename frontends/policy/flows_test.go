@@ -147,7 +147,7 @@ func runTracked(t *testing.T, table *tracked) *flows {
 		t.Fatal(err)
 	}
 	f := &flows{
-		renderer: table, connect: func(context.Context) (flowTable, error) { return table, nil }, disconnect: func() {},
+		renderer: table, connect: func(context.Context) (flowTable, error) { return table, nil },
 		addresses: func() ([]netip.Addr, error) { return []netip.Addr{flowNode}, nil },
 		changed:   func() {}, answerTime: answerTime, now: time.Now, metrics: m,
 		log: slog.New(slog.NewTextHandler(table, nil)), committed: make(chan struct{}, 1),

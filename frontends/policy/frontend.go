@@ -38,13 +38,15 @@ type Frontend struct {
 	publisher *publish.Publisher[model.PolicyID, model.Policy]
 	local     *localstate.Tables
 	metrics   *metrics
-	drops     *drops
-	flows     *flows
-	start     *start
-	links     *links.Tracker
-	runtime   *containerRuntime // nil without Config.RuntimeSocket
-	status    *status.Writer    // nil without Config.StatusClient
-	have      [2]bool           // of the node
+	// Of drops and flows.
+	connection *connection
+	drops      *drops
+	flows      *flows
+	start      *start
+	links      *links.Tracker
+	runtime    *containerRuntime // nil without Config.RuntimeSocket
+	status     *status.Writer    // nil without Config.StatusClient
+	have       [2]bool           // of the node
 	// Pods with policies and an unknown interface; the lock of state is held.
 	unlinked map[types.UID]unlinked
 }
@@ -74,7 +76,8 @@ func newFrontend(cfg Config) (*Frontend, error) {
 	if err := source.Check(cfg.Source, cfg.NodeName); err != nil {
 		return nil, err
 	}
-	f := &Frontend{cfg: cfg, have: publish.Families("/proc"), start: &start{synced: make(chan struct{}), ready: make(chan struct{})}, drops: newDrops(cfg.Socket), unlinked: make(map[types.UID]unlinked)}
+	f := &Frontend{cfg: cfg, have: publish.Families("/proc"), start: &start{synced: make(chan struct{}), ready: make(chan struct{})}, connection: &connection{socket: cfg.Socket}, unlinked: make(map[types.UID]unlinked)}
+	f.drops = newDrops(f.connection)
 	r, err := render.New(render.Config{Families: f.have, RecheckFor: cfg.RecheckFor, Start: cfg.Start, DropLog: cfg.DropLog, Now: cfg.Now})
 	if err != nil {
 		return nil, err
@@ -127,7 +130,7 @@ func (f *Frontend) subscribeStatus() error {
 
 // Run works until ctx ends, and then returns nil; all rules stay. It does not run the source.
 func (f *Frontend) Run(ctx context.Context) error {
-	defer f.drops.close()
+	defer f.connection.close()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return f.publisher.Run(ctx) })
 	g.Go(func() error { return f.links.Run(ctx) })

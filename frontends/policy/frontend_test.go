@@ -1,11 +1,11 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,7 +22,6 @@ import (
 	"github.com/weft-proxy/weft/aggregator/testing/nametest"
 	"github.com/weft-proxy/weft/frontends/policy/localstate"
 	"github.com/weft-proxy/weft/frontends/policy/model"
-	"github.com/weft-proxy/weft/frontends/policy/render"
 	"github.com/weft-proxy/weft/frontends/publish"
 	"github.com/weft-proxy/weft/frontends/source"
 	"github.com/weft-proxy/weft/frontends/testing/publishtest"
@@ -57,6 +56,39 @@ type lab struct {
 	reg    *prometheus.Registry
 }
 
+// runFrontend runs a frontend of node-a until the function that it returns is called. Without
+// another source it reads a directory.
+func runFrontend(t *testing.T, dir string, cfg Config, before ...func(*Frontend)) (f *Frontend, stop func()) {
+	t.Helper()
+	if cfg.Source == nil {
+		src, err := source.NewManifests(dir, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg.Source = src
+	}
+	cfg.NodeName, cfg.MinInterval = cmp.Or(cfg.NodeName, "node-a"), -1
+	f, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range before {
+		b(f)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return cfg.Source.Run(ctx) })
+	g.Go(func() error { return f.Run(ctx) })
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := g.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(stop)
+	return f, stop
+}
+
 // newLab runs a frontend until the test ends.
 func newLab(t *testing.T) *lab {
 	t.Helper()
@@ -66,25 +98,9 @@ func newLab(t *testing.T) *lab {
 		t.Fatal(err)
 	}
 	l.write(t, "shop.yaml", string(text))
-	src, err := source.NewManifests(l.dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Frontend, err = New(Config{Source: src, NodeName: "node-a", Socket: l.agg.Socket, Events: l.events, Registerer: l.reg, MinInterval: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Ready(); err == nil || l.Healthy() == nil {
-		t.Error("ready before the start")
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return src.Run(ctx) })
-	g.Go(func() error { return l.Run(ctx) })
-	t.Cleanup(func() {
-		cancel()
-		if err := g.Wait(); err != nil {
-			t.Error(err)
+	l.Frontend, _ = runFrontend(t, l.dir, Config{Socket: l.agg.Socket, Events: l.events, Registerer: l.reg}, func(f *Frontend) {
+		if f.Ready() == nil || f.Healthy() == nil {
+			t.Error("ready before the start")
 		}
 	})
 	await(t, "the first commit", func() bool { return l.Ready() == nil && l.Healthy() == nil })
@@ -329,45 +345,6 @@ func TestRefusedClusterPolicies(t *testing.T) {
 	}
 }
 
-// TestRenderLeftOut renders a policy that is left out: its pod stays isolated.
-func TestRenderLeftOut(t *testing.T) {
-	l := newLab(t)
-	id := model.PolicyID{Tier: model.TierNetworkPolicy, Namespace: "shop", Name: "db"}
-	r, err := render.New(render.Config{Families: [2]bool{true, false}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &content{Renderer: r, adopt: func(map[netip.Addr]string) {}, state: &state{model: model.New(model.Config{NodeName: "node-a"}), backlog: publish.NewBacklog(nil), refreshed: func(*model.Changes) {}, want: func(...model.PolicyID) {}}}
-	if items, other := c.Refresh(); len(items) > 0 || other {
-		t.Errorf("an empty model has changes %v %v", items, other)
-	}
-	pod := l.state.State().Pods[0]
-	for _, p := range l.state.State().Pods {
-		if p.Name.Name == "db" {
-			pod = p
-		}
-	}
-	c.others = []model.Changes{{Node: &model.Node{Name: "node-a"}}, {Pods: []model.PodChange{{New: pod.Pod}}}}
-	p := &model.Policy{ID: id}
-	p.Rules[model.Ingress] = []model.Rule{{Name: "ingress[0]", Any: true, AllPorts: true}}
-	c.Render([]change{{Key: id, New: p}}, false)
-	if text := fmt.Sprint(c.Snapshot()); !strings.Contains(text, "ingress[0]") {
-		t.Errorf("with the policy: %s", text)
-	}
-	u := c.Render([]change{{Key: id}}, true)
-	if u.Empty() {
-		t.Fatal("a policy that is left out changes nothing")
-	}
-	for c.Pending() {
-		c.Render(nil, true)
-	}
-	c.Cleanup()
-	text := fmt.Sprint(c.Snapshot())
-	if strings.Contains(text, "ingress[0]") || !strings.Contains(text, "10.244.1.5") {
-		t.Errorf("without the policy: %s", text)
-	}
-}
-
 // TestConfig rejects what is missing.
 func TestConfig(t *testing.T) {
 	_, err := New(Config{})
@@ -377,7 +354,6 @@ func TestConfig(t *testing.T) {
 	if got := kindOf("networkpolicies") + " " + kindOf("pods"); got != "networkpolicy pod" {
 		t.Errorf("kinds %s", got)
 	}
-	noEvents{}.Object(corev1.ObjectReference{}, "", "", "")
 }
 
 // put writes a file and its directories.

@@ -1,14 +1,11 @@
 package policy
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/weft-proxy/weft/aggregator"
 	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
@@ -53,19 +50,7 @@ func startUnlisting(t *testing.T, agg *publishtest.Aggregator, dir string) (*lab
 		t.Fatal(err)
 	}
 	src, l := &unlisting{Manifests: manifests}, &lab{dir: dir, agg: agg}
-	if l.Frontend, err = New(Config{Source: src, NodeName: "node-a", Socket: agg.Socket, MinInterval: -1}); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return src.Run(ctx) })
-	g.Go(func() error { return l.Run(ctx) })
-	t.Cleanup(func() {
-		cancel()
-		if err := g.Wait(); err != nil {
-			t.Error(err)
-		}
-	})
+	l.Frontend, _ = runFrontend(t, dir, Config{Source: src, Socket: agg.Socket})
 	return l, src
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weft-proxy/weft/frontends/policy/model"
 	"github.com/weft-proxy/weft/frontends/policy/objects"
 	"github.com/weft-proxy/weft/frontends/policy/render"
 )
@@ -51,7 +52,7 @@ func (f *Frontend) unknown() (unknownThing, error) {
 	case unread != "":
 		return unknownManifests, fmt.Errorf("network policies: manifests are not valid, so what is in them is not known: %s", unread)
 	case f.isSynced():
-		if err := f.state.located(); err != nil {
+		if err := read(f.state, (*model.Model).Located); err != nil {
 			return unknownNode, fmt.Errorf("network policies: %w", err)
 		}
 	}
@@ -63,7 +64,7 @@ func (f *Frontend) startDenies() error {
 	if f.cfg.Start != render.StartDeny || !f.isSynced() {
 		return nil
 	}
-	if err := f.state.outside(); err != nil {
+	if err := read(f.state, (*model.Model).Outside); err != nil {
 		return fmt.Errorf("network policies: --policy-start=deny does not isolate new pods: %w", err)
 	}
 	return nil

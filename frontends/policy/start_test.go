@@ -1,14 +1,10 @@
 package policy
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
-	"github.com/weft-proxy/weft/frontends/source"
 	"github.com/weft-proxy/weft/frontends/testing/publishtest"
 )
 
@@ -16,29 +12,12 @@ import (
 // function that it returns is called.
 func startOn(t *testing.T, agg *publishtest.Aggregator, dir string, changes ...func(*lab, *Config)) (l *lab, stop func()) {
 	t.Helper()
-	src, err := source.NewManifests(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	l = &lab{dir: dir, agg: agg, events: &recorder{}}
-	cfg := Config{Source: src, NodeName: "node-a", Socket: agg.Socket, MinInterval: -1}
+	cfg := Config{Socket: agg.Socket}
 	for _, change := range changes {
 		change(l, &cfg)
 	}
-	if l.Frontend, err = New(cfg); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return src.Run(ctx) })
-	g.Go(func() error { return l.Run(ctx) })
-	stop = func() {
-		cancel()
-		if err := g.Wait(); err != nil {
-			t.Error(err)
-		}
-	}
-	t.Cleanup(stop)
+	l.Frontend, stop = runFrontend(t, dir, cfg)
 	return l, stop
 }
 

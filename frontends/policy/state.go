@@ -64,16 +64,11 @@ func (s *state) change(kind string, apply func(*model.Model)) (committed <-chan 
 	return s.commits.wait(), dirty
 }
 
-func (s *state) located() error {
+// read calls f under the lock.
+func read[T any](s *state, f func(*model.Model) T) T {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.model.Located()
-}
-
-func (s *state) outside() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.model.Outside()
+	return f(s.model)
 }
 
 func (s *state) answered() {
@@ -158,12 +153,6 @@ func (s *state) policy(id model.PolicyID) *model.Policy {
 		}
 	}
 	return s.model.Policy(id)
-}
-
-func (s *state) stats() model.Stats {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.model.Stats()
 }
 
 // State implements localstate.Source.

@@ -9,11 +9,9 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -108,21 +106,7 @@ func (w *wedge) remove(o source.Object) {
 // start starts the frontend, which learns of all objects that exist.
 func (w *wedge) start() {
 	w.src = &wedgeSource{first: slices.Collect(maps.Values(w.objects))}
-	var err error
-	if w.f, err = New(Config{Source: w.src, NodeName: "node-a", Socket: w.socket, MinInterval: -1}); err != nil {
-		w.t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return w.src.Run(ctx) })
-	g.Go(func() error { return w.f.Run(ctx) })
-	w.stop = sync.OnceFunc(func() {
-		cancel()
-		if err := g.Wait(); err != nil {
-			w.t.Error(err)
-		}
-	})
-	w.t.Cleanup(w.stop)
+	w.f, w.stop = runFrontend(w.t, "", Config{Source: w.src, Socket: w.socket})
 	await(w.t, "the objects", w.f.isSynced)
 	w.started = true
 }

@@ -97,11 +97,9 @@ func (j *Judge) decide(f Flow, d model.Direction, ids []model.PolicyID) Decision
 
 // The tier's policies come first; ok is false if no rule decides.
 func (j *Judge) tier(f Flow, d model.Direction, ids []model.PolicyID, t model.Tier) (rest []model.PolicyID, decision Decision, ok bool) {
-	n := 0
-	for n < len(ids) && ids[n].Tier == t {
-		n++
-	}
-	for _, id := range ids[:n] {
+	of := model.OfTier(ids, t)
+	rest = ids[len(of):]
+	for _, id := range of {
 		rules, known := j.State.Rules(id, d)
 		if !known && t != model.TierNetworkPolicy {
 			return nil, Decision{Reason: LeftOut, Policy: id}, true
@@ -115,13 +113,13 @@ func (j *Judge) tier(f Flow, d model.Direction, ids []model.PolicyID, t model.Ti
 			case model.Accept, model.Deny:
 				return nil, Decision{Allowed: r.Action == model.Accept, Reason: ByRule, Policy: id, Rule: r.Name}, true
 			case model.Pass:
-				return ids[n:], Decision{}, false
+				return rest, Decision{}, false
 			default:
 				panic(fmt.Sprintf("judge: action %d", r.Action))
 			}
 		}
 	}
-	return ids[n:], Decision{}, false
+	return rest, Decision{}, false
 }
 
 // The policy of the rule is at d's end.

@@ -11,30 +11,25 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-// fake is a state that a test writes.
+// fake is a state that a test writes, with policies for ingress.
 type fake struct {
 	pods     map[netip.Addr]*model.Pod
-	policies map[model.PolicyID]*model.Policy
+	policies policies
 	sets     map[model.SetID]map[model.Member]bool
 }
 
+type policies map[model.PolicyID][]model.Rule
+
 func (s *fake) Pod(a netip.Addr) *model.Pod { return s.pods[a] }
 
-func (s *fake) Rules(id model.PolicyID, d model.Direction) ([]model.Rule, bool) {
-	p := s.policies[id]
-	if p == nil {
-		return nil, false
-	}
-	return p.Rules[d], true
+func (s *fake) Rules(id model.PolicyID, _ model.Direction) ([]model.Rule, bool) {
+	rules, ok := s.policies[id]
+	return rules, ok
 }
 
 func (s *fake) Contains(id model.SetID, m model.Member) (member, known bool) {
 	set, known := s.sets[id]
 	return set[m], known
-}
-
-func (s *fake) policy(id model.PolicyID, ingress ...model.Rule) {
-	s.policies[id] = &model.Policy{ID: id, Rules: [model.NumDirections][]model.Rule{model.Ingress: ingress}}
 }
 
 var (
@@ -49,12 +44,12 @@ var (
 	range1 = []model.Range{{First: netip.MustParseAddr("10.0.0.0"), Last: netip.MustParseAddr("10.0.0.255")}}
 )
 
-// server is a pod with policies for ingress; the client is not a pod of this node.
-func newFake(policies ...model.PolicyID) *fake {
+// newFake has a pod with policies for ingress at the server; the client is not a pod of this node.
+func newFake(all policies, ids ...model.PolicyID) *fake {
 	pod := &model.Pod{Name: types.NamespacedName{Namespace: "shop", Name: "db-0"}, Addresses: []netip.Addr{server}}
-	pod.Policies[model.Ingress] = policies
+	pod.Policies[model.Ingress] = ids
 	return &fake{
-		pods: map[netip.Addr]*model.Pod{server: pod}, policies: make(map[model.PolicyID]*model.Policy),
+		pods: map[netip.Addr]*model.Pod{server: pod}, policies: all,
 		sets: map[model.SetID]map[model.Member]bool{
 			"clients": {{Addr: client}: true}, "others": {},
 			"http": {{Addr: server, Protocol: model.TCP, Port: 80}: true},
@@ -65,69 +60,39 @@ func newFake(policies ...model.PolicyID) *fake {
 // TestFlow decides a TCP connection from the client to port 80 of the server.
 func TestFlow(t *testing.T) {
 	all := model.Rule{Any: true, AllPorts: true}
-	with := func(a model.Action, r model.Rule) model.Rule { r.Action = a; r.Name = "ingress[0]"; return r }
+	with := func(a model.Action, r model.Rule) []model.Rule {
+		r.Action, r.Name = a, "ingress[0]"
+		return []model.Rule{r}
+	}
+	accept := func(r model.Rule) policies { return policies{shop: with(model.Accept, r)} }
 	tests := []struct {
-		name  string
-		state func() *fake
-		want  string
+		name     string
+		ids      []model.PolicyID
+		policies policies
+		want     string
 	}{
-		{"no policy", func() *fake { return newFake() }, "allowed: not isolated"},
-		{"isolated", func() *fake { s := newFake(shop); s.policy(shop); return s }, "denied: isolated"},
-		{"left out", func() *fake { return newFake(shop) }, "denied: isolated"},
-		{"left out in the tier Admin", func() *fake { return newFake(admin, shop) }, "denied: left out"},
-		{"left out in the tier Baseline", func() *fake { return newFake(baseline) }, "denied: left out"},
-		{"accepted", func() *fake { s := newFake(shop); s.policy(shop, with(model.Accept, all)); return s }, "allowed: by a rule of NetworkPolicy shop/db ingress[0]"},
-		{"by a set", func() *fake {
-			s := newFake(shop)
-			s.policy(shop, with(model.Accept, model.Rule{Pods: []model.SetID{"others", "clients"}, NamedPorts: []model.SetID{"http"}}))
-			return s
-		}, "allowed: by a rule"},
-		{"not in a set", func() *fake {
-			s := newFake(shop)
-			s.policy(shop, with(model.Accept, model.Rule{Pods: []model.SetID{"others", "unknown"}, AllPorts: true}))
-			return s
-		}, "denied: isolated"},
-		{"by a range", func() *fake {
-			s := newFake(shop)
-			s.policy(shop, with(model.Accept, model.Rule{Blocks: range1, Ports: []model.PortRange{{Protocol: model.UDP}, {Protocol: model.TCP, First: 79, Last: 81}}}))
-			return s
-		}, "allowed: by a rule"},
-		{"another port", func() *fake {
-			s := newFake(shop)
-			s.policy(shop, with(model.Accept, model.Rule{Any: true, Ports: []model.PortRange{{Protocol: model.TCP, First: 81, Last: 90}}}))
-			return s
-		}, "denied: isolated"},
-		{"a whole protocol", func() *fake {
-			s := newFake(shop)
-			s.policy(shop, with(model.Accept, model.Rule{Any: true, Ports: []model.PortRange{{Protocol: model.TCP}}}))
-			return s
-		}, "allowed: by a rule"},
-		{"denied by the tier Admin", func() *fake {
-			s := newFake(admin, shop)
-			s.policy(admin, with(model.Deny, model.Rule{Pods: []model.SetID{"unknown"}, NamedPorts: []model.SetID{"unknown"}}))
-			s.policy(shop, with(model.Accept, all))
-			return s
-		}, "denied: by a rule of ClusterNetworkPolicy /a ingress[0]"},
-		{"passed to NetworkPolicies", func() *fake {
-			s := newFake(admin, second, shop)
-			s.policy(admin, with(model.Pass, all))
-			s.policy(second, with(model.Deny, all))
-			s.policy(shop, with(model.Accept, all))
-			return s
-		}, "allowed: by a rule of NetworkPolicy"},
-		{"a NetworkPolicy is final", func() *fake {
-			s := newFake(shop, baseline)
-			s.policy(shop)
-			s.policy(baseline, with(model.Accept, all))
-			return s
-		}, "denied: isolated"},
-		{"the tier Baseline", func() *fake { s := newFake(baseline); s.policy(baseline, with(model.Deny, all)); return s }, "denied: by a rule of ClusterNetworkPolicy /c"},
+		{"no policy", nil, nil, "allowed: not isolated"},
+		{"isolated", []model.PolicyID{shop}, policies{shop: nil}, "denied: isolated"},
+		{"left out", []model.PolicyID{shop}, nil, "denied: isolated"},
+		{"left out in the tier Admin", []model.PolicyID{admin, shop}, nil, "denied: left out"},
+		{"left out in the tier Baseline", []model.PolicyID{baseline}, nil, "denied: left out"},
+		{"accepted", []model.PolicyID{shop}, accept(all), "allowed: by a rule of NetworkPolicy shop/db ingress[0]"},
+		{"by a set", []model.PolicyID{shop}, accept(model.Rule{Pods: []model.SetID{"others", "clients"}, NamedPorts: []model.SetID{"http"}}), "allowed: by a rule"},
+		{"not in a set", []model.PolicyID{shop}, accept(model.Rule{Pods: []model.SetID{"others", "unknown"}, AllPorts: true}), "denied: isolated"},
+		{"by a range", []model.PolicyID{shop}, accept(model.Rule{Blocks: range1, Ports: []model.PortRange{{Protocol: model.UDP}, {Protocol: model.TCP, First: 79, Last: 81}}}), "allowed: by a rule"},
+		{"another port", []model.PolicyID{shop}, accept(model.Rule{Any: true, Ports: []model.PortRange{{Protocol: model.TCP, First: 81, Last: 90}}}), "denied: isolated"},
+		{"a whole protocol", []model.PolicyID{shop}, accept(model.Rule{Any: true, Ports: []model.PortRange{{Protocol: model.TCP}}}), "allowed: by a rule"},
+		{"denied by the tier Admin", []model.PolicyID{admin, shop},
+			policies{admin: with(model.Deny, model.Rule{Pods: []model.SetID{"unknown"}, NamedPorts: []model.SetID{"unknown"}}), shop: with(model.Accept, all)}, "denied: by a rule of ClusterNetworkPolicy /a ingress[0]"},
+		{"passed to NetworkPolicies", []model.PolicyID{admin, second, shop},
+			policies{admin: with(model.Pass, all), second: with(model.Deny, all), shop: with(model.Accept, all)}, "allowed: by a rule of NetworkPolicy"},
+		{"a NetworkPolicy is final", []model.PolicyID{shop, baseline}, policies{shop: nil, baseline: with(model.Accept, all)}, "denied: isolated"},
+		{"the tier Baseline", []model.PolicyID{baseline}, policies{baseline: with(model.Deny, all)}, "denied: by a rule of ClusterNetworkPolicy /c"},
 	}
 	local := func(a netip.Addr) bool { return a == node }
 	flow := judge.Flow{Source: client, Destination: server, Protocol: model.TCP, Port: 80}
 	for _, test := range tests {
-		s := test.state()
-		j := &judge.Judge{State: s, Local: local}
+		j := &judge.Judge{State: newFake(test.policies, test.ids...), Local: local}
 		v := j.Flow(flow)
 		if got := v.Ends[model.Ingress]; !strings.HasPrefix(got.String(), test.want) || v.Allowed != got.Allowed || got.Pod.Name != "db-0" {
 			t.Errorf("%s: %s of pod %s, want %s", test.name, v, got.Pod, test.want)
@@ -145,7 +110,7 @@ func TestFlow(t *testing.T) {
 func TestUnknown(t *testing.T) {
 	unknown := netip.MustParseAddr("10.0.0.9")
 	j := &judge.Judge{
-		State: newFake(), Local: func(a netip.Addr) bool { return a == node },
+		State: newFake(nil), Local: func(a netip.Addr) bool { return a == node },
 		Unknown: func(a netip.Addr) bool { return a == unknown },
 	}
 	for _, test := range []struct {
@@ -161,8 +126,5 @@ func TestUnknown(t *testing.T) {
 		if got := j.Flow(judge.Flow{Source: test.from, Destination: test.to}).String(); got != test.want {
 			t.Errorf("%s > %s: %s", test.from, test.to, got)
 		}
-	}
-	if got := judge.Reason(99).String(); got != "reason(99)" {
-		t.Error(got)
 	}
 }

@@ -84,26 +84,10 @@ const (
 	Unknown
 )
 
-// String returns the reason in words.
-func (r Reason) String() string {
-	switch r {
-	case NoPod:
-		return "not a pod of this node"
-	case FromNode:
-		return "the flow comes from this node"
-	case Self:
-		return "a pod reaches itself"
-	case NoPolicy:
-		return "not isolated"
-	case ByRule:
-		return "by a rule of"
-	case Isolated:
-		return "isolated, and no policy accepts"
-	case LeftOut:
-		return "left out is"
-	case Unknown:
-		return "no pod is known at this address"
-	default:
-		return fmt.Sprintf("reason(%d)", uint8(r))
-	}
+var reasons = [...]string{
+	NoPod: "not a pod of this node", FromNode: "the flow comes from this node", Self: "a pod reaches itself", NoPolicy: "not isolated",
+	ByRule: "by a rule of", Isolated: "isolated, and no policy accepts", LeftOut: "left out is", Unknown: "no pod is known at this address",
 }
+
+// String returns the reason in words.
+func (r Reason) String() string { return reasons[r] }

@@ -90,7 +90,7 @@ func (p *PodState) row() *Pod {
 		Ingress: texts(p.Policies[model.Ingress], policyText), Egress: texts(p.Policies[model.Egress], policyText), Isolated: []string{}, OutcomeRow: p.Outcome.Row(),
 	}
 	for d, ids := range p.Policies {
-		if slices.ContainsFunc(ids, func(id model.PolicyID) bool { return id.Tier == model.TierNetworkPolicy }) {
+		if len(model.OfTier(ids, model.TierNetworkPolicy)) > 0 {
 			out.Isolated = append(out.Isolated, model.Direction(d).String()) //nolint:gosec // one of two
 		}
 	}

@@ -68,9 +68,6 @@ func TestSharedAddress(t *testing.T) {
 	if len(w.notices) != 1 || w.notices[0].Reason != model.AddressConflict || !strings.Contains(w.notices[0].Message, "shop/new, shop/old") {
 		t.Errorf("notices %+v", w.notices)
 	}
-	if n := w.model.Stats().SharedAddresses; n != 1 {
-		t.Errorf("%d shared addresses, want 1", n)
-	}
 	// The policies of the younger one apply to the older too.
 	w.set(aged(pod("old 10.0.0.1 app=x"), "1"))
 	w.expect("+", flow)
@@ -148,7 +145,7 @@ func TestPods(t *testing.T) {
 		"Pod shop/failed {spec: {nodeName: node-1}, status: {phase: Failed, podIP: 10.0.0.3}}",
 		"Pod shop/ending {metadata: {deletionTimestamp: '2026-01-01T00:00:00Z'}, spec: {nodeName: node-1}, status: {phase: Running, podIPs: [{ip: 10.0.0.4}, {ip: 10.0.0.5}]}}")
 	got := ""
-	for _, p := range w.model.Pods() {
+	for _, p := range w.model.Snapshot().Pods {
 		got += p.Name.Name + " " + addrs(p.Addresses) + "; "
 	}
 	if want := "a 10.0.0.1; ending 10.0.0.4; old 10.0.0.9; "; got != want {

@@ -226,22 +226,3 @@ func clusterPort(r *ruleBuilder, in *v1alpha2.ClusterNetworkPolicyProtocol) erro
 	}
 	return err
 }
-
-// SetClusterPolicy stores a ClusterNetworkPolicy. Its tier may change.
-func (m *Model) SetClusterPolicy(o *PolicyObject) {
-	other := o.id
-	other.Tier = TierAdmin + TierBaseline - other.Tier
-	if m.policies[other] != nil {
-		m.setPolicy(other, nil)
-	}
-	m.setPolicy(o.id, o)
-}
-
-// DeleteClusterPolicy removes a ClusterNetworkPolicy.
-func (m *Model) DeleteClusterPolicy(name string) {
-	for _, t := range []Tier{TierAdmin, TierBaseline} {
-		if id := (PolicyID{Tier: t, Name: name}); m.policies[id] != nil {
-			m.setPolicy(id, nil)
-		}
-	}
-}

@@ -7,6 +7,12 @@
 // An event marks the affected state; Refresh computes it. The outcome does not depend on the order
 // of events.
 //
+// # Parts
+//
+// cluster has the pods by namespace and address, and sets has the selections with their members.
+// pods and policies turn events into changes of these. Refresh joins their outcome. Each part knows
+// only the parts before it.
+//
 // # Policies and sets
 //
 // A policy is active while it selects a local pod. A set exists while an active policy names it.

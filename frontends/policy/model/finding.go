@@ -1,6 +1,7 @@
 package model
 
 import (
+	"log/slog"
 	"slices"
 	"strconv"
 
@@ -33,13 +34,17 @@ func (f findings) texts() []string {
 	return out
 }
 
-func (m *Model) logFindings(kind string, name types.NamespacedName, before, now findings) {
+// reporter tells the log and the owners of objects about their invalid parts.
+type reporter struct {
+	notify func(Notice)
+	log    *slog.Logger
+}
+
+func (r *reporter) findings(kind string, name types.NamespacedName, before, now findings) {
 	for _, f := range now {
-		if slices.Contains(before, f) {
-			continue
+		if !slices.Contains(before, f) {
+			r.log.Warn("object has an invalid field", "kind", kind, "namespace", name.Namespace, "name", name.Name, "field", f.field, "error", f.why)
 		}
-		m.stats.Invalid++
-		m.cfg.Logger.Warn("object has an invalid field", "kind", kind, "namespace", name.Namespace, "name", name.Name, "field", f.field, "error", f.why)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/weft-proxy/weft/frontends/policy/judge"
 	"github.com/weft-proxy/weft/frontends/policy/model"
 	"github.com/weft-proxy/weft/frontends/testing/policytest"
 )
@@ -20,71 +21,36 @@ type flow struct {
 	port     uint16
 }
 
-// judge evaluates what a model says of a flow in one direction. It returns true, nil for an
-// address that belongs to no pod of the node, for a pod and itself, and for the node and its
-// pod.
+// judge decides a flow in one direction. The pod is nil for an address that belongs to no pod of
+// the node, for a pod and itself, and for the node and its pod.
 func (o *outcome) judge(d model.Direction, f flow) (allowed bool, pod *model.Pod) {
-	self, other := f.to, f.from
-	if d == model.Egress {
-		self, other = f.from, f.to
-	}
-	for _, p := range o.Pods {
-		if slices.Contains(p.Addresses, self) {
-			pod = p
-		}
-	}
-	if pod == nil || f.from == f.to || d == model.Ingress && slices.Contains(o.Node.Addresses, f.from) {
+	j := judge.Judge{State: o, Local: func(a netip.Addr) bool { return d == model.Ingress && slices.Contains(o.Node.Addresses, a) }}
+	decision := j.Flow(judge.Flow{Source: f.from, Destination: f.to, Protocol: f.protocol, Port: f.port}).Ends[d]
+	if f.from == f.to || decision.Reason == judge.NoPod || decision.Reason == judge.FromNode {
 		return true, nil
 	}
-	isolated := false
-	for _, id := range pod.Policies[d] {
-		isolated = isolated || id.Tier == model.TierNetworkPolicy
-	}
-	accepted := false
-	for _, tier := range []model.Tier{model.TierAdmin, model.TierNetworkPolicy, model.TierBaseline} {
-		if tier == model.TierBaseline && isolated {
-			return accepted, pod
-		}
-		passed := false
-		for _, id := range pod.Policies[d] {
-			if id.Tier != tier {
-				continue
-			}
-			for _, r := range o.Policies[id].Rules[d] {
-				if passed || !o.matches(&r, other, f) {
-					continue
-				}
-				switch {
-				case r.Action == model.Pass:
-					passed = true
-				case tier == model.TierNetworkPolicy:
-					accepted = true
-				default:
-					return r.Action == model.Accept, pod
-				}
-			}
-		}
-	}
-	return true, pod
+	return decision.Allowed, o.Pod([...]netip.Addr{model.Ingress: f.to, model.Egress: f.from}[d])
 }
 
-// matches reports whether a rule matches a flow with the other end.
-func (o *outcome) matches(r *model.Rule, other netip.Addr, f flow) bool {
-	peer := r.Any
-	for _, id := range r.Pods {
-		peer = peer || o.Members[id][model.Member{Addr: other}]
+// Pod implements judge.State.
+func (o *outcome) Pod(a netip.Addr) *model.Pod {
+	for _, p := range o.Pods {
+		if slices.Contains(p.Addresses, a) {
+			return p
+		}
 	}
-	for _, b := range r.Blocks {
-		peer = peer || b.First.BitLen() == other.BitLen() && !other.Less(b.First) && !b.Last.Less(other)
-	}
-	port := r.AllPorts
-	for _, p := range r.Ports {
-		port = port || p.Protocol == f.protocol && (p.First == 0 || p.First <= f.port && f.port <= p.Last)
-	}
-	for _, id := range r.NamedPorts {
-		port = port || o.Members[id][model.Member{Addr: f.to, Protocol: f.protocol, Port: f.port}]
-	}
-	return peer && port
+	return nil
+}
+
+// Rules implements judge.State.
+func (o *outcome) Rules(id model.PolicyID, d model.Direction) ([]model.Rule, bool) {
+	return o.Policies[id].Rules[d], true
+}
+
+// Contains implements judge.State.
+func (o *outcome) Contains(id model.SetID, m model.Member) (member, known bool) {
+	members, known := o.Members[id]
+	return members[m], known
 }
 
 var protocols = map[corev1.Protocol]model.Protocol{"": 0, corev1.ProtocolTCP: model.TCP, corev1.ProtocolUDP: model.UDP, corev1.ProtocolSCTP: model.SCTP}

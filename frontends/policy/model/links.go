@@ -12,39 +12,39 @@ type links struct {
 }
 
 // SetLink stores the interface for packets of an address; the zero Link removes it.
-func (m *Model) SetLink(a netip.Addr, l Link) {
-	was := m.links.of[a]
+func (c *cluster) SetLink(a netip.Addr, l Link) {
+	was := c.links.of[a]
 	if was == l {
 		return
 	}
-	m.touchAddress(a)
-	delete(m.links.of, a)
-	if rest := slices.DeleteFunc(m.links.at[was], func(b netip.Addr) bool { return b == a }); len(rest) > 0 {
-		m.links.at[was] = rest
+	c.touchAddress(a)
+	delete(c.links.of, a)
+	if rest := slices.DeleteFunc(c.links.at[was], func(b netip.Addr) bool { return b == a }); len(rest) > 0 {
+		c.links.at[was] = rest
 	} else {
-		delete(m.links.at, was)
+		delete(c.links.at, was)
 	}
 	if l != (Link{}) {
-		m.links.of[a] = l
-		at, _ := slices.BinarySearchFunc(m.links.at[l], a, netip.Addr.Compare)
-		m.links.at[l] = slices.Insert(m.links.at[l], at, a)
+		c.links.of[a] = l
+		at, _ := slices.BinarySearchFunc(c.links.at[l], a, netip.Addr.Compare)
+		c.links.at[l] = slices.Insert(c.links.at[l], at, a)
 	}
-	m.touchAddress(a)
+	c.touchAddress(a)
 }
 
 // linkOf also returns more addresses without a pod that this node routes to the interface. On a
 // bridge the pods themselves claim addresses, so more is empty. An interface shared by several pods
 // counts for no pod.
-func (m *Model) linkOf(addresses []netip.Addr) (l Link, more []netip.Addr) {
+func (c *cluster) linkOf(addresses []netip.Addr) (l Link, more []netip.Addr) {
 	for _, a := range addresses {
-		if l = m.links.of[a]; l != (Link{}) {
+		if l = c.links.of[a]; l != (Link{}) {
 			break
 		}
 	}
-	for _, a := range m.links.at[l] {
+	for _, a := range c.links.at[l] {
 		switch {
 		case slices.Contains(addresses, a):
-		case len(m.claimants(a)) > 0:
+		case len(c.claims.at(a)) > 0:
 			return Link{}, nil
 		case !l.Bridged:
 			more = append(more, a)

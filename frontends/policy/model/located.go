@@ -9,10 +9,10 @@ import (
 
 // Located returns an error if policies exist, but no Node or pod has the name of this node.
 func (m *Model) Located() error {
-	if m.node != nil || len(m.locals) > 0 || len(m.policies) == 0 {
+	if m.node != nil || len(m.locals) > 0 || len(m.policies.byID) == 0 {
 		return nil
 	}
-	return fmt.Errorf("no Node and no pod has the name of this node, %q, so no policy applies here: compare it with `kubectl get nodes`, and give the right one (--hostname-override)", m.cfg.NodeName)
+	return fmt.Errorf("no Node and no pod has the name of this node, %q, so no policy applies here: compare it with `kubectl get nodes`, and give the right one (--hostname-override)", m.nodeName)
 }
 
 // Outside returns an error if a local pod has an address outside Node.PodCIDRs.

@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // narrowings are the addresses of Changes.Narrowed:
@@ -16,12 +17,6 @@ import (
 //   - of the pods of a policy with changed rules, unless everything is still allowed;
 //   - of members that left a set of an accepting rule, or entered a set of a denying rule.
 type narrowings map[netip.Addr]struct{}
-
-func (n narrowings) add(addresses []netip.Addr) {
-	for _, a := range addresses {
-		n[a] = struct{}{}
-	}
-}
 
 func (n narrowings) set(s *set, c *SetChange) {
 	members := c.Removed
@@ -36,9 +31,25 @@ func (n narrowings) set(s *set, c *SetChange) {
 	}
 }
 
+// policy adds the addresses of pods with a policy that allows less.
+func (n narrowings) policy(old, now *Policy, pods map[types.UID]*Pod) {
+	for d := range NumDirections {
+		if !lessInRules(old.ID.Tier, old.Rules[d], now.Rules[d]) {
+			continue
+		}
+		for _, p := range pods {
+			if slices.Contains(p.Policies[d], now.ID) {
+				for _, a := range p.Addresses {
+					n[a] = struct{}{}
+				}
+			}
+		}
+	}
+}
+
 // narrowPod takes the rules of old policies as last reported, and the rules of new policies as they
 // are.
-func (m *Model) narrowPod(c PodChange, narrowed narrowings) {
+func (ps *policies) narrowPod(c PodChange, narrowed narrowings) {
 	if c.New == nil {
 		return
 	}
@@ -48,8 +59,8 @@ func (m *Model) narrowPod(c PodChange, narrowed narrowings) {
 	}
 	less, restricted := false, false
 	for d := range NumDirections {
-		less = less || c.Old != nil && m.lessAllowed(old.Policies[d], c.New.Policies[d], d)
-		restricted = restricted || m.lessAllowed(nil, c.New.Policies[d], d)
+		less = less || c.Old != nil && ps.lessAllowed(old.Policies[d], c.New.Policies[d], d)
+		restricted = restricted || ps.lessAllowed(nil, c.New.Policies[d], d)
 	}
 	for _, a := range c.New.Addresses {
 		if less || restricted && !slices.Contains(old.Addresses, a) {
@@ -58,37 +69,34 @@ func (m *Model) narrowPod(c PodChange, narrowed narrowings) {
 	}
 }
 
-// narrowPolicy handles changes inside a policy.
-func (m *Model) lessAllowed(old, now []PolicyID, d Direction) bool {
-	was, is := isolates(old), isolates(now)
-	if is && !was {
+// lessAllowed ignores changes inside a policy: see narrowings.policy.
+func (ps *policies) lessAllowed(old, now []PolicyID, d Direction) bool {
+	was, is := OfTier(old, TierNetworkPolicy), OfTier(now, TierNetworkPolicy)
+	if len(is) > 0 && len(was) == 0 || ps.lessInOrder(OfTier(old, TierAdmin), OfTier(now, TierAdmin), d) {
 		return true
 	}
-	oldTiers, nowTiers := tiers(old), tiers(now)
-	if m.lessInOrder(oldTiers[TierAdmin], nowTiers[TierAdmin], d) {
-		return true
-	}
-	if is {
-		return slices.ContainsFunc(oldTiers[TierNetworkPolicy], func(id PolicyID) bool {
-			return !slices.Contains(nowTiers[TierNetworkPolicy], id) && len(m.reportedRules(id, d)) > 0
+	if len(is) > 0 {
+		return slices.ContainsFunc(was, func(id PolicyID) bool {
+			return !slices.Contains(is, id) && len(ps.reportedRules(id, d)) > 0
 		})
 	}
-	if was {
+	baseline := OfTier(old, TierBaseline)
+	if len(was) > 0 {
 		// The baseline now decides about traffic that a NetworkPolicy may have accepted.
-		oldTiers[TierBaseline] = nil
+		baseline = nil
 	}
-	return m.lessInOrder(oldTiers[TierBaseline], nowTiers[TierBaseline], d)
+	return ps.lessInOrder(baseline, OfTier(now, TierBaseline), d)
 }
 
 // lessInOrder returns false only if added policies accept, removed policies denied, and the others
 // keep their order.
-func (m *Model) lessInOrder(old, now []PolicyID, d Direction) bool {
+func (ps *policies) lessInOrder(old, now []PolicyID, d Direction) bool {
 	var kept, keptNow []PolicyID
 	for _, id := range old {
 		switch {
 		case slices.Contains(now, id):
 			kept = append(kept, id)
-		case !allOf(m.reportedRules(id, d), Deny):
+		case !allOf(ps.reportedRules(id, d), Deny):
 			return true
 		}
 	}
@@ -96,15 +104,15 @@ func (m *Model) lessInOrder(old, now []PolicyID, d Direction) bool {
 		switch {
 		case slices.Contains(old, id):
 			keptNow = append(keptNow, id)
-		case !allOf(m.policies[id].rules().policy.Rules[d], Accept):
+		case !allOf(ps.byID[id].rules().policy.Rules[d], Accept):
 			return true
 		}
 	}
 	return !slices.Equal(kept, keptNow)
 }
 
-func (m *Model) reportedRules(id PolicyID, d Direction) []Rule {
-	if a := m.active[id]; a != nil && a.reported != nil {
+func (ps *policies) reportedRules(id PolicyID, d Direction) []Rule {
+	if a := ps.active[id]; a != nil && a.reported != nil {
 		return a.reported.Rules[d]
 	}
 	return nil
@@ -112,30 +120,6 @@ func (m *Model) reportedRules(id PolicyID, d Direction) []Rule {
 
 func allOf(rules []Rule, a Action) bool {
 	return !slices.ContainsFunc(rules, func(r Rule) bool { return r.Action != a })
-}
-
-func isolates(ids []PolicyID) bool {
-	return slices.ContainsFunc(ids, func(id PolicyID) bool { return id.Tier == TierNetworkPolicy })
-}
-
-func tiers(ids []PolicyID) (out [TierBaseline + 1][]PolicyID) {
-	for _, id := range ids {
-		out[id.Tier] = append(out[id.Tier], id)
-	}
-	return out
-}
-
-func (m *Model) narrowPolicy(old, now *Policy, narrowed narrowings) {
-	for d := range NumDirections {
-		if !lessInRules(old.ID.Tier, old.Rules[d], now.Rules[d]) {
-			continue
-		}
-		for _, p := range m.outcome {
-			if slices.Contains(p.Policies[d], now.ID) {
-				narrowed.add(p.Addresses)
-			}
-		}
-	}
 }
 
 // lessInRules compares each rule with a few others, in linear time.
@@ -207,15 +191,7 @@ func (r *Rule) empty() bool {
 
 // key is equal for rules with the same effect, regardless of names.
 func (r *Rule) key() string {
-	var b strings.Builder
-	fmt.Fprint(&b, r.Action, r.Any, r.AllPorts, r.Ports, r.Blocks)
-	for _, id := range r.Pods {
-		fmt.Fprintf(&b, " pods %q", id)
-	}
-	for _, id := range r.NamedPorts {
-		fmt.Fprintf(&b, " ports %q", id)
-	}
-	return b.String()
+	return fmt.Sprintf("%v %v %v %v %v %q %q", r.Action, r.Any, r.AllPorts, r.Ports, r.Blocks, r.Pods, r.NamedPorts)
 }
 
 func (r *Rule) covers(o *Rule) bool {

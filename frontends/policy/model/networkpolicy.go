@@ -213,7 +213,7 @@ func (r *ruleBuilder) done() Rule {
 			r.rule.NamedPorts = r.rules.set(r.rule.NamedPorts, s)
 		}
 	}
-	r.rule.Ports = slices.Clip(mergePorts(r.rule.Ports))
+	r.rule.Ports = slices.Clip(MergePorts(r.rule.Ports))
 	for _, ids := range []*[]SetID{&r.rule.Pods, &r.rule.NamedPorts} {
 		slices.Sort(*ids)
 		*ids = slices.Clip(slices.Compact(*ids))

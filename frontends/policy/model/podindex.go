@@ -58,16 +58,3 @@ func (v podsByValue) remove(key string, p *pod) {
 		delete(v, value)
 	}
 }
-
-// A namespace without local pods has no active policies.
-func (m *Model) dropIndex(n *namespace) {
-	if n.byLabel == nil {
-		return
-	}
-	for _, p := range m.locals {
-		if p.namespace == n {
-			return
-		}
-	}
-	n.byLabel = nil
-}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strings"
 
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -115,4 +116,20 @@ func equalPolicy(a, b *Policy) bool {
 func equalMatch(a, b *Rule) bool {
 	return a.Action == b.Action && a.Any == b.Any && a.AllPorts == b.AllPorts && slices.Equal(a.Pods, b.Pods) &&
 		slices.Equal(a.Blocks, b.Blocks) && slices.Equal(a.Ports, b.Ports) && slices.Equal(a.NamedPorts, b.NamedPorts)
+}
+
+// Problem describes the invalid parts of the policy and their effect; it is empty for a valid
+// policy.
+func (o *PolicyObject) Problem() string {
+	if len(o.bad) == 0 {
+		return ""
+	}
+	effect := "The policy is in force without its invalid parts, which accept nothing: "
+	switch {
+	case o.directions == [NumDirections]bool{}:
+		effect = "The policy is not in force: "
+	case o.id.Tier != TierNetworkPolicy:
+		effect = "The policy is in force, but a rule with an invalid or unknown part matches nothing if it accepts, and denies everything otherwise: "
+	}
+	return effect + strings.Join(o.bad.texts(), "; ") + "."
 }

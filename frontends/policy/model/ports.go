@@ -25,7 +25,8 @@ func parsePortRange(p Protocol, first, last int32) (PortRange, error) {
 	return PortRange{Protocol: p, First: from, Last: to}, nil
 }
 
-func mergePorts(in []PortRange) []PortRange {
+// MergePorts sorts ranges in place, and joins overlapping and adjacent ones of a protocol.
+func MergePorts(in []PortRange) []PortRange {
 	// The range of all ports of a protocol comes first.
 	slices.SortFunc(in, func(a, b PortRange) int {
 		return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.First, b.First), cmp.Compare(a.Last, b.Last))

@@ -3,12 +3,11 @@ package model
 import (
 	"cmp"
 	"net/netip"
-	"slices"
 )
 
 // A selection has pods, or named ports of pods.
 type selection struct {
-	// For shared addresses: see Model.membersAt.
+	// For shared addresses: see sets.membersAt.
 	action     Action
 	local      bool
 	namespace  string // of the pods, if namespaces is nil
@@ -94,155 +93,7 @@ func (s *set) appendMembers(out []Member, p *pod, a netip.Addr) []Member {
 	return out
 }
 
-// membersAt returns a buffer that the next call reuses. A member counts if all claimants contribute
-// it, or for a denying rule, if one does.
-func (m *Model) membersAt(s *set, a netip.Addr, claimants []*pod) []Member {
-	out := m.members[:0]
-	if s.matches(claimants[0]) {
-		out = s.appendMembers(out, claimants[0], a)
-	}
-	for _, p := range claimants[1:] {
-		n := len(out)
-		if s.matches(p) {
-			out = s.appendMembers(out, p, a)
-		}
-		other := out[n:]
-		if s.action == Deny {
-			for _, o := range other {
-				if !slices.Contains(out[:n], o) {
-					out[n] = o
-					n++
-				}
-			}
-			out = out[:n]
-			continue
-		}
-		kept := out[:0]
-		for _, o := range out[:n] {
-			if slices.Contains(other, o) {
-				kept = append(kept, o)
-			}
-		}
-		out = kept
-	}
-	m.members = out
-	return out
-}
-
-func (m *Model) allMembers(s *set) []Member {
-	var out []Member
-	switch {
-	case s.local:
-		for _, p := range m.locals {
-			if s.matches(p) {
-				out = m.appendPod(out, s, p)
-			}
-		}
-	case s.namespaces == nil:
-		out = m.appendNamespace(out, s, m.namespaces[s.namespace])
-	default:
-		for _, n := range m.namespaces {
-			out = m.appendNamespace(out, s, n)
-		}
-	}
-	return sortMembers(out)
-}
-
-// From this number of new cluster sets, a single walk over all pods fills all sets.
-const fillTogether = 8
-
-func (m *Model) fill(sets []*set) {
-	var wide []*set
-	for _, s := range sets {
-		if s.namespaces == nil {
-			s.initial = m.allMembers(s)
-		} else {
-			wide = append(wide, s)
-		}
-	}
-	if len(wide) < fillTogether {
-		for _, s := range wide {
-			s.initial = m.allMembers(s)
-		}
-		return
-	}
-	for _, s := range wide {
-		s.filling = true
-	}
-	for _, n := range m.namespaces {
-		for _, p := range n.pods {
-			m.clusterSets.each(n.labels, p.labels.values, func(s *set) {
-				if s.filling && s.matches(p) {
-					s.initial = m.appendPod(s.initial, s, p)
-				}
-			})
-		}
-	}
-	for _, s := range wide {
-		s.filling = false
-		s.initial = sortMembers(s.initial)
-	}
-}
-
-func sortMembers(in []Member) []Member {
-	slices.SortFunc(in, CompareMembers)
-	return slices.Clip(slices.Compact(in))
-}
-
-func (m *Model) appendNamespace(out []Member, s *set, n *namespace) []Member {
-	if n == nil || !s.matchesNamespace(n) {
-		return out
-	}
-	if l, ok := s.pods.required(); ok && s.namespaces == nil {
-		for p := range n.podsWith(l) {
-			if s.pods.matches(p.labels.values) {
-				out = m.appendPod(out, s, p)
-			}
-		}
-		return out
-	}
-	for _, p := range n.pods {
-		if s.pods.matches(p.labels.values) {
-			out = m.appendPod(out, s, p)
-		}
-	}
-	return out
-}
-
-func (m *Model) appendPod(out []Member, s *set, p *pod) []Member {
-	for _, a := range p.addresses() {
-		if several := m.claims.several[a]; several != nil {
-			out = append(out, m.membersAt(s, a, several)...)
-		} else {
-			out = s.appendMembers(out, p, a)
-		}
-	}
-	return out
-}
-
+// CompareMembers orders members by address, protocol and port.
 func CompareMembers(a, b Member) int {
 	return cmp.Or(a.Addr.Compare(b.Addr), cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Port, b.Port))
-}
-
-func (m *Model) useSet(id SetID, sel *selection) *set {
-	s := m.sets[id]
-	if s == nil {
-		s = &set{selection: *sel, public: &Set{ID: id, Ports: sel.port != "", Comment: string(id)}}
-		m.sets[id] = s
-		n := m.namespace(s.namespace)
-		in, by := m.clusterSets.of(s.namespaces, s.pods, &n.sets)
-		in.add(by, s)
-		m.forgetNamespace(n)
-	}
-	s.users++
-	m.dirtySets[s] = struct{}{}
-	return s
-}
-
-func (m *Model) removeSet(s *set) {
-	delete(m.sets, s.public.ID)
-	n := m.namespace(s.namespace)
-	in, by := m.clusterSets.of(s.namespaces, s.pods, &n.sets)
-	in.remove(by, s)
-	m.forgetNamespace(n)
 }

@@ -9,18 +9,17 @@ import (
 type sharedLists[T comparable] struct {
 	write  func(*maphash.Hash, T)
 	hash   maphash.Hash
-	byHash map[uint64]*sharedList[T] // the first list with each hash
+	byHash map[uint64][]*sharedList[T]
 }
 
 type sharedList[T comparable] struct {
 	values []T
 	hash   uint64
 	uses   int
-	next   *sharedList[T] // with the same hash
 }
 
 func newSharedLists[T comparable](write func(*maphash.Hash, T)) sharedLists[T] {
-	return sharedLists[T]{write: write, byHash: make(map[uint64]*sharedList[T])}
+	return sharedLists[T]{write: write, byHash: make(map[uint64][]*sharedList[T])}
 }
 
 func (s *sharedLists[T]) use(values []T) *sharedList[T] {
@@ -29,15 +28,14 @@ func (s *sharedLists[T]) use(values []T) *sharedList[T] {
 		s.write(&s.hash, v)
 	}
 	h := s.hash.Sum64()
-	first := s.byHash[h]
-	for l := first; l != nil; l = l.next {
+	for _, l := range s.byHash[h] {
 		if slices.Equal(l.values, values) {
 			l.uses++
 			return l
 		}
 	}
-	l := &sharedList[T]{values: values, hash: h, uses: 1, next: first}
-	s.byHash[h] = l
+	l := &sharedList[T]{values: values, hash: h, uses: 1}
+	s.byHash[h] = append(s.byHash[h], l)
 	return l
 }
 
@@ -45,18 +43,8 @@ func (s *sharedLists[T]) release(l *sharedList[T]) {
 	if l.uses--; l.uses > 0 {
 		return
 	}
-	first := s.byHash[l.hash]
-	switch {
-	case first == l && l.next == nil:
+	rest := slices.DeleteFunc(s.byHash[l.hash], func(o *sharedList[T]) bool { return o == l })
+	if s.byHash[l.hash] = rest; len(rest) == 0 {
 		delete(s.byHash, l.hash)
-	case first == l:
-		s.byHash[l.hash] = l.next
-	default:
-		for before := first; before != nil; before = before.next {
-			if before.next == l {
-				before.next = l.next
-				break
-			}
-		}
 	}
 }

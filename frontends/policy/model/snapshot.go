@@ -7,10 +7,8 @@ import (
 	"strings"
 )
 
-// Snapshot is the immutable outcome at one revision, sorted like Changes.
+// Snapshot is the immutable outcome as of the last Refresh, sorted like Changes.
 type Snapshot struct {
-	// Revision is Stats.Revision, not the revision of a commit.
-	Revision uint64
 	Node     Node
 	Pods     []*Pod
 	Policies []PolicyState
@@ -33,20 +31,20 @@ type SetState struct {
 
 // Snapshot returns the whole outcome as of the last Refresh.
 func (m *Model) Snapshot() Snapshot {
-	out := Snapshot{Revision: m.stats.Revision}
+	var out Snapshot
 	if m.reportedNode != nil {
 		out.Node = *m.reportedNode
 	}
-	out.Pods = m.Pods()
+	out.Pods = slices.SortedFunc(maps.Values(m.outcome), func(a, b *Pod) int { return cmp.Compare(a.UID, b.UID) })
 	for _, id := range slices.SortedFunc(maps.Keys(m.active), ComparePolicies) {
 		if state := (PolicyState{Policy: m.Policy(id)}); state.Policy != nil {
-			if q := m.policies[id]; q != nil {
+			if q := m.policies.byID[id]; q != nil {
 				state.Problems = q.object.bad.texts()
 			}
 			out.Policies = append(out.Policies, state)
 		}
 	}
-	for _, s := range m.sets {
+	for _, s := range m.sets.byID {
 		if s.reported {
 			out.Sets = append(out.Sets, SetState{Set: *s.public, Size: s.size})
 		}
@@ -63,31 +61,8 @@ func (m *Model) Policy(id PolicyID) *Policy {
 	return nil
 }
 
-// Pods returns the local pods as of the last Refresh, sorted by UID.
-func (m *Model) Pods() []*Pod {
-	return slices.SortedFunc(maps.Values(m.outcome), func(a, b *Pod) int { return cmp.Compare(a.UID, b.UID) })
-}
-
-// Members walks over the pods of all possible namespaces for a set in use.
-func (m *Model) Members(id SetID) []Member {
-	s := m.sets[id]
-	if s == nil {
-		return nil
-	}
-	return m.allMembers(s)
-}
-
-// Stats count the events and their outcome.
+// Stats are numbers of objects.
 type Stats struct {
-	PodEvents         uint64
-	SandboxEvents     uint64
-	NamespaceEvents   uint64
-	PolicyEvents      uint64
-	NodeEvents        uint64
-	ServiceCIDREvents uint64
-	// Revision counts the calls of Refresh with a change in this process.
-	Revision uint64
-	Invalid  uint64
 	// Pods counts pods of the cluster with an own address.
 	Pods       int
 	Namespaces int
@@ -98,14 +73,12 @@ type Stats struct {
 	ActivePolicies int
 	Sets           int
 	Members        int
-	// SharedAddresses counts addresses with several pods.
-	SharedAddresses int
 }
 
-// Stats returns the counters.
+// Stats returns the numbers.
 func (m *Model) Stats() Stats {
-	s := m.stats
-	s.Policies, s.LocalPods, s.ActivePolicies, s.Sets = len(m.policies), len(m.outcome), len(m.active), len(m.sets)
-	s.SharedAddresses, s.Sandboxes = len(m.claims.several), len(m.sandboxes.byID)
-	return s
+	return Stats{
+		Pods: m.cluster.pods, Namespaces: m.known, Policies: len(m.policies.byID), Sandboxes: len(m.sandboxes.byID),
+		LocalPods: len(m.outcome), ActivePolicies: len(m.active), Sets: len(m.sets.byID), Members: m.sets.members,
+	}
 }

@@ -2,6 +2,7 @@ package model
 
 import (
 	"net/netip"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -53,6 +54,19 @@ const (
 type PolicyID struct {
 	Tier            Tier
 	Namespace, Name string
+}
+
+// OfTier returns the policies of a tier, which are adjacent in ids.
+func OfTier(ids []PolicyID, t Tier) []PolicyID {
+	from := slices.IndexFunc(ids, func(id PolicyID) bool { return id.Tier == t })
+	if from < 0 {
+		return nil
+	}
+	to := from
+	for to < len(ids) && ids[to].Tier == t {
+		to++
+	}
+	return ids[from:to]
 }
 
 // Policy is an immutable policy that applies to a pod of this node.

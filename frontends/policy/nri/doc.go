@@ -20,6 +20,5 @@
 //
 // # Errors
 //
-// One goroutine of the session delivers the changes in order, and ends before the next session
-// begins.
+// Run logs errors and connects again.
 package nri

@@ -299,28 +299,3 @@ func TestPacketsDuringRestarts(t *testing.T) {
 	l.startProcess(t)
 	l.await(t, "+2>3")
 }
-
-// TestPacketsWithBadRuntime sends garbage from the runtime, or nothing: no packet arrives, and
-// weft learns the pod's end from the next runtime.
-//
-// Policy behaviour: 49.
-func TestPacketsWithBadRuntime(t *testing.T) {
-	l := newPacketLab(t)
-	l.rt.start(t, runtimePod("db", 1))
-	l.start(t)
-	end := l.watch(t, 2, 1)
-	l.expect(t, "at first", "-2>1", "-1>2")
-	l.rt.stop()
-	p := newPeerAt(t, l.rt.socket)
-	for _, garbage := range [][]byte{nil, frame(1, message(1, 1, 3, 0)...), frame(1, message(1<<32-1, 1, 1)...), frame(2, message(0, 1, 1)...)} {
-		c := p.acceptRaw(t)
-		_, _ = c.Write(garbage)
-		l.expect(t, "with garbage", "-2>1", "-1>2", "+0>1")
-		_ = c.Close()
-	}
-	c := p.accept(t)
-	l.expect(t, "with a silent runtime", "-2>1", "-1>2", "+0>1")
-	end.none(t)
-	c.synchronize(t)
-	l.await(t, "+2>1")
-}

@@ -224,7 +224,7 @@ func (l *lab) pods() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	out := make(map[string]bool)
-	for _, p := range l.model.Pods() {
+	for _, p := range l.model.Snapshot().Pods {
 		text := p.Name.Name
 		for _, a := range p.Addresses {
 			text += " " + a.String()

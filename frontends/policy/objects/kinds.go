@@ -59,7 +59,7 @@ func Kinds(node string, m *model.Model) []source.AnyKind {
 			FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, node).String(),
 			Decode:        model.ParseNode,
 			Set:           func(_ types.NamespacedName, n *model.NodeObject) { m.SetNode(n) },
-			Delete:        func(n types.NamespacedName) { m.DeleteNode(n.Name) },
+			Delete:        func(types.NamespacedName) {}, // the node keeps its addresses
 		},
 		source.Kind[*networkingv1.ServiceCIDR, *model.ServiceCIDRObject]{
 			Resource: networkingv1.SchemeGroupVersion.WithResource("servicecidrs"), Object: &networkingv1.ServiceCIDR{}, Presence: source.Optional,

@@ -3,6 +3,7 @@ package objects
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -28,18 +29,20 @@ import (
 type follower struct {
 	mu      sync.Mutex
 	model   *model.Model
+	events  map[string]int // by resource
 	synced  bool
 	changed chan struct{}
 }
 
 func follow(t *testing.T, s source.Source) *follower {
 	t.Helper()
-	f := &follower{model: model.New(model.Config{NodeName: "n1"}), changed: make(chan struct{}, 1)}
+	f := &follower{model: model.New(model.Config{NodeName: "n1"}), events: make(map[string]int), changed: make(chan struct{}, 1)}
 	err := s.Subscribe(source.Subscription{User: "policy", Kinds: Kinds("n1", f.model), Deliver: func(events []source.Event) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		for _, e := range events {
 			e.Apply()
+			f.events[e.Resource()]++
 		}
 		f.model.Refresh()
 		f.wake()
@@ -67,7 +70,7 @@ func (f *follower) await(t *testing.T, want ...string) {
 	t.Helper()
 	f.until(t, fmt.Sprint(want), func() bool {
 		var got []string
-		for _, p := range f.model.Pods() {
+		for _, p := range f.model.Snapshot().Pods {
 			var names [model.NumDirections][]string
 			for d := range p.Policies {
 				for _, id := range p.Policies[d] {
@@ -141,21 +144,13 @@ func TestAPI(t *testing.T) {
 	f := follow(t, k)
 	run(t, k)
 	f.await(t, "a:[deny] []", "b:[deny] []")
-	if got := f.events(); got != 2 {
-		t.Errorf("%d pods reached the model, want 2", got)
-	}
+	f.until(t, "the events of two pods", func() bool { return f.events["pods"] == 2 })
 	now := metav1.Now()
 	api.Set(podOf("a", "10.0.0.1", func(p *corev1.Pod) { p.DeletionTimestamp = &now }), podOf("b", "10.0.0.2", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }),
 		podOf("new", "10.0.0.4"))
 	f.await(t, "a:[deny] []", "new:[deny] []")
 	api.Delete(policyOf("deny"), podOf("a", ""))
 	f.await(t, "new:[] []")
-}
-
-func (f *follower) events() uint64 {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.model.Stats().PodEvents
 }
 
 // TestEachKind sets and deletes an object of each kind.
@@ -170,10 +165,9 @@ func TestEachKind(t *testing.T) {
 		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n2"}},
 		&networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.96.0.0/16"}}},
 	}
-	events := func(n uint64) func() bool {
+	events := func(n int) func() bool {
 		return func() bool {
-			s := f.model.Stats()
-			return s.NamespaceEvents == n && s.PodEvents == n && s.PolicyEvents == 2*n && s.NodeEvents == n && s.ServiceCIDREvents == n
+			return maps.Equal(f.events, map[string]int{"namespaces": n, "pods": n, "networkpolicies": n, ClusterPolicies: n, "nodes": n, "servicecidrs": n})
 		}
 	}
 	api.Set(objects...)
@@ -273,9 +267,7 @@ spec:
 	f := follow(t, m)
 	run(t, m)
 	f.await(t, "a:[deny] [admin]")
-	if got := f.events(); got != 1 {
-		t.Errorf("%d pods reached the model, want 1", got)
-	}
+	f.until(t, "the event of one pod", func() bool { return f.events["pods"] == 1 })
 }
 
 // TestSharedWatches has both frontends in one process: each resource has one watch.

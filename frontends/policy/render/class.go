@@ -70,11 +70,11 @@ func (t *table) classChain(ids []model.PolicyID, l lookup, isolate bool) *object
 	}
 	b := &chainBuilder{table: t, lookup: l}
 	var none model.PolicyID
-	if admin := ofTier(ids, model.TierAdmin); len(admin) > 0 && !isolate {
+	if admin := model.OfTier(ids, model.TierAdmin); len(admin) > 0 && !isolate {
 		b.jump(t.tierChain(admin, l))
 	}
 	b.add(none, "", match{text: t.source(l) + separator + t.destination(l) + " @" + setSelf}, match{text: b.accept()})
-	if isolating := ofTier(ids, model.TierNetworkPolicy); len(isolating) > 0 || isolate {
+	if isolating := model.OfTier(ids, model.TierNetworkPolicy); len(isolating) > 0 || isolate {
 		for _, id := range isolating {
 			if !isolate {
 				b.jump(t.policyChain(id, l))
@@ -88,7 +88,7 @@ func (t *table) classChain(ids []model.PolicyID, l lookup, isolate bool) *object
 		c := b.counter(DropCounter, d.String(), about, isolating[0])
 		b.add(none, comment(about), match{text: fmt.Sprintf("counter name %q", c.name), need: c}, match{text: "drop"})
 	} else {
-		if baseline := ofTier(ids, model.TierBaseline); len(baseline) > 0 {
+		if baseline := model.OfTier(ids, model.TierBaseline); len(baseline) > 0 {
 			b.jump(t.tierChain(baseline, l))
 		}
 		b.add(none, "", match{text: b.accept()})
@@ -122,15 +122,15 @@ const (
 	chainInput         = "input"
 )
 
-func (t *table) declarations() (sets, verdicts []*weftv1.Set) {
-	address := t.family.address
+func (f *family) declarations(start Start) (sets, verdicts []*weftv1.Set) {
+	address := f.address
 	sets = []*weftv1.Set{
 		{Name: setSelf, Type: address + separator + address, Comment: "pods with policies, which may reach themselves through a Service"},
 		{Name: setSelected, Type: address, Comment: "pods with policies"},
 		{Name: setLinks, Type: "ifname", Comment: "interfaces of pods with policies"},
 		{Name: setRecheck, Type: address, Comment: "addresses whose established connections are judged again"},
 	}
-	if t.cfg.Start == StartDeny {
+	if start == StartDeny {
 		sets = append(sets,
 			&weftv1.Set{Name: setPodCIDRs, Type: address, Flags: []string{"interval"}, Comment: "addresses of the pods of this node"},
 			&weftv1.Set{Name: setKnown, Type: address, Comment: "pods of this node whose policies are known"})
@@ -145,8 +145,8 @@ func (t *table) declarations() (sets, verdicts []*weftv1.Set) {
 }
 
 // Another pod of the node may be the destination of allowed packets.
-func (t *table) egressAllowed() *weftv1.Chain {
-	return chain(chainEgressAllowed, append(t.judged(ingress), "accept")...)
+func (f *family) egressAllowed() *weftv1.Chain {
+	return chain(chainEgressAllowed, append(f.judged(ingress, false), "accept")...)
 }
 
 func chain(name string, rules ...string) *weftv1.Chain {

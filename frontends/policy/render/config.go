@@ -68,12 +68,12 @@ type family struct {
 	table   string
 	address string // type of addresses
 	// The opener of a connection, and its other end after destination NAT, in both directions.
-	source, destination string
-	bits                int
-	all                 netip.Addr // unspecified address
+	opener, responder string
+	bits              int
+	all               netip.Addr // unspecified address
 }
 
 var families = [2]family{
-	{table: "ip", address: "ipv4_addr", source: "ct original ip saddr", destination: "ct reply ip saddr", bits: 32, all: netip.IPv4Unspecified()},
-	{table: "ip6", address: "ipv6_addr", source: "ct original ip6 saddr", destination: "ct reply ip6 saddr", bits: 128, all: netip.IPv6Unspecified()},
+	{table: "ip", address: "ipv4_addr", opener: "ct original ip saddr", responder: "ct reply ip saddr", bits: 32, all: netip.IPv4Unspecified()},
+	{table: "ip6", address: "ipv6_addr", opener: "ct original ip6 saddr", responder: "ct reply ip6 saddr", bits: 128, all: netip.IPv6Unspecified()},
 }

@@ -46,12 +46,12 @@ func compareEnds(a, b end) int {
 
 // An interface is in both tables, regardless of the pod's addresses, a bridge port in the table of
 // bridges.
-func (t *table) ends(pod *model.Pod) (out []end) {
+func (f *family) ends(pod *model.Pod) (out []end) {
 	if pod == nil {
 		return nil
 	}
 	for _, a := range pod.Addresses {
-		if t.has(a) {
+		if f.has(a) {
 			out = append(out, at(a))
 		}
 	}

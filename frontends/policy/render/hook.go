@@ -28,60 +28,65 @@ func (t *table) hookReason() hookReason {
 	}
 }
 
-func (t *table) hooked(why hookReason) []*weftv1.Chain {
+// hookRules makes the chains on hooks of a family.
+type hookRules struct {
+	*family
+	hookReason
+}
+
+func (h hookRules) chains() []*weftv1.Chain {
 	var out []*weftv1.Chain
-	if why.ingress || why.egress || why.podCIDRs {
-		out = append(out, t.forward())
+	if h.ingress || h.egress || h.podCIDRs {
+		out = append(out, h.forward())
 	}
-	if why.egress {
-		out = append(out, t.input())
+	if h.egress {
+		out = append(out, h.input())
 	}
-	if why.links {
-		out = append(out, t.prerouting())
+	if h.links {
+		out = append(out, h.prerouting())
 	}
 	return out
 }
 
-func (t *table) forward() *weftv1.Chain {
-	f := t.family
-	rules := t.established(f.source, f.destination)
-	rules = append(rules, t.withoutConnection("invalid,untracked", "saddr", "daddr")...)
-	if len(t.linked) > 0 {
+func (h hookRules) forward() *weftv1.Chain {
+	rules := h.established(h.opener, h.responder)
+	rules = append(rules, h.withoutConnection("invalid,untracked", "saddr", "daddr")...)
+	if h.links {
 		rules = append(rules, "ct state invalid,untracked iifname @"+setLinks+" counter drop")
 	}
 	rules = append(rules, "ct state new tcp flags & syn == 0 jump "+chainMiddle)
-	if len(t.podCIDRs) > 0 {
-		for _, end := range []string{f.source, f.destination} {
+	if h.podCIDRs {
+		for _, end := range []string{h.opener, h.responder} {
 			rules = append(rules, end+" @"+setPodCIDRs+" "+end+" != @"+setKnown+" counter drop")
 		}
 	}
-	return baseChain(chainForward, slices.Concat(rules, t.judged(egress), t.judged(ingress)))
+	return baseChain(chainForward, slices.Concat(rules, h.judged(egress, h.links), h.judged(ingress, h.links)))
 }
 
 // judged leads to the chains by a known interface, or else, and for the other end, by the address.
-func (t *table) judged(d lookup) (rules []string) {
-	side, address := "oifname", t.family.destination
+func (f *family) judged(d lookup, links bool) (rules []string) {
+	side, address := "oifname", f.responder
 	if d == egress {
-		side, address = "iifname", t.family.source
+		side, address = "iifname", f.opener
 	}
-	if len(t.linked) > 0 || d == ingress {
+	if links || d == ingress {
 		rules = append(rules, "ct direction original "+side+" vmap @"+mapNames[d]+linkSuffix)
 	}
 	return append(rules, address+" vmap @"+mapNames[d])
 }
 
 // prerouting drops packets from an address of a pod with policies on another interface.
-func (t *table) prerouting() *weftv1.Chain {
-	c := baseChain(chainPrerouting, []string{"iifname @" + setLinks + " goto " + chainFromPod, t.family.table + " saddr @" + setSelected + forged})
+func (f *family) prerouting() *weftv1.Chain {
+	c := baseChain(chainPrerouting, []string{"iifname @" + setLinks + " goto " + chainFromPod, f.table + " saddr @" + setSelected + forged})
 	c.Priority = "raw"
 	return c
 }
 
 // fromPod drops packets with forged sources, router advertisements and redirects of pods with
 // policies.
-func (t *table) fromPod() *weftv1.Chain {
+func (f *family) fromPod() *weftv1.Chain {
 	var rules []string
-	if t.family.table == "ip6" {
+	if f.table == "ip6" {
 		rules = append(rules, "icmpv6 type { nd-router-advert, nd-redirect } counter drop", "ip6 hoplimit 255 icmpv6 type { "+discovery+" } accept")
 	}
 	return chain(chainFromPod, append(rules, strings.TrimSpace(forged))...)
@@ -90,30 +95,30 @@ func (t *table) fromPod() *weftv1.Chain {
 // forged drops a packet if this node does not reach its source through its interface.
 const forged = " fib saddr . iif oif missing counter drop"
 
-func (t *table) input() *weftv1.Chain {
+func (h hookRules) input() *weftv1.Chain {
 	// No chain sees packets sent by the node. If conntrack forgets a pod's connection, a packet of
 	// the node may begin it again, with replies of the pod.
-	rules := []string{"ct direction reply tcp sport >= " + firstClientPort + " tcp dport < " + firstClientPort + " " + t.source(untracked) + " vmap @" + mapNames[untracked]}
-	if len(t.linked) > 0 && t.family.table == "ip6" {
+	rules := []string{"ct direction reply tcp sport >= " + firstClientPort + " tcp dport < " + firstClientPort + " " + h.source(untracked) + " vmap @" + mapNames[untracked]}
+	if h.links && h.table == "ip6" {
 		// Link-local addresses are never rechecked, so each packet is judged.
 		rules = append(rules, "ip6 saddr fe80::/10 ct direction original iifname vmap @"+mapNames[egress]+linkSuffix)
 	}
-	rules = append(rules, t.established(t.family.source)...)
+	rules = append(rules, h.established(h.opener)...)
 	rules = append(rules, "iif lo accept")
-	rules = append(rules, t.withoutConnection("invalid", "saddr")...)
-	rules = append(rules, "ct state untracked "+t.source(untracked)+" vmap @"+mapNames[untracked])
-	if len(t.linked) > 0 {
+	rules = append(rules, h.withoutConnection("invalid", "saddr")...)
+	rules = append(rules, "ct state untracked "+h.source(untracked)+" vmap @"+mapNames[untracked])
+	if h.links {
 		rules = append(rules, "ct state untracked iifname vmap @"+mapNames[egress]+linkSuffix)
 	}
-	return baseChain(chainInput, append(rules, t.judged(egress)...))
+	return baseChain(chainInput, append(rules, h.judged(egress, h.links)...))
 }
 
 // ends may be rechecked. Most packets see only this rule.
-func (t *table) established(ends ...string) []string {
+func (h hookRules) established(ends ...string) []string {
 	switch {
-	case t.recheck.everything():
+	case h.everything:
 		return []string{relatedOnly}
-	case t.recheck.empty():
+	case !h.recheck:
 		return []string{"ct state established,related accept"}
 	}
 	match := "ct state established"
@@ -124,13 +129,13 @@ func (t *table) established(ends ...string) []string {
 }
 
 // No policy can judge packets without a connection. Neighbour discovery is never tracked.
-func (t *table) withoutConnection(states string, sides ...string) (rules []string) {
-	if t.family.table == "ip6" {
+func (f *family) withoutConnection(states string, sides ...string) (rules []string) {
+	if f.table == "ip6" {
 		// Routed, not bridged, discovery packets have another hop limit.
 		rules = append(rules, "ip6 hoplimit 255 icmpv6 type { "+discovery+" } accept")
 	}
 	for _, side := range sides {
-		rules = append(rules, "ct state "+states+" "+t.family.table+" "+side+" @"+setSelected+" counter drop")
+		rules = append(rules, "ct state "+states+" "+f.table+" "+side+" @"+setSelected+" counter drop")
 	}
 	return rules
 }
@@ -141,10 +146,10 @@ const firstClientPort = "32768"
 // middle judges TCP packets of connections unknown to conntrack, after `conntrack -F` or at the
 // first start. A packet of the server would open them in the wrong direction, so only a client's
 // ports go on.
-func (t *table) middle() *weftv1.Chain {
+func (f *family) middle() *weftv1.Chain {
 	out := chain(chainMiddle, "tcp sport >= "+firstClientPort+" tcp dport < "+firstClientPort+" return")
 	for _, side := range []string{"saddr", "daddr"} {
-		out.Rules = append(out.Rules, &weftv1.Rule{Text: t.family.table + " " + side + " @" + setSelected + " counter drop"})
+		out.Rules = append(out.Rules, &weftv1.Rule{Text: f.table + " " + side + " @" + setSelected + " counter drop"})
 	}
 	return out
 }
@@ -160,23 +165,23 @@ func baseChain(name string, rules []string) *weftv1.Chain {
 	return c
 }
 
-func (t *table) flushHooks(p *patch) {
-	why := t.hookReason()
-	if why == t.reason {
-		return
+// flush declares the chains for a new reason, and returns their number.
+func (h *hooks) flush(p *patch, f *family, why hookReason) (work uint64) {
+	if why == h.reason {
+		return 0
 	}
-	t.reason = why
-	needed := t.hooked(why)
-	for name := range t.hooks.declared {
-		t.hooks.idle[name] = struct{}{}
+	h.reason = why
+	for name := range h.declared {
+		h.idle[name] = struct{}{}
 	}
-	for _, c := range needed {
+	for _, c := range (hookRules{f, why}).chains() {
 		name := c.GetName()
-		delete(t.hooks.idle, name)
-		if !proto.Equal(t.hooks.declared[name], c) {
-			t.hooks.declared[name] = c
+		delete(h.idle, name)
+		if !proto.Equal(h.declared[name], c) {
+			h.declared[name] = c
 			p.chains = append(p.chains, c)
-			t.work++
+			work++
 		}
 	}
+	return work
 }

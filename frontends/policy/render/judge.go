@@ -26,15 +26,12 @@ func (r *Renderer) Judge(f judge.Flow, local func(netip.Addr) bool) judge.Verdic
 }
 
 func (t *table) judge(node []netip.Addr, local func(netip.Addr) bool) *judge.Judge {
-	j := &judge.Judge{State: enforced{t}, Local: func(a netip.Addr) bool { return slices.Contains(node, a) || local(a) }}
+	state := enforced{t}
+	j := &judge.Judge{State: state, Local: func(a netip.Addr) bool { return slices.Contains(node, a) || local(a) }}
 	if len(t.cidrs) > 0 {
-		j.Unknown = t.unknown
+		j.Unknown = state.unknown
 	}
 	return j
-}
-
-func (t *table) unknown(a netip.Addr) bool {
-	return t.owners[at(a)] == "" && slices.ContainsFunc(t.cidrs, func(r model.Range) bool { return !a.Less(r.First) && !r.Last.Less(a) })
 }
 
 // enforced is in force once the last update is.
@@ -62,4 +59,9 @@ func (e enforced) Contains(id model.SetID, m model.Member) (member, known bool) 
 		return false, false
 	}
 	return o.members.state[m]&inModel != 0, true
+}
+
+// unknown reports an address in a range of pods without a known pod.
+func (e enforced) unknown(a netip.Addr) bool {
+	return e.owners[at(a)] == "" && slices.ContainsFunc(e.cidrs, func(r model.Range) bool { return !a.Less(r.First) && !r.Last.Less(a) })
 }

@@ -119,7 +119,7 @@ func TestPortSpans(t *testing.T) {
 		for range rnd.IntN(8) {
 			var r model.Rule
 			for range rnd.IntN(4) {
-				first := rnd.IntN(50)
+				first := 1 + rnd.IntN(50)
 				r.Ports = append(r.Ports, ports(fmt.Sprintf("tcp %d-%d", first, first+rnd.IntN(10)))...)
 			}
 			rules = append(rules, r)

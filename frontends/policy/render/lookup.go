@@ -20,26 +20,26 @@ func (l lookup) direction() model.Direction { return min(model.Direction(l), mod
 
 func (l lookup) prefix() string { return mapNames[l] }
 
-func (t *table) source(l lookup) string {
+func (f *family) source(l lookup) string {
 	if l == untracked {
-		return t.family.table + " saddr"
+		return f.table + " saddr"
 	}
-	return t.family.source
+	return f.opener
 }
 
 // destination returns the field of the end after destination NAT.
-func (t *table) destination(l lookup) string {
+func (f *family) destination(l lookup) string {
 	if l == untracked {
-		return t.family.table + " daddr"
+		return f.table + " daddr"
 	}
-	return t.family.destination
+	return f.responder
 }
 
-func (t *table) peer(l lookup) string {
+func (f *family) peer(l lookup) string {
 	if l == ingress {
-		return t.source(l)
+		return f.source(l)
 	}
-	return t.destination(l)
+	return f.destination(l)
 }
 
 // nft accepts the port of a connection's tuple only after a match of the protocol.

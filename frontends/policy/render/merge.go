@@ -3,7 +3,6 @@ package render
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
@@ -17,7 +16,7 @@ func merge(rules []model.Rule) []model.Rule {
 	counts := make([]int, 0, len(rules))
 	for i := range rules {
 		r := &rules[i]
-		ports := portsKey(r)
+		ports := fmt.Sprintf("%v %d %q", r.AllPorts, r.Ports, r.NamedPorts)
 		n, ok := at[ports]
 		if !ok {
 			n = len(out)
@@ -47,18 +46,4 @@ func merge(rules []model.Rule) []model.Rule {
 		m.Blocks = model.MergeRanges(m.Blocks)
 	}
 	return out
-}
-
-func portsKey(r *model.Rule) string {
-	if r.AllPorts {
-		return "all"
-	}
-	var b strings.Builder
-	for _, p := range r.Ports {
-		fmt.Fprintf(&b, "%d:%d-%d ", p.Protocol, p.First, p.Last)
-	}
-	for _, id := range r.NamedPorts {
-		fmt.Fprintf(&b, "%q ", id)
-	}
-	return b.String()
 }

@@ -3,7 +3,6 @@ package render
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"slices"
 	"strings"
 
 	"github.com/weft-proxy/weft/frontends/policy/model"
@@ -85,17 +84,4 @@ func policyNames(ids []model.PolicyID) string {
 		names[i] = policyName(id)
 	}
 	return strings.Join(names, ", ")
-}
-
-// The policies of a tier are adjacent.
-func ofTier(ids []model.PolicyID, t model.Tier) []model.PolicyID {
-	from := slices.IndexFunc(ids, func(id model.PolicyID) bool { return id.Tier == t })
-	if from < 0 {
-		return nil
-	}
-	to := from
-	for to < len(ids) && ids[to].Tier == t {
-		to++
-	}
-	return ids[from:to]
 }

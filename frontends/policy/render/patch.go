@@ -8,6 +8,7 @@ import (
 )
 
 type patch struct {
+	family   string
 	chains   []*weftv1.Chain
 	sets     []*weftv1.Set
 	maps     []*weftv1.Set
@@ -54,11 +55,11 @@ func (p *patch) remove(set, key string) {
 	of.Remove = append(of.Remove, key)
 }
 
-func (p *patch) message(family string) *weftv1.TablePatch {
+func (p *patch) message() *weftv1.TablePatch {
 	if len(p.chains)+len(p.sets)+len(p.maps)+len(p.counters)+len(p.elements) == 0 {
 		return nil
 	}
-	out := &weftv1.TablePatch{Family: family, Name: Table, PutChains: p.chains, PutSets: p.sets, PutMaps: p.maps, PutObjects: p.counters}
+	out := &weftv1.TablePatch{Family: p.family, Name: Table, PutChains: p.chains, PutSets: p.sets, PutMaps: p.maps, PutObjects: p.counters}
 	for _, name := range slices.Sorted(maps.Keys(p.elements)) {
 		out.Elements = append(out.Elements, p.elements[name])
 	}

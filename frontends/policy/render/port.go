@@ -1,7 +1,6 @@
 package render
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -92,27 +91,11 @@ func (b *chainBuilder) portsOf(p model.Protocol, ports []model.PortRange) match 
 
 // The result is sorted, disjoint and not adjacent.
 func portRanges(all []model.PortRange, of model.Protocol) []model.PortRange {
-	var in []model.PortRange
-	for _, p := range all {
-		if p.Protocol != of {
-			continue
+	out := model.MergePorts(slices.DeleteFunc(slices.Clone(all), func(p model.PortRange) bool { return p.Protocol != of }))
+	for i := range out {
+		if out[i].First == 0 {
+			out[i].Last = maxPort
 		}
-		if p.First == 0 && p.Last == 0 {
-			p.Last = maxPort
-		}
-		p.Last = max(p.First, p.Last)
-		in = append(in, p)
-	}
-	slices.SortFunc(in, func(a, b model.PortRange) int {
-		return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(a.Last, b.Last))
-	})
-	var out []model.PortRange
-	for _, p := range in {
-		if n := len(out); n > 0 && int(p.First) <= int(out[n-1].Last)+1 {
-			out[n-1].Last = max(out[n-1].Last, p.Last)
-			continue
-		}
-		out = append(out, p)
 	}
 	return out
 }

@@ -29,8 +29,8 @@ type Renderer struct {
 type table struct {
 	objects
 	hooks
+	*family
 	cfg      *Config
-	family   *family
 	policies map[model.PolicyID]*model.Policy // without policies that are left out
 	pods     map[types.UID]*model.Pod
 
@@ -81,7 +81,7 @@ func New(cfg Config) (*Renderer, error) {
 
 func newTable(r *Renderer, f int) *table {
 	t := &table{
-		objects: newObjects(), hooks: hooks{declared: make(map[string]*weftv1.Chain), idle: make(map[string]struct{})}, cfg: &r.cfg, family: &families[f], policies: r.policies, pods: r.pods,
+		objects: newObjects(), hooks: hooks{declared: make(map[string]*weftv1.Chain), idle: make(map[string]struct{})}, family: &families[f], cfg: &r.cfg, policies: r.policies, pods: r.pods,
 		sets: make(map[model.SetID]*object), policyChains: make(map[policyLookup]*object), classes: make(map[string]*object),
 		refused: make(map[policyLookup]error),
 		owners:  make(map[end]types.UID), unsentPods: make(map[end]struct{}), selected: make(map[end]struct{}),
@@ -93,7 +93,7 @@ func newTable(r *Renderer, f int) *table {
 	return t
 }
 
-func (t *table) has(a netip.Addr) bool { return a.BitLen() == t.family.bits }
+func (f *family) has(a netip.Addr) bool { return a.BitLen() == f.bits }
 
 func (r *Renderer) table(family, name string) *table {
 	for _, t := range r.tables {
@@ -102,20 +102,6 @@ func (r *Renderer) table(family, name string) *table {
 		}
 	}
 	return nil
-}
-
-// Pods returns the number of pods of this node.
-func (r *Renderer) Pods() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.pods)
-}
-
-// Policies returns the number of rendered policies.
-func (r *Renderer) Policies() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.policies)
 }
 
 // Work counts the rules, members, elements and objects visited by updates, not snapshots.

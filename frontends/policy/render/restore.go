@@ -64,7 +64,7 @@ func (t *table) restore(of *weftv1.Table, until time.Time) {
 		}
 		if s.GetName() == setRecheck {
 			for _, e := range s.GetElements() {
-				t.recheckKey(e.GetKey(), until)
+				t.recheck.addKey(t.family, e.GetKey(), until)
 			}
 			continue
 		}
@@ -142,10 +142,11 @@ func (t *table) keepPodCIDR(key string) {
 	}
 }
 
-func (t *table) recheckKey(key string, until time.Time) {
+// addKey adds the address of an element, if it is of the family.
+func (r *recheck) addKey(f *family, key string, until time.Time) {
 	text, _, _ := strings.Cut(key, separator)
-	if a, err := netip.ParseAddr(text); err == nil && t.has(a) {
-		t.recheck.add(a, until)
+	if a, err := netip.ParseAddr(text); err == nil && f.has(a) {
+		r.add(a, until)
 	}
 }
 
@@ -185,7 +186,7 @@ func (t *table) compareWithPrevious(until time.Time) {
 		}
 		for key := range had {
 			if _, ok := now[key]; !ok {
-				t.recheckKey(key, until)
+				t.recheck.addKey(t.family, key, until)
 			}
 		}
 	}

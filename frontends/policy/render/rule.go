@@ -185,7 +185,7 @@ func (b *chainBuilder) peers(of model.PolicyID, r *model.Rule) []match {
 	}
 	switch blocks := b.ofFamily(r.Blocks); {
 	case len(blocks) == 0:
-	case len(blocks) == 1 && b.isAll(blocks[0]):
+	case len(blocks) == 1 && blocks[0].First.IsUnspecified() && !blocks[0].Last.Next().IsValid():
 		return everything
 	case len(blocks) == 1:
 		out = append(out, match{text: field + " " + rangeText(blocks[0])})
@@ -211,8 +211,8 @@ func present(all []match) []match {
 }
 
 // The ranges of a family are adjacent.
-func (t *table) ofFamily(all []model.Range) []model.Range {
-	other := func(r model.Range) bool { return r.First.BitLen() != t.family.bits }
+func (f *family) ofFamily(all []model.Range) []model.Range {
+	other := func(r model.Range) bool { return r.First.BitLen() != f.bits }
 	from := slices.IndexFunc(all, func(r model.Range) bool { return !other(r) })
 	if from < 0 {
 		return nil
@@ -224,10 +224,6 @@ func (t *table) ofFamily(all []model.Range) []model.Range {
 	return out
 }
 
-func (t *table) isAll(r model.Range) bool {
-	return r.First.IsUnspecified() && !r.Last.Next().IsValid()
-}
-
 func (t *table) blocks(all []model.Range) *object {
 	texts := make([]string, len(all)+1)
 	texts[0] = "block"
@@ -235,7 +231,7 @@ func (t *table) blocks(all []model.Range) *object {
 		texts[i+1] = rangeText(r)
 	}
 	return t.intern(identify(texts...), "block", "", func(name string) *object {
-		return &object{content: intervals(name, t.family.address, texts[1:])}
+		return &object{content: intervals(name, t.address, texts[1:])}
 	})
 }
 

@@ -27,7 +27,7 @@ func (r *Renderer) Snapshot() *weftv1.Fragment {
 
 func (t *table) message() *weftv1.Table {
 	out := &weftv1.Table{Family: t.family.table, Name: Table, Chains: []*weftv1.Chain{t.egressAllowed(), t.middle(), t.fromPod()}}
-	out.Sets, out.Maps = t.declarations()
+	out.Sets, out.Maps = t.declarations(t.cfg.Start)
 	elements := t.elements()
 	for _, s := range out.Sets {
 		s.Elements = elements[s.GetName()]

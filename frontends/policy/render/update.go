@@ -19,7 +19,6 @@ import (
 // the pods stay isolated.
 //
 // While Pending is true, call Update again without changes as soon as the patch is committed.
-// the patch is committed.
 func (r *Renderer) Update(c model.Changes) publish.Update {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -32,7 +31,7 @@ func (r *Renderer) Update(c model.Changes) publish.Update {
 			out.Added += len(e.GetAdd())
 			out.Removed += len(e.GetRemove())
 		}
-		if m := patches[i].message(r.familyOf(i)); m != nil {
+		if m := patches[i].message(); m != nil {
 			p.Tables = append(p.Tables, m)
 		}
 	}
@@ -42,13 +41,6 @@ func (r *Renderer) Update(c model.Changes) publish.Update {
 		r.committed()
 	}
 	return out
-}
-
-func (r *Renderer) familyOf(i int) string {
-	if i < len(r.tables) {
-		return r.tables[i].family.table
-	}
-	return "bridge"
 }
 
 // Load applies changes without a patch, for a caller of Snapshot.
@@ -84,8 +76,10 @@ func (r *Renderer) update(c *model.Changes, most int) []patch {
 		}
 	}
 	patches := make([]patch, len(r.tables)+1) // the last one is for bridges
+	patches[len(r.tables)].family = "bridge"
 	r.bridge.flush(&patches[len(r.tables)])
 	for i, t := range r.tables {
+		patches[i].family = t.table
 		t.narrow(c.Narrowed, now.Add(r.cfg.RecheckFor))
 		t.flush(&patches[i], most)
 		if len(t.classes) > 0 {
@@ -275,7 +269,7 @@ func (t *table) changeSet(c *model.SetChange) map[model.PolicyID]struct{} {
 
 // A set is declared when a chain names it.
 func (t *table) newSet(s *model.Set) *object {
-	prefix, kind := "sel", t.family.address
+	prefix, kind := "sel", t.address
 	if s.Ports {
 		prefix, kind = "port", kind+namedPortType
 	}
@@ -307,9 +301,9 @@ func (t *table) forgetSet(o *object) {
 }
 
 // The members of a family are adjacent in sorted members.
-func (t *table) ofTable(all []model.Member) []model.Member {
+func (f *family) ofTable(all []model.Member) []model.Member {
 	from, _ := slices.BinarySearchFunc(all, 128, func(m model.Member, bits int) int { return m.Addr.BitLen() - bits })
-	if t.family.bits == 128 {
+	if f.bits == 128 {
 		return all[from:]
 	}
 	return all[:from]
@@ -348,7 +342,7 @@ func (t *table) flush(p *patch, most int) {
 	for _, a := range add {
 		p.add(setRecheck, &weftv1.Element{Key: a.String()})
 	}
-	t.flushHooks(p)
+	t.work += t.hooks.flush(p, t.family, t.hookReason())
 }
 
 func (t *table) flushMembers(p *patch) {

@@ -38,7 +38,7 @@ func (c *Cluster) Objects() []Change {
 func (g *Generator) Change() []Change {
 	for {
 		var changes []Change
-		switch n := g.rng.IntN(100); {
+		switch n := g.IntN(100); {
 		case n < 50:
 			changes = g.changePod()
 		case n < 60:
@@ -54,7 +54,7 @@ func (g *Generator) Change() []Change {
 	}
 }
 
-func (g *Generator) grow(have, want int) bool { return have == 0 || g.rng.IntN(have+want) < want }
+func (g random) grow(have, want int) bool { return have == 0 || g.IntN(have+want) < want }
 
 func (g *Generator) changePod() []Change {
 	c := g.Cluster
@@ -73,7 +73,7 @@ func (g *Generator) changePod() []Change {
 	}
 	old := c.Pods[key]
 	pod := old.DeepCopy()
-	kind := g.rng.IntN(8)
+	kind := g.IntN(8)
 	if g.cfg.KeepPods {
 		kind = 8
 	}

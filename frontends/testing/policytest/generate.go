@@ -24,14 +24,19 @@ type Config struct {
 type Generator struct {
 	Cluster *Cluster
 
+	random
 	cfg    Config
-	rng    *rand.Rand
 	serial int // for new names and UIDs
 }
 
+// random makes the parts of objects that do not depend on the cluster.
+type random struct{ *rand.Rand }
+
+type source interface{ IntN(n int) int }
+
 // New makes a cluster. Nodes are "node-1" and so on.
 func New(cfg Config) *Generator {
-	g := &Generator{Cluster: NewCluster(), cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 0x77656674))}
+	g := &Generator{Cluster: NewCluster(), cfg: cfg, random: random{rand.New(rand.NewPCG(cfg.Seed, 0x77656674))}}
 	for i := range cfg.Nodes {
 		g.addNode(i + 1)
 	}
@@ -51,19 +56,19 @@ func New(cfg Config) *Generator {
 }
 
 // Rand is the generator's source of random numbers.
-func (g *Generator) Rand() *rand.Rand { return g.rng }
+func (g *Generator) Rand() *rand.Rand { return g.random.Rand }
 
 func (g *Generator) name(prefix string) string {
 	g.serial++
 	return fmt.Sprintf("%s-%d", prefix, g.serial)
 }
 
-func (g *Generator) chance(n int) bool { return g.rng.IntN(100) < n }
+func (g random) chance(n int) bool { return g.IntN(100) < n }
 
-func pick[T any](g *Generator, values ...T) T { return values[g.rng.IntN(len(values))] }
+func pick[T any](g source, values ...T) T { return values[g.IntN(len(values))] }
 
-func some[T any](g *Generator, most int, f func() T) []T {
-	all := make([]T, 1+g.rng.IntN(most))
+func some[T any](g source, most int, f func() T) []T {
+	all := make([]T, 1+g.IntN(most))
 	for i := range all {
 		all[i] = f()
 	}
@@ -71,7 +76,7 @@ func some[T any](g *Generator, most int, f func() T) []T {
 }
 
 // anyOf returns false for an empty map.
-func anyOf[K comparable, V any](g *Generator, m map[K]V, compare func(a, b K) int) (k K, ok bool) {
+func anyOf[K comparable, V any](g source, m map[K]V, compare func(a, b K) int) (k K, ok bool) {
 	if len(m) == 0 {
 		return k, false
 	}
@@ -107,7 +112,7 @@ func (g *Generator) namespaceLabels(name string) map[string]string {
 	return labels
 }
 
-func (g *Generator) labels(keys ...string) map[string]string {
+func (g random) labels(keys ...string) map[string]string {
 	labels := map[string]string{}
 	for _, key := range keys {
 		if g.chance(75) {
@@ -117,7 +122,7 @@ func (g *Generator) labels(keys ...string) map[string]string {
 	return labels
 }
 
-func (g *Generator) value() string { return pick(g, "a", "a", "b", "b", "c", "") }
+func (g random) value() string { return pick(g, "a", "a", "b", "b", "c", "") }
 
 // addPod returns nil without a namespace.
 func (g *Generator) addPod() *corev1.Pod {
@@ -128,7 +133,7 @@ func (g *Generator) addPod() *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: g.name("pod")}}
 	pod.UID = types.UID(g.name("uid"))
 	pod.Labels = g.labels("app", "tier", "env")
-	pod.Spec.NodeName = fmt.Sprintf("node-%d", 1+g.rng.IntN(g.cfg.Nodes))
+	pod.Spec.NodeName = fmt.Sprintf("node-%d", 1+g.IntN(g.cfg.Nodes))
 	pod.Status.Phase = corev1.PodRunning
 	pod.Spec.Containers = []corev1.Container{{Name: "main", Ports: g.containerPorts(pod)}}
 	if g.chance(20) {
@@ -184,7 +189,7 @@ func (g *Generator) address(pod *corev1.Pod) {
 	if _, err := fmt.Sscanf(pod.Spec.NodeName, "node-%d", &node); err != nil {
 		panic(fmt.Sprintf("policytest: node of pod %s: %v", pod.Name, err))
 	}
-	free := 2 + g.rng.IntN(4)
+	free := 2 + g.IntN(4)
 	taken := func(addr string) bool { _, ok := g.Cluster.Owner(netip.MustParseAddr(addr)); return ok }
 	for taken(fmt.Sprintf("10.244.%d.%d", node, free)) || taken(fmt.Sprintf("fd00:10:244:%d::%x", node, free)) {
 		free++

@@ -54,7 +54,7 @@ func (g *Generator) policyPeers() []networkingv1.NetworkPolicyPeer {
 	}
 	return some(g, 3, func() networkingv1.NetworkPolicyPeer {
 		var peer networkingv1.NetworkPolicyPeer
-		kind := g.rng.IntN(4)
+		kind := g.IntN(4)
 		if kind == 0 {
 			cidr, except := g.block()
 			peer.IPBlock = &networkingv1.IPBlock{CIDR: cidr, Except: except}
@@ -72,7 +72,7 @@ func (g *Generator) policyPeers() []networkingv1.NetworkPolicyPeer {
 	})
 }
 
-func (g *Generator) policyPorts() []networkingv1.NetworkPolicyPort {
+func (g random) policyPorts() []networkingv1.NetworkPolicyPort {
 	switch {
 	case g.chance(25):
 		return nil
@@ -86,7 +86,7 @@ func (g *Generator) policyPorts() []networkingv1.NetworkPolicyPort {
 			port.Protocol = &protocol
 		}
 		number := intstr.FromInt32(pick(g, portNumbers()...))
-		switch g.rng.IntN(6) {
+		switch g.IntN(6) {
 		case 0:
 		case 1, 2:
 			name := intstr.FromString(pick(g, "web", "dns", "metrics", "none"))
@@ -110,7 +110,7 @@ func (g *Generator) selector(keys ...string) metav1.LabelSelector {
 		name, _ := anyOf(g, g.Cluster.Namespaces, compareStrings)
 		return name
 	}
-	switch g.rng.IntN(6) {
+	switch g.IntN(6) {
 	case 0:
 		return s
 	case 1, 2:
@@ -142,7 +142,7 @@ func (g *Generator) selector(keys ...string) metav1.LabelSelector {
 
 // block returns a range, perhaps with bits set after its length, and its exceptions.
 func (g *Generator) block() (cidr string, except []string) {
-	node, host := 1+g.rng.IntN(g.cfg.Nodes), 2+g.rng.IntN(6)
+	node, host := 1+g.IntN(g.cfg.Nodes), 2+g.IntN(6)
 	v4, v6 := fmt.Sprintf("10.244.%d.%d", node, host), fmt.Sprintf("fd00:10:244:%d::%x", node, host)
 	if g.chance(60) {
 		cidr = pick(g, "0.0.0.0/0", "10.244.0.0/16", v4+"/24", v4+"/30", v4+"/32", External().String()+"/32", "192.168.200.0/24")
@@ -173,7 +173,7 @@ func (g *Generator) addClusterPolicy() *v1alpha2.ClusterNetworkPolicy {
 
 func (g *Generator) fillClusterPolicy(spec *v1alpha2.ClusterNetworkPolicySpec) {
 	*spec = v1alpha2.ClusterNetworkPolicySpec{
-		Tier: pick(g, v1alpha2.AdminTier, v1alpha2.BaselineTier), Priority: int32(g.rng.IntN(5)),
+		Tier: pick(g, v1alpha2.AdminTier, v1alpha2.BaselineTier), Priority: int32(g.IntN(5)),
 	}
 	if g.chance(50) {
 		s := g.selector("team", "env", corev1.LabelMetadataName)
@@ -193,7 +193,7 @@ func (g *Generator) fillClusterPolicy(spec *v1alpha2.ClusterNetworkPolicySpec) {
 	}
 }
 
-func (g *Generator) action() v1alpha2.ClusterNetworkPolicyRuleAction {
+func (g random) action() v1alpha2.ClusterNetworkPolicyRuleAction {
 	return pick(g, v1alpha2.ClusterNetworkPolicyRuleActionAccept, v1alpha2.ClusterNetworkPolicyRuleActionDeny, v1alpha2.ClusterNetworkPolicyRuleActionPass)
 }
 
@@ -237,13 +237,13 @@ func (g *Generator) clusterDestinations() []v1alpha2.ClusterNetworkPolicyEgressP
 	})
 }
 
-func (g *Generator) clusterProtocols() []v1alpha2.ClusterNetworkPolicyProtocol {
+func (g random) clusterProtocols() []v1alpha2.ClusterNetworkPolicyProtocol {
 	if g.chance(40) {
 		return nil
 	}
 	return some(g, 3, func() v1alpha2.ClusterNetworkPolicyProtocol {
 		var p v1alpha2.ClusterNetworkPolicyProtocol
-		switch g.rng.IntN(4) {
+		switch g.IntN(4) {
 		case 0:
 			p.TCP = &v1alpha2.ClusterNetworkPolicyProtocolTCP{DestinationPort: g.clusterPort()}
 		case 1:
@@ -257,14 +257,14 @@ func (g *Generator) clusterProtocols() []v1alpha2.ClusterNetworkPolicyProtocol {
 	})
 }
 
-func (g *Generator) clusterPort() *v1alpha2.Port {
+func (g random) clusterPort() *v1alpha2.Port {
 	number := pick(g, portNumbers()...)
-	switch g.rng.IntN(3) {
+	switch g.IntN(3) {
 	case 0:
 		return nil
 	case 1:
 		return &v1alpha2.Port{Number: number}
 	default:
-		return &v1alpha2.Port{Range: &v1alpha2.PortRange{Start: number, End: number + 1 + int32(g.rng.IntN(400))}}
+		return &v1alpha2.Port{Range: &v1alpha2.PortRange{Start: number, End: number + 1 + int32(g.IntN(400))}}
 	}
 }
