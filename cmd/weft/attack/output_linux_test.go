@@ -190,7 +190,7 @@ func TestLongTimeouts(t *testing.T) {
 	h.attack(func(h *host) {
 		var accepted []string
 		for _, text := range []string{"4611686018427387904ms", "99999999999d", "213503982334d"} {
-			if h.applyNamed(uidCNI, "f", "table inet cni { set s { type ipv4_addr ; timeout "+text+" ; } ; }") == nil {
+			if h.applyFile(uidCNI, "f", "table inet cni { set s { type ipv4_addr ; timeout "+text+" ; } ; }") == nil {
 				accepted = append(accepted, text)
 			}
 		}
