@@ -18,7 +18,6 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/weft-proxy/weft/aggregator"
-	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/kernel"
@@ -154,7 +153,7 @@ type conversation struct {
 	stop context.CancelFunc
 }
 
-func converse(t *testing.T, d *aggregatortest.Daemon, lifetime weftv1.Lifetime) *conversation {
+func converse(t *testing.T, d *aggregatortest.Daemon) *conversation {
 	t.Helper()
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
@@ -162,7 +161,7 @@ func converse(t *testing.T, d *aggregatortest.Daemon, lifetime weftv1.Lifetime) 
 	c := &conversation{t: t, in: inW, out: bufio.NewScanner(outR), done: make(chan error, 1), stop: cancel}
 	cl := d.Dial(t, "tester")
 	go func() {
-		_, err := Run(ctx, Config{Client: cl, In: inR, Out: outW, Lifetime: lifetime})
+		_, err := Run(ctx, Config{Client: cl, In: inR, Out: outW})
 		_ = outW.Close()
 		c.done <- err
 	}()
@@ -195,7 +194,7 @@ func TestManyLinesOverRestarts(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	k := &aggregatortest.Kernel{}
 	d := start(t, k)
-	c := converse(t, d, 0)
+	c := converse(t, d)
 	const lines = 600
 	bad, want := map[int]bool{}, map[string]bool{"10.0.0.1": true}
 	said := make(chan struct{})
