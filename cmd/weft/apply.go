@@ -121,8 +121,6 @@ func (a *application) read(from nftfile.Source) (*weftv1.Fragment, *ruleset.Bund
 }
 
 func (a *application) apply(ctx context.Context, c *client.Client, f *weftv1.Fragment, bundle *ruleset.Bundle) error {
-	done := cli.Progress(a.stderr, fmt.Sprintf("apply %s: %.1f MB", f.GetName(), float64(len(f.GetNft()))/1e6))
-	defer done()
 	before, err := content(ctx, c, f.GetName())
 	if err != nil {
 		return err
@@ -146,7 +144,6 @@ func (a *application) apply(ctx context.Context, c *client.Client, f *weftv1.Fra
 		// Unknown without the content.
 		what = "applied"
 	}
-	done()
 	fmt.Fprintf(a.out, "fragment/%s %s%s\n", f.GetName(), what, more)
 	return nil
 }

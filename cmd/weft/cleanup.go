@@ -44,9 +44,7 @@ then run this. It refuses to run while weft's own rules are missing.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if kubeProxy {
-				done := cli.Progress(cmd.ErrOrStderr(), "remove the rules of kube-proxy")
 				report, err := takeover.Remove(cmd.Context(), takeover.Config{Force: force})
-				done()
 				printTakeover(cmd.OutOrStdout(), report, err)
 				return err
 			}
@@ -58,9 +56,7 @@ then run this. It refuses to run while weft's own rules are missing.`,
 					return err
 				}
 			}
-			done := cli.Progress(cmd.ErrOrStderr(), "remove the tables of weft")
 			tables, daemon, err := cleanUp(cmd.Context(), socket)
-			done()
 			if err != nil {
 				return err
 			}

@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -43,7 +41,13 @@ weft diff shows the content of what changed.
 			newest, err = c.ListRevisions(ctx, &weftv1.ListRevisionsRequest{Limit: 1})
 		}
 		return list, err
-	}, func(w io.Writer, list *weftv1.ListRevisionsResponse) error { return printHistory(w, list, newest) })
+	}, func(w io.Writer, list *weftv1.ListRevisionsResponse) error {
+		var last uint64
+		for _, r := range newest.GetRevisions() {
+			last = r.GetRevision()
+		}
+		return get.Revisions(list.GetRevisions(), last).Write(w)
+	})
 	cmd.Flags().StringVar(&req.Publisher, "of", "", "show only commits that changed fragments of this publisher")
 	cmd.Flags().Uint32VarP(&req.Limit, "limit", "n", 20, "show at most so many commits; 0 shows all")
 	cmd.Flags().StringVar(&before, "before", "", "show only commits before this revision")
@@ -51,34 +55,4 @@ weft diff shows the content of what changed.
 	_ = cmd.RegisterFlagCompletionFunc("of", conn.CompletePublishers)
 	_ = cmd.RegisterFlagCompletionFunc("before", conn.CompleteRevisions)
 	return cmd
-}
-
-// newest begins with the last revision.
-func printHistory(w io.Writer, list, newest *weftv1.ListRevisionsResponse) error {
-	var last uint64
-	for _, r := range newest.GetRevisions() {
-		last = r.GetRevision()
-	}
-	t := &get.Rows{Columns: []string{"REVISION", "TIME", "FRAGMENTS", "SIZE", "DURATION", "CHANGES"}}
-	for _, r := range list.GetRevisions() {
-		names := cli.Map(r.GetFragments(), func(f *weftv1.FragmentChange) string { return changeSign(f.GetKind()) + f.GetFragment().Text() })
-		changes := cli.Counts(r.GetChanges())
-		if n := r.GetLost(); n > 0 {
-			changes += fmt.Sprintf(" (and %d commits before it that could not be recorded)", n)
-		}
-		took := (r.GetBuild().AsDuration() + r.GetKernel().AsDuration()).Round(10 * time.Microsecond)
-		t.Add(cli.ShortRevision(r.GetRevision(), last), r.GetTime().AsTime().Local().Format("2006-01-02 15:04:05.000"), cli.Some(names), r.GetSize(), took, changes)
-	}
-	return t.Write(w)
-}
-
-func changeSign(kind weftv1.FragmentChange_Kind) string {
-	switch kind {
-	case weftv1.FragmentChange_KIND_ADDED:
-		return "+"
-	case weftv1.FragmentChange_KIND_WITHDRAWN, weftv1.FragmentChange_KIND_LOST:
-		return "-"
-	default:
-		return ""
-	}
 }

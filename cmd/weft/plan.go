@@ -49,9 +49,7 @@ refused, there are findings and --strict is set, or there is no answer, 2 the co
 				return err
 			}
 			return conn.Do(cmd.Context(), func(c *client.Client) error {
-				done := cli.Progress(cmd.ErrOrStderr(), "plan")
 				plan, err := c.Plan(cmd.Context(), message)
-				done()
 				if err != nil {
 					return err
 				}

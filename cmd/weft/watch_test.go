@@ -1,7 +1,6 @@
 package main
 
 import (
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -36,27 +35,6 @@ func TestWriteEvent(t *testing.T) {
 		}
 		if format == "json" && strings.Count(b.String(), "\n") != 1 {
 			t.Errorf("json is not one line:\n%s", b.String())
-		}
-	}
-}
-
-func TestPrintCommitPhases(t *testing.T) {
-	ms := func(n int) *durationpb.Duration { return durationpb.New(time.Duration(n) * time.Millisecond) }
-	var fragments []*weftv1.FragmentName
-	for i := range 10 {
-		fragments = append(fragments, &weftv1.FragmentName{Publisher: "a", Name: strconv.Itoa(i + 1)})
-	}
-	var b strings.Builder
-	err := printEvent(&b, &weftv1.WatchResponse{Event: &weftv1.WatchResponse_Commit{Commit: &weftv1.Commit{
-		Revision: 7, Fragments: fragments,
-		Wait: ms(50), Build: ms(2), Kernel: ms(3), Changes: &weftv1.Counts{RulesAdded: 1},
-	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"wait 50ms build 2ms kernel 3ms", "a/8 and 2 more", "+1 -0 rules"} {
-		if !strings.Contains(b.String(), want) {
-			t.Errorf("no %q in %s", want, b.String())
 		}
 	}
 }

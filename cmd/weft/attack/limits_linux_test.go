@@ -61,31 +61,33 @@ func TestNestedVariables(t *testing.T) {
 	}
 }
 
-// TestDeclaredSizes declares sets that take memory before they have elements.
-func TestDeclaredSizes(t *testing.T) {
-	for name, table := range map[string]string{
-		"a set of size 32,000,000":       "set s { type ipv4_addr; size 32000000; }",
-		"a map of size 4,294,967,295":    "map s { type ipv4_addr : verdict; size 4294967295; }",
-		"40 dynamic sets":                repeat(40, "set s%d { type ipv4_addr; flags dynamic; size 65535; counter; }\n"),
-		"a dynamic set of size 16777216": "set s { type ipv4_addr; flags dynamic,timeout; timeout 1h; size 16777216; }",
+// TestCostlyDeclarations declares content that costs the kernel more than it seems.
+func TestCostlyDeclarations(t *testing.T) {
+	const memory = "bytes of kernel memory"
+	// Commas within a rule, of which the file has few.
+	ports := func(n int) string {
+		return "chain in {\n" + strings.Repeat("tcp dport { "+repeat(n, "%d, ")+"}\n", 3) + "}"
+	}
+	for name, tt := range map[string]struct {
+		uid           uint32
+		content, want string
+	}{
+		"a set of size 32,000,000":         {uidCNI, "set s { type ipv4_addr; size 32000000; }", memory},
+		"a map of size 4,294,967,295":      {uidCNI, "map s { type ipv4_addr : verdict; size 4294967295; }", memory},
+		"40 dynamic sets":                  {uidCNI, repeat(40, "set s%d { type ipv4_addr; flags dynamic; size 65535; counter; }\n"), memory},
+		"a dynamic set of size 16777216":   {uidCNI, "set s { type ipv4_addr; flags dynamic,timeout; timeout 1h; size 16777216; }", memory},
+		"8,500 sets of ports, 32 KiB each": {uidBig, repeat(8500, "set s%d { type inet_service; }\n"), memory},
+		"3 rules with 6,000 elements":      {uidCNI, ports(2000), "elements"},
+		"3 rules with 180 elements":        {uidCNI, ports(60), "elements"},
+		"6,400 sets with gc-interval 1ms":  {uidBig, repeat(6400, "set s%d { type ipv4_addr; flags timeout; gc-interval 1ms; }\n"), "gc-interval"},
 	} {
 		h := newHost(t, options{})
 		h.attack(func(h *host) {
-			err := h.applyFile(uidCNI, "size", "table ip cni {\n"+table+"\n}\n")
-			h.observe("%s: refused", name)
-			h.refused(err, "bytes of kernel memory")
+			err := h.applyFile(tt.uid, "costly", "table ip "+map[uint32]string{uidCNI: "cni", uidBig: "big"}[tt.uid]+" {\n"+tt.content+"\n}\n")
+			h.observe("%s: %.110s", name, status.Convert(err).Message())
+			h.refused(err, tt.want)
 		})
 	}
-}
-
-// TestBitmaps declares 8,500 sets of ports, for each of which the kernel allocates 32 KiB.
-func TestBitmaps(t *testing.T) {
-	h := newHost(t, options{})
-	h.attack(func(h *host) {
-		err := h.applyFile(uidBig, "bitmaps", "table ip big {\n"+repeat(8500, "set s%d { type inet_service; }\n")+"}\n")
-		h.observe("8,500 sets of ports: %.110s", status.Convert(err).Message())
-		h.refused(err, "bytes of kernel memory")
-	})
 }
 
 // TestManyChains declares chains without rules until they are refused.
@@ -251,30 +253,6 @@ func TestBaseChains(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestAnonymousElements puts the elements into rules, where no set holds them.
-func TestAnonymousElements(t *testing.T) {
-	h := newHost(t, options{})
-	h.attack(func(h *host) {
-		rule := "tcp dport { " + repeat(2000, "%d, ") + "}\n"
-		err := h.applyFile(uidCNI, "anonymous", "table ip cni {\nchain in {\n"+strings.Repeat(rule, 3)+"}\n}\n")
-		h.observe("3 rules with 6,000 anonymous elements: %.90s", status.Convert(err).Message())
-		h.refused(err, "elements")
-		// With commas that are few enough for the file.
-		rule = "tcp dport { " + repeat(60, "%d, ") + "}\n"
-		h.refused(h.applyFile(uidCNI, "anonymous", "table ip cni {\nchain in {\n"+strings.Repeat(rule, 3)+"}\n}\n"), "elements")
-	})
-}
-
-// TestCollectors declares sets that the kernel looks through a thousand times a second.
-func TestCollectors(t *testing.T) {
-	h := newHost(t, options{})
-	h.attack(func(h *host) {
-		err := h.applyFile(uidBig, "gc", "table ip big {\n"+repeat(6400, "set s%d { type ipv4_addr; flags timeout; gc-interval 1ms; }\n")+"}\n")
-		h.observe("6,400 sets with a gc-interval of 1ms: %.90s", status.Convert(err).Message())
-		h.refused(err, "gc-interval")
-	})
 }
 
 // TestManyWrongRules makes the daemon look for the places of errors in a file: once for

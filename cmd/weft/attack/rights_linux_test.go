@@ -44,19 +44,12 @@ func inChain(table, head string, rules ...string) string {
 
 const outputHook = "type filter hook output priority -300; policy accept;"
 
-// apply publishes a file as a user.
-func (h *host) apply(uid uint32, name, text string) error {
-	h.Helper()
-	_, err := weftv1.NewPublisherClient(h.as(uid)).Apply(aggregatortest.Context(h.T), &weftv1.ApplyRequest{Fragment: &weftv1.Fragment{Name: name, Nft: text}})
-	return err
-}
-
 // attempts makes attempts as a user, each of which must be refused for want of a right.
 func (h *host) attempts(uid uint32, table string, list []attempt) {
 	h.Helper()
 	refused := 0
 	for _, a := range list {
-		err := h.apply(uid, a.name, a.nft)
+		err := h.applyFile(uid, a.name, a.nft)
 		if status.Code(err) != codes.PermissionDenied || !strings.Contains(err.Error(), a.want) {
 			h.Errorf("%s: %v: want a refusal with %q", a.name, err, a.want)
 			continue
@@ -115,7 +108,7 @@ func TestMasqueradeMark(t *testing.T) {
 			{"hash", inChain("ip marks", outputHook, "meta mark set jhash ip saddr mod 2 offset 16384"), want},
 			{"map", "table ip marks { map m { type ipv4_addr : mark; elements = { 10.0.0.1 : 0x100 }; }; }", want},
 		})
-		if err := h.apply(uidMarks, "granted", inChain("ip marks", outputHook, "meta mark set meta mark & 0xffff40ff | 0x1200")); err != nil {
+		if err := h.applyFile(uidMarks, "granted", inChain("ip marks", outputHook, "meta mark set meta mark & 0xffff40ff | 0x1200")); err != nil {
 			h.Errorf("bits of the mask: %v", err)
 		}
 	})
@@ -191,10 +184,10 @@ func TestLogFlood(t *testing.T) {
 		})
 		// What each fragment may have, all together may not.
 		logging := func(table string) string { return inChain("ip "+table, outputHook, "limit rate 1/second log") }
-		if err := h.apply(uidMarks, "one", logging("marks1")); err != nil {
+		if err := h.applyFile(uidMarks, "one", logging("marks1")); err != nil {
 			h.Errorf("one packet a second: %v", err)
 		}
-		if err := h.apply(uidMarks, "two", logging("marks2")); status.Code(err) != codes.PermissionDenied {
+		if err := h.applyFile(uidMarks, "two", logging("marks2")); status.Code(err) != codes.PermissionDenied {
 			h.Errorf("two fragments that log: %v", err)
 		}
 	})
@@ -216,7 +209,7 @@ func TestPatchesHaveNoMoreRights(t *testing.T) {
 		if err := cni.update(&weftv1.PublishRequest{Update: &weftv1.PublishRequest_Snapshot{Snapshot: &weftv1.Fragment{Name: "f", Tables: []*weftv1.Table{table}}}}); err != nil {
 			h.Fatal(err)
 		}
-		if err := h.apply(uidPeer, "nat", `table ip shared {
+		if err := h.applyFile(uidPeer, "nat", `table ip shared {
 			map to { type inet_service : ipv4_addr . inet_service; flags dynamic; elements = { 80 : 10.0.0.1 . 80 }; }
 			chain c { type nat hook output priority 0; dnat to tcp dport map @to; }
 		}`); err != nil {

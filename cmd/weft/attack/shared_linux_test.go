@@ -29,17 +29,10 @@ const ownTable = `table inet shared {
 }
 `
 
-// applyNamed applies a .nft file as a user.
-func (h *host) applyNamed(uid uint32, name, text string) error {
-	h.Helper()
-	_, err := weftv1.NewPublisherClient(h.as(uid)).Apply(aggregatortest.Context(h.T), &weftv1.ApplyRequest{Fragment: &weftv1.Fragment{Name: name, Nft: text}})
-	return err
-}
-
 // TestSharedTable adds to the parts of another publisher, and refers to them.
 func TestSharedTable(t *testing.T) {
 	h := newHost(t, options{})
-	if err := h.applyNamed(uidBig, "rules", ownTable); err != nil {
+	if err := h.applyFile(uidBig, "rules", ownTable); err != nil {
 		t.Fatal(err)
 	}
 	list := func() string { return h.ns.Run(h.T, "nft", "-s", "list", "table", "inet", "shared") }
@@ -57,13 +50,13 @@ func TestSharedTable(t *testing.T) {
 			"a verdict":              `table inet shared { map mine { type inet_service : verdict; elements = { 80 : goto extra } ; } ; }`,
 			"dormant":                `table inet shared { flags dormant; }`,
 		} {
-			err := h.applyNamed(uidCNI, "evil", text)
+			err := h.applyFile(uidCNI, "evil", text)
 			if status.Code(err) != codes.PermissionDenied || !strings.Contains(err.Error(), "publisher big") {
 				h.Errorf("%s: %v", what, err)
 			}
 		}
 		// What is the attacker's own is accepted.
-		if err := h.applyNamed(uidCNI, "good", `table inet shared { chain mine { type filter hook input priority 5; counter; } ; }`); err != nil {
+		if err := h.applyFile(uidCNI, "good", `table inet shared { chain mine { type filter hook input priority 5; counter; } ; }`); err != nil {
 			h.Error(err)
 		}
 		if _, err := weftv1.NewPublisherClient(h.as(uidCNI)).Delete(aggregatortest.Context(h.T), &weftv1.DeleteRequest{Fragment: &weftv1.FragmentName{Name: "good"}}); err != nil {
@@ -80,10 +73,10 @@ func TestSharedTable(t *testing.T) {
 func TestDormantFirst(t *testing.T) {
 	h := newHost(t, options{})
 	h.attack(func(h *host) {
-		if err := h.applyNamed(uidCNI, "evil", `table inet shared { flags dormant; chain mine { type filter hook input priority 5; counter; } ; }`); err != nil {
+		if err := h.applyFile(uidCNI, "evil", `table inet shared { flags dormant; chain mine { type filter hook input priority 5; counter; } ; }`); err != nil {
 			h.Fatal(err)
 		}
-		if err := h.applyNamed(uidBig, "rules", ownTable); err != nil {
+		if err := h.applyFile(uidBig, "rules", ownTable); err != nil {
 			h.Fatal(err)
 		}
 		if list := h.ns.Run(h.T, "nft", "list", "table", "inet", "shared"); strings.Contains(list, "dormant") {
@@ -96,15 +89,15 @@ func TestDormantFirst(t *testing.T) {
 // TestPinnedChain keeps another publisher from removing its chain, by a reference.
 func TestPinnedChain(t *testing.T) {
 	h := newHost(t, options{})
-	if err := h.applyNamed(uidBig, "rules", ownTable); err != nil {
+	if err := h.applyFile(uidBig, "rules", ownTable); err != nil {
 		t.Fatal(err)
 	}
 	h.attack(func(h *host) {
-		err := h.applyNamed(uidCNI, "pin", `table inet shared { chain mine { ip saddr @blocked jump extra ; } ; }`)
+		err := h.applyFile(uidCNI, "pin", `table inet shared { chain mine { ip saddr @blocked jump extra ; } ; }`)
 		if status.Code(err) != codes.PermissionDenied {
 			h.Errorf("a reference: %v", err)
 		}
-		if err := h.applyNamed(uidBig, "rules", `table inet shared { chain other { } ; }`); err != nil {
+		if err := h.applyFile(uidBig, "rules", `table inet shared { chain other { } ; }`); err != nil {
 			h.Errorf("the owner cannot remove its chain: %v", err)
 		}
 		h.observe("a reference to another's chain does not keep it from being removed")
@@ -121,12 +114,12 @@ func TestKeywords(t *testing.T) {
 				"chain": "table inet shared { chain %s { } ; }", "set": "table inet shared { set %s { type ipv4_addr ; } ; }",
 				"counter": "table inet shared { counter %s { packets 0 bytes 0 ; } ; }",
 			} {
-				if h.applyNamed(uidCNI, "evil", fmt.Sprintf(format, word)) == nil {
+				if h.applyFile(uidCNI, "evil", fmt.Sprintf(format, word)) == nil {
 					accepted = append(accepted, kind+" "+word)
 				}
 			}
 		}
-		if h.applyNamed(uidCNI, "evil", `table inet shared { chain mine { log prefix "$HOME" ; } ; }`) == nil {
+		if h.applyFile(uidCNI, "evil", `table inet shared { chain mine { log prefix "$HOME" ; } ; }`) == nil {
 			accepted = append(accepted, "a variable")
 		}
 		h.observe("names that are words of nft: accepted are %v", accepted)

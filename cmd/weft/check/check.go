@@ -113,8 +113,15 @@ type chainContent struct {
 func (u *unit) fail(err *syntax.Error) { u.errs = append(u.errs, err) }
 
 // faulty reports whether the declaration has an error, which is already reported.
-func (u *unit) faulty(t *nft.Table, kind, name string) bool {
-	return u.places.Faulty(ruleset.DeclarationID{Table: t.ID(), Kind: kind, Name: name})
+// declared reports whether a declaration compiled. The parser has reported a faulty one.
+func (u *unit) declared(id ruleset.DeclarationID, err error) bool {
+	if u.places.Faulty(id) {
+		return false
+	}
+	if err != nil {
+		u.fail(u.places.Error(id, err.Error()))
+	}
+	return err == nil
 }
 
 func (u *unit) sorted() []Problem {
@@ -182,31 +189,22 @@ func (c *checker) declare(u *unit) {
 }
 
 func (c *checker) objects(u *unit, t *nft.Table, s *scope) {
-	count := func(kind, name string, err error) bool {
-		if err != nil {
-			u.fail(u.places.Error(ruleset.DeclarationID{Table: t.ID(), Kind: kind, Name: name}, err.Error()))
-			return false
-		}
-		if !u.Context {
+	declared := func(kind, name string, err error) bool {
+		ok := u.declared(ruleset.DeclarationID{Table: t.ID(), Kind: kind, Name: name}, err)
+		if ok && !u.Context {
 			c.out.Objects++
 		}
-		return true
+		return ok
 	}
 	for i := range t.Objects {
 		o := &t.Objects[i]
-		if u.faulty(t, string(o.Kind), o.Name) {
-			continue
-		}
-		if _, err := object.Compile(t.Family, o); count(string(o.Kind), o.Name, err) {
+		if _, err := object.Compile(t.Family, o); declared(string(o.Kind), o.Name, err) {
 			s.objects[object.Ref{Kind: o.Kind, Name: o.Name}] = true
 		}
 	}
 	for i := range t.Flowtables {
 		f := &t.Flowtables[i]
-		if u.faulty(t, "flowtable", f.Name) {
-			continue
-		}
-		if _, err := object.CompileFlowtable(f); count("flowtable", f.Name, err) {
+		if _, err := object.CompileFlowtable(f); declared("flowtable", f.Name, err) {
 			s.flowtables[f.Name] = true
 		}
 	}
@@ -214,12 +212,8 @@ func (c *checker) objects(u *unit, t *nft.Table, s *scope) {
 
 func (c *checker) chain(u *unit, t *nft.Table, s *scope, decl *nft.Chain) {
 	id := ruleset.DeclarationID{Table: t.ID(), Kind: "chain", Name: decl.Name}
-	if u.places.Faulty(id) {
-		return
-	}
 	chain, err := object.CompileChain(t.Family, decl)
-	if err != nil {
-		u.fail(u.places.Error(id, err.Error()))
+	if !u.declared(id, err) {
 		return
 	}
 	old := s.chains[decl.Name]
@@ -234,11 +228,7 @@ func (c *checker) chain(u *unit, t *nft.Table, s *scope, decl *nft.Chain) {
 // set adds a set with packed elements to out, or reports the error.
 func (c *checker) set(u *unit, out *table, s *scope, decl *nft.Set, declared *set.Set, err error) {
 	id := ruleset.DeclarationID{Table: out.id, Kind: "set", Name: decl.Name}
-	if u.places.Faulty(id) {
-		return
-	}
-	if err != nil {
-		u.fail(u.places.Error(id, err.Error()))
+	if !u.declared(id, err) {
 		return
 	}
 	if old := s.sets[decl.Name]; old == nil {

@@ -41,30 +41,23 @@ func (s *State) UnmarshalText(text []byte) error {
 type Condition struct {
 	// In Kinds. Required.
 	Name string
-	// Check returns nil, or an error, of Degrade if the process still works. Required.
-	Check func() error
+	// NotReady returns an error while the process does not work, Degraded while it works with a
+	// problem. Either may be nil.
+	NotReady, Degraded func() error
 }
 
-type degradedError struct{ error }
-
-func (e degradedError) Unwrap() error { return e.error }
-
-// Degrade marks err as an error of a ready process; nil stays.
-func Degrade(err error) error {
-	if err == nil {
-		return nil
+func (c *Condition) check() (State, error) {
+	if c.NotReady != nil {
+		if err := c.NotReady(); err != nil {
+			return NotReady, err
+		}
 	}
-	return degradedError{err}
-}
-
-func state(err error) State {
-	switch {
-	case err == nil:
-		return OK
-	case errors.As(err, new(degradedError)):
-		return Degraded
+	if c.Degraded != nil {
+		if err := c.Degraded(); err != nil {
+			return Degraded, err
+		}
 	}
-	return NotReady
+	return OK, nil
 }
 
 // Status is a condition at one time.

@@ -1,7 +1,6 @@
 package conditions
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -41,14 +40,11 @@ type Config struct {
 	Process, Version string
 	// causes first
 	Conditions []Condition
-	// Event does not block. It may be nil.
-	Event func(kind, reason, condition, message string)
-	// may be nil
-	Logger *slog.Logger
-	// may be nil
+	// Event does not block.
+	Event      func(kind, reason, condition, message string)
+	Logger     *slog.Logger
 	Registerer prometheus.Registerer
-	// nil means time.Now
-	Now func() time.Time
+	Now        func() time.Time
 }
 
 // Monitor watches the conditions of a process.
@@ -60,7 +56,8 @@ type Monitor struct {
 }
 
 type track struct {
-	Status
+	state State
+	since time.Time
 	// up to hold
 	spread time.Duration
 	// reported is "" while the condition counts as OK. wrongSince is the begin of the problem.
@@ -70,50 +67,38 @@ type track struct {
 
 // NewMonitor returns an error if a metric is registered, or a condition is not in Kinds.
 func NewMonitor(cfg Config) (*Monitor, error) {
-	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
-	if cfg.Event == nil {
-		cfg.Event = func(_, _, _, _ string) {}
-	}
 	m := &Monitor{cfg: cfg, tracks: make([]track, len(cfg.Conditions))}
 	for i, c := range cfg.Conditions {
 		if KindOf(c.Name).Name == "" {
 			return nil, fmt.Errorf("condition %q: it is not in conditions.Kinds: add it, with its remedy", c.Name)
 		}
-		m.tracks[i] = track{Status: Status{Name: c.Name, State: -1}, spread: rand.N(hold)} //nolint:gosec // not a secret
+		m.tracks[i] = track{state: -1, spread: rand.N(hold)} //nolint:gosec // not a secret
 	}
-	if cfg.Registerer != nil {
-		if err := cfg.Registerer.Register(m); err != nil {
-			return nil, fmt.Errorf("register the metrics of conditions: %w", err)
-		}
-	}
-	return m, nil
+	return m, cfg.Registerer.Register(m)
 }
 
 // Look returns the conditions in the order of Config.Conditions.
 func (m *Monitor) Look() *Process {
-	results := make([]error, len(m.cfg.Conditions))
+	out := make([]Status, len(m.cfg.Conditions))
 	for i, c := range m.cfg.Conditions {
-		results[i] = c.Check()
+		state, err := c.check()
+		out[i] = Status{Name: c.Name, State: state}
+		if err != nil {
+			out[i].Message, out[i].Remedy = strings.Join(strings.Fields(err.Error()), " "), KindOf(c.Name).Remedy
+		}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	now, out := m.cfg.Now(), make([]Status, len(results))
-	for i, err := range results {
+	now := m.cfg.Now()
+	for i := range out {
 		t := &m.tracks[i]
-		if s := state(err); s != t.State {
-			if t.State <= OK {
+		if out[i].State != t.state {
+			if t.state <= OK {
 				t.wrongSince = now
 			}
-			t.State, t.Since = s, now
+			t.state, t.since = out[i].State, now
 		}
-		t.Message, t.Remedy = "", ""
-		if err != nil {
-			t.Message, t.Remedy = strings.Join(strings.Fields(err.Error()), " "), KindOf(t.Name).Remedy
-		}
-		out[i] = t.Status
+		out[i].Since = t.since
 	}
 	return &Process{m.cfg.Process, m.cfg.Version, out}
 }

@@ -20,11 +20,11 @@ import (
 // scene is a monitor with two conditions whose results and clock a test sets.
 type scene struct {
 	*Monitor
-	api, services error
-	now           time.Time
-	events        []string
-	log           bytes.Buffer
-	registry      *prometheus.Registry
+	api, services, slow error
+	now                 time.Time
+	events              []string
+	log                 bytes.Buffer
+	registry            *prometheus.Registry
 }
 
 func newScene(t *testing.T) *scene {
@@ -34,8 +34,8 @@ func newScene(t *testing.T) *scene {
 	s.Monitor, err = NewMonitor(Config{
 		Process: "run", Version: "v1", Now: func() time.Time { return s.now }, Registerer: s.registry,
 		Conditions: []Condition{
-			{Name: "api-server", Check: func() error { return Degrade(s.api) }},
-			{Name: "services", Check: func() error { return s.services }},
+			{Name: "api-server", Degraded: func() error { return s.api }},
+			{Name: "services", NotReady: func() error { return s.services }, Degraded: func() error { return s.slow }},
 		},
 		Event:  func(kind, reason, _, message string) { s.events = append(s.events, kind+" "+reason+" "+message) },
 		Logger: slog.New(slog.NewTextHandler(&s.log, nil)),
@@ -105,7 +105,7 @@ func TestReports(t *testing.T) {
 	s.Report()
 	s.now = s.now.Add(2 * hold)
 	// A condition that changes from degraded to not ready is still the same.
-	s.services = Degrade(errors.New("refused"))
+	s.services, s.slow = nil, errors.New("refused")
 	s.Report()
 	s.Report()
 	want := []string{"Warning WeftDegraded services: refused. Remedy: " + KindOf("services").Remedy + "."}
@@ -115,7 +115,7 @@ func TestReports(t *testing.T) {
 	if got := s.log.String(); strings.Count(got, "level=WARN") != 2 || !strings.Contains(got, "condition=api-server") || !strings.Contains(got, "reason=refused") {
 		t.Errorf("log:\n%s", got)
 	}
-	s.services, s.api = nil, nil
+	s.slow, s.api = nil, nil
 	s.Report()
 	s.now = s.now.Add(hold)
 	s.Report()
@@ -165,7 +165,7 @@ func TestTable(t *testing.T) {
 
 // TestUnknownKind: a condition without a remedy is refused.
 func TestUnknownKind(t *testing.T) {
-	if _, err := NewMonitor(Config{Conditions: []Condition{{Name: "mood", Check: func() error { return nil }}}}); err == nil || !strings.Contains(err.Error(), `condition "mood"`) {
+	if _, err := NewMonitor(Config{Conditions: []Condition{{Name: "mood"}}}); err == nil || !strings.Contains(err.Error(), `condition "mood"`) {
 		t.Errorf("a condition that is not in Kinds: %v", err)
 	}
 }

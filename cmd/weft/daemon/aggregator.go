@@ -33,43 +33,36 @@ const defaultStateDir = "/var/lib/weft"
 var ownTables = map[string]string{servicetables.Table: services.Publisher, policytables.Table: policy.Publisher}
 
 type aggregatorFlags struct {
-	socket                          string
-	stateDir                        string
-	rate                            float64
-	burst                           int
-	standby                         bool
-	readyGrace                      time.Duration
-	keepaliveTime, keepaliveTimeout time.Duration
-	historyEntries                  int
-	historyBytes                    int64
+	rate   float64
+	writer aggregator.Config
+	server server.Config
 }
 
 func (a *aggregatorFlags) add(set, state, expert *pflag.FlagSet) {
-	set.StringVar(&a.socket, "socket", client.DefaultSocket, "path of the Unix socket")
-	state.StringVar(&a.stateDir, "state-dir", defaultStateDir, "directory of the state that survives a restart")
+	set.StringVar(&a.server.Socket, "socket", client.DefaultSocket, "path of the Unix socket")
+	state.StringVar(&a.writer.StateDir, "state-dir", defaultStateDir, "directory of the state that survives a restart")
 	expert.Float64Var(&a.rate, "commit-rate", float64(aggregator.DefaultRate), "commits a second under load; 0 means no limit")
-	expert.IntVar(&a.burst, "commit-burst", aggregator.DefaultBurst, "commits without a wait after an idle time")
-	state.IntVar(&a.historyEntries, "history-entries", history.DefaultMaxEntries, "commits that the history in the state directory keeps at most; 0 records none")
-	state.Int64Var(&a.historyBytes, "history-bytes", history.DefaultMaxBytes, "bytes that the history keeps at most; it takes up to about twice as many in the database")
-	expert.DurationVar(&a.keepaliveTime, "keepalive-time", server.DefaultKeepaliveTime, "how long a publisher may be silent before it is pinged, at least 1s")
-	expert.DurationVar(&a.keepaliveTimeout, "keepalive-timeout", server.DefaultKeepaliveTimeout, "how long a publisher may leave a ping unanswered before its connection is closed, at least 1s")
-	set.BoolVar(&a.standby, "standby", false, "while another weft has the socket, its ports or the tables, wait instead of failing, and then take over")
-	expert.DurationVar(&a.readyGrace, "ready-grace", aggregator.DefaultReadyGrace,
+	expert.IntVar(&a.writer.Burst, "commit-burst", aggregator.DefaultBurst, "commits without a wait after an idle time")
+	state.IntVar(&a.writer.HistoryEntries, "history-entries", history.DefaultMaxEntries, "commits that the history in the state directory keeps at most; 0 records none")
+	state.Int64Var(&a.writer.HistoryBytes, "history-bytes", history.DefaultMaxBytes, "bytes that the history keeps at most; it takes up to about twice as many in the database")
+	expert.DurationVar(&a.server.KeepaliveTime, "keepalive-time", server.DefaultKeepaliveTime, "how long a publisher may be silent before it is pinged, at least 1s")
+	expert.DurationVar(&a.server.KeepaliveTimeout, "keepalive-timeout", server.DefaultKeepaliveTimeout, "how long a publisher may leave a ping unanswered before its connection is closed, at least 1s")
+	set.BoolVar(&a.writer.Standby, "standby", false, "while another weft has the socket, its ports or the tables, wait instead of failing, and then take over")
+	expert.DurationVar(&a.writer.ReadyGrace, "ready-grace", aggregator.DefaultReadyGrace,
 		"how long after a start /readyz waits for the publishers of before the restart; 0 does not wait")
 }
 
 func (a *aggregatorFlags) check() error {
-	if !(a.rate >= 0) || a.burst < 1 { // NaN too
-		return cli.Usagef("--commit-rate %v --commit-burst %d: want at least 0 and 1", a.rate, a.burst)
-	}
-	if a.historyEntries < 0 || a.historyBytes < 0 {
-		return cli.Usagef("--history-entries %d --history-bytes %d: want at least 0", a.historyEntries, a.historyBytes)
-	}
-	if a.readyGrace < 0 {
-		return cli.Usagef("--ready-grace %v: want at least 0", a.readyGrace)
-	}
-	if a.keepaliveTime < time.Second || a.keepaliveTimeout < time.Second {
-		return cli.Usagef("--keepalive-time %v --keepalive-timeout %v: want at least 1s each", a.keepaliveTime, a.keepaliveTimeout)
+	w, s := &a.writer, &a.server
+	switch {
+	case !(a.rate >= 0) || w.Burst < 1: // NaN too
+		return cli.Usagef("--commit-rate %v --commit-burst %d: want at least 0 and 1", a.rate, w.Burst)
+	case w.HistoryEntries < 0 || w.HistoryBytes < 0:
+		return cli.Usagef("--history-entries %d --history-bytes %d: want at least 0", w.HistoryEntries, w.HistoryBytes)
+	case w.ReadyGrace < 0:
+		return cli.Usagef("--ready-grace %v: want at least 0", w.ReadyGrace)
+	case s.KeepaliveTime < time.Second || s.KeepaliveTimeout < time.Second:
+		return cli.Usagef("--keepalive-time %v --keepalive-timeout %v: want at least 1s each", s.KeepaliveTime, s.KeepaliveTimeout)
 	}
 	return nil
 }
@@ -129,7 +122,7 @@ func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
 	if accessFile != "" {
 		follow(ctx, g, control)
 	}
-	conn, lease, err := openKernel(a.socket, log)
+	conn, lease, err := openKernel(a.server.Socket, log)
 	if err != nil {
 		return err
 	}
@@ -139,15 +132,13 @@ func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
 	}
 	// The tables stay in the kernel when their owner's socket closes.
 	closeAll := func() { _, _, _ = conn.Close(), flows.Close(), flowTable.Close() }
-	agg, err := aggregator.New(aggregator.Config{
-		Version: d.version,
-		Kernel:  conn, ReadAll: explain.ReadKernel, Findings: true, Needs: needs, Flows: measureFlows(flows, d.registry), StateDir: a.stateDir, HistoryEntries: a.historyEntries, HistoryBytes: a.historyBytes, Access: control,
-		OwnTables: ownTables,
-		Rate:      a.limit(), Burst: a.burst, Standby: a.standby,
-		// The aggregator's default is 0.
-		ReadyGrace: max(a.readyGrace, time.Nanosecond),
-		Logger:     log, Registerer: d.registry,
-	})
+	cfg := a.writer
+	cfg.Version, cfg.Kernel, cfg.Flows, cfg.Access = d.version, conn, measureFlows(flows, d.registry), control
+	cfg.ReadAll, cfg.Findings, cfg.Needs, cfg.OwnTables = explain.ReadKernel, true, needs, ownTables
+	// The aggregator's default is 0.
+	cfg.Rate, cfg.ReadyGrace = a.limit(), max(cfg.ReadyGrace, time.Nanosecond)
+	cfg.Logger, cfg.Registerer = log, d.registry
+	agg, err := aggregator.New(cfg)
 	if d.tables = agg; err == nil {
 		err = errors.Join(d.registry.Register(conntrackSize("/")), d.newMonitor(&aggregatorHealth{agg, func() error { return d.socket.Rival() }, control.Current, "/"}))
 	}
@@ -155,10 +146,14 @@ func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
 		closeAll()
 		return err
 	}
-	listen := server.Config{
-		Socket: a.socket, Local: &d.local, Aggregator: agg, Flows: measureTable(flowTable, d.registry), Access: control, Logger: log, KeepaliveTime: a.keepaliveTime, KeepaliveTimeout: a.keepaliveTimeout,
-	}
-	run := func(srv *server.Server) error {
+	listen := a.server
+	listen.Local, listen.Aggregator, listen.Flows = &d.local, agg, measureTable(flowTable, d.registry)
+	listen.Access, listen.Logger = control, log
+	run := func(srv *server.Server, err error) error {
+		if err != nil {
+			closeAll()
+			return err
+		}
 		d.socket = srv
 		// Not earlier: a frontend would publish to another weft, which also has the HTTP ports.
 		if err := d.serve(ctx, g, agg.Healthy); err != nil {
@@ -180,24 +175,15 @@ func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
 		})
 		return nil
 	}
-	if a.standby {
-		g.Go(func() error {
-			srv, err := server.Await(ctx, listen)
-			if err == nil {
-				return run(srv)
-			}
-			closeAll()
-			if ctx.Err() != nil {
-				return nil
-			}
-			return err
-		})
-		return nil
+	if !cfg.Standby {
+		return run(server.Listen(listen))
 	}
-	srv, err := server.Listen(listen)
-	if err != nil {
-		closeAll()
+	g.Go(func() error {
+		err := run(server.Await(ctx, listen))
+		if ctx.Err() != nil {
+			return nil
+		}
 		return err
-	}
-	return run(srv)
+	})
+	return nil
 }

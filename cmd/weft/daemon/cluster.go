@@ -54,14 +54,8 @@ func (f *frontendFlags) add(set *pflag.FlagSet, verb Verb) {
 	set.StringVar(&f.manifests, "manifests", "", "directory of YAML manifests ("+kinds+") to follow in place of an API server")
 	if !verb.hasAggregator() {
 		set.StringVar(&f.socket, "socket", client.DefaultSocket, "path of the aggregator's Unix socket")
-		set.String(flagLocalState, "", "")
-		// The only error is an unknown flag.
-		_ = set.MarkDeprecated(flagLocalState, "it has no effect: readers of the local state use the aggregator's socket")
 	}
 }
-
-// Units and manifests of earlier versions have it.
-const flagLocalState = "local-state-socket"
 
 type cluster struct {
 	nodeName string
@@ -95,7 +89,7 @@ func (d *daemon) newFrontends() error {
 func (d *daemon) newCluster() (*cluster, error) {
 	c := &cluster{nodeName: d.settings.NodeName, version: d.version, socket: d.frontend.socket}
 	if d.verb.hasAggregator() {
-		c.socket, c.local = d.aggregator.socket, &d.local
+		c.socket, c.local = d.aggregator.server.Socket, &d.local
 	}
 	if c.nodeName == "" {
 		name, err := os.Hostname()
@@ -106,37 +100,31 @@ func (d *daemon) newCluster() (*cluster, error) {
 	}
 	// The source and the recorder log as the first frontend.
 	log := d.log.With("component", d.publishers()[0])
-	before := func(ctx context.Context) bool { return restarted(ctx, c.socket, d.publishers()) }
-	src, api, err := d.frontend.source(d.settings.Settings, d.version, before, log)
-	if err != nil {
-		return nil, err
+	err := d.openSource(c, log)
+	if err == nil {
+		c.events, err = event.New(event.Config{Client: c.api, NodeName: c.nodeName, Logger: log})
 	}
-	c.source, c.api = src, api
-	if c.events, err = event.New(event.Config{Client: api, NodeName: c.nodeName, Logger: log}); err != nil {
-		return nil, err
-	}
-	return c, nil
+	return c, err
 }
 
-// restarted reports whether rules of an earlier process are in force.
-func (f *frontendFlags) source(set *kubeproxy.Settings, version string, restarted func(context.Context) bool, log *slog.Logger) (source.Source, kubernetes.Interface, error) {
-	if f.manifests != "" {
-		if set.Configuration.ClientConnection.Kubeconfig != "" && set.File == "" {
-			return nil, nil, cli.Usagef("--manifests and --kubeconfig: give one of them")
+func (d *daemon) openSource(c *cluster, log *slog.Logger) (err error) {
+	if d.frontend.manifests != "" {
+		if d.settings.Configuration.ClientConnection.Kubeconfig != "" && d.settings.File == "" {
+			return cli.Usagef("--manifests and --kubeconfig: give one of them")
 		}
-		src, err := source.NewManifests(f.manifests, log)
-		return src, nil, err
+		c.source, err = source.NewManifests(d.frontend.manifests, log)
+		return err
 	}
 	// client-go has one logger for the whole process.
 	klog.SetSlogLogger(log.With("component", "client-go"))
-	cfg := kubeConfig(set, version)
+	cfg := kubeConfig(d.settings.Settings, d.version)
 	cfg.Logger = log
-	cfg.Restarted = restarted
-	src, err := source.NewKube(cfg)
-	if err != nil {
-		return nil, nil, err
+	cfg.Restarted = func(ctx context.Context) bool { return restarted(ctx, c.socket, d.publishers()) }
+	kube, err := source.NewKube(cfg)
+	if err == nil {
+		c.source, c.api = kube, kube.Client()
 	}
-	return src, src.Client(), nil
+	return err
 }
 
 func kubeConfig(set *kubeproxy.Settings, version string) source.KubeConfig {

@@ -17,7 +17,10 @@ func (d *daemon) newMonitor(of *aggregatorHealth) error {
 		d.successor = d.newSuccessor()
 	}
 	d.clock = &wallClock{log: d.log, start: time.Now()}
-	cfg := conditions.Config{Process: string(d.verb), Version: d.version, Conditions: d.conditions(of), Logger: d.log, Registerer: d.registry}
+	cfg := conditions.Config{
+		Process: string(d.verb), Version: d.version, Conditions: d.conditions(of), Event: func(_, _, _, _ string) {},
+		Logger: d.log, Registerer: d.registry, Now: time.Now,
+	}
 	if d.cluster != nil {
 		cfg.Event = d.cluster.events.Condition
 	}
@@ -28,48 +31,33 @@ func (d *daemon) newMonitor(of *aggregatorHealth) error {
 
 // conditions lists a cause before its effects.
 func (d *daemon) conditions(of *aggregatorHealth) []conditions.Condition {
-	list := []conditions.Condition{degrading(conditions.Clock, d.clock.check)}
+	list := []conditions.Condition{{Name: conditions.Clock, Degraded: d.clock.check}}
 	if d.cluster != nil {
 		if kube, ok := d.cluster.source.(interface{ Reachable() error }); ok {
-			list = append(list, degrading(conditions.APIServer, kube.Reachable))
+			list = append(list, conditions.Condition{Name: conditions.APIServer, Degraded: kube.Reachable})
 		}
 	}
 	if of != nil {
 		list = append(list, of.conditions()...)
 	}
 	if len(d.frontends) > 0 {
-		list = append(list, degrading(conditions.Node, d.node))
+		list = append(list, conditions.Condition{Name: conditions.Node, Degraded: d.node})
 	}
 	for _, f := range d.frontends {
-		list = append(list, readyThen(f.Name(), f.Ready, f.Degraded))
+		list = append(list, conditions.Condition{Name: f.Name(), NotReady: f.Ready, Degraded: f.Degraded})
 		if pods, ok := f.(interface{ Interfaces() error }); ok {
-			list = append(list, degrading(conditions.PodInterfaces, pods.Interfaces))
+			list = append(list, conditions.Condition{Name: conditions.PodInterfaces, Degraded: pods.Interfaces})
 		}
 	}
-	list = append(list, degrading(conditions.HTTP, d.servers.err))
+	list = append(list, conditions.Condition{Name: conditions.HTTP, Degraded: d.servers.err})
 	if d.successor != nil {
-		list = append(list, degrading(conditions.Takeover, d.successor.failing))
+		list = append(list, conditions.Condition{Name: conditions.Takeover, Degraded: d.successor.failing})
 	}
 	return list
 }
 
 func (d *daemon) node() error {
 	return joined(d, func(f interface{ Node() error }) error { return f.Node() })
-}
-
-func degrading(name string, failing check) conditions.Condition {
-	return readyThen(name, func() error { return nil }, failing)
-}
-
-// readyThen returns a condition that is not ready while ready fails, else degraded while failing
-// fails.
-func readyThen(name string, ready, failing check) conditions.Condition {
-	return conditions.Condition{Name: name, Check: func() error {
-		if err := ready(); err != nil {
-			return err
-		}
-		return conditions.Degrade(failing())
-	}}
 }
 
 type aggregatorHealth struct {
@@ -90,14 +78,14 @@ type aggregatorHealth struct {
 
 func (h *aggregatorHealth) conditions() []conditions.Condition {
 	return []conditions.Condition{
-		{Name: conditions.Aggregator, Check: h.aggregator.Healthy},
-		degrading(conditions.Socket, h.rival),
-		degrading(conditions.Configuration, h.current),
-		degrading(conditions.StateDirectory, h.aggregator.Stored),
-		degrading(conditions.Conntrack, func() error { return checkConntrack(h.root) }),
-		degrading(conditions.Tables, h.aggregator.Drift),
-		readyThen(conditions.Publishers, h.aggregator.Converged, h.aggregator.Missing),
-		degrading(conditions.Fragments, h.aggregator.Refused),
+		{Name: conditions.Aggregator, NotReady: h.aggregator.Healthy},
+		{Name: conditions.Socket, Degraded: h.rival},
+		{Name: conditions.Configuration, Degraded: h.current},
+		{Name: conditions.StateDirectory, Degraded: h.aggregator.Stored},
+		{Name: conditions.Conntrack, Degraded: func() error { return checkConntrack(h.root) }},
+		{Name: conditions.Tables, Degraded: h.aggregator.Drift},
+		{Name: conditions.Publishers, NotReady: h.aggregator.Converged, Degraded: h.aggregator.Missing},
+		{Name: conditions.Fragments, Degraded: h.aggregator.Refused},
 	}
 }
 

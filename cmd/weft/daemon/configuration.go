@@ -65,7 +65,7 @@ func (f *Flags) complete(stderr io.Writer) (*settings, *slog.Logger, error) {
 	for _, text := range proxy.Warnings {
 		log.Warn(text)
 	}
-	s := &settings{Settings: proxy, HTTP: f.http.settings(f.verb, proxy), accessFile: accessFile}
+	s := &settings{Settings: proxy, HTTP: f.http.withProxy(f.verb, proxy), accessFile: accessFile}
 	if f.verb == VerbServices {
 		if f.configuration.proxy.InitOnly {
 			return nil, nil, cli.Usagef("--init-only: weft services has no capability to set up connection tracking: use weft run --init-only")
@@ -153,9 +153,9 @@ func (d *daemon) follow(ctx context.Context, g *errgroup.Group) {
 	if d.settings.File == "" {
 		return
 	}
-	follower := kubeproxy.Follower{Flags: d.set, Logger: d.log}
+	same := (*kubeproxy.Settings).Same
 	if d.verb == VerbAggregator {
-		follower.Same = (*kubeproxy.Settings).SameHost
+		same = (*kubeproxy.Settings).SameHost
 	}
-	g.Go(func() error { return d.configuration.proxy.Follow(ctx, d.settings.Settings, follower) })
+	g.Go(func() error { return d.configuration.proxy.Follow(ctx, d.set, d.settings.Settings, same, d.log) })
 }

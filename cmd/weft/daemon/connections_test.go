@@ -2,62 +2,12 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"testing"
 	"time"
 )
-
-// TestConnectionsMakeRoom keeps connections open until there are too many: idle ones are
-// closed, and new ones are answered.
-func TestConnectionsMakeRoom(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	served := make(chan error, 1)
-	go func() {
-		served <- new(httpServers).serve(ctx, l, endpoint{}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") }))
-	}()
-	t.Cleanup(func() { cancel(); <-served })
-	most := newHTTPConnections().most
-	idle := make([]net.Conn, 2*most)
-	for i := range idle {
-		if idle[i], err = net.Dial("tcp", l.Addr().String()); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = idle[i].Close() })
-		_, _ = fmt.Fprint(idle[i], "GET / HTTP/1.1\r\nHost: weft\r\n\r\n")
-		_ = idle[i].SetReadDeadline(time.Now().Add(3 * time.Minute))
-		if n, err := idle[i].Read(make([]byte, 4096)); err != nil {
-			t.Fatalf("connection %d gets %d bytes: %v", i, n, err)
-		}
-	}
-	// All but as many as may be open are closed. Which ones depends on when the server has
-	// seen that they are idle; the last one stays.
-	closed := make(chan error, len(idle))
-	for _, conn := range idle[:len(idle)-1] {
-		go func() {
-			_, err := conn.Read(make([]byte, 1))
-			closed <- err
-		}()
-	}
-	for range len(idle) - most {
-		if err := <-closed; !errors.Is(err, io.EOF) {
-			t.Errorf("a connection that must make room: %v, want that it is closed", err)
-		}
-	}
-	if _, err := fmt.Fprint(idle[len(idle)-1], "GET / HTTP/1.1\r\nHost: weft\r\n\r\n"); err != nil {
-		t.Error(err)
-	}
-	if _, err := idle[len(idle)-1].Read(make([]byte, 4096)); err != nil {
-		t.Errorf("the last connection: %v, want an answer", err)
-	}
-}
 
 // TestOldestConnection closes idle connections before those with a request.
 func TestOldestConnection(t *testing.T) {

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,7 +57,7 @@ type Flags struct {
 	groups        cliflag.NamedFlagSets
 	set           *pflag.FlagSet
 	log           logFlags
-	http          httpFlags
+	http          httpSettings
 	aggregator    aggregatorFlags
 	frontend      frontendFlags
 	services      serviceFlags
@@ -238,7 +239,7 @@ func (d *daemon) serve(ctx context.Context, g *errgroup.Group, healthy check) er
 		httpSettings: d.settings.HTTP, ports: ports, flags: d.set, version: d.version, healthy: healthy, monitor: d.monitor, errors: d.servers, proxy: d.proxy, log: d.log,
 	}
 	if d.verb.hasAggregator() {
-		srv.page = statuspage.New(statuspage.Config{Socket: d.aggregator.socket, Version: d.version})
+		srv.page = statuspage.New(statuspage.Config{Socket: d.aggregator.server.Socket, Version: d.version})
 	}
 	if d.cluster != nil {
 		srv.events = d.cluster.events
@@ -252,11 +253,7 @@ func (d *daemon) serve(ctx context.Context, g *errgroup.Group, healthy check) er
 	}
 	srv.run(inPlace, g, d.registry)
 	g.Go(func() error { d.monitor.Run(ctx); return nil })
-	socket := d.frontend.socket
-	if d.verb.hasAggregator() {
-		socket = d.aggregator.socket
-	}
-	d.serveTables(ctx, g, socket)
+	d.serveTables(ctx, g, cmp.Or(d.frontend.socket, d.aggregator.server.Socket))
 	if d.successor != nil {
 		g.Go(func() error { d.successor.run(inPlace); return nil })
 	}

@@ -63,7 +63,7 @@ func (f *Flags) checkHandover() error {
 		return cli.Usagef("--%s: it goes with --%s", flagHandover, flagTakeover)
 	case f.frontend.manifests != "":
 		return cli.Usagef("--%s: it needs an API server, whose Node says which proxy the node has, and not --manifests", flagHandover)
-	case f.aggregator.standby:
+	case f.aggregator.writer.Standby:
 		return cli.Usagef("--%s: it does not go with --standby: a weft that takes over needs the rules of the one that ends", flagHandover)
 	}
 	return nil

@@ -42,37 +42,6 @@ const (
 // serveRetry is as in kube-proxy.
 const serveRetry = 5 * time.Second
 
-type httpFlags struct {
-	metrics string
-	healthz string
-}
-
-func (f *httpFlags) add(set *pflag.FlagSet, verb Verb) {
-	metrics, healthz := defaultMetricsAddress, defaultHealthzAddress
-	if verb == VerbPolicy {
-		metrics, healthz = policyMetricsAddress, policyHealthzAddress
-	}
-	set.StringVar(&f.metrics, flagMetrics, metrics, "address of /metrics; empty turns it off")
-	set.StringVar(&f.healthz, flagHealthz, healthz, "address of /healthz, /livez and /readyz; empty turns it off")
-}
-
-// settings uses kube-proxy's addresses only for the Service frontend.
-func (f *httpFlags) settings(verb Verb, proxy *kubeproxy.Settings) httpSettings {
-	switch verb {
-	case VerbAggregator:
-		return httpSettings{metrics: f.metrics, healthz: f.healthz}
-	case VerbPolicy:
-		return httpSettings{
-			metrics: f.metrics, healthz: f.healthz,
-			hardFail: proxy.Configuration.BindAddressHardFail, profiling: proxy.Configuration.EnableProfiling,
-		}
-	}
-	return httpSettings{
-		metrics: proxy.MetricsAddress, healthz: proxy.HealthzAddress, configuration: proxy.Configuration,
-		hardFail: proxy.Configuration.BindAddressHardFail, profiling: proxy.Configuration.EnableProfiling,
-	}
-}
-
 // An empty address turns a server off.
 type httpSettings struct {
 	metrics string
@@ -83,6 +52,26 @@ type httpSettings struct {
 	profiling bool
 	// JSON of /configz; nil shows the flags
 	configuration any
+}
+
+func (s *httpSettings) add(set *pflag.FlagSet, verb Verb) {
+	metrics, healthz := defaultMetricsAddress, defaultHealthzAddress
+	if verb == VerbPolicy {
+		metrics, healthz = policyMetricsAddress, policyHealthzAddress
+	}
+	set.StringVar(&s.metrics, flagMetrics, metrics, "address of /metrics; empty turns it off")
+	set.StringVar(&s.healthz, flagHealthz, healthz, "address of /healthz, /livez and /readyz; empty turns it off")
+}
+
+// withProxy uses kube-proxy's addresses only for the Service frontend.
+func (s httpSettings) withProxy(verb Verb, proxy *kubeproxy.Settings) httpSettings {
+	if verb != VerbAggregator {
+		s.hardFail, s.profiling = proxy.Configuration.BindAddressHardFail, proxy.Configuration.EnableProfiling
+	}
+	if verb.hasServices() {
+		s.metrics, s.healthz, s.configuration = proxy.MetricsAddress, proxy.HealthzAddress, proxy.Configuration
+	}
+	return s
 }
 
 type endpoint struct {

@@ -49,7 +49,7 @@ func page(h http.Handler, path string) (int, string, http.Header) {
 // monitorOf returns a monitor with one condition.
 func monitorOf(t *testing.T, check func() error) *conditions.Monitor {
 	t.Helper()
-	m, err := conditions.NewMonitor(conditions.Config{Conditions: []conditions.Condition{{Name: conditions.Aggregator, Check: check}}})
+	m, err := conditions.NewMonitor(conditions.Config{Conditions: []conditions.Condition{{Name: conditions.Aggregator, NotReady: check}}, Registerer: prometheus.NewRegistry(), Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func monitorOf(t *testing.T, check func() error) *conditions.Monitor {
 // Behaviour: 130.
 func TestMetricsPages(t *testing.T) {
 	flags := pflag.NewFlagSet("run", pflag.ContinueOnError)
-	var http httpFlags
+	var http httpSettings
 	http.add(flags, VerbRun)
 	var bad error
 	healthy := func() error { return bad }

@@ -9,24 +9,6 @@ import (
 	"testing"
 )
 
-func TestBuildInfo(t *testing.T) {
-	families, err := newRegistry("v1").Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range families {
-		if f.GetName() != "weft_build_info" {
-			continue
-		}
-		m := f.GetMetric()
-		if len(m) != 1 || m[0].GetGauge().GetValue() != 1 || m[0].GetLabel()[0].GetName() != "version" || m[0].GetLabel()[0].GetValue() != "v1" {
-			t.Errorf("weft_build_info is %v: want 1 with version v1", m)
-		}
-		return
-	}
-	t.Error("there is no weft_build_info")
-}
-
 // TestMain installs the hooks of client-go, which are variables of the process, before a test starts a client.
 func TestMain(m *testing.M) {
 	newRegistry("test")
@@ -49,23 +31,6 @@ func TestProcessMetrics(t *testing.T) {
 	for _, want := range []string{"go_goroutines", "go_memstats_heap_alloc_bytes", "process_cpu_seconds_total", "process_resident_memory_bytes", "process_start_time_seconds"} {
 		if !have[want] {
 			t.Errorf("there is no %s", want)
-		}
-	}
-}
-
-func TestHealthAnswer(t *testing.T) {
-	for _, tt := range []struct {
-		err    error
-		status int
-		body   string
-	}{
-		{nil, http.StatusOK, `"healthy":true`},
-		{errors.New("a publisher is missing"), http.StatusServiceUnavailable, `"reason":"a publisher is missing"`},
-	} {
-		w := httptest.NewRecorder()
-		answer(func() error { return tt.err })(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
-		if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.body) {
-			t.Errorf("the answer to %v is %d %s: want %d with %s", tt.err, w.Code, w.Body, tt.status, tt.body)
 		}
 	}
 }

@@ -1,8 +1,6 @@
 package daemon
 
 import (
-	"time"
-
 	"github.com/spf13/pflag"
 
 	"github.com/weft-proxy/weft/cmd/weft/cli"
@@ -28,10 +26,8 @@ type policyFlags struct {
 	// only for weft run
 	enabled bool
 	start   string
-	dropLog int
-	recheck time.Duration
-	nri     string
 	status  bool
+	config  policy.Config
 }
 
 func (p *policyFlags) add(set, expert *pflag.FlagSet, verb Verb) {
@@ -40,11 +36,11 @@ func (p *policyFlags) add(set, expert *pflag.FlagSet, verb Verb) {
 	}
 	set.StringVar(&p.start, flagPolicyStart, startAllow,
 		"what pods of this node that the API has not reported yet may do: allow (everything) or deny (they exchange packets only with this node)")
-	set.IntVar(&p.dropLog, flagPolicyDropLog, 0,
+	set.IntVar(&p.config.DropLog, flagPolicyDropLog, 0,
 		"dropped packets a second to write to the kernel's log, for each set of policies and direction; 0 means none")
-	expert.DurationVar(&p.recheck, flagPolicyRecheck, render.DefaultRecheckFor,
+	expert.DurationVar(&p.config.RecheckFor, flagPolicyRecheck, render.DefaultRecheckFor,
 		"for how long established connections are judged again after a policy allows less, if the aggregator does not grant flows to the publisher policy: at least as long as the kernel tracks an idle connection; with that right, until no connection is denied any more")
-	set.StringVar(&p.nri, flagPolicyNRI, "",
+	set.StringVar(&p.config.RuntimeSocket, flagPolicyNRI, "",
 		"path of the container runtime's NRI socket, such as /var/run/nri/nri.sock: new pods are isolated before their containers start; empty means that the API reports all pods")
 	set.BoolVar(&p.status, flagPolicyStatus, false,
 		"write the condition Accepted into the status of ClusterNetworkPolicies, which needs a further right in the API")
@@ -59,11 +55,11 @@ func (p *policyFlags) check(set *pflag.FlagSet, enabled bool) error {
 	if p.start != startAllow && p.start != startDeny {
 		return cli.Usagef("--%s %q: want %s or %s", flagPolicyStart, p.start, startAllow, startDeny)
 	}
-	if p.dropLog < 0 {
-		return cli.Usagef("--%s %d: want at least 0", flagPolicyDropLog, p.dropLog)
+	if p.config.DropLog < 0 {
+		return cli.Usagef("--%s %d: want at least 0", flagPolicyDropLog, p.config.DropLog)
 	}
-	if p.recheck <= 0 {
-		return cli.Usagef("--%s %v: want more than 0", flagPolicyRecheck, p.recheck)
+	if p.config.RecheckFor <= 0 {
+		return cli.Usagef("--%s %v: want more than 0", flagPolicyRecheck, p.config.RecheckFor)
 	}
 	return nil
 }
@@ -71,10 +67,9 @@ func (p *policyFlags) check(set *pflag.FlagSet, enabled bool) error {
 func (d *daemon) hasPolicy() bool { return d.verb == VerbPolicy || d.policy.enabled }
 
 func (d *daemon) addPolicy() error {
-	cfg := policy.Config{
-		Source: d.cluster.source, NodeName: d.cluster.nodeName, Socket: d.cluster.socket, Local: d.cluster.local, Events: d.cluster.events,
-		DropLog: d.policy.dropLog, RecheckFor: d.policy.recheck, RuntimeSocket: d.policy.nri, Logger: d.log.With("component", "policy"), Registerer: d.registry,
-	}
+	cfg := d.policy.config
+	cfg.Source, cfg.NodeName, cfg.Socket, cfg.Local, cfg.Events = d.cluster.source, d.cluster.nodeName, d.cluster.socket, d.cluster.local, d.cluster.events
+	cfg.Logger, cfg.Registerer = d.log.With("component", "policy"), d.registry
 	if d.policy.start == startDeny {
 		cfg.Start = render.StartDeny
 	}

@@ -102,10 +102,10 @@ func TestFrontendsOfVerbs(t *testing.T) {
 	}
 }
 
-// TestPolicySettings has the ports of weft policy, and takes the flag of earlier versions.
+// TestPolicySettings has the ports of weft policy.
 func TestPolicySettings(t *testing.T) {
 	dir := t.TempDir()
-	d, err := parse(t, VerbPolicy, "--manifests", dir, "--socket", dir+"/weft.sock", "--profiling", "--local-state-socket=/x.sock")
+	d, err := parse(t, VerbPolicy, "--manifests", dir, "--socket", dir+"/weft.sock", "--profiling")
 	if err != nil {
 		t.Fatal(err)
 	}

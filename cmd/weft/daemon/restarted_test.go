@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"path/filepath"
-	"slices"
 	"testing"
 
 	"github.com/weft-proxy/weft/aggregator"
@@ -38,14 +37,5 @@ func TestRestarted(t *testing.T) {
 	is(true)
 	if restarted(t.Context(), filepath.Join(t.TempDir(), "none"), own) {
 		t.Error("without an aggregator")
-	}
-}
-
-// TestPublishers has those of the frontends in a process.
-func TestPublishers(t *testing.T) {
-	for verb, want := range map[Verb][]string{VerbRun: {"services"}, VerbServices: {"services"}, VerbPolicy: {"policy"}, VerbAggregator: nil} {
-		if have := (&daemon{Flags: &Flags{verb: verb}}).publishers(); !slices.Equal(have, want) {
-			t.Errorf("%s: %v, want %v", verb, have, want)
-		}
 	}
 }

@@ -1,8 +1,6 @@
 package doctor
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -35,43 +33,6 @@ func TestFileSystem(t *testing.T) {
 			t.Errorf("%s: %+v", tc.name, found)
 		}
 	}
-}
-
-// TestStateDir examines real directories.
-func TestStateDir(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o700); err != nil { //nolint:gosec // a directory
-		t.Fatal(err)
-	}
-	now := time.Now()
-	n := newNode(t.Context(), Config{StateDir: dir, Socket: filepath.Join(dir, "none"), Now: func() time.Time { return now }})
-	check := func(step string, want ...string) {
-		t.Helper()
-		var found findings
-		err := checkStateDir(t.Context(), n, &found)
-		if err != nil || len(found) != len(want) {
-			t.Fatalf("%s: %+v, %v", step, found, err)
-		}
-		for i, f := range found {
-			if !strings.Contains(f.Found, want[i]) {
-				t.Errorf("%s: %q: want %q", step, f.Found, want[i])
-			}
-		}
-	}
-	check("good")
-	file := filepath.Join(dir, "fragments")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chtimes(file, now, now.Add(time.Hour)); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(dir, 0o770); err != nil { //nolint:gosec // the fault
-		t.Fatal(err)
-	}
-	check("two faults", "mode 0770", "which is in the future")
-	n.StateDir = filepath.Join(dir, "missing")
-	check("no directory, and no weft")
 }
 
 // TestClock finds a clock that is earlier than the release.

@@ -70,18 +70,8 @@ type Way struct {
 	Mark uint32     `json:"mark,omitempty"`
 	// matching rules and policies of base chains
 	Steps []Step `json:"steps"`
-	// nil if it does not pass this node
-	Reply *Reply `json:"reply,omitempty"`
-}
-
-// Reply is the first reply.
-type Reply struct {
-	// as in Way
-	Verdict string     `json:"verdict"`
-	Reason  string     `json:"reason,omitempty"`
-	Out     string     `json:"out,omitempty"`
-	Via     netip.Addr `json:"via,omitzero"`
-	Steps   []Step     `json:"steps,omitempty"`
+	// the way of the first reply; nil if the packet does not pass this node
+	Reply *Way `json:"reply,omitempty"`
 }
 
 // Step is a rule that matched, or the policy of a base chain.

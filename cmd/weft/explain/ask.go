@@ -184,7 +184,7 @@ func (a *asker) way(o *eval.Outcome) Way {
 }
 
 // f's first packet has left this node.
-func (a *asker) reply(f flow, o *eval.Outcome) (*Reply, error) {
+func (a *asker) reply(f flow, o *eval.Outcome) (*Way, error) {
 	conn := *o.Packet.Conn
 	conn.State, conn.Reply = eval.StateEstablished, true
 	back := flow{source: conn.Replies.Source, destination: conn.Replies.Destination, protocol: f.protocol}
@@ -201,12 +201,11 @@ func (a *asker) reply(f flow, o *eval.Outcome) (*Reply, error) {
 			break
 		}
 	}
-	r := &Reply{Reason: worst.Reason}
-	if r.Verdict, r.Steps = a.steps(worst); r.Verdict == wordAccept && worst.Packet.Out.Name != "" {
-		r.Out = worst.Packet.Out.Name
-		r.Via = a.host.router(back.source.Addr(), f.source.Addr(), packet.In, worst.Packet.Mark)
+	w := a.way(worst)
+	if w.Out != "" {
+		w.Via = a.host.router(back.source.Addr(), f.source.Addr(), packet.In, w.Mark)
 	}
-	return r, nil
+	return &w, nil
 }
 
 // Follower reads the tables once, and does not ask weft, so its answers have neither Services nor
@@ -237,14 +236,13 @@ func (f *Follower) Follow(ctx context.Context, q Question) (*Answer, error) {
 // Stopped returns the verdict and the last step of a way, or of the reply if the way is accepted.
 // step may be nil.
 func (w *Way) Stopped() (verdict string, step *Step, reply bool) {
-	verdict, reason, steps := w.Verdict, w.Reason, w.Steps
-	if verdict == wordAccept && w.Reply != nil {
-		verdict, reason, steps, reply = w.Reply.Verdict, w.Reply.Reason, w.Reply.Steps, true
+	if w.Verdict == wordAccept && w.Reply != nil {
+		w, reply = w.Reply, true
 	}
-	if verdict != wordDrop && verdict != wordReject || reason != "" || len(steps) == 0 {
-		return verdict, nil, reply
+	if w.Verdict != wordDrop && w.Verdict != wordReject || w.Reason != "" || len(w.Steps) == 0 {
+		return w.Verdict, nil, reply
 	}
-	return verdict, &steps[len(steps)-1], reply
+	return w.Verdict, &w.Steps[len(w.Steps)-1], reply
 }
 
 // fullTable returns text if root's connection tracking table is full: the kernel then drops new

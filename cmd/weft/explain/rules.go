@@ -1,20 +1,15 @@
 package explain
 
 import (
-	"fmt"
-	"io"
-	"os"
 	"regexp"
 	"strings"
 
+	"github.com/weft-proxy/weft/cmd/weft/nftfile"
 	"github.com/weft-proxy/weft/nft/eval"
 	"github.com/weft-proxy/weft/nft/eval/load"
 	"github.com/weft-proxy/weft/nft/kernel"
 	"github.com/weft-proxy/weft/nft/ruleset"
 )
-
-// In bytes.
-const maxRuleset = 256 << 20
 
 var tableFlags = regexp.MustCompile(`(?m)^table [^\n]*\{(?: #[^\n]*)?\n\s*flags[^\n]*$`)
 
@@ -30,11 +25,19 @@ func withoutOwner(text string) string {
 
 // file is the output of "nft list ruleset"; empty for the kernel.
 func readRules(file string) (rules *eval.Ruleset, closeRules func(), err error) {
-	if file != "" {
-		rules, err = readFile(file)
-		return rules, func() {}, err
+	if file == "" {
+		return ReadKernel()
 	}
-	return ReadKernel()
+	text, err := nftfile.Read(nil, file)
+	if err != nil {
+		return nil, nil, err
+	}
+	tables, err := ruleset.Parse(file, tableFlags.ReplaceAllStringFunc(text, withoutOwner))
+	if err != nil {
+		return nil, nil, err
+	}
+	rules, err = load.Tables(load.Part{Tables: tables})
+	return rules, func() {}, err
 }
 
 // ReadKernel returns the rules of all programs, valid until closeRules.
@@ -49,24 +52,4 @@ func ReadKernel() (rules *eval.Ruleset, closeRules func(), err error) {
 		return nil, nil, err
 	}
 	return rules, closeRules, nil
-}
-
-func readFile(name string) (*eval.Ruleset, error) {
-	f, err := os.Open(name) //nolint:gosec // the user names it
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	b, err := io.ReadAll(io.LimitReader(f, maxRuleset+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(b) > maxRuleset {
-		return nil, fmt.Errorf("%s has more than %d bytes", name, maxRuleset)
-	}
-	tables, err := ruleset.Parse(name, tableFlags.ReplaceAllStringFunc(string(b), withoutOwner))
-	if err != nil {
-		return nil, err
-	}
-	return load.Tables(load.Part{Tables: tables})
 }

@@ -24,7 +24,7 @@ func TestReadFile(t *testing.T) {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		rules, err := readFile(name)
+		rules, _, err := readRules(name)
 		if err != nil {
 			t.Errorf("flags %q: %v", tt.flags, err)
 			continue
@@ -34,7 +34,7 @@ func TestReadFile(t *testing.T) {
 			t.Errorf("flags %q: %+v", tt.flags, table)
 		}
 	}
-	if _, err := readFile(filepath.Join(t.TempDir(), "none")); err == nil {
+	if _, _, err := readRules(filepath.Join(t.TempDir(), "none")); err == nil {
 		t.Error("a file that does not exist is read")
 	}
 }

@@ -3,7 +3,6 @@ package explain
 import (
 	"fmt"
 	"io"
-	"net/netip"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -62,7 +61,7 @@ func unanswered(a *Answer) string {
 func (a *Answer) lostReply() *Way {
 	for i := range a.Ways {
 		if r := a.Ways[i].Reply; r != nil && r.Verdict != wordAccept {
-			return &Way{Verdict: r.Verdict, Reason: r.Reason, Steps: r.Steps}
+			return r
 		}
 	}
 	return nil
@@ -222,7 +221,7 @@ func printWay(w io.Writer, a *Answer, way *Way) {
 		changes = append(changes, "from "+way.From.Addr().String())
 	}
 	if way.Verdict == wordAccept {
-		changes = append(changes, leaving(way.Out, way.Via))
+		changes = append(changes, way.leaving())
 	}
 	head := way.Verdict
 	if len(way.Choices) > 0 {
@@ -232,7 +231,7 @@ func printWay(w io.Writer, a *Answer, way *Way) {
 	printSteps(w, way.Steps)
 	if r := way.Reply; r != nil {
 		if r.Verdict == wordAccept {
-			fmt.Fprintf(w, "  reply: %s, %s\n", r.Verdict, leaving(r.Out, r.Via))
+			fmt.Fprintf(w, "  reply: %s, %s\n", r.Verdict, r.leaving())
 		} else {
 			fmt.Fprintf(w, "  reply: %s%s\n", r.Verdict, prefixed(": ", r.Reason))
 			printSteps(w, r.Steps)
@@ -240,14 +239,14 @@ func printWay(w io.Writer, a *Answer, way *Way) {
 	}
 }
 
-func leaving(out string, via netip.Addr) string {
+func (w *Way) leaving() string {
 	switch {
-	case out == "":
+	case w.Out == "":
 		return "received by this node"
-	case via.IsValid():
-		return fmt.Sprintf("leaves through %s to router %s", out, via)
+	case w.Via.IsValid():
+		return fmt.Sprintf("leaves through %s to router %s", w.Out, w.Via)
 	default:
-		return "leaves through " + out
+		return "leaves through " + w.Out
 	}
 }
 

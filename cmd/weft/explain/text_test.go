@@ -30,7 +30,7 @@ func TestSentence(t *testing.T) {
 		{"a Service without endpoints, and no route", empty, []Way{{Verdict: wordDrop, Reason: "no route"}}, "Dropped: no route. Service shop/empty has no endpoints"},
 		{"some", web, []Way{{Verdict: wordAccept, To: one}, {Verdict: wordDrop, To: two}}, "It depends: 1 of 2 ways deliver the packet"},
 		{"undecided", nil, []Way{{Verdict: wordUndecided, Reason: "x is not known"}}, "It cannot be decided: x is not known"},
-		{"the reply", nil, []Way{{Verdict: wordAccept, To: vip, Reply: &Reply{Verdict: wordDrop, Reason: "no route"}}}, "The packet is delivered, but its reply is not. Dropped: no route"},
+		{"the reply", nil, []Way{{Verdict: wordAccept, To: vip, Reply: &Way{Verdict: wordDrop, Reason: "no route"}}}, "The packet is delivered, but its reply is not. Dropped: no route"},
 	} {
 		a := &Answer{Packet: Packet{To: vip}, Service: tt.service, Ways: tt.ways}
 		if got := sentence(a); got != tt.want {

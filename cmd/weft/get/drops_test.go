@@ -6,12 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/weft-proxy/weft/aggregator/client"
 )
 
 // TestParseDrop reads lines as the kernel writes them.
@@ -89,38 +86,6 @@ func TestPodNames(t *testing.T) {
 	}
 	if got := strings.Count(stderr.String(), "no frontend"); got != 1 {
 		t.Errorf("%d messages: %s", got, &stderr)
-	}
-}
-
-// TestDropsOfFile prints the packets of a file, as text and as JSON.
-func TestDropsOfFile(t *testing.T) {
-	const log = "x\nNov 22 21:40:01 n kernel: weft drop shop/db ingress IN=a OUT=b SRC=10.0.0.1 DST=10.0.0.2 PROTO=TCP SPT=1 DPT=2\ny\n"
-	for format, want := range map[string]string{
-		"text": "Nov 22 21:40:01 n kernel:  ingress of 10.0.0.2: tcp 10.0.0.1:1 -> 10.0.0.2:2 in a out b: dropped by shop/db\n",
-		"json": `{"time":"Nov 22 21:40:01 n kernel:","direction":"ingress","policies":"shop/db","protocol":"tcp","from":{"address":"10.0.0.1","port":1},"to":{"address":"10.0.0.2","port":2},"in":"a","out":"b"}` + "\n",
-	} {
-		var out, stderr bytes.Buffer
-		f := &dropsFlags{file: "-"}
-		f.output.Format, f.conn.Socket = format, filepath.Join(t.TempDir(), "none.sock")
-		if err := f.run(t.Context(), strings.NewReader(log), &out, &stderr); err != nil || out.String() != want {
-			t.Errorf("%v\n%s\nwant\n%s", err, &out, want)
-		}
-		if !strings.Contains(stderr.String(), "no names of pods") {
-			t.Errorf("without a frontend: %s", &stderr)
-		}
-	}
-	empty := &dropsFlags{file: "-"}
-	empty.conn.Socket = filepath.Join(t.TempDir(), "none.sock")
-	if err := empty.run(t.Context(), strings.NewReader("x\n"), nil, nil); !errors.Is(err, client.ErrUnavailable) {
-		t.Errorf("no packet and no frontend: %v, want ErrUnavailable", err)
-	}
-	missing := &dropsFlags{file: filepath.Join(t.TempDir(), "none")}
-	if err := missing.run(t.Context(), nil, nil, nil); err == nil {
-		t.Error("a file that does not exist is not an error")
-	}
-	missing.follow = true
-	if err := missing.run(t.Context(), nil, nil, nil); err == nil || !strings.Contains(err.Error(), "tail -f") {
-		t.Errorf("-f of a file: %v", err)
 	}
 }
 

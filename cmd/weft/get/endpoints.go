@@ -21,7 +21,7 @@ func newEndpointsCmd() *cobra.Command {
 			return nil, err
 		}
 		return readEndpoints(ctx, conn, name)
-	}, func(services []localstate.Service, _ time.Time) *Rows { return endpointRows(services) }, serviceChanges}.command(&cobra.Command{
+	}, endpointRows, serviceChanges}.command(&cobra.Command{
 		Use:   "endpoints [NAMESPACE/]NAME",
 		Short: "Show the endpoints of a Service, for which traffic this node uses them, and why not",
 		Long: `Show the endpoints of a Service. USE is "cluster" for endpoints that receive new
@@ -35,7 +35,7 @@ is why an endpoint does not receive new flows, or those of some addresses.`,
 }
 
 func readEndpoints(ctx context.Context, conn *cli.Connection, name model.Key) ([]localstate.Service, error) {
-	state, err := readService(ctx, conn, name)
+	state, err := ReadServices(ctx, conn, name)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func Endpoints(ctx context.Context, conn *cli.Connection, name model.Key) (*Rows
 	if err != nil {
 		return nil, err
 	}
-	return endpointRows(services), nil
+	return endpointRows(services, time.Time{}), nil
 }
 
 func replaceEndpoints(s *localstate.Service, candidates []model.Candidate) {
@@ -102,7 +102,7 @@ func EndpointText(addr netip.AddrPort) string {
 	return addr.String()
 }
 
-func endpointRows(services []localstate.Service) *Rows {
+func endpointRows(services []localstate.Service, _ time.Time) *Rows {
 	t := newRows("PORT", "ENDPOINT", "USE", "ON THIS NODE", "WHY NOT")
 	t.key = 2
 	waits := waiting{names: make(map[string][]string)}

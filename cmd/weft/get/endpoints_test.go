@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/weft-proxy/weft/frontends/publish"
 	"github.com/weft-proxy/weft/frontends/services/localstate"
@@ -42,7 +43,7 @@ func TestEndpointRows(t *testing.T) {
 		}, publish.Outcome{})
 		replaceEndpoints(&s, tt.candidates)
 		var got []string
-		for _, row := range endpointRows([]localstate.Service{s}).Rows {
+		for _, row := range endpointRows([]localstate.Service{s}, time.Time{}).Rows {
 			got = append(got, fmt.Sprintf("%s %s %s %s", row[1], row[2], row[3], row[4]))
 		}
 		if !slices.Equal(got, tt.want) {

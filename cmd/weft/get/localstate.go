@@ -69,8 +69,10 @@ func watched(of frontend, table string) func(*cli.Connection) changes {
 
 // ServiceState is the Service frontend's state.
 type ServiceState struct {
-	Model    localstate.Model
-	Services []localstate.Service
+	Revision uint64               `json:"revision"`
+	Services []localstate.Service `json:"services"`
+
+	Model localstate.Model `json:"-"`
 }
 
 // Models returns the Services.
@@ -102,7 +104,7 @@ func ReadServices(ctx context.Context, c *cli.Connection, only model.Key) (*Serv
 	if len(of) != 1 {
 		return nil, fmt.Errorf("read %s: %d rows, want 1", localstate.TableModel, len(of))
 	}
-	return &ServiceState{of[0], append([]localstate.Service{}, rows...)}, nil
+	return &ServiceState{of[0].Revision, append([]localstate.Service{}, rows...), of[0]}, nil
 }
 
 // ReadCandidates reads all endpoints of a Service, and why some are not used.

@@ -212,7 +212,7 @@ type view struct{ state, revision, value, reason string }
 func (n *node) views() (map[string]view, error) {
 	n.t.Helper()
 	out := make(map[string]view)
-	state, err := readState(n.t.Context(), &n.conn)
+	state, err := ReadServices(n.t.Context(), &n.conn, model.Key{})
 	if err != nil {
 		return nil, err
 	}
@@ -307,14 +307,6 @@ func (n *node) await(step string, want map[string]string) {
 		if time.Now().After(deadline) {
 			n.t.Fatalf("%s: the views are %+v, %v; want %v; committed is %v", step, views, err, want, kernel)
 		}
-	}
-	state, err := readState(n.t.Context(), &n.conn)
-	if err != nil {
-		n.t.Fatal(err)
-	}
-	page, err := FindServices(n.t.Context(), &n.conn, "", 100)
-	if want := stateRows(state, time.Now()).Rows; err != nil || fmt.Sprint(page.Rows.Rows) != fmt.Sprint(want) {
-		n.t.Errorf("%s: the status page has %v, %v; want %v", step, page, err, want)
 	}
 	kernel := n.kernel()
 	for name, v := range views {

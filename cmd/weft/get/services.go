@@ -16,7 +16,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-var servedServices = kind[*stateView]{func(ctx context.Context, conn *cli.Connection, args []string) (*stateView, error) {
+var servedServices = kind[*ServiceState]{func(ctx context.Context, conn *cli.Connection, args []string) (*ServiceState, error) {
 	var name model.Key
 	if len(args) > 0 {
 		var err error
@@ -24,7 +24,7 @@ var servedServices = kind[*stateView]{func(ctx context.Context, conn *cli.Connec
 			return nil, err
 		}
 	}
-	return readService(ctx, conn, name)
+	return ReadServices(ctx, conn, name)
 }, stateRows, serviceChanges}
 
 var serviceChanges = watched(servicesFrontend, localstate.TableServices)
@@ -50,20 +50,8 @@ API and the changes they made.`,
 	}, CompleteServices)
 }
 
-func readState(ctx context.Context, conn *cli.Connection) (*stateView, error) {
-	return readService(ctx, conn, model.Key{})
-}
-
-// readService reads all Services if only is zero.
-func readService(ctx context.Context, conn *cli.Connection, only model.Key) (*stateView, error) {
-	state, err := ReadServices(ctx, conn, only)
-	if err != nil {
-		return nil, err
-	}
-	return &stateView{state.Model.Revision, state.Services, state.Model.Stats}, nil
-}
-
-func serviceRows(services []localstate.Service) *Rows {
+// Services returns a row for each port.
+func Services(services []localstate.Service) *Rows {
 	t := newRows("SERVICE", "PORT", "CLUSTER-IP", "EXTERNAL", "NODEPORT", "POLICY", "AFFINITY", "ENDPOINTS", "LOCAL", "STATE", "REVISION")
 	t.key = 2
 	last := lastRevision(services, func(s localstate.Service) uint64 { return s.Revision })
@@ -97,33 +85,8 @@ func serviceRows(services []localstate.Service) *Rows {
 	return t
 }
 
-// FoundServices has Services by a word.
-type FoundServices struct {
-	// the numbers of matching Services and of all Services
-	Matched, Of int
-	// at most limit names
-	Names []string
-	Rows  *Rows
-	Stats model.Stats
-}
-
-// FindServices returns the Services with word in their names, at most limit rows.
-func FindServices(ctx context.Context, conn *cli.Connection, word string, limit int) (*FoundServices, error) {
-	state, err := readState(ctx, conn)
-	if err != nil {
-		return nil, err
-	}
-	out := &FoundServices{Of: len(state.Services), Stats: state.stats}
-	matched := slices.DeleteFunc(state.Services, func(s localstate.Service) bool { return !strings.Contains(s.Namespace+"/"+s.Name, word) })
-	out.Matched = len(matched)
-	matched = matched[:min(len(matched), limit)]
-	out.Names = cli.Map(matched, func(s localstate.Service) string { return s.Namespace + "/" + s.Name })
-	out.Rows = serviceRows(matched)
-	return out, nil
-}
-
-func stateRows(state *stateView, _ time.Time) *Rows {
-	t, c := serviceRows(state.Services), state.stats
+func stateRows(state *ServiceState, _ time.Time) *Rows {
+	t, c := Services(state.Services), state.Model.Stats
 	t.note("revision %d; events: %d services, %d slices, %d nodes, %d service CIDRs; changes: %d services, %d nodes; conflicts %d, fields left out %d",
 		state.Revision, c.ServiceEvents, c.SliceEvents, c.NodeEvents, c.ServiceCIDREvents,
 		c.ServiceChanges, c.NodeChanges, c.Conflicts, c.Skipped)

@@ -10,14 +10,6 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// For JSON and YAML.
-type stateView struct {
-	Revision uint64               `json:"revision"`
-	Services []localstate.Service `json:"services"`
-
-	stats model.Stats
-}
-
 // portText returns "80/tcp", or "http:80/tcp" for a port with a name.
 func portText(p *localstate.Port) string {
 	text := fmt.Sprintf("%d/%s", p.Port, strings.ToLower(p.Protocol))

@@ -19,23 +19,9 @@ const recheck = 2 * time.Second
 // ErrChanged means that the file differs from the start.
 var ErrChanged = errors.New("the configuration has changed")
 
-// Follower configures Options.Follow.
-type Follower struct {
-	// At the start.
-	Flags *pflag.FlagSet
-	// Same compares the settings at the start with the file's; nil means Settings.Same.
-	Same func(was, is *Settings) bool
-	// Required.
-	Logger *slog.Logger
-}
-
-// Follow returns ErrChanged when the file differs from s, which must come from a file, and nil when
-// ctx ends. An error is logged once for each content.
-func (o *Options) Follow(ctx context.Context, s *Settings, f Follower) error {
-	log, same := f.Logger, f.Same
-	if same == nil {
-		same = (*Settings).Same
-	}
+// Follow returns ErrChanged when same finds that the file differs from s, the settings of the flags and
+// the file at the start, and nil when ctx ends. An error is logged once for each content.
+func (o *Options) Follow(ctx context.Context, flags *pflag.FlagSet, s *Settings, same func(was, is *Settings) bool, log *slog.Logger) error {
 	last, lost := s.data, ""
 	for cli.Pause(ctx, recheck) {
 		data, err := access.Read(s.File)
@@ -51,7 +37,7 @@ func (o *Options) Follow(ctx context.Context, s *Settings, f Follower) error {
 			continue
 		}
 		last = data
-		now, err := o.fromData(f.Flags, s.File, data)
+		now, err := o.fromData(flags, s.File, data)
 		switch {
 		case err != nil:
 			log.Error("the changed configuration has an error: the settings of the start stay in force", "error", err)

@@ -32,7 +32,7 @@ func testFollow(t *testing.T) {
 	defer cancel()
 	done := make(chan error, 1)
 	go func() {
-		done <- o.Follow(ctx, s, Follower{Flags: flags, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		done <- o.Follow(ctx, flags, s, (*Settings).Same, slog.New(slog.NewTextHandler(&log, nil)))
 	}()
 	see := func(text string) {
 		if text == "" {
@@ -85,31 +85,8 @@ func TestFollowHost(t *testing.T) {
 	o, flags := command(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := o.Follow(ctx, was, Follower{Flags: flags, Logger: slog.New(slog.DiscardHandler)}); err != nil {
+	if err := o.Follow(ctx, flags, was, (*Settings).Same, slog.New(slog.DiscardHandler)); err != nil {
 		t.Errorf("the end of the context gives %v", err)
-	}
-}
-
-// TestWrite: what is written down is read again as the same configuration.
-//
-// Behaviour: 146, 147, 148, 149, 150.
-func TestWrite(t *testing.T) {
-	s := fromArgs(t, "--cluster-cidr=10.0.0.0/16,fd00::/48", "--masquerade-all", "--conntrack-min=7", "--feature-gates=AllowServiceExternalIPs=false",
-		"--bind-address=192.0.2.1", "--min-sync-period=3s", "--hostname-override=n")
-	file := t.TempDir() + "/written"
-	if err := s.Write(file); err != nil {
-		t.Fatal(err)
-	}
-	o, flags := command(t)
-	again, err := o.Complete(flags, file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(again.Warnings) > 0 || again.NodeName != "n" || !again.IgnoreExternalIPs || again.MinSyncPeriod != 3*time.Second || texts(again.Detect.CIDRs) != "[10.0.0.0/16 fd00::/48]" {
-		t.Errorf("written and read again it is %+v", again)
-	}
-	if err := s.Write(t.TempDir() + "/a/b"); err == nil {
-		t.Error("a file in no directory can be written")
 	}
 }
 

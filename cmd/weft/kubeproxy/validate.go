@@ -1,6 +1,7 @@
 package kubeproxy
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"regexp"
@@ -79,7 +80,7 @@ func (k *checker) addresses(c *v1alpha1.KubeProxyConfiguration) {
 	_, err := network.ParseAddr(c.BindAddress)
 	k.check(err == nil, "bindAddress", c.BindAddress, "an address")
 	for path, address := range map[string]string{"healthzBindAddress": c.HealthzBindAddress, "metricsBindAddress": c.MetricsBindAddress} {
-		k.check(address == "" || checkAddrPort(address) == nil, path, address, "an address, or an address and a port such as 0.0.0.0:10256")
+		k.check(address == "" || isAddrPort(address), path, address, "an address, or an address and a port such as 0.0.0.0:10256")
 	}
 	for i, s := range c.NodePortAddresses {
 		path := fmt.Sprintf("nodePortAddresses[%d]", i)
@@ -145,16 +146,9 @@ func withPort(address string, port int) string {
 	return address
 }
 
-func checkAddrPort(address string) error {
+func isAddrPort(address string) bool {
 	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return fmt.Errorf("split address: %w", err)
-	}
-	if _, err := network.ParseAddr(host); err != nil {
-		return err
-	}
-	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
-		return fmt.Errorf("parse port %q: want 1 to 65535", port)
-	}
-	return nil
+	_, hostErr := network.ParseAddr(host)
+	n, portErr := strconv.ParseUint(port, 10, 16)
+	return errors.Join(err, hostErr, portErr) == nil && n > 0
 }

@@ -20,20 +20,20 @@ func Read(stdin io.Reader, path string) (string, error) {
 	if path != "-" {
 		f, err := os.Open(path)
 		if err != nil {
-			return "", fmt.Errorf("read fragment: %w", err)
+			return "", err
 		}
 		defer func() { _ = f.Close() }()
 		in = f
 	}
 	b, err := io.ReadAll(io.LimitReader(in, maxSize+1))
 	if err != nil {
-		return "", fmt.Errorf("read fragment: %w", err)
+		return "", err
 	}
 	if len(b) > maxSize {
-		return "", fmt.Errorf("read fragment: %s is larger than %d MiB", path, maxSize>>20)
+		return "", fmt.Errorf("%s is larger than %d MiB", path, maxSize>>20)
 	}
 	if !utf8.Valid(b) || bytes.IndexByte(b, 0) >= 0 {
-		return "", fmt.Errorf("read fragment: %s is not a text file", path)
+		return "", fmt.Errorf("%s is not a text file", path)
 	}
 	return string(b), nil
 }

@@ -141,8 +141,6 @@ func (b *bridge) send(s *submission, line []byte) {
 		s.pending = b.session.StartPatch(u.Patch)
 	case *weftv1.PublishRequest_Withdraw:
 		s.pending = b.session.StartWithdraw(u.Withdraw)
-	default:
-		s.err = errEmpty
 	}
 }
 

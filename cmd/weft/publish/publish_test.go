@@ -18,7 +18,6 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/weft-proxy/weft/aggregator"
-	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/kernel"
@@ -154,7 +153,7 @@ type conversation struct {
 	stop context.CancelFunc
 }
 
-func converse(t *testing.T, d *aggregatortest.Daemon, lifetime weftv1.Lifetime) *conversation {
+func converse(t *testing.T, d *aggregatortest.Daemon) *conversation {
 	t.Helper()
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
@@ -162,7 +161,7 @@ func converse(t *testing.T, d *aggregatortest.Daemon, lifetime weftv1.Lifetime) 
 	c := &conversation{t: t, in: inW, out: bufio.NewScanner(outR), done: make(chan error, 1), stop: cancel}
 	cl := d.Dial(t, "tester")
 	go func() {
-		_, err := Run(ctx, Config{Client: cl, In: inR, Out: outW, Lifetime: lifetime})
+		_, err := Run(ctx, Config{Client: cl, In: inR, Out: outW})
 		_ = outW.Close()
 		c.done <- err
 	}()
@@ -185,59 +184,6 @@ func (c *conversation) hear() parsed {
 	return parse(c.t, c.out.Text())
 }
 
-// TestReconnectBringsBackWhatWasAcknowledged stops the daemon and has the kernel
-// lose everything: the next daemon gets what was acknowledged and what was said
-// meanwhile, and not what was refused.
-func TestReconnectBringsBackWhatWasAcknowledged(t *testing.T) {
-	k := &aggregatortest.Kernel{}
-	d := start(t, k)
-	c := converse(t, d, 0)
-	for i, line := range []string{declare, patchLine(2, "10.0.0.2", ""), patchLine(3, "nonsense", ""), patchLine(4, "10.0.0.4", "10.0.0.1")} {
-		c.say(line)
-		if a := c.hear(); (a.Error != "") != (i == 2) {
-			t.Fatalf("answer to line %d: %+v", i+1, a)
-		}
-	}
-	if err := d.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	k.Flush()
-	c.say(patchLine(5, "10.0.0.5", ""))
-	aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, StateDir: t.TempDir()}, Socket: d.Socket})
-	if a := c.hear(); a.Error != "" || *a.ID != 5 {
-		t.Fatalf("answer after the restart: %+v", a)
-	}
-	if got := k.Elements(demo, "blocked"); !slices.Equal(got, []string{"10.0.0.2", "10.0.0.4", "10.0.0.5"}) {
-		t.Fatalf("elements %v", got)
-	}
-	_ = c.in.Close()
-	if err := <-c.done; err != nil {
-		t.Fatal(err)
-	}
-}
-
-// TestRefusedUpdateDoesNotKeepTheRestAway has a bad update on its way while the
-// daemon restarts without anything: what was acknowledged must come back.
-func TestRefusedUpdateDoesNotKeepTheRestAway(t *testing.T) {
-	k := &aggregatortest.Kernel{}
-	d := start(t, k)
-	c := converse(t, d, 0)
-	c.say(declare)
-	c.hear()
-	if err := d.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	k.Flush()
-	c.say(patchLine(2, "nonsense", ""))
-	aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, StateDir: t.TempDir()}, Socket: d.Socket})
-	if a := c.hear(); a.Error == "" || *a.ID != 2 {
-		t.Fatalf("answer after the restart: %+v", a)
-	}
-	aggregatortest.Eventually(t, "the acknowledged content is back", func() bool {
-		return slices.Equal(k.Elements(demo, "blocked"), []string{"10.0.0.1"})
-	})
-}
-
 // TestManyLinesOverRestarts says many lines, some of them bad, without waiting
 // for answers, while the daemon is stopped and the kernel loses everything: every
 // good line is committed, every bad one refused, and in the end the kernel has
@@ -248,7 +194,7 @@ func TestManyLinesOverRestarts(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	k := &aggregatortest.Kernel{}
 	d := start(t, k)
-	c := converse(t, d, 0)
+	c := converse(t, d)
 	const lines = 600
 	bad, want := map[int]bool{}, map[string]bool{"10.0.0.1": true}
 	said := make(chan struct{})
@@ -290,27 +236,6 @@ func TestManyLinesOverRestarts(t *testing.T) {
 	aggregatortest.Eventually(t, fmt.Sprintf("the kernel has %v", slices.Sorted(maps.Keys(want))), func() bool {
 		return slices.Equal(k.Elements(demo, "blocked"), slices.Sorted(maps.Keys(want)))
 	})
-}
-
-// TestSessionFragmentsEndWithTheInput uses the default lifetime of Config.
-func TestSessionFragmentsEndWithTheInput(t *testing.T) {
-	k := &aggregatortest.Kernel{}
-	c := converse(t, start(t, k), weftv1.Lifetime_LIFETIME_SESSION)
-	c.say(declare)
-	c.say(`{"id": 2, "snapshot": {"name": "stays", "lifetime": "LIFETIME_STICKY", "nft": "table ip stays { set s { type ipv4_addr; }; }"}}`)
-	c.hear()
-	c.hear()
-	if k.Elements(demo, "blocked") == nil {
-		t.Fatal("nothing was published")
-	}
-	_ = c.in.Close()
-	if err := <-c.done; err != nil {
-		t.Fatal(err)
-	}
-	aggregatortest.Eventually(t, "the session's fragment goes", func() bool { return k.Elements(demo, "blocked") == nil })
-	if k.Elements(nft.TableID{Family: nft.FamilyIP, Name: "stays"}, "s") == nil {
-		t.Fatal("the sticky fragment went too")
-	}
 }
 
 // counter is an input that counts the lines read from it.

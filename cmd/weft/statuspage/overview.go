@@ -67,7 +67,7 @@ func (p *Page) showOverview(w http.ResponseWriter, r *http.Request) {
 		live = append(live, findings(o.fragments.GetFragments()), rejections(publishers.Notes),
 			section("Conditions", get.Status(o.processes, o.at)), section("Publishers", publishers),
 			section("Fragments", get.Fragments(o.fragments.GetFragments(), 0, o.at)),
-			p.commits(o))
+			commits(o))
 	}
 	p.write(w, "Status", live, nil)
 }
@@ -124,26 +124,14 @@ func rejections(texts []string) node {
 	return list{title, el("ul", items...).with("class", "bad")}
 }
 
-func (p *Page) commits(o *overview) node {
+// section has at most maxRows rows.
+func commits(o *overview) node {
 	if o.noHistory != nil {
 		return list{el("h2", text("Commits")), el("p", text(o.noHistory.Error()))}
 	}
-	t := &get.Rows{Columns: []string{"REVISION", "TIME", "FRAGMENTS", "BYTES", "WAIT", "BUILD", "KERNEL", "ELEMENTS", "RULES"}}
-	for _, r := range o.history.GetRevisions() {
-		names := cli.Map(r.GetFragments(), func(f *weftv1.FragmentChange) string { return f.GetFragment().Text() })
-		c := r.GetChanges()
-		t.Add(r.GetRevision(), r.GetTime().AsTime().Local().Format(time.DateTime), cli.Some(names), r.GetSize(),
-			short(r.GetWait().AsDuration()), short(r.GetBuild().AsDuration()), short(r.GetKernel().AsDuration()),
-			fmt.Sprintf("+%d -%d", c.GetElementsAdded(), c.GetElementsDeleted()), fmt.Sprintf("+%d -%d", c.GetRulesAdded(), c.GetRulesDeleted()))
-	}
-	return section("Commits", t)
+	return section("Commits", get.Revisions(o.history.GetRevisions(), 0))
 }
 
-func short(d time.Duration) string {
-	return fmt.Sprintf("%.2f ms", float64(d)/float64(time.Millisecond))
-}
-
-// section has at most maxRows rows.
 func section(title string, t *get.Rows) node { return list{el("h2", text(title)), table(t)} }
 
 func table(t *get.Rows) node {

@@ -9,7 +9,11 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weft-proxy/weft/aggregator"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
@@ -26,28 +30,20 @@ type served struct {
 	*httptest.Server
 	daemon *aggregatortest.Daemon
 
-	mu     sync.Mutex
-	failed error
+	// The results of the checks of the condition "publishers".
+	notReady, degraded atomic.Pointer[error]
 }
 
-// fail sets the result of the check of the condition "publishers".
-func (s *served) fail(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.failed = err
-}
-
-// check is the check of the condition "publishers".
-func (s *served) check() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.failed
+func checkOf(result *atomic.Pointer[error]) func() error {
+	return func() error { return *result.Load() }
 }
 
 func serve(t *testing.T) *served {
 	t.Helper()
 	s := &served{}
-	monitor, err := conditions.NewMonitor(conditions.Config{Process: "run", Conditions: []conditions.Condition{{Name: conditions.Publishers, Check: s.check}}})
+	s.notReady.Store(new(error))
+	s.degraded.Store(new(error))
+	monitor, err := conditions.NewMonitor(conditions.Config{Process: "run", Conditions: []conditions.Condition{{Name: conditions.Publishers, NotReady: checkOf(&s.notReady), Degraded: checkOf(&s.degraded)}}, Registerer: prometheus.NewRegistry(), Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +117,7 @@ func TestOverview(t *testing.T) {
 	})
 	for _, want := range []string{
 		"This node is ready: revision ", "1 fragments of 1 publishers", "<th scope=\"col\">Publisher</th>", "<td>tester/web</td>", "<td>tester</td>",
-		"log prefix \\&#34;&lt;script&gt;alert(1)&lt;/script&gt;\\&#34; accept", "Findings (1)", ": a rule of fragment tester/web ends the chain for every packet, so a later rule of fragment tester/web never matches. Move the later rule", "tester/wrong", "&lt;b&gt;", "<td>+0 -0</td><td>+2 -0</td>", " ms</td>",
+		"log prefix \\&#34;&lt;script&gt;alert(1)&lt;/script&gt;\\&#34; accept", "Findings (1)", ": a rule of fragment tester/web ends the chain for every packet, so a later rule of fragment tester/web never matches. Move the later rule", "tester/wrong", "&lt;b&gt;", "<td>+2 -0 rules, 1 tables, 1 chains</td>",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q:\n%s", want, page)
@@ -132,7 +128,8 @@ func TestOverview(t *testing.T) {
 			t.Errorf("the page has %q:\n%s", never, page)
 		}
 	}
-	s.fail(errors.New("a publisher <i> is missing"))
+	missing := errors.New("a publisher <i> is missing")
+	s.notReady.Store(&missing)
 	headline := func(want string) {
 		t.Helper()
 		aggregatortest.Eventually(t, "the page begins with "+want, func() bool {
@@ -146,8 +143,9 @@ func TestOverview(t *testing.T) {
 		}
 	}
 	headline("This node is not ready.")
+	s.notReady.Store(new(error))
 	// The page was green once while conditions were degraded.
-	s.fail(conditions.Degrade(errors.New("a publisher <i> is missing")))
+	s.degraded.Store(&missing)
 	headline("This node is degraded.")
 }
 

@@ -5,10 +5,14 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/cmd/weft/explain"
 	"github.com/weft-proxy/weft/cmd/weft/get"
+	"github.com/weft-proxy/weft/frontends/services/localstate"
+	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
 // as in "weft explain"
@@ -72,18 +76,23 @@ func (p *Page) showServices(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *Page) services(ctx context.Context, word string) node {
-	found, err := get.FindServices(ctx, &p.conn, word, maxRows)
+	state, err := get.ReadServices(ctx, &p.conn, model.Key{})
 	if err != nil {
 		return el("p", text(err.Error())).with("class", "bad")
 	}
-	links := cli.Map(found.Names, func(name string) node {
+	of, c := len(state.Services), state.Model.Stats
+	found := slices.DeleteFunc(state.Services, func(s localstate.Service) bool { return !strings.Contains(s.Namespace+"/"+s.Name, word) })
+	matched := len(found)
+	found = found[:min(matched, maxRows)]
+	links := cli.Map(found, func(s localstate.Service) node {
+		name := s.Namespace + "/" + s.Name
 		return list{el("a", text(name)).with("href", Root+"services?name="+name), text(" ")}
 	})
-	c := found.Stats
+	rows := get.Services(found)
 	return list{
 		el("p", text(fmt.Sprintf("%d of %d Services. Received: %d changes of Services, %d of EndpointSlices; %d changes made.",
-			found.Matched, found.Of, c.ServiceEvents, c.SliceEvents, c.ServiceChanges))),
-		table(found.Rows), notes(found.Rows),
+			matched, of, c.ServiceEvents, c.SliceEvents, c.ServiceChanges))),
+		table(rows), notes(rows),
 		el("h2", text("Endpoints of")), el("p", links...),
 	}
 }

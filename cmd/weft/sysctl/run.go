@@ -6,6 +6,8 @@ import (
 	"errors"
 	"log/slog"
 	"time"
+
+	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
 // The kernel loads nf_conntrack with weft's first NAT chain.
@@ -33,13 +35,8 @@ func Run(ctx context.Context, cfg Config) error {
 			return nil
 		}
 	}
-	for errors.Is(err, errNotLoaded) {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(recheck):
-			outcomes, err = cfg.Conntrack.Apply(root)
-		}
+	for errors.Is(err, errNotLoaded) && cli.Pause(ctx, recheck) {
+		outcomes, err = cfg.Conntrack.Apply(root)
 	}
 	for _, o := range outcomes {
 		if o.Err != nil {

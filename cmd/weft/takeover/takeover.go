@@ -24,9 +24,6 @@ type Config struct {
 	Force bool
 	// Empty means "/proc".
 	Proc string
-	// A file descriptor of the network namespace; 0 means the calling thread's. /proc and iptables
-	// programs are always the calling thread's.
-	NetNS int
 }
 
 // Report is the result of Remove.
@@ -80,7 +77,7 @@ func Find(ctx context.Context, cfg Config) (what, notices []string, err error) {
 
 // The caller closes conn.
 func find(ctx context.Context, cfg Config) (conn *kernel.Conn, plans []plan, notices []string, err error) {
-	if conn, err = kernel.Open(kernel.Config{NetNS: cfg.NetNS}); err != nil {
+	if conn, err = kernel.Open(kernel.Config{}); err != nil {
 		return nil, nil, nil, fmt.Errorf("look for rules of kube-proxy: %w", err)
 	}
 	proc := cmp.Or(cfg.Proc, "/proc")

@@ -1,132 +1,13 @@
 package takeover
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/compile"
-	"github.com/weft-proxy/weft/nft/kernel"
-	"github.com/weft-proxy/weft/nft/object"
-	"github.com/weft-proxy/weft/nft/set"
-	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
-
-// peerRules are what kube-proxy leaves in nftables and iptables mode, and what
-// others have beside it.
-const peerRules = `
-table ip kube-proxy { chain services { }; }
-table ip nat {
-	chain KUBE-SEP-X { dnat to 10.0.0.1; }
-	chain KUBE-SVC-X { goto KUBE-SEP-X; }
-	chain KUBE-SERVICES { jump KUBE-SVC-X; }
-	chain KUBE-MARK-MASQ { meta mark set 0x4000; }
-	chain KUBE-MARK-DROP { meta mark set 0x8000; }
-	chain CNI { jump KUBE-MARK-MASQ; }
-	chain PREROUTING { type nat hook prerouting priority dstnat; jump KUBE-SERVICES; jump CNI; }
-	chain OUTPUT { type nat hook output priority -100; jump KUBE-SERVICES; }
-}
-table ip filter {
-	chain KUBE-FIREWALL { drop; }
-	chain INPUT { type filter hook input priority filter; jump KUBE-FIREWALL; }
-}
-table ip mangle { chain KUBE-KUBELET-CANARY { }; }
-table ip KUBE-SERVICES { chain KUBE-SERVICES { drop; }; }
-`
-
-// liveTable makes weft's table for Services, as far as it counts here.
-func liveTable(t *testing.T, ns *nfttest.NS) {
-	t.Helper()
-	c, err := kernel.Open(kernel.Config{NetNS: ns.FD()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close() })
-	id := weftTable(nft.FamilyIP)
-	rule, err := compile.CompileRule(nft.FamilyIP, nft.Rule{Text: "counter"}, nothing{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	chain, err := object.CompileChain(nft.FamilyIP, &nft.Chain{Name: "nat-prerouting", Type: "nat", Hook: "prerouting", Priority: "dstnat"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = c.Commit([]kernel.Op{
-		kernel.AddTable{Table: id}, kernel.AddChain{Table: id, Chain: chain},
-		kernel.AddRule{Table: id, Chain: chain.Name, Rule: rule, Handle: &kernel.Handle{}},
-	})
-	if err != nil {
-		t.Fatalf("%+v", err)
-	}
-}
-
-// nothing is a scope without sets and chains.
-type nothing struct{}
-
-func (nothing) Set(string) (*set.Set, bool)        { return nil, false }
-func (nothing) Chain(string) bool                  { return false }
-func (nothing) Object(nft.ObjectKind, string) bool { return false }
-func (nothing) Flowtable(string) bool              { return false }
-
-// TestRemove removes kube-proxy's rules and leaves those of others, once weft's are live.
-//
-// Behaviour: 140.
-func TestRemove(t *testing.T) {
-	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
-	ns := nfttest.New(t)
-	ns.Nft(t, peerRules)
-	cfg := Config{NetNS: ns.FD(), Proc: t.TempDir()}
-	before := ns.ListRuleset(t)
-	if _, err := Remove(t.Context(), cfg); !errors.Is(err, errNotLive) {
-		t.Fatalf("without weft: %v, want errNotLive", err)
-	}
-	if after := ns.ListRuleset(t); after != before {
-		t.Errorf("a refused removal changed something:\n%s", after)
-	}
-	liveTable(t, ns)
-	report, err := Remove(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := "table ip kube-proxy|4 chains of iptables table ip nat, and 2 jumps to them"
-	if got := strings.Join(report.Removed, "|"); got != want {
-		t.Errorf("removed %s, want %s", got, want)
-	}
-	if len(report.Notices) != 1 || !strings.Contains(report.Notices[0], "chain CNI, which is not kube-proxy's, jumps to it") {
-		t.Errorf("notices: %q", report.Notices)
-	}
-	after := ns.ListRuleset(t)
-	for _, gone := range []string{"ip kube-proxy", "KUBE-SVC-X", "KUBE-SEP-X", "jump KUBE-SERVICES", "0x00004000"} {
-		if strings.Contains(after, gone) {
-			t.Errorf("%q is still there:\n%s", gone, after)
-		}
-	}
-	for _, kept := range []string{
-		"table ip KUBE-SERVICES", "KUBE-KUBELET-CANARY", "jump KUBE-FIREWALL", "0x00008000", "jump CNI", "jump KUBE-MARK-MASQ", "table ip weft",
-	} {
-		if !strings.Contains(after, kept) {
-			t.Errorf("%q is gone:\n%s", kept, after)
-		}
-	}
-	report, err = Remove(t.Context(), cfg)
-	if err != nil || len(report.Removed)+len(report.Notices) > 0 {
-		t.Errorf("the second time: %+v, %v", report, err)
-	}
-}
-
-// TestRemoveByForce needs no weft.
-func TestRemoveByForce(t *testing.T) {
-	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
-	ns := nfttest.New(t)
-	ns.Nft(t, peerRules)
-	report, err := Remove(t.Context(), Config{NetNS: ns.FD(), Proc: t.TempDir(), Force: true})
-	if err != nil || len(report.Removed) != 2 {
-		t.Errorf("by force: %+v, %v", report, err)
-	}
-}
 
 // TestParseLegacy finds the chains and jumps in what iptables-save prints.
 func TestParseLegacy(t *testing.T) {

@@ -81,14 +81,3 @@ func serviceTable(before, after *sample) *get.Rows {
 	})
 	return byRate(rows, "SERVICE", "PORT", "NEW/S", "ENDPOINTS")
 }
-
-func commitTable(after *sample) *get.Rows {
-	t := &get.Rows{Columns: []string{"COMMIT", "TIME", "FRAGMENTS", "WAIT", "BUILD", "KERNEL", "CHANGES"}}
-	for _, r := range after.commits {
-		names := cli.Map(r.GetFragments(), func(f *weftv1.FragmentChange) string { return f.GetFragment().Text() })
-		round := func(d time.Duration) time.Duration { return d.Round(10 * time.Microsecond) }
-		t.Add(cli.ShortRevision(r.GetRevision(), after.revision), r.GetTime().AsTime().Local().Format("15:04:05.000"), cli.Some(names),
-			round(r.GetWait().AsDuration()), round(r.GetBuild().AsDuration()), round(r.GetKernel().AsDuration()), cli.Counts(r.GetChanges()))
-	}
-	return t
-}

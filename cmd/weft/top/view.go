@@ -28,7 +28,7 @@ func view(socket string, before, after *sample, height int) []line {
 	sections := []section{
 		{publisherTable(before, after), ""},
 		{serviceTable(before, after), after.noServices},
-		{commitTable(after), after.noCommits},
+		{get.Revisions(after.commits, after.revision), after.noCommits},
 	}
 	sizes := share(sections, height-len(lines))
 	for i, s := range sections {

@@ -50,8 +50,8 @@ func TestView(t *testing.T) {
 	for _, want := range []string{
 		"revision 1790000000110, 5.0 commits/s, 3 publishers, 9 fragments, 6 updates wait\n\nPUBLISHER UPDATES/S",
 		"\nteam-a 2.5 0.5 1 1 2 3 7\nidle 0.0 0.0 1 1 2 3 7\nrestarted 0.0 0.0 0 1 2 3 7\n\nSERVICE",
-		"\nshop/web 80/tcp 4.0 0\n\nCOMMIT",
-		"\n00110 " + after.commits[0].GetTime().AsTime().Local().Format("15:04:05.000") + ` team-a/web\u001b 0s 1.5ms 1ms +2 -0 rules` + "\n",
+		"\nshop/web 80/tcp 4.0 0\n\nREVISION",
+		"\n00110 " + after.commits[0].GetTime().AsTime().Local().Format("2006-01-02 15:04:05.000") + ` team-a/web\u001b 0 0s 1.5ms 1ms +2 -0 rules` + "\n",
 	} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("%q is not in\n%s", want, text.String())
