@@ -181,7 +181,7 @@ func checkSet(t tester, table string, o *merge.Set) {
 	for _, sh := range o.Shares {
 		shadowed := 0
 		for id, e := range sh.Elements.All() {
-			if w, _ := o.Effective(id); w.Data != e.Data {
+			if w, _, _ := o.Wanted(id); w.Data != e.Data {
 				shadowed++
 			}
 		}

@@ -29,7 +29,7 @@ type world struct {
 
 func newWorld(t *rapid.T) *world {
 	w := &world{t: t, s: merge.New(), k: newFakeKernel(), m: model{}, committed: model{}}
-	w.s.SetFixedFlags(rapid.Bool().Draw(t, "fixed flags"))
+	w.s.FixedFlags = rapid.Bool().Draw(t, "fixed flags")
 	w.before = stateText(w.s)
 	return w
 }
