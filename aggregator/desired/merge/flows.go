@@ -1,8 +1,6 @@
 package merge
 
 import (
-	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/weft-proxy/weft/aggregator/desired/backends"
@@ -89,12 +87,4 @@ func (t *Table) indexAddresses(o *Set) {
 		}
 		t.Addresses[o] = struct{}{}
 	}
-}
-
-// Text describes the counts.
-func (p *Pools) Text() string {
-	if p == nil {
-		return "none"
-	}
-	return fmt.Sprintf("%+v %v %v", p.Layout, maps.Collect(p.Backends.All()), maps.Collect(p.Totals.All()))
 }
