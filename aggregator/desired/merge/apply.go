@@ -337,6 +337,11 @@ func (a *Apply) replaceElements(o *Set, sh *SetShare, elems []nftset.Element) {
 			gone = append(gone, id)
 		}
 	}
+	n := len(gone) + max(len(last)-sh.Elements.Len()+len(gone), 0)
+	a.s.undo = slices.Grow(a.s.undo, n)
+	if len(o.Touched) == 0 && n > keepTouched {
+		o.Touched = make(map[string]Touch, n)
+	}
 	for _, id := range gone {
 		sh.put(a.s, o, id, nftset.Element{}, false)
 	}

@@ -152,6 +152,7 @@ func sourceOf[T merge.Share, S any](shares []T, r desired.Reader, of func(T) *S)
 
 func mergedChain(o *merge.Chain, reader desired.Reader, rules []*merge.Slot) desired.MergedChain {
 	c := desired.MergedChain{Decl: o.Decl(), Source: sourceOf(o.Shares, reader, func(sh *merge.ChainShare) *nft.Chain { return sh.Source })}
+	c.Rules = make([]desired.MergedRule, 0, len(rules))
 	for _, r := range rules {
 		if !reader.All && !seesOwner(reader, r.Owner) {
 			continue
