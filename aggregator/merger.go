@@ -58,7 +58,7 @@ func (m *merger) check(s *submission, f desired.Status, ok bool) (done bool, err
 			return false, fmt.Errorf("%w: %s", ErrNotFound, s.key())
 		}
 		return true, nil
-	case s.update.Snapshot && !ok && m.state.Len() >= admission.MaxFragments:
+	case s.update.Snapshot && !ok && len(m.state.Fragments) >= admission.MaxFragments:
 		return false, admission.Reject(s.key(), weftv1.Violation_REASON_LIMIT, nil, "there are %d fragments, and no more are accepted: delete some", admission.MaxFragments)
 	case s.update.Snapshot:
 		return false, nil

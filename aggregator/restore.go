@@ -48,7 +48,7 @@ func (w *writer) start(ctx context.Context) error {
 	}
 	w.tell.scope.Store(w.state.Scope())
 	w.metrics.revision.Set(float64(w.revision))
-	w.log.Info("adopted tables", "tables", len(dump), "fragments", w.state.Len(), "revision", w.revision)
+	w.log.Info("adopted tables", "tables", len(dump), "fragments", len(w.state.Fragments), "revision", w.revision)
 	if len(dump) > 0 && !stored.Trusted {
 		w.log.Warn("tables of an earlier run are there, but no record of their fragments: content that no publisher claims goes from weft's own tables, and stays in others until weft cleanup")
 	}
@@ -198,7 +198,7 @@ func (a *adoption) returned() {
 		a.returning, flows = views.Awaited(a.state)
 	}
 	a.sweep = a.state.HasUnclaimed(a.settled)
-	if !a.reconciled && !flows && a.state.WatchesFlows() {
+	if !a.reconciled && !flows && len(a.state.Watched) > 0 {
 		a.reconciled = true
 		a.flows.Reconcile(planner.Live(a.state))
 	}

@@ -47,7 +47,7 @@ type writer struct {
 
 func newWriter(a *Aggregator) *writer {
 	cfg, state := &a.cfg, merge.New()
-	state.SetFixedFlags(cfg.Kernel.Owner())
+	state.FixedFlags = cfg.Kernel.Owner()
 	c := &committer{
 		cfg: cfg, log: a.log, state: state, began: cfg.Now(), flows: a.flows,
 		purger: flows.NewPurger(flows.PurgerConfig{

@@ -47,26 +47,6 @@ func empty(t *testing.T, when string, p *desired.Plan) {
 	}
 }
 
-func TestAdoptNothingChanged(t *testing.T) {
-	h := newHarness(t)
-	all := cluster(100, 3)
-	web := snapshot(policy, 5, in(ipWeft, base("prerouting", -100, rule("jump pick-3", "pick-3"), rule("b"))))
-	h.commit(all, web)
-	h.restart(views.Record(h.State))
-	st, _ := views.Fragment(h.State, services)
-	if !st.Adopted || st.Elements != 400 || st.Rules != 2 || len(unclaimedOf(h.State)) != 0 {
-		t.Errorf("adopted %+v, unclaimed %v", st, unclaimedOf(h.State))
-	}
-	empty(t, "when policy is back", h.commit(web))
-	empty(t, "when services is back", h.commit(all))
-	if st, _ := views.Fragment(h.State, services); st.Adopted {
-		t.Errorf("status %+v after coming back", st)
-	}
-	// Handles are right: rules can go.
-	h.commit(snapshot(policy, 5, in(ipWeft, base("prerouting", -100, rule("b")))))
-	h.commit(snapshot(policy, 0), snapshot(services, 0))
-}
-
 func TestAdoptCommitsOnlyWhatDiffers(t *testing.T) {
 	h := newHarness(t)
 	h.commit(snapshot(services, 0, in(ipWeft, addrSet("s", member("10.0.0.1"), member("10.0.0.2")), base("input", 0, rule("a"), rule("b"), rule("c")))))
@@ -120,24 +100,6 @@ func TestAdoptKeepsTheWinner(t *testing.T) {
 func withComment(e nftset.Element, comment string) nftset.Element {
 	e.Comment = comment
 	return e
-}
-
-func TestAdoptDropped(t *testing.T) {
-	h := newHarness(t)
-	one := snapshot(services, 0, in(ipWeft, addrSet("s", member("10.0.0.1")), regular("c", rule("x"))))
-	two := snapshot(policy, 0, in(ipWeft, addrSet("s", member("10.0.0.2")), regular("d")))
-	h.commit(one, two)
-	h.restart(views.Record(h.State))
-	empty(t, "when one is back", h.commit(one))
-	if err := dropAdopted(h.State, services); err == nil {
-		t.Error("a fragment that is back was dropped as adopted")
-	}
-	if err := dropAdopted(h.State, policy); err != nil {
-		t.Fatal(err)
-	}
-	if p := h.commit(); planText(p) != "delete elements s 1\ndelete chain d\n" {
-		t.Errorf("plan when the other is dropped:\n%s", planText(p))
-	}
 }
 
 func TestAdoptPatchNeedsSnapshot(t *testing.T) {
@@ -275,17 +237,6 @@ func TestAdoptDynamicSet(t *testing.T) {
 	}
 	if p := h.commit(); planText(p) != "delete table weft\n" {
 		t.Errorf("plan of dropping all:\n%s", planText(p))
-	}
-}
-
-func TestAdoptAfterReboot(t *testing.T) {
-	h := newHarness(t)
-	h.commit(snapshot(services, 0, in(ipWeft, addrSet("s"))))
-	record := views.Record(h.State)
-	h.k = newFakeKernel()
-	h.restart(record)
-	if got := views.Fragments(h.State); len(got) != 0 {
-		t.Errorf("fragments %v of an empty kernel", got)
 	}
 }
 

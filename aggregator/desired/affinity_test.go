@@ -87,48 +87,6 @@ func keys(elems []nftset.Element) string {
 	return fmt.Sprint(out)
 }
 
-// TestPurgeWithTheLastRule takes rules away one by one: only with the last one
-// of a value is there anything to look for.
-func TestPurgeWithTheLastRule(t *testing.T) {
-	const a, b = "10.1.0.1", "10.1.0.2"
-	h := newHarness(t)
-	ours := func(rules ...*compile.Rule) *desired.Update {
-		return snapshot(services, 0, in(ipWeft, affinityMap("m"), addrMap("other"), regular("c", rules...)))
-	}
-	theirs := func(rules ...*compile.Rule) *desired.Update {
-		return snapshot(policy, 0, in(ipWeft, regular("d", rules...)))
-	}
-	wantPurges(t, "of a new map", h.commit(ours(remember("m", a), rule("x"), remember("m", b))).Purges)
-	wantPurges(t, "when another fragment makes it too", h.commit(theirs(remember("m", a))).Purges)
-	wantPurges(t, "when others are left", h.commit(ours(rule("y"), remember("m", b))).Purges)
-	wantPurges(t, "when the rule moves to another chain",
-		h.commit(snapshot(services, 0, in(ipWeft, affinityMap("m"), addrMap("other"), regular("c2", remember("m", b))))).Purges)
-	wantPurges(t, "when no rule makes it", h.commit(theirs()).Purges, "m")
-	wantPurges(t, "when something else changes", h.commit(theirs(rule("z"))).Purges)
-	wantPurges(t, "when the value is replaced", h.commit(ours(remember("m", a))).Purges, "m")
-	wantPurges(t, "when packets decide", h.commit(ours(remember("m", ""))).Purges)
-	wantPurges(t, "when they no longer do", h.commit(ours(remember("m", b))).Purges, "m")
-	if p := h.commit(snapshot(services, 0)); len(p.Purges) != 0 {
-		t.Errorf("purges %v of a map that goes", p.Purges)
-	}
-}
-
-// TestPurgeOfRolledBack has updates that lose a value and never get through.
-func TestPurgeOfRolledBack(t *testing.T) {
-	h := newHarness(t)
-	ours := func(rules ...*compile.Rule) *desired.Update {
-		return snapshot(services, 0, in(ipWeft, affinityMap("m"), regular("c", rules...)))
-	}
-	h.commit(ours(remember("m", "10.1.0.1")))
-	h.apply(ours())
-	wantPurges(t, "before the rollback", planner.Make(h.State).Purges, "m")
-	h.Rollback()
-	wantPurges(t, "after the rollback", h.commit(ours(remember("m", "10.1.0.1"), rule("x"))).Purges)
-	h.reject(snapshot(services, 0, in(ipWeft, affinityMap("m"), regular("c", rule("jump nowhere", "nowhere")))),
-		desired.ReasonReference, "table ip weft chain c rule 1", "nowhere")
-	wantPurges(t, "after a rejection", h.commit(ours(remember("m", "10.1.0.1"))).Purges)
-}
-
 // TestLeftovers judges entries one by one.
 func TestLeftovers(t *testing.T) {
 	h := newHarness(t)

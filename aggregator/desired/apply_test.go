@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/weft-proxy/weft/aggregator/desired"
-	"github.com/weft-proxy/weft/aggregator/desired/planner"
 	"github.com/weft-proxy/weft/aggregator/desired/views"
 	nftobject "github.com/weft-proxy/weft/nft/object"
 	nftset "github.com/weft-proxy/weft/nft/set"
@@ -39,11 +38,6 @@ func (h *harness) reject(u *desired.Update, reason desired.Reason, object string
 	}
 }
 
-func TestApplyPatchNeedsSnapshot(t *testing.T) {
-	h := newHarness(t)
-	h.reject(patch(policy, in(ipWeft, regular("c"))), desired.ReasonSnapshotNeeded, "", "snapshot")
-}
-
 func TestApplyPatch(t *testing.T) {
 	h := newHarness(t)
 	h.commit(snapshot(policy, 0, in(ipWeft,
@@ -63,48 +57,24 @@ func TestApplyPatch(t *testing.T) {
 	}
 }
 
-func TestApplySnapshotReplaces(t *testing.T) {
-	h := newHarness(t)
-	h.commit(snapshot(policy, 0,
-		in(ipWeft, addrSet("a", member("10.0.0.1")), regular("c")),
-		in(ipDeny, addrSet("b"))))
-	p := h.commit(snapshot(policy, 0, in(ipWeft, addrSet("a", member("10.0.0.2")), regular("d"))))
-	want := "delete elements a 1\ndelete chain c\nadd chain d\nadd elements a 1\ndelete table deny\n"
-	if got := planText(p); got != want {
-		t.Errorf("plan:\n%s\nwant:\n%s", got, want)
-	}
-	if p := h.commit(snapshot(policy, 0)); planText(p) != "delete table weft\n" {
-		t.Errorf("plan of withdrawal:\n%s", planText(p))
-	}
-	if got := views.Fragments(h.State); len(got) != 0 {
-		t.Errorf("fragments after withdrawal: %v", got)
-	}
-	if len(h.Tables) != 0 || h.k.text() != "" {
-		t.Errorf("left over: %v, kernel:\n%s", h.Tables, h.k.text())
-	}
-}
-
-func TestApplyInvalid(t *testing.T) {
-	tests := []struct {
-		name   string
-		table  desired.TableUpdate
+func TestApplyRefuses(t *testing.T) {
+	for name, tt := range map[string]struct {
+		update *desired.Update
+		reason desired.Reason
 		object string
 		words  []string
 	}{
-		{"conntrack of a set", in(ipWeft, desired.Set{Decl: addrSet("s").Decl, Conntrack: true}), "table ip weft map s", []string{"inet_proto"}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			newHarness(t).reject(snapshot(policy, 0, tt.table), desired.ReasonInvalid, tt.object, tt.words...)
+		"patch of nothing":   {patch(extra, in(ipWeft, regular("c"))), desired.ReasonSnapshotNeeded, "", []string{"snapshot"}},
+		"conntrack of a set": {snapshot(policy, 0, in(ipWeft, desired.Set{Decl: addrSet("s").Decl, Conntrack: true})), desired.ReasonInvalid, "table ip weft map s", []string{"inet_proto"}},
+		"elements of another's set": {patch(policy, in(ipWeft, desired.Elements{Set: "s", Add: []nftset.Element{member("10.0.0.1")}})),
+			desired.ReasonReference, "table ip weft set s", []string{"policy/web", "declare"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			h.commit(snapshot(services, 0, in(ipWeft, addrSet("s"))), snapshot(policy, 0, in(ipWeft, regular("c"))))
+			h.reject(tt.update, tt.reason, tt.object, tt.words...)
 		})
 	}
-}
-
-func TestApplyElementsOfOthers(t *testing.T) {
-	h := newHarness(t)
-	h.commit(snapshot(services, 0, in(ipWeft, addrSet("s"))), snapshot(policy, 0, in(ipWeft, regular("c"))))
-	h.reject(patch(policy, in(ipWeft, desired.Elements{Set: "s", Add: []nftset.Element{member("10.0.0.1")}})),
-		desired.ReasonReference, "table ip weft set s", "policy/web", "declare")
 }
 
 func TestApplyConflicts(t *testing.T) {
@@ -162,28 +132,6 @@ func TestApplyStale(t *testing.T) {
 	tu.Uses["s"], _ = h.Scope().Table(ipWeft).Set("s")
 	eu.Decl = tu.Uses["s"]
 	h.commit(patch(policy, tu), patch(services, in(ipWeft, eu)))
-}
-
-func TestApplyPriority(t *testing.T) {
-	h := newHarness(t)
-	table := func(value, text string) desired.TableUpdate {
-		return in(ipWeft, addrMap("m", mapped("10.0.0.1", value)), regular("c", rule(text)))
-	}
-	h.commit(snapshot(policy, 0, table("10.1.0.1", "policy")), snapshot(extra, 0, table("10.1.0.2", "extra")))
-	if p := h.commit(snapshot(extra, 0, table("10.1.0.2", "extra"))); !noOps(p) {
-		t.Errorf("plan of the same snapshot:\n%s", planText(p))
-	}
-	p := h.commit(snapshot(extra, -1, table("10.1.0.2", "extra")))
-	if p.Counts != (desired.Counts{RulesAdded: 1, RulesDeleted: 1, ElementsAdded: 1, ElementsDeleted: 1}) {
-		t.Errorf("counts %+v", p.Counts)
-	}
-	if st, _ := views.Fragment(h.State, policy); st.Shadowed != 1 {
-		t.Errorf("status %+v, want one shadowed", st)
-	}
-	h.apply(snapshot(extra, 1, table("10.1.0.2", "extra")), snapshot(extra, -1, table("10.1.0.2", "extra")))
-	if p := planner.Make(h.State); !noOps(p) {
-		t.Errorf("plan of going and coming back:\n%s", planText(p))
-	}
 }
 
 func TestApplyWorkIsThatOfTheChange(t *testing.T) {

@@ -237,7 +237,7 @@ func (h *harness) commit(updates ...*desired.Update) *desired.Plan {
 	h.t.Helper()
 	h.apply(updates...)
 	p := planner.Make(h.State)
-	checkPlan(h.t, p, pending(h.State))
+	checkPlan(h.t, p, h.State.Origin)
 	for _, ops := range [][]kernel.Op{p.Ops[:p.Ahead], p.Ops[p.Ahead:]} {
 		if err := h.k.commit(ops); err != nil {
 			h.t.Fatalf("commit: %v\n%s", err, planText(p))

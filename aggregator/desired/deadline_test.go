@@ -42,46 +42,6 @@ func (h *harness) at(now time.Duration) {
 	}
 }
 
-func TestElementIsStatedAgain(t *testing.T) {
-	e := ban("10.0.0.1", time.Minute)
-	longer := ban("10.0.0.1", time.Hour)
-	add := func(e nftset.Element) *desired.Update {
-		return patch(policy, in(ipWeft, desired.Elements{Set: "bans", Add: []nftset.Element{e}}))
-	}
-	for _, tt := range []struct {
-		name  string
-		after time.Duration
-		u     *desired.Update
-		plan  string
-		left  time.Duration
-	}{
-		{"before it expires", 30 * time.Second, add(e), "renew elements bans 1\n", time.Minute},
-		{"in a snapshot", 30 * time.Second, snapshot(policy, 0, in(ipWeft, bans(e))), "renew elements bans 1\n", time.Minute},
-		{"after it expired", 2 * time.Minute, add(e), "add elements bans 1\n", time.Minute},
-		{"with another timeout", 30 * time.Second, add(longer), "delete elements bans 1\nadd elements bans 1\n", time.Hour},
-		{"with another timeout after it expired", 2 * time.Minute, add(longer), "add elements bans 1\n", time.Hour},
-		{"removed and added", 30 * time.Second, patch(policy, in(ipWeft, desired.Elements{Set: "bans", Remove: []nftset.Element{e}, Add: []nftset.Element{e}})), "renew elements bans 1\n", time.Minute},
-		{"removed after it expired", 2 * time.Minute, patch(policy, in(ipWeft, desired.Elements{Set: "bans", Remove: []nftset.Element{e}})), "", 0},
-		{"a pure timeout", 30 * time.Second, add(ban("10.0.0.1", 0)), "delete elements bans 1\nadd elements bans 1\n", 0},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			h := newHarness(t)
-			h.commit(snapshot(policy, 0, in(ipWeft, bans(e))))
-			h.at(tt.after)
-			if p := h.commit(tt.u); planText(p) != tt.plan {
-				t.Errorf("plan:\n%swant:\n%s", planText(p), tt.plan)
-			}
-			var left time.Duration
-			if at, ok := h.k.tables[ipWeft].sets["bans"].deadlines[e.Key]; ok {
-				left = at - h.k.now
-			}
-			if left != tt.left {
-				t.Errorf("%v is left, want %v", left, tt.left)
-			}
-		})
-	}
-}
-
 // What has expired costs nothing: it is not counted, not listed, and not remembered.
 func TestExpiredElementIsForgotten(t *testing.T) {
 	h := newHarness(t)

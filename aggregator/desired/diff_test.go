@@ -87,27 +87,6 @@ func TestDiffRepairs(t *testing.T) {
 	}
 }
 
-func TestDiffTables(t *testing.T) {
-	h, want := diffHarness(t)
-	delete(h.k.tables, ipWeft)
-	h.k.tables[ipDeny] = &fakeTable{chains: map[string]*fakeChain{}, sets: map[string]*fakeSet{}}
-	if p := h.repair(); p.Counts.Tables != 2 {
-		t.Errorf("counts %+v, want two tables", p.Counts)
-	}
-	if got := h.k.text(); got != want {
-		t.Errorf("kernel has:\n%s\nwant:\n%s", got, want)
-	}
-}
-
-func TestDiffWithPendingUpdates(t *testing.T) {
-	h, _ := diffHarness(t)
-	h.apply(patch(services, in(ipWeft, regular("new", rule("n")), desired.Elements{Set: "s", Add: []nftset.Element{member("10.0.0.7")}})))
-	delete(h.k.tables[ipWeft].sets["s"].elements, addr("10.0.0.1"))
-	if p := h.repair(); p.Counts != (desired.Counts{Chains: 1, RulesAdded: 1, ElementsAdded: 2}) {
-		t.Errorf("counts %+v", p.Counts)
-	}
-}
-
 func TestDiffAdoptedRules(t *testing.T) {
 	h, _ := diffHarness(t)
 	h.restart(views.Record(h.State))

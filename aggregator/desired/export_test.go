@@ -2,8 +2,6 @@ package desired_test
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -16,31 +14,19 @@ import (
 // allTables selects every table.
 func allTables(nft.TableID) bool { return true }
 
-var errNotAdopted = errors.New("fragment is not waiting for its publisher")
-
-// DropAdopted withdraws an adopted fragment. It counts as a change like an
-// Apply.
-// Possible errors: one that wraps [errNotAdopted]; *[Rejection], if other
-// fragments refer to objects that it holds.
-func dropAdopted(s *merge.State, key desired.Key) error {
+// dropAdopted withdraws an adopted fragment, and reports whether it was one and is gone.
+func dropAdopted(s *merge.State, key desired.Key) bool {
 	f, ok := s.Fragments[key]
-	if !ok || !f.Adopted {
-		return fmt.Errorf("drop adopted fragment %s: %w", key, errNotAdopted)
-	}
-	return s.Change(key, func(a *merge.Apply) {
+	return ok && f.Adopted && s.Change(key, func(a *merge.Apply) {
 		a.F = f
 		a.Withdraw(f)
-	}, nil)
+	}, nil) == nil
 }
 
-// Empty reports whether there is nothing to commit but new deadlines.
+// noOps reports whether there is nothing to commit but new deadlines.
 func noOps(p *desired.Plan) bool {
 	return !slices.ContainsFunc(p.Ops, func(op kernel.Op) bool { add, ok := op.(kernel.AddElements); return !ok || !add.Renew })
 }
-
-// Pending returns the number of updates since the last Accept or Rollback:
-// successful calls of Apply and DropUnclaimed. Plan.Origin counts in these.
-func pending(s *merge.State) int { return s.Origin }
 
 // Unclaimed is an object, or a part of one, that was in the kernel at Adopt
 // and that no fragment is known for.

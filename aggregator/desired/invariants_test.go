@@ -181,7 +181,7 @@ func checkSet(t tester, table string, o *merge.Set) {
 	for _, sh := range o.Shares {
 		shadowed := 0
 		for id, e := range sh.Elements.All() {
-			if w, _ := o.Effective(id); w.Data != e.Data {
+			if w, _, _ := o.Wanted(id); w.Data != e.Data {
 				shadowed++
 			}
 		}
@@ -221,9 +221,16 @@ func checkSet(t tester, table string, o *merge.Set) {
 			}
 		}
 	}
-	if want.Text() != o.Pools.Text() {
-		t.Errorf("table %s set %s: pools are %s, want %s", table, o.ID.Name, o.Pools.Text(), want.Text())
+	if poolsText(&want) != poolsText(o.Pools) {
+		t.Errorf("table %s set %s: pools are %s, want %s", table, o.ID.Name, poolsText(o.Pools), poolsText(&want))
 	}
+}
+
+func poolsText(p *merge.Pools) string {
+	if p == nil {
+		return "none"
+	}
+	return fmt.Sprintf("%+v %v %v", p.Layout, maps.Collect(p.Backends.All()), maps.Collect(p.Totals.All()))
 }
 
 // stateText is everything that Rollback must restore, for comparing.
@@ -251,7 +258,7 @@ func stateText(s *merge.State) string {
 			for _, sh := range sharesOf[*merge.SetShare](h) {
 				o := h.Table.Set(sh.Decl.Name)
 				fmt.Fprintf(&b, "  set %s at %d kernel=%t refs %d shadowed %d conntrack=%t affinity=%t purged=%t written %v %t %t %t pools %v touched %d\n", setText(sh.Decl), slices.Index(o.Shares, sh),
-					o.Kernel != nil, o.Refs, sh.Shadowed, sh.Conntrack, sh.Affinity, o.Purged, o.Written.Rules, o.Written.Lost(), sh.Waiting, sh.Passive, o.Pools.Text(), len(o.Touched))
+					o.Kernel != nil, o.Refs, sh.Shadowed, sh.Conntrack, sh.Affinity, o.Purged, o.Written.Rules, o.Written.Lost(), sh.Waiting, sh.Passive, poolsText(o.Pools), len(o.Touched))
 				for _, id := range sh.Elements.IDs() {
 					e, _ := sh.Elements.Get(id)
 					fmt.Fprintf(&b, "   %s\n", elementText(&e))

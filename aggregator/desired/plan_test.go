@@ -2,7 +2,6 @@ package desired_test
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 
 	"github.com/weft-proxy/weft/aggregator/desired"
@@ -56,17 +55,6 @@ delete chain pick
 	}
 }
 
-func TestPlanMovesElementToNewChain(t *testing.T) {
-	h := newHarness(t)
-	key := dest("10.0.0.1", 6, 80)
-	h.commit(snapshot(services, 0, in(ipWeft, verdictMap("v", leads(key, "pick-2")), regular("pick-2"))))
-	p := h.commit(snapshot(services, 0, in(ipWeft, verdictMap("v", leads(key, "pick-3")), regular("pick-3"))))
-	want := "add chain pick-3\ndelete elements v 1\ndelete chain pick-2\nadd elements v 1\n"
-	if got := planText(p); got != want || p.Ahead != 1 {
-		t.Errorf("%d ops come ahead in the plan:\n%s\nwant 1 in:\n%s", p.Ahead, got, want)
-	}
-}
-
 // TestPlanAhead commits new chains before elements of maps in force that lead to them, with
 // all that they need, and nothing else.
 func TestPlanAhead(t *testing.T) {
@@ -109,8 +97,8 @@ func TestPlanOrigins(t *testing.T) {
 		t.Error("a dangling reference was accepted")
 	}
 	h.apply(patch(policy, in(ipWeft, regular("d"))))
-	if pending(h.State) != 4 {
-		t.Errorf("%d pending, want 4: a rejected update does not count", pending(h.State))
+	if h.State.Origin != 4 {
+		t.Errorf("%d pending, want 4: a rejected update does not count", h.State.Origin)
 	}
 	p := h.commit()
 	want := `add table weft <- 1
@@ -140,27 +128,6 @@ add rule input three <- 1
 `
 	if got := planText(p); got != want {
 		t.Errorf("plan:\n%s\nwant:\n%s", got, want)
-	}
-}
-
-func TestPlanKeepsHandles(t *testing.T) {
-	h := newHarness(t)
-	h.commit(snapshot(policy, 0, in(ipWeft, base("input", 0, rule("a"), rule("b"), rule("c")))))
-	handles := func() map[string]uint64 {
-		m := map[string]uint64{}
-		for _, r := range h.k.tables[ipWeft].chains["input"].rules {
-			m[r.rule.Text] = r.n
-		}
-		return m
-	}
-	before := handles()
-	p := h.commit(snapshot(policy, 0, in(ipWeft, base("input", 0, rule("new"), rule("a"), rule("c"), rule("d")))))
-	if p.Counts != (desired.Counts{RulesAdded: 2, RulesDeleted: 1}) {
-		t.Errorf("counts %+v", p.Counts)
-	}
-	after := handles()
-	if before["a"] != after["a"] || before["c"] != after["c"] {
-		t.Errorf("handles %v, were %v", after, before)
 	}
 }
 
@@ -203,27 +170,6 @@ add rule input jump pick <- 1
 		t.Errorf("plan:\n%s\nwant:\n%s", got, want)
 	}
 	h.commit(snapshot(policy, 0))
-}
-
-func TestRollbackAfterRejectionByTheKernel(t *testing.T) {
-	h := newHarness(t)
-	h.commit(snapshot(services, 0, in(ipWeft, addrSet("s", member("10.0.0.1")), base("input", 0, rule("a", "@s")))))
-	before := stateText(h.State)
-	good := patch(services, in(ipWeft, desired.Elements{Set: "s", Add: []nftset.Element{member("10.0.0.2")}}))
-	bad := snapshot(policy, 0, in(ipWeft, base("input", 0, rule("refused"))))
-	h.apply(good, bad)
-	p := planner.Make(h.State)
-	culprit := slices.IndexFunc(p.Ops, func(op kernel.Op) bool { r, ok := op.(kernel.AddRule); return ok && r.Rule.Text == "refused" })
-	if p.Origin[culprit] != 1 {
-		t.Errorf("origin %d, want 1", p.Origin[culprit])
-	}
-	h.Rollback()
-	if after := stateText(h.State); after != before {
-		t.Errorf("Rollback:\n%s\nwant:\n%s", after, before)
-	}
-	if p := h.commit(good); planText(p) != "add elements s 1\n" {
-		t.Errorf("plan without the culprit:\n%s", planText(p))
-	}
 }
 
 func TestPlanIsRepeatable(t *testing.T) {

@@ -89,18 +89,6 @@ func TestDeserted(t *testing.T) {
 	want(snapshot(services, 0), stale("10.96.0.10", 53, false, a, b))
 }
 
-func TestStaleOfPatch(t *testing.T) {
-	h := newHarness(t)
-	h.commit(cluster(100, 5))
-	i := 7 // an odd one: UDP
-	p := h.commit(patch(services, in(ipWeft, desired.Elements{
-		Set:    "endpoints",
-		Remove: []nftset.Element{endpoint(vipOf(i), udp, 80, 4, backendOf(i, 4))},
-		Add:    []nftset.Element{endpoint(vipOf(i), udp, 80, 1, backendOf(i, 4))},
-	})))
-	wantStale(t, p, stale(vipOf(i), 80, false, backendOf(i, 1)))
-}
-
 func TestStaleNodePort(t *testing.T) {
 	d := &nftset.Set{Name: "nodeports", Key: typePort, Data: typeBackend, Map: true, Flags: nftset.FlagMap}
 	node := func(slot uint32, backend string) nftset.Element {

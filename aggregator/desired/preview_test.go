@@ -1,7 +1,6 @@
 package desired_test
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -170,30 +169,6 @@ func (w *world) checkElementOwner(st *desired.TableStatus, d *nftset.Set, e nfts
 	}
 	if !ok || owners[0].Element != e {
 		w.t.Fatalf("first owner of %s in %s is %+v", elementText(&e), d.Name, owners)
-	}
-}
-
-func TestOwnersOfWhatIsNotThere(t *testing.T) {
-	h := newHarness(t)
-	h.commit(snapshot(services, 0, in(ipWeft, regular("c", rule("a")), addrSet("s", member("10.0.0.1")))))
-	none := func(what string, ok bool) {
-		t.Helper()
-		if ok {
-			t.Errorf("%s is there", what)
-		}
-	}
-	_, ok := views.OwnersOfTable(h.State, ipDeny)
-	none("a table", ok)
-	_, _, ok = views.Owners(h.State, ipWeft, merge.ChainID("d"))
-	none("a chain", ok)
-	_, ok = views.OwnerOfRule(h.State, ipWeft, "c", 999)
-	none("a rule", ok)
-	_, _, ok = views.Owners(h.State, ipDeny, merge.SetID("s"))
-	none("a set", ok)
-	_, ok = views.OwnersOfElement(h.State, ipWeft, "s", member("10.0.0.2"))
-	none("an element", ok)
-	if err := h.Apply(&desired.Update{Fragment: extra, Tables: []desired.TableUpdate{{Table: ipWeft}}}); !errors.As(err, new(*desired.Rejection)) {
-		t.Errorf("a patch without a snapshot is %v", err)
 	}
 }
 

@@ -29,7 +29,7 @@ type world struct {
 
 func newWorld(t *rapid.T) *world {
 	w := &world{t: t, s: merge.New(), k: newFakeKernel(), m: model{}, committed: model{}}
-	w.s.SetFixedFlags(rapid.Bool().Draw(t, "fixed flags"))
+	w.s.FixedFlags = rapid.Bool().Draw(t, "fixed flags")
 	w.before = stateText(w.s)
 	return w
 }
@@ -84,8 +84,8 @@ func (w *world) commit() {
 func (w *world) checkOrigins(p *desired.Plan) {
 	w.t.Helper()
 	for i, o := range p.Origin {
-		if o < 0 || o >= pending(w.s) {
-			w.t.Fatalf("op %d %s has origin %d of %d", i, opText(p.Ops[i]), o, pending(w.s))
+		if o < 0 || o >= w.s.Origin {
+			w.t.Fatalf("op %d %s has origin %d of %d", i, opText(p.Ops[i]), o, w.s.Origin)
 		}
 	}
 }
@@ -297,7 +297,7 @@ func (w *world) comeBack(whole []*desired.Update) {
 		case 2:
 			next := w.m.clone()
 			delete(next, u.Fragment)
-			if dropAdopted(w.s, u.Fragment) == nil {
+			if dropAdopted(w.s, u.Fragment) {
 				w.m = next
 				changed = true
 				break

@@ -68,18 +68,6 @@ func TestReferenceToBaseChain(t *testing.T) {
 	h.reject(snapshot(services, 0, in(ipWeft, base("pick", 0))), desired.ReasonInvalid, "table ip weft chain pick", "base chain", "policy/web")
 }
 
-func TestShadowedElementsStillRefer(t *testing.T) {
-	h := newHarness(t)
-	key := dest("10.0.0.1", 6, 80)
-	h.commit(
-		snapshot(services, 0, in(ipWeft, regular("one"))),
-		snapshot(services, 0, in(ipWeft, regular("one"), regular("two"))),
-		snapshot(policy, 0, in(ipWeft, verdictMap("v", leads(key, "one")))),
-		snapshot(extra, 0, in(ipWeft, verdictMap("v", leads(key, "two")))),
-	)
-	h.reject(snapshot(services, 0, in(ipWeft, regular("one"))), desired.ReasonReference, "table ip weft chain two", "zeta/extra")
-}
-
 func TestRedeclareInUse(t *testing.T) {
 	h := newHarness(t)
 	uses := rule("ip saddr @s drop", "@s")
@@ -101,17 +89,6 @@ func TestRedeclareInUse(t *testing.T) {
 	}
 	// The new handle is the rule's from now on.
 	h.commit(snapshot(policy, 0, in(ipWeft, base("input", 0, rule("first"), rule("last")))))
-}
-
-func TestRedeclareOwnSetWithItsRules(t *testing.T) {
-	h := newHarness(t)
-	table := func(s desired.Set, text string) desired.TableUpdate {
-		return in(ipWeft, s, base("input", 0, rule(text, "@s")))
-	}
-	h.commit(snapshot(policy, 0, table(addrSet("s", member("10.0.0.1")), "ip saddr @s len=4")))
-	six := desired.Set{Decl: &nftset.Set{Name: "s", Key: typeAddr6}, Elements: []nftset.Element{member("2001:db8::1")}}
-	h.reject(patch(policy, in(ipWeft, six)), desired.ReasonConflict, "table ip weft set s", "chain input rule 1")
-	h.commit(snapshot(policy, 0, table(six, "ip6 saddr @s len=16")))
 }
 
 func TestDependentsAreBounded(t *testing.T) {

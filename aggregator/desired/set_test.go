@@ -6,52 +6,8 @@ import (
 
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/aggregator/desired/packed"
-	"github.com/weft-proxy/weft/aggregator/desired/views"
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
-
-func TestSetOwnersAreCounted(t *testing.T) {
-	h := newHarness(t)
-	one := in(ipWeft, addrSet("s", member("10.0.0.1"), member("10.0.0.2")))
-	two := in(ipWeft, addrSet("s", member("10.0.0.2"), member("10.0.0.3")))
-	h.commit(snapshot(policy, 0, one))
-	if p := h.commit(snapshot(extra, 0, two)); planText(p) != "add elements s 1\n" {
-		t.Errorf("plan of the second owner:\n%s", planText(p))
-	}
-	if p := h.commit(snapshot(policy, 0)); planText(p) != "delete elements s 1\n" {
-		t.Errorf("plan of the first owner's withdrawal:\n%s", planText(p))
-	}
-	if st, _ := views.Fragment(h.State, extra); st.Shadowed != 0 || st.Elements != 2 {
-		t.Errorf("status %+v", st)
-	}
-}
-
-func TestMapShadowing(t *testing.T) {
-	h := newHarness(t)
-	h.commit(snapshot(extra, 0, in(ipWeft, addrMap("m", mapped("10.0.0.1", "10.1.0.9"), mapped("10.0.0.2", "10.1.0.2")))))
-	p := h.commit(snapshot(policy, 0, in(ipWeft, addrMap("m", mapped("10.0.0.1", "10.1.0.1"), mapped("10.0.0.2", "10.1.0.2")))))
-	if planText(p) != "delete elements m 1\nadd elements m 1\n" {
-		t.Errorf("plan of shadowing:\n%s", planText(p))
-	}
-	if st, _ := views.Fragment(h.State, extra); st.Shadowed != 1 {
-		t.Errorf("status of the shadowed: %+v", st)
-	}
-	// A change in the shadow changes nothing.
-	p = h.commit(patch(extra, in(ipWeft, desired.Elements{Set: "m", Add: []nftset.Element{mapped("10.0.0.1", "10.1.0.7")}})))
-	if !noOps(p) {
-		t.Errorf("plan of a change in the shadow:\n%s", planText(p))
-	}
-	p = h.commit(patch(policy, in(ipWeft, desired.Elements{Set: "m", Remove: []nftset.Element{member("10.0.0.1")}})))
-	if planText(p) != "delete elements m 1\nadd elements m 1\n" {
-		t.Errorf("plan of the winner's going:\n%s", planText(p))
-	}
-	if got := h.k.tables[ipWeft].sets["m"].elements[addr("10.0.0.1")].Data; got != addr("10.1.0.7") {
-		t.Errorf("value %x, want the shadowed one", got)
-	}
-	if st, _ := views.Fragment(h.State, extra); st.Shadowed != 0 {
-		t.Errorf("status after the winner has gone: %+v", st)
-	}
-}
 
 func TestIntervals(t *testing.T) {
 	h := newHarness(t)

@@ -65,8 +65,8 @@ func TestSessionsAndRestarts(t *testing.T) {
 		t.Errorf("session 7 has sent %v", keys)
 	}
 	want := desired.Status{Key: services, Session: 7, Serial: 2, Chains: 1, Sets: 1, Objects: 1}
-	if st, ok := views.Fragment(h.State, services); !ok || st != want || h.Len() != 2 {
-		t.Errorf("status %+v of %d, want %+v of 2", st, h.Len(), want)
+	if st, ok := views.Fragment(h.State, services); !ok || st != want || len(h.Fragments) != 2 {
+		t.Errorf("status %+v of %d, want %+v of 2", st, len(h.Fragments), want)
 	}
 	if fragments, flows := views.Awaited(h.State); fragments || flows {
 		t.Errorf("before a restart fragments are awaited: %t, watched maps: %t", fragments, flows)

@@ -97,7 +97,7 @@ func (ad *adoption) index(dump []kernel.Table, record desired.Record) {
 			if err != nil || !dumped[id] {
 				continue
 			}
-			h := ad.s.Hold(ad.fragment(key), id)
+			h := ad.fragment(key).Hold(ad.s, id)
 			h.Comment, h.Dormant = tr.Comment, dormancy(tr)
 			for _, o := range tr.Owned {
 				ad.owners[desired.Place{Table: id, Kind: string(o.Kind), Name: o.Name}] = fr.Publisher
@@ -133,7 +133,7 @@ func (ad *adoption) fragment(key desired.Key) *merge.Fragment {
 
 func (ad *adoption) give(o merge.Part, sh merge.Share) {
 	n := o.Base()
-	h := ad.s.Hold(sh.Owner(), n.Table.ID)
+	h := sh.Owner().Hold(ad.s, n.Table.ID)
 	if h.Shares[n.ID] == nil {
 		h.Shares[n.ID] = sh
 		ad.s.Link(o, sh, true, false)
@@ -167,7 +167,7 @@ func (ad *adoption) table(d *kernel.Table) {
 		}
 	}
 	if !t.Exists() {
-		ad.s.Hold(ad.s.Unclaimed, t.ID)
+		ad.s.Unclaimed.Hold(ad.s, t.ID)
 	}
 	if d.Dormant && !slices.ContainsFunc(t.Holdings, func(h *merge.Holding) bool { return h.Dormant != merge.Awake }) {
 		// The record does not name the fragments that declare it: their publishers will.

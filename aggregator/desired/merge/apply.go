@@ -32,6 +32,18 @@ func (s *State) Apply(u *desired.Update) error {
 	return s.Change(u.Fragment, func(a *Apply) { a.update(u) }, nil)
 }
 
+// ApplyWithin is Apply for a publisher with limits. It calls limit, not nil, after a merge without
+// violations, and grant for each shared part of others; nil grants all. Both must not use the
+// State.
+//
+// Possible errors: as Apply; limit's.
+func (s *State) ApplyWithin(u *desired.Update, limit desired.Limit, grant desired.Grant) error {
+	return s.Change(u.Fragment, func(a *Apply) {
+		a.grant = grant
+		a.update(u)
+	}, limit)
+}
+
 // Change makes one change completely or not at all. limit may be nil.
 func (s *State) Change(key desired.Key, f func(*Apply), limit desired.Limit) error {
 	before := s.Usage(key.Publisher)
@@ -124,7 +136,7 @@ func (a *Apply) identify(f *Fragment, id Identity) {
 		return
 	}
 	if f.Priority == id.Priority {
-		a.s.setIdentity(f, id)
+		f.setIdentity(a.s, id)
 		return
 	}
 	// A part with one share keeps its order.
@@ -137,7 +149,7 @@ func (a *Apply) identify(f *Fragment, id Identity) {
 			}
 		}
 	}
-	a.s.setIdentity(f, id)
+	f.setIdentity(a.s, id)
 	for _, relink := range unlinked {
 		relink()
 	}
@@ -153,7 +165,7 @@ func (a *Apply) drop(h *Holding, keep map[ObjectID]bool) {
 
 func (a *Apply) leave(h *Holding) {
 	a.drop(h, nil)
-	a.s.release(h)
+	h.release(a.s)
 }
 
 // Withdraw removes a fragment with all its shares.
@@ -167,7 +179,7 @@ func (a *Apply) Withdraw(f *Fragment) {
 }
 
 func (a *Apply) table(f *Fragment, tu *desired.TableUpdate, snapshot bool) {
-	h := a.s.Hold(f, tu.Table)
+	h := f.Hold(a.s, tu.Table)
 	a.releaseUnclaimed(h.Table)
 	assignRecorded(a.s, nil, &h.Comment, cmp.Or(tu.Comment, h.Comment))
 	if snapshot {
@@ -215,7 +227,7 @@ func (a *Apply) checkUses(tu *desired.TableUpdate) {
 
 func (a *Apply) giveUp(h *Holding, id ObjectID) {
 	if sh, ok := h.Shares[id]; ok {
-		enter(a.s, h.Shares, id, nil, false)
+		enter(&a.s.journal, h.Shares, id, nil, false)
 		a.s.relink(h.Table.Parts[id], sh, false)
 		a.disown(h.Table.Parts[id])
 	}
@@ -223,7 +235,7 @@ func (a *Apply) giveUp(h *Holding, id ObjectID) {
 
 func (a *Apply) join(h *Holding, o Part, sh Share) {
 	a.s.relink(o, sh, true)
-	enter(a.s, h.Shares, o.Base().ID, sh, true)
+	enter(&a.s.journal, h.Shares, o.Base().ID, sh, true)
 }
 
 func (a *Apply) putChain(h *Holding, p *desired.Chain) {
@@ -245,8 +257,8 @@ func (a *Apply) putChain(h *Holding, p *desired.Chain) {
 				a.s.Paths.attach(o, d.Base, true)
 			})
 		}
-		assign(a.s, &sh.Source, p.Source)
-		a.s.setRules(o, sh, l)
+		assign(&a.s.journal, &sh.Source, p.Source)
+		o.setRules(a.s, sh, l)
 		return
 	}
 	a.s.Looked.Rules += uint64(len(l.Rules))
@@ -284,11 +296,11 @@ func (a *Apply) putSet(h *Holding, p *desired.Set) {
 			return
 		}
 		if sh.Dumped || !sh.Decl.Equal(p.Decl) {
-			assign(a.s, &sh.Dumped, false)
-			a.s.redeclareSet(o, sh, p.Decl)
+			assign(&a.s.journal, &sh.Dumped, false)
+			sh.redeclare(a.s, o, p.Decl)
 		}
-		assign(a.s, &sh.Source, p.Source)
-		a.s.setConntrack(o, sh, p.Conntrack)
+		assign(&a.s.journal, &sh.Source, p.Source)
+		sh.setConntrack(a.s, o, p.Conntrack)
 		assignRecorded(a.s, o, &sh.Affinity, p.Affinity)
 		a.replaceElements(o, sh, p.Elements)
 		return
@@ -299,7 +311,7 @@ func (a *Apply) putSet(h *Holding, p *desired.Set) {
 // newSet makes a new share, or one with elements of another shape.
 func (a *Apply) newSet(h *Holding, o *Set, p *desired.Set) {
 	sh := &SetShare{Fragment: h.Fragment, Decl: p.Decl, Source: p.Source, Conntrack: p.Conntrack, Affinity: p.Affinity, Origin: a.s.Origin, Fresh: p.Elements}
-	if sh.Elements = a.s.packed(o, p); sh.Elements == nil {
+	if sh.Elements = a.s.stagedElements(o, p); sh.Elements == nil {
 		sh.Elements = packed.New(p.Decl, len(p.Elements))
 		for i := range p.Elements {
 			sh.Elements.Put(packed.ID(p.Decl, &p.Elements[i]), &p.Elements[i])
@@ -311,7 +323,7 @@ func (a *Apply) newSet(h *Holding, o *Set, p *desired.Set) {
 	sh.Weigh()
 	a.s.Looked.Keys += uint64(len(p.Elements))
 	a.join(h, o, sh)
-	a.s.restateAll(o, sh)
+	sh.restateAll(a.s, o)
 }
 
 func (a *Apply) replaceElements(o *Set, sh *SetShare, elems []nftset.Element) {
@@ -325,12 +337,16 @@ func (a *Apply) replaceElements(o *Set, sh *SetShare, elems []nftset.Element) {
 			gone = append(gone, id)
 		}
 	}
-	a.s.expect(o, len(gone)+max(len(last)-sh.Elements.Len()+len(gone), 0))
+	n := len(gone) + max(len(last)-sh.Elements.Len()+len(gone), 0)
+	a.s.undo = slices.Grow(a.s.undo, n)
+	if len(o.Touched) == 0 && n > keepTouched {
+		o.Touched = make(map[string]Touch, n)
+	}
 	for _, id := range gone {
-		a.s.put(o, sh, id, nftset.Element{}, false)
+		sh.put(a.s, o, id, nftset.Element{}, false)
 	}
 	for id, i := range last {
-		a.s.put(o, sh, id, elems[i], true)
+		sh.put(a.s, o, id, elems[i], true)
 	}
 }
 
@@ -350,9 +366,9 @@ func (a *Apply) elements(h *Holding, eu *desired.Elements) {
 		return
 	}
 	for i := range eu.Remove {
-		a.s.put(o, sh, packed.ID(sh.Decl, &eu.Remove[i]), nftset.Element{}, false)
+		sh.put(a.s, o, packed.ID(sh.Decl, &eu.Remove[i]), nftset.Element{}, false)
 	}
 	for i := range eu.Add {
-		a.s.put(o, sh, packed.ID(sh.Decl, &eu.Add[i]), eu.Add[i], true)
+		sh.put(a.s, o, packed.ID(sh.Decl, &eu.Add[i]), eu.Add[i], true)
 	}
 }

@@ -86,13 +86,13 @@ func (o *Chain) link(s *State, sh Share, in, _ bool) {
 	if o.Exists() {
 		s.Paths.attach(o, o.Decl().Base, false)
 	}
-	o.place(s, mine, in)
+	o.place(&s.ledger, mine, in)
 	if o.Exists() {
 		s.Paths.attach(o, o.Decl().Base, true)
 	}
-	s.referAll(o, mine, in)
+	mine.referAll(&s.marks, o, in)
 	s.Paths.outdate(o)
-	s.countRules(o.Table, mine.Rules, in)
+	o.Table.countRules(&s.marks, mine.Rules, in)
 }
 
 func (o *Chain) Accept(plan *Decision) {
@@ -113,41 +113,41 @@ func newRules(f *Fragment, rules []*compile.Rule, serial uint64) ruleList {
 	return l
 }
 
-func (s *State) stampOwner(o *Chain, owner string) {
-	if origin, ok := o.Origins[owner]; ok && origin == s.Origin {
+func (o *Chain) stampOwner(j *journal, owner string) {
+	if origin, ok := o.Origins[owner]; ok && origin == j.Origin {
 		return
 	}
 	if o.Origins == nil {
 		o.Origins = map[string]int{}
 	}
-	enter(s, o.Origins, owner, s.Origin, true)
+	enter(j, o.Origins, owner, j.Origin, true)
 }
 
-func (s *State) setRules(o *Chain, sh *ChainShare, l ruleList) {
+func (o *Chain) setRules(s *State, sh *ChainShare, l ruleList) {
 	s.changed(o, sh.Fragment)
-	do(s, func(l ruleList) {
+	do(&s.journal, func(l ruleList) {
 		s.Looked.Rules += uint64(len(sh.Rules) + len(l.Rules))
 		changed := !slices.Equal(sh.Refs, l.Refs)
 		if changed {
-			s.referAll(o, sh, false)
+			sh.referAll(&s.marks, o, false)
 		}
 		s.charge(sh.Fragment, sh.total, -1)
 		s.charge(sh.Fragment, l.total, +1)
-		s.countRules(o.Table, sh.Rules, false)
-		s.countRules(o.Table, l.Rules, true)
+		o.Table.countRules(&s.marks, sh.Rules, false)
+		o.Table.countRules(&s.marks, l.Rules, true)
 		sh.ruleList = l
 		s.Paths.outdate(o)
 		if changed {
-			s.referAll(o, sh, true)
+			sh.referAll(&s.marks, o, true)
 			s.unrecord(o)
 		}
 	}, l, sh.ruleList)
 }
 
-func (s *State) referAll(o *Chain, sh *ChainShare, in bool) {
+func (sh *ChainShare) referAll(m *marks, o *Chain, in bool) {
 	for _, id := range sh.Refs {
 		target := o.Table.Part(id)
-		s.refer(target, sign(in))
+		m.refer(target, sign(in))
 		addTo(&target.Base().Callers, caller{From: o}, sign(in))
 	}
 }

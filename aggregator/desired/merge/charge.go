@@ -1,28 +1,55 @@
 package merge
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/aggregator/desired/packed"
 	"github.com/weft-proxy/weft/nft/cost"
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-func (s *State) Shadowed() int { return s.shadowed }
+// ledger has the usage of each publisher, and the shadowed elements.
+type ledger struct {
+	// Held is by publisher, without empty usage.
+	Held     map[string]desired.Usage
+	shadowed int
+	shaded   map[desired.Key]struct{}
+}
+
+func (l *ledger) Shadowed() int { return l.shadowed }
+
+// Usage returns the usage of a publisher.
+func (l *ledger) Usage(publisher string) desired.Usage { return l.Held[publisher] }
 
 // TakeShadowChanges returns, in no order, fragments with a possibly different Shadowed since the
-// last call.
-func (s *State) TakeShadowChanges() []desired.Key {
-	if len(s.shaded) == 0 {
-		return nil
-	}
-	keys := make([]desired.Key, 0, len(s.shaded))
-	for f := range s.shaded {
-		if s.Fragments[f.Key] == f {
-			keys = append(keys, f.Key)
-		}
-	}
-	clear(s.shaded)
+// last call, also withdrawn ones.
+func (l *ledger) TakeShadowChanges() []desired.Key {
+	keys := slices.Collect(maps.Keys(l.shaded))
+	clear(l.shaded)
 	return keys
+}
+
+// charge adds (by is +1) or removes (-1) usage.
+func (l *ledger) charge(f *Fragment, o desired.Usage, by int) {
+	if o == (desired.Usage{}) {
+		return
+	}
+	if f.Holds.Add(o, by); f.Unclaimed {
+		return
+	}
+	u := l.Held[f.Key.Publisher]
+	u.Add(o, by)
+	setKey(l.Held, f.Key.Publisher, u, u != desired.Usage{})
+}
+
+// shade adds by to the shadow count of a share.
+func (l *ledger) shade(sh *SetShare, by int) {
+	sh.Shadowed += by
+	sh.Fragment.Shadowed += by
+	l.shadowed += by
+	l.shaded[sh.Fragment.Key] = struct{}{}
 }
 
 func (a *Apply) checkSize(f *Fragment) {
@@ -43,39 +70,7 @@ func (a *Apply) checkSize(f *Fragment) {
 	}
 }
 
-// Usage returns the usage of a publisher.
-func (s *State) Usage(publisher string) desired.Usage { return s.Held[publisher] }
-
-// ApplyWithin is Apply for a publisher with limits. It calls limit, not nil, after a merge without
-// violations, and grant for each shared part of others; nil grants all. Both must not use the
-// State.
-//
-// Possible errors: as Apply; limit's.
-func (s *State) ApplyWithin(u *desired.Update, limit desired.Limit, grant desired.Grant) error {
-	return s.Change(u.Fragment, func(a *Apply) {
-		a.grant = grant
-		a.update(u)
-	}, limit)
-}
-
-// charge adds (by is +1) or removes (-1) usage, without journal.
-func (s *State) charge(f *Fragment, o desired.Usage, by int) {
-	if o == (desired.Usage{}) {
-		return
-	}
-	if f.Holds.Add(o, by); f.Unclaimed {
-		return
-	}
-	u := s.Held[f.Key.Publisher]
-	u.Add(o, by)
-	if u == (desired.Usage{}) {
-		delete(s.Held, f.Key.Publisher)
-		return
-	}
-	s.Held[f.Key.Publisher] = u
-}
-
-func (s *State) chargeElement(sh *SetShare, id string, old nftset.Element, had bool, e nftset.Element, has bool) {
+func (sh *SetShare) charge(l *ledger, id string, old nftset.Element, had bool, e nftset.Element, has bool) {
 	var u desired.Usage
 	u.Memory -= sh.Content.Memory(sh.Decl)
 	if had {
@@ -88,7 +83,7 @@ func (s *State) chargeElement(sh *SetShare, id string, old nftset.Element, had b
 	}
 	u.Memory += sh.Content.Memory(sh.Decl)
 	sh.bytes += u.Bytes
-	s.charge(sh.Fragment, u, +1)
+	l.charge(sh.Fragment, u, +1)
 }
 
 // Usage needs current bytes and Content.

@@ -102,7 +102,7 @@ func (s *State) Expire(now time.Duration) (expired []*desired.Update, successor 
 			s.Expiries.ExpireAt(e.set, e.share, e.id, Due{At: d.At})
 			continue
 		}
-		old, takesOver := s.forget(e)
+		old, takesOver := e.forget(s)
 		successor = successor || takesOver
 		u := of[e.share]
 		if u == nil {
@@ -119,11 +119,11 @@ func (s *State) Expire(now time.Duration) (expired []*desired.Update, successor 
 }
 
 // forget reports whether an element of another share takes effect.
-func (s *State) forget(e expiry) (old nftset.Element, takesOver bool) {
+func (e *expiry) forget(s *State) (old nftset.Element, takesOver bool) {
 	s.Looked.Keys++
 	delete(e.share.Due, e.id)
 	old, _ = e.share.Elements.Get(e.id)
-	c := s.write(e.set, e.share, e.id, old, true, nftset.Element{}, false)
+	c := e.share.write(&s.derived, e.set, e.id, old, true, nftset.Element{}, false)
 	if e.set.Merge != nil {
 		// The kernel has statements without a timeout already.
 		_, c.had = e.set.Merge.Get(e.id)
@@ -166,7 +166,7 @@ func (sh *SetShare) expiry(id string) time.Duration {
 }
 
 // restate journals a statement, or (has is false) its end.
-func (s *State) restate(o *Set, sh *SetShare, id string, has bool) {
+func (sh *SetShare) restate(s *State, o *Set, id string, has bool) {
 	d, had := sh.Due[id]
 	if !had && !has {
 		return
@@ -182,19 +182,19 @@ func (s *State) restate(o *Set, sh *SetShare, id string, has bool) {
 	if has {
 		s.Expiries.stated = append(s.Expiries.stated, expiry{set: o, share: sh, id: id})
 	}
-	s.undo = append(s.undo, func() {
+	s.onUndo(func() {
 		setKey(sh.Due, id, d, had)
 		s.Expiries.stated = s.Expiries.stated[:n]
 	})
 }
 
-func (s *State) restateAll(o *Set, sh *SetShare) {
+func (sh *SetShare) restateAll(s *State, o *Set) {
 	if sh.Decl.Flags&nftset.FlagTimeout == 0 {
 		return
 	}
 	n := len(s.Expiries.stated)
 	s.Expiries.stated = append(s.Expiries.stated, expiry{set: o, share: sh, all: true})
-	s.undo = append(s.undo, func() { s.Expiries.stated = s.Expiries.stated[:n] })
+	s.onUndo(func() { s.Expiries.stated = s.Expiries.stated[:n] })
 }
 
 // AcceptTimes starts the time of new statements.

@@ -2,10 +2,11 @@
 // shares.
 //
 // [State.Apply] merges or rejects an update as a whole. A journal undoes all changes since the last
-// Accept. The cost of an update is that of its changes.
+// Accept (state.go). The cost of an update is that of its changes (part.go).
 //
-// Other files follow each change: usage (charge.go), prices of paths (reach.go, hook.go), deadlines
-// (deadline.go), backends of watched flows (flows.go), Scope and Record (observed.go).
+// A write of a share also updates what follows from the shares: usage (charge.go), prices of paths
+// (reach.go, hook.go), backends of watched flows (flows.go), Scope and Record (observed.go). The
+// inverse write takes it back. Deadlines (deadline.go) are in the journal.
 //
 // The package does no I/O, reads no clock and starts no goroutine. A State belongs to one
 // goroutine; a [Scope] may be used from any.

@@ -1,8 +1,6 @@
 package merge
 
 import (
-	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/weft-proxy/weft/aggregator/desired/backends"
@@ -44,14 +42,14 @@ func (p *Pools) Count(e *nftset.Element, by int) {
 }
 
 // index updates a set's pools; anew makes them again.
-func (s *State) index(o *Set, anew bool) {
+func (o *Set) index(d *derived, anew bool) {
 	o.Table.indexAddresses(o)
 	watched := slices.ContainsFunc(o.Shares, func(sh *SetShare) bool { return sh.Conntrack })
 	if watched && o.Pools != nil && !anew {
 		return
 	}
 	o.Pools = nil
-	delete(s.Watched, o)
+	delete(d.Watched, o)
 	if !watched {
 		return
 	}
@@ -59,14 +57,14 @@ func (s *State) index(o *Set, anew bool) {
 	if !ok {
 		return
 	}
-	s.Watched[o] = struct{}{}
+	d.Watched[o] = struct{}{}
 	o.Pools = &Pools{Layout: l, Backends: packed.NewCounts(l.BackendLen(), 0), Totals: packed.NewCounts(l.DestLen(), 0)}
 	for i, sh := range o.Shares {
 		if !sh.Flows() {
 			continue
 		}
 		for id, e := range sh.Elements.All() {
-			s.Looked.Keys++
+			d.Looked.Keys++
 			if i == 0 || o.Winner(id) == sh {
 				o.Pools.Count(&e, +1)
 			}
@@ -89,14 +87,4 @@ func (t *Table) indexAddresses(o *Set) {
 		}
 		t.Addresses[o] = struct{}{}
 	}
-}
-
-func (s *State) WatchesFlows() bool { return len(s.Watched) > 0 }
-
-// Text describes the counts.
-func (p *Pools) Text() string {
-	if p == nil {
-		return "none"
-	}
-	return fmt.Sprintf("%+v %v %v", p.Layout, maps.Collect(p.Backends.All()), maps.Collect(p.Totals.All()))
 }

@@ -22,38 +22,18 @@ type Identity struct {
 }
 
 // No list may have the shares while the priority changes.
-func (s *State) setIdentity(f *Fragment, id Identity) {
+func (f *Fragment) setIdentity(s *State, id Identity) {
 	if id.Lifetime != f.Lifetime {
-		s.noteLifetime(f.Key)
+		s.noteLifetime(f.Key, s.Fragments[f.Key])
 	}
 	old := f.Identity
 	recorded := old.Priority != id.Priority || old.Lifetime != id.Lifetime || old.Expires != id.Expires || old.Adopted != id.Adopted
-	do(s, func(id Identity) {
+	do(&s.journal, func(id Identity) {
 		f.Identity = id
 		if recorded {
 			s.recordedAt++
 		}
 	}, id, old)
-}
-
-func (s *State) noteLifetime(key desired.Key) {
-	if _, ok := s.Lifetimes[key]; ok {
-		return
-	}
-	s.Lifetimes[key] = desired.LifetimeUnspecified
-	if f := s.Fragments[key]; f != nil {
-		s.Lifetimes[key] = f.Lifetime
-	}
-}
-
-// AcceptLifetimes accepts the present lifetimes.
-func (s *State) AcceptLifetimes() {
-	for key, before := range s.Lifetimes {
-		if f := s.Fragments[key]; f != nil && before != desired.LifetimeUnspecified && before != f.Lifetime {
-			// The record may have the earlier lifetime.
-			s.recordedAt++
-		}
-	}
 }
 
 func Seen(r desired.Reader, f *Fragment) bool {
@@ -117,8 +97,8 @@ func (f *Fragment) String() string {
 
 // A nil f removes the fragment.
 func (s *State) setFragment(key desired.Key, f *Fragment) {
-	s.noteLifetime(key)
-	do(s, func(f *Fragment) { s.WriteFragment(key, f) }, f, s.Fragments[key])
+	s.noteLifetime(key, s.Fragments[key])
+	do(&s.journal, func(f *Fragment) { s.WriteFragment(key, f) }, f, s.Fragments[key])
 }
 
 func (s *State) WriteFragment(key desired.Key, f *Fragment) {
@@ -135,29 +115,27 @@ func (s *State) WriteFragment(key desired.Key, f *Fragment) {
 }
 
 // Hold returns a fragment's holding, and makes a missing one.
-func (s *State) Hold(f *Fragment, id nft.TableID) *Holding {
+func (f *Fragment) Hold(s *State, id nft.TableID) *Holding {
 	if h, ok := f.Tables[id]; ok {
 		return h
 	}
 	t := s.Table(id)
 	s.stamp(&t.Origin)
 	h := &Holding{Fragment: f, Table: t, Shares: map[ObjectID]Share{}}
-	s.writeHolding(h, true)
-	s.undo = append(s.undo, func() { s.writeHolding(h, false) })
+	do(&s.journal, func(in bool) { h.write(&s.observed, in) }, true, false)
 	return h
 }
 
-func (s *State) release(h *Holding) {
+func (h *Holding) release(s *State) {
 	s.MarkTable(h.Table)
 	s.stamp(&h.Table.Origin)
-	s.writeHolding(h, false)
-	s.undo = append(s.undo, func() { s.writeHolding(h, true) })
+	do(&s.journal, func(in bool) { h.write(&s.observed, in) }, false, true)
 }
 
-func (s *State) writeHolding(h *Holding, in bool) {
+func (h *Holding) write(b *observed, in bool) {
 	t := h.Table
-	s.scopeChanges(t.ID)
-	s.recordedAt++
+	b.scopeChanges(t.ID)
+	b.unrecord(nil)
 	if in {
 		h.Fragment.Tables[t.ID] = h
 		t.Holdings = append(t.Holdings, h)

@@ -27,19 +27,17 @@ func HooksOf(family nft.Family, base *nftobject.Base) (hooks []Hook) {
 	if base.Device != "" {
 		devices = append(devices, base.Device)
 	}
+	number := base.Hook
 	switch {
-	case len(devices) > 0 && family == nft.FamilyInet:
-		for _, device := range devices {
-			hooks = append(hooks, Hook{nft.FamilyNetdev, unix.NF_NETDEV_INGRESS, device})
-		}
-	case len(devices) > 0:
-		for _, device := range devices {
-			hooks = append(hooks, Hook{family, base.Hook, device})
-		}
+	case family == nft.FamilyInet && len(devices) == 0:
+		return []Hook{{nft.FamilyIP, number, ""}, {nft.FamilyIP6, number, ""}}
 	case family == nft.FamilyInet:
-		hooks = []Hook{{nft.FamilyIP, base.Hook, ""}, {nft.FamilyIP6, base.Hook, ""}}
-	default:
-		hooks = []Hook{{family, base.Hook, ""}}
+		family, number = nft.FamilyNetdev, unix.NF_NETDEV_INGRESS
+	case len(devices) == 0:
+		devices = []string{""}
+	}
+	for _, device := range devices {
+		hooks = append(hooks, Hook{family, number, device})
 	}
 	return hooks
 }

@@ -117,7 +117,7 @@ func (o *Object) Removal(any) []kernel.Op {
 	return []kernel.Op{kernel.DeleteObject{Table: o.Table.ID, Ref: o.ID}}
 }
 
-func (o *Object) link(s *State, sh Share, in, _ bool) { o.place(s, sh.(*ObjectShare), in) }
+func (o *Object) link(s *State, sh Share, in, _ bool) { o.place(&s.ledger, sh.(*ObjectShare), in) }
 
 func (o *Object) Accept(*Decision) {}
 

@@ -21,12 +21,68 @@ type tablePart struct {
 	ID    ObjectID
 }
 
+// observed has the changes for the next Scope and Record.
+type observed struct {
+	scope      *Scope
+	scopeDirty map[nft.TableID]map[ObjectID]struct{}
+	recordedAt uint64
+	// Unrecorded parts may differ in a Record since Recorded.
+	Unrecorded map[tablePart]struct{}
+	// Lifetimes has possibly different lifetimes as of Accept, LifetimeUnspecified for new
+	// fragments.
+	Lifetimes map[desired.Key]desired.Lifetime
+}
+
+func newObserved() observed {
+	return observed{
+		scope:      &Scope{tables: map[nft.TableID]*TableScope{}},
+		scopeDirty: map[nft.TableID]map[ObjectID]struct{}{},
+		Unrecorded: map[tablePart]struct{}{},
+		Lifetimes:  map[desired.Key]desired.Lifetime{},
+	}
+}
+
 // unrecord notes a change for Record in a part, or in a holding if o is nil.
-func (s *State) unrecord(o Part) {
-	s.recordedAt++
+func (b *observed) unrecord(o Part) {
+	b.recordedAt++
 	if o != nil {
 		n := o.Base()
-		s.Unrecorded[tablePart{n.Table.ID, n.ID}] = struct{}{}
+		b.Unrecorded[tablePart{n.Table.ID, n.ID}] = struct{}{}
+	}
+}
+
+// declared notes a changed declaration.
+func (b *observed) declared(o Part) {
+	n := o.Base()
+	b.scopeChanges(n.Table.ID)[n.ID] = struct{}{}
+	b.unrecord(o)
+}
+
+func (b *observed) scopeChanges(id nft.TableID) map[ObjectID]struct{} {
+	if b.scopeDirty[id] == nil {
+		b.scopeDirty[id] = map[ObjectID]struct{}{}
+	}
+	return b.scopeDirty[id]
+}
+
+// noteLifetime remembers the lifetime of f, nil for a new fragment, before its first change.
+func (b *observed) noteLifetime(key desired.Key, f *Fragment) {
+	if _, ok := b.Lifetimes[key]; ok {
+		return
+	}
+	b.Lifetimes[key] = desired.LifetimeUnspecified
+	if f != nil {
+		b.Lifetimes[key] = f.Lifetime
+	}
+}
+
+// AcceptLifetimes accepts the present lifetimes.
+func (b *observed) AcceptLifetimes(fragments map[desired.Key]*Fragment) {
+	for key, before := range b.Lifetimes {
+		if f := fragments[key]; f != nil && before != desired.LifetimeUnspecified && before != f.Lifetime {
+			// The record may have the earlier lifetime.
+			b.recordedAt++
+		}
 	}
 }
 
@@ -41,7 +97,7 @@ func (s *State) Recorded() {
 }
 
 // RecordVersion changes with the result of Record.
-func (s *State) RecordVersion() uint64 { return s.recordedAt }
+func (b *observed) RecordVersion() uint64 { return b.recordedAt }
 
 // scopeChanges bounds the changed parts of a small table.
 const scopeChanges = 64

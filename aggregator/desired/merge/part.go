@@ -139,11 +139,11 @@ func (o *shared[S]) awaited() bool {
 }
 
 // place adds or removes a share with its usage. It is its own inverse, without journal.
-func (o *shared[S]) place(s *State, sh S, in bool) {
+func (o *shared[S]) place(l *ledger, sh S, in bool) {
 	if !in {
 		i := slices.Index(o.Shares, sh)
 		o.Shares = slices.Delete(o.Shares, i, i+1)
-		s.charge(sh.Owner(), sh.Usage(), -1)
+		l.charge(sh.Owner(), sh.Usage(), -1)
 		return
 	}
 	i := 0
@@ -151,7 +151,7 @@ func (o *shared[S]) place(s *State, sh S, in bool) {
 		i++
 	}
 	o.Shares = slices.Insert(o.Shares, i, sh)
-	s.charge(sh.Owner(), sh.Usage(), +1)
+	l.charge(sh.Owner(), sh.Usage(), +1)
 }
 
 func (o *shared[S]) Fragments() []*Fragment {
@@ -189,11 +189,27 @@ func agrees[S Share](a *Apply, h *Holding, o Part, shares []S, differs func(S) (
 	return true
 }
 
-func (s *State) Mark(o Part) {
+// marks are the places of changes: since the last Accept, and (serial, checks) of the running change.
+type marks struct {
+	Dirty  []*Table
+	checks []check
+	// serial never restarts.
+	serial uint64
+	Looked desired.Work
+}
+
+func (m *marks) MarkTable(t *Table) {
+	if !t.dirty {
+		t.dirty = true
+		m.Dirty = append(m.Dirty, t)
+	}
+}
+
+func (m *marks) Mark(o Part) {
 	if n := o.Base(); !n.Dirty {
 		n.Dirty = true
 		n.Table.DirtyParts = append(n.Table.DirtyParts, o)
-		s.MarkTable(n.Table)
+		m.MarkTable(n.Table)
 	}
 }
 
@@ -204,27 +220,27 @@ type check struct {
 }
 
 // queue adds a check once, before the declaration changes.
-func (s *State) queue(o Part) {
+func (m *marks) queue(o Part) {
 	n := o.Base()
-	if n.queued == s.serial {
+	if n.queued == m.serial {
 		return
 	}
-	n.queued = s.serial
+	n.queued = m.serial
 	c := check{Part: o}
 	if o.Exists() {
 		c.old = o.Declared()
 	}
-	s.checks = append(s.checks, c)
+	m.checks = append(m.checks, c)
 }
 
 // Marking lets the next Accept or Rollback forget a missing target.
-func (s *State) refer(o Part, by int) {
+func (m *marks) refer(o Part, by int) {
 	o.Base().Refs += by
 	if !o.Exists() {
-		s.Mark(o)
+		m.Mark(o)
 	}
 	if by > 0 {
-		s.queue(o)
+		m.queue(o)
 	}
 }
 
@@ -234,16 +250,16 @@ func (s *State) changed(o Part, f *Fragment) {
 	s.Mark(o)
 	s.stamp(&o.Base().Origin)
 	if o, ok := o.(*Chain); ok {
-		s.stampOwner(o, f.Owner)
+		o.stampOwner(&s.journal, f.Owner)
 	}
 }
 
 func (s *State) relink(o Part, sh Share, in bool) {
 	s.changed(o, sh.Owner())
 	s.Link(o, sh, in, true)
-	s.undo = append(s.undo, func() { s.Link(o, sh, !in, false) })
+	s.onUndo(func() { s.Link(o, sh, !in, false) })
 	if o, ok := o.(*Set); ok && in {
-		s.claimAll(o, sh.(*SetShare))
+		sh.(*SetShare).claimAll(s, o)
 	}
 }
 
@@ -258,7 +274,7 @@ func (s *State) Link(o Part, sh Share, in, journal bool) {
 func redeclare[D any](s *State, o Part, sh Share, at *D, d D, after func(old, d D)) {
 	s.changed(o, sh.Owner())
 	s.queue(o)
-	do(s, func(d D) {
+	do(&s.journal, func(d D) {
 		old := *at
 		s.charge(sh.Owner(), sh.Usage(), -1)
 		*at = d

@@ -67,19 +67,15 @@ type caller struct {
 	leaves bool
 }
 
-// routes counts elements of a verdict map by their target's worst price.
+// routes counts elements of a verdict map by their target's worst price: those that jump, and those
+// that leave.
 type routes struct {
-	jumps, gotos map[int]int
-	// jump and leave are the greatest prices known to callers.
-	jump, leave int
+	counts [2]map[int]int
+	// most are the greatest prices known to callers.
+	most [2]int
 }
 
-func (l *routes) of(leaves bool) *map[int]int {
-	if leaves {
-		return &l.gotos
-	}
-	return &l.jumps
-}
+func (l *routes) count(leaves bool, price, by int) { addTo(&l.counts[Count(leaves)], price, by) }
 
 func greatest(counts map[int]int) (most int) {
 	for n := range counts {
@@ -127,7 +123,7 @@ func (p *Paths) lead(o *Set, data string, target Part, by int) {
 	if o.routes == nil {
 		o.routes = &routes{}
 	}
-	addTo(o.routes.of(leaves), to.Price.Worst, by)
+	o.routes.count(leaves, to.Price.Worst, by)
 	p.outdate(o)
 }
 
@@ -237,8 +233,8 @@ func (o *Chain) evaluate(p *Paths) {
 	}
 	for c, n := range o.Callers {
 		if m, ok := c.From.(*Set); ok {
-			addTo(m.routes.of(c.leaves), was.Worst, -n)
-			addTo(m.routes.of(c.leaves), now.Worst, n)
+			m.routes.count(c.leaves, was.Worst, -n)
+			m.routes.count(c.leaves, now.Worst, n)
 		}
 		c.From.Base().outdated = true
 	}
@@ -249,12 +245,12 @@ func (o *Set) evaluate(*Paths) {
 	changed := lookup != o.Lookup
 	o.Lookup = lookup
 	if o.routes != nil {
-		jump, leave := greatest(o.routes.jumps), greatest(o.routes.gotos)
+		most := [2]int{greatest(o.routes.counts[0]), greatest(o.routes.counts[1])}
 		if o.loops {
-			jump, leave = Unbounded, Unbounded
+			most = [2]int{Unbounded, Unbounded}
 		}
-		changed = changed || jump != o.routes.jump || leave != o.routes.leave
-		o.routes.jump, o.routes.leave = jump, leave
+		changed = changed || most != o.routes.most
+		o.routes.most = most
 	}
 	if !changed {
 		return
@@ -314,7 +310,7 @@ func (o *Chain) target(c call) (lookup, jump, leave int) {
 		return 0, t.Price.Worst, 0
 	case *Set:
 		if t.routes != nil {
-			jump, leave = t.routes.jump, t.routes.leave
+			jump, leave = t.routes.most[0], t.routes.most[1]
 		}
 		return t.Lookup, jump, leave
 	}

@@ -1,7 +1,6 @@
 package merge
 
 import (
-	"slices"
 	"time"
 
 	"github.com/weft-proxy/weft/aggregator/desired/packed"
@@ -104,13 +103,8 @@ func (o *Set) Decl() *nftset.Set {
 	return o.Shares[0].Decl
 }
 
-// Effective returns the element that the kernel should have.
-func (o *Set) Effective(id string) (nftset.Element, bool) {
-	e, _, ok := o.Wanted(id)
-	return e, ok
-}
-
-// Wanted is Effective with the deciding share, nil for a merged range.
+// Wanted returns the element that the kernel should have, and the deciding share, nil for a merged
+// range.
 func (o *Set) Wanted(id string) (nftset.Element, *SetShare, bool) {
 	e, sh, ok := o.Decided(id)
 	if o.Merge == nil {
@@ -143,17 +137,14 @@ func (o *Set) Winner(id string) *SetShare {
 }
 
 // shade adds by to the shadow count of each share with other data than the winner.
-func (s *State) shade(o *Set, id string, by int) {
+func (o *Set) shade(l *ledger, id string, by int) {
 	w := o.Winner(id)
 	if w == nil {
 		return
 	}
 	for _, sh := range o.Shares {
 		if sh != w && sh.Elements.Differs(w.Elements, id) {
-			sh.Shadowed += by
-			sh.Fragment.Shadowed += by
-			s.shadowed += by
-			s.shaded[sh.Fragment] = struct{}{}
+			l.shade(sh, by)
 		}
 	}
 }
@@ -195,7 +186,7 @@ func (o *Set) clearChanges() {
 }
 
 // put changes a share's element to e, or removes it if has is false.
-func (s *State) put(o *Set, sh *SetShare, id string, e nftset.Element, has bool) {
+func (sh *SetShare) put(s *State, o *Set, id string, e nftset.Element, has bool) {
 	s.Looked.Keys++
 	had, same := sh.Elements.Same(id, &e)
 	expires := has && Timed(sh.Decl, &e)
@@ -203,47 +194,40 @@ func (s *State) put(o *Set, sh *SetShare, id string, e nftset.Element, has bool)
 		return
 	}
 	old, _ := sh.Elements.Get(id)
-	c := s.write(o, sh, id, old, had, e, has)
+	c := sh.write(&s.derived, o, id, old, had, e, has)
 	c.renewed = expires && c.to == sh
 	now := e // a copy, as its address escapes
 	if o.Merge != nil {
-		o.remerge(id, &c, s.touchAll(o))
-		s.undo = append(s.undo, func() {
-			c := s.write(o, sh, id, now, has, old, had)
+		o.remerge(id, &c, o.touchAll(s))
+		s.onUndo(func() {
+			c := sh.write(&s.derived, o, id, now, has, old, had)
 			o.remerge(id, &c, nil)
 		})
 	} else {
 		prev, was := o.Touched[id]
-		touched := s.touch(o, id, &c)
-		s.undo = append(s.undo, func() {
+		touched := o.touch(s, id, &c)
+		s.onUndo(func() {
 			s.Looked.Keys++
-			s.write(o, sh, id, now, has, old, had)
+			sh.write(&s.derived, o, id, now, has, old, had)
 			if touched {
 				setKey(o.Touched, id, prev, was)
 			}
 		})
 	}
-	s.restate(o, sh, id, expires)
+	sh.restate(s, o, id, expires)
 	if has && !sh.Fragment.Unclaimed {
-		s.claim(o, id)
+		o.claim(s, id)
 	}
 }
 
-func (s *State) expect(o *Set, n int) {
-	s.undo = slices.Grow(s.undo, n)
-	if len(o.Touched) == 0 && n > keepTouched {
-		o.Touched = make(map[string]Touch, n)
-	}
-}
-
-func (s *State) claim(o *Set, id string) {
+func (o *Set) claim(s *State, id string) {
 	if sh := o.unclaimed(); sh != nil && sh.claimable() && sh.Elements.Has(id) {
-		s.put(o, sh, id, nftset.Element{}, false)
+		sh.put(s, o, id, nftset.Element{}, false)
 	}
 }
 
 // touch counts another winner of an equal element only in a set that the kernel lacks.
-func (s *State) touch(o *Set, id string, c *change) bool {
+func (o *Set) touch(s *State, id string, c *change) bool {
 	same := c.had && c.has && packed.Same(o.Decl(), &c.before, &c.after) && !c.renewed && c.from.expiry(id) == c.to.expiry(id)
 	if o.Kernel != nil && (same || !c.had && !c.has) {
 		return false
@@ -268,12 +252,12 @@ func (s *State) touch(o *Set, id string, c *change) bool {
 
 // write changes a share's element from old to e with all counts, and returns the merged change. It
 // is its own inverse, without journal.
-func (s *State) write(o *Set, sh *SetShare, id string, old nftset.Element, had bool, e nftset.Element, has bool) change {
+func (sh *SetShare) write(d *derived, o *Set, id string, old nftset.Element, had bool, e nftset.Element, has bool) change {
 	var c change
 	several := len(o.Shares) > 1
 	if several && o.Decl().Map {
-		s.shade(o, id, -1)
-		defer s.shade(o, id, +1)
+		o.shade(&d.ledger, id, -1)
+		defer o.shade(&d.ledger, id, +1)
 	}
 	if several {
 		c.before, c.from, c.had = o.Decided(id)
@@ -285,18 +269,18 @@ func (s *State) write(o *Set, sh *SetShare, id string, old nftset.Element, had b
 	} else {
 		sh.Elements.Remove(id)
 	}
-	s.chargeElement(sh, id, old, had, e, has)
-	s.Paths.resize(o)
+	sh.charge(&d.ledger, id, old, had, e, has)
+	d.Paths.resize(o)
 	if several {
 		c.after, c.to, c.has = o.Decided(id)
 		o.union += Count(c.has) - Count(c.had)
-		s.updateConflict(o, id)
+		o.updateConflict(&d.observed, id)
 	} else {
 		c.after, c.to, c.has = e, sh, has
 	}
-	if d := o.Decl(); packed.HasTargets(d) && old.Data != e.Data {
-		s.referTarget(o, d, old.Data, -1)
-		s.referTarget(o, d, e.Data, +1)
+	if decl := o.Decl(); packed.HasTargets(decl) && old.Data != e.Data {
+		o.referTarget(d, decl, old.Data, -1)
+		o.referTarget(d, decl, e.Data, +1)
 	}
 	o.Pools.change(&c)
 	return c
@@ -309,20 +293,20 @@ func Count(is bool) int {
 	return 0
 }
 
-func (s *State) referTarget(o *Set, d *nftset.Set, data string, by int) {
-	if id := LeadsTo(d, data); id.Name != "" {
+func (o *Set) referTarget(d *derived, decl *nftset.Set, data string, by int) {
+	if id := LeadsTo(decl, data); id.Name != "" {
 		target := o.Table.Part(id)
-		s.refer(target, by)
-		s.Paths.lead(o, data, target, by)
+		d.refer(target, by)
+		d.Paths.lead(o, data, target, by)
 	}
 }
 
-func (s *State) claimAll(o *Set, sh *SetShare) {
+func (sh *SetShare) claimAll(s *State, o *Set) {
 	for id := range sh.Elements.All() {
 		if o.unclaimed() == nil {
 			break
 		}
-		s.claim(o, id)
+		o.claim(s, id)
 	}
 }
 
@@ -331,21 +315,21 @@ func (o *Set) link(s *State, linked Share, in, journal bool) {
 	var visit func(string, *change)
 	others := len(o.Shares) > Count(!in)
 	if journal && !sh.Passive && (!in || o.Kernel != nil || len(o.Touched) > 0 || o.Merge != nil && others) {
-		visit = s.touchAll(o)
+		visit = o.touchAll(s)
 	}
 	if others && sh.Decl.Map {
 		for id := range sh.Elements.All() {
-			s.shade(o, id, -1)
+			o.shade(&s.ledger, id, -1)
 		}
 	}
-	o.place(s, sh, in)
+	o.place(&s.ledger, sh, in)
 	s.Paths.resize(o)
 	if others {
 		for id := range sh.Elements.All() {
 			if sh.Decl.Map {
-				s.shade(o, id, +1)
+				o.shade(&s.ledger, id, +1)
 			}
-			s.updateConflict(o, id)
+			o.updateConflict(&s.observed, id)
 		}
 	}
 	switch {
@@ -355,33 +339,33 @@ func (o *Set) link(s *State, linked Share, in, journal bool) {
 		o.Merge = packed.NewUnion[*SetShare](sh.Decl, nil)
 	}
 	if visit != nil || others || o.Pools != nil || packed.HasTargets(sh.Decl) {
-		s.visit(o, sh, in, visit)
+		sh.visit(&s.derived, o, in, visit)
 	}
-	s.index(o, false)
+	o.index(&s.derived, false)
 }
 
-func (s *State) touchAll(o *Set) func(string, *change) {
+func (o *Set) touchAll(s *State) func(string, *change) {
 	type undone struct {
 		id   string
 		prev Touch
 		was  bool
 	}
 	var touched []undone
-	s.undo = append(s.undo, func() {
+	s.onUndo(func() {
 		for _, u := range touched {
 			setKey(o.Touched, u.id, u.prev, u.was)
 		}
 	})
 	return func(id string, c *change) {
 		prev, was := o.Touched[id]
-		if s.touch(o, id, c) {
+		if o.touch(s, id, c) {
 			touched = append(touched, undone{id, prev, was})
 		}
 	}
 }
 
 // visit counts the elements of a newly linked or unlinked share.
-func (s *State) visit(o *Set, sh *SetShare, in bool, visit func(string, *change)) {
+func (sh *SetShare) visit(d *derived, o *Set, in bool, visit func(string, *change)) {
 	by := sign(in)
 	if in && len(o.Shares) == 2 {
 		o.union = o.Shares[0].Elements.Len() + o.Shares[1].Elements.Len() - sh.Elements.Len()
@@ -390,9 +374,9 @@ func (s *State) visit(o *Set, sh *SetShare, in bool, visit func(string, *change)
 	var c change
 	behind := false
 	for id, e := range sh.Elements.All() {
-		s.Looked.Keys++
+		d.Looked.Keys++
 		if packed.HasTargets(sh.Decl) {
-			s.referTarget(o, sh.Decl, e.Data, by)
+			o.referTarget(d, sh.Decl, e.Data, by)
 		}
 		c, behind = change{}, false
 		for _, other := range o.Shares {
@@ -429,27 +413,27 @@ func (s *State) visit(o *Set, sh *SetShare, in bool, visit func(string, *change)
 	}
 }
 
-func (s *State) redeclareSet(o *Set, sh *SetShare, d *nftset.Set) {
+func (sh *SetShare) redeclare(s *State, o *Set, d *nftset.Set) {
 	redeclare(s, o, sh, &sh.Decl, d, func(old, d *nftset.Set) {
 		s.Paths.resize(o)
 		if old.Verdict != d.Verdict || old.Object != d.Object {
 			for _, e := range sh.Elements.All() {
-				s.referTarget(o, old, e.Data, -1)
-				s.referTarget(o, d, e.Data, +1)
+				o.referTarget(&s.derived, old, e.Data, -1)
+				o.referTarget(&s.derived, d, e.Data, +1)
 			}
 		}
-		s.index(o, true)
+		o.index(&s.derived, true)
 		o.Merge = packed.NewUnion(o.Decl(), o.Shares)
 	})
 }
 
-func (s *State) setConntrack(o *Set, sh *SetShare, on bool) {
+func (sh *SetShare) setConntrack(s *State, o *Set, on bool) {
 	if sh.Conntrack == on {
 		return
 	}
-	do(s, func(on bool) {
+	do(&s.journal, func(on bool) {
 		sh.Conntrack = on
-		s.index(o, len(o.Shares) > 1)
+		o.index(&s.derived, len(o.Shares) > 1)
 		s.unrecord(o)
 	}, on, !on)
 }

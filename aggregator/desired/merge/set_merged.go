@@ -14,11 +14,11 @@ import (
 // maxRecordedWins bounds the conflicts of a set: beyond, no key is recorded.
 const maxRecordedWins = 4096
 
-func (s *State) updateConflict(o *Set, id string) {
+func (o *Set) updateConflict(b *observed, id string) {
 	_, was := o.conflicts[id]
 	is := o.disagree(id)
 	if was || is {
-		s.unrecord(o)
+		b.unrecord(o)
 	}
 	switch {
 	case is && !was:

@@ -35,8 +35,8 @@ func SameSlice(a, b []nftset.Element) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
-// packed may return nil.
-func (s *State) packed(o *Set, p *desired.Set) *packed.Elements {
+// stagedElements may return nil.
+func (s *State) stagedElements(o *Set, p *desired.Set) *packed.Elements {
 	if st := s.Staged[StagedID{o.Table.ID, o.ID.Name}]; st != nil && st.Decl == p.Decl && SameSlice(st.Stated, p.Elements) {
 		return st.Packed
 	}

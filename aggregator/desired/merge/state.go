@@ -34,10 +34,6 @@ type Assignment struct {
 	Handle *kernel.Handle
 }
 
-// SetFixedFlags says that the kernel refuses to change a table's flags, as from Linux 6.9 while a
-// process owns it. Then a change of Dormant remakes the table.
-func (s *State) SetFixedFlags(fixed bool) { s.FixedFlags = fixed }
-
 // State is the merge of all accepted fragments, and the difference to the kernel's state, the last
 // Accept.
 type State struct {
@@ -46,36 +42,25 @@ type State struct {
 	// Unclaimed holds content of adopt.Dump without a known fragment.
 	Unclaimed *Fragment
 
-	undo []func()
-	// Origin is the number of changes since Accept or Rollback, the index of the running one.
-	Origin int
-	// serial never restarts.
-	serial uint64
-	Dirty  []*Table
-	checks []check
+	journal
+	derived
 	// Plan is nil after a change of the state.
 	Plan *Decision
 
-	Expiries   expiries
+	Expiries expiries
+	// FixedFlags says that the kernel refuses to change a table's flags, as from Linux 6.9 while a
+	// process owns it. Then a change of Dormant remakes the table.
 	FixedFlags bool
 	// Staged sets reach the kernel before their updates.
 	Staged map[StagedID]*Staged
+}
 
-	scope      *Scope
-	scopeDirty map[nft.TableID]map[ObjectID]struct{}
-	recordedAt uint64
-	// Unrecorded parts may differ in a Record since Recorded.
-	Unrecorded map[tablePart]struct{}
-	// Lifetimes has possibly different lifetimes as of Accept, LifetimeUnspecified for new
-	// fragments.
-	Lifetimes map[desired.Key]desired.Lifetime
-	Looked    desired.Work
-
-	shadowed int
-	shaded   map[*Fragment]struct{}
-	// Held is by publisher, without empty usage.
-	Held map[string]desired.Usage
-
+// derived follows from the shares. A write of a share updates it, and so does the inverse write:
+// it needs no journal.
+type derived struct {
+	marks
+	ledger
+	observed
 	Paths Paths
 	// Watched are the maps with Pools.
 	Watched map[*Set]struct{}
@@ -99,18 +84,16 @@ type Table struct {
 // New returns an empty state.
 func New() *State {
 	return &State{
-		Tables:     map[nft.TableID]*Table{},
-		Fragments:  map[desired.Key]*Fragment{},
-		Unclaimed:  &Fragment{Unclaimed: true, Tables: map[nft.TableID]*Holding{}},
-		scope:      &Scope{tables: map[nft.TableID]*TableScope{}},
-		scopeDirty: map[nft.TableID]map[ObjectID]struct{}{},
-		Unrecorded: map[tablePart]struct{}{},
-		Lifetimes:  map[desired.Key]desired.Lifetime{},
-		shaded:     map[*Fragment]struct{}{},
-		Held:       map[string]desired.Usage{},
-		Staged:     map[StagedID]*Staged{},
-		Watched:    map[*Set]struct{}{},
-		Paths:      Paths{Hooks: map[Hook]map[*Chain]struct{}{}},
+		Tables:    map[nft.TableID]*Table{},
+		Fragments: map[desired.Key]*Fragment{},
+		Unclaimed: &Fragment{Unclaimed: true, Tables: map[nft.TableID]*Holding{}},
+		Staged:    map[StagedID]*Staged{},
+		derived: derived{
+			ledger:   ledger{Held: map[string]desired.Usage{}, shaded: map[desired.Key]struct{}{}},
+			observed: newObserved(),
+			Paths:    Paths{Hooks: map[Hook]map[*Chain]struct{}{}},
+			Watched:  map[*Set]struct{}{},
+		},
 	}
 }
 
@@ -154,15 +137,6 @@ func (s *State) Reset() {
 	s.Plan = nil
 }
 
-func (s *State) undoTo(mark int) {
-	for i := len(s.undo) - 1; i >= mark; i-- {
-		s.undo[i]()
-	}
-	clear(s.undo[mark:])
-	s.undo = s.undo[:mark]
-	s.Plan = nil
-}
-
 // Table returns a table, and makes a missing one.
 func (s *State) Table(id nft.TableID) *Table {
 	t, ok := s.Tables[id]
@@ -172,69 +146,6 @@ func (s *State) Table(id nft.TableID) *Table {
 	}
 	s.MarkTable(t)
 	return t
-}
-
-func (s *State) MarkTable(t *Table) {
-	if !t.dirty {
-		t.dirty = true
-		s.Dirty = append(s.Dirty, t)
-	}
-}
-
-func assign[T any](s *State, at *T, v T) {
-	old := *at
-	*at = v
-	s.undo = append(s.undo, func() { *at = old })
-}
-
-// assignRecorded is assign for a value in a Record: of a part, or of a holding if o is nil.
-func assignRecorded[T comparable](s *State, o Part, at *T, v T) {
-	if *at != v {
-		do(s, func(v T) {
-			*at = v
-			s.unrecord(o)
-		}, v, *at)
-	}
-}
-
-// do makes a change with write, which also undoes it.
-func do[T any](s *State, write func(T), v, old T) {
-	write(v)
-	s.undo = append(s.undo, func() { write(old) })
-}
-
-func enter[K comparable, V any](s *State, m map[K]V, key K, v V, has bool) {
-	old, had := m[key]
-	s.undo = append(s.undo, func() { setKey(m, key, old, had) })
-	setKey(m, key, v, has)
-}
-
-// setKey removes the key if has is false.
-func setKey[K comparable, V any](m map[K]V, key K, v V, has bool) {
-	if has {
-		m[key] = v
-	} else {
-		delete(m, key)
-	}
-}
-
-func (s *State) stamp(origin *int) {
-	if *origin != s.Origin {
-		assign(s, origin, s.Origin)
-	}
-}
-
-func (s *State) declared(o Part) {
-	n := o.Base()
-	s.scopeChanges(n.Table.ID)[n.ID] = struct{}{}
-	s.unrecord(o)
-}
-
-func (s *State) scopeChanges(id nft.TableID) map[ObjectID]struct{} {
-	if s.scopeDirty[id] == nil {
-		s.scopeDirty[id] = map[ObjectID]struct{}{}
-	}
-	return s.scopeDirty[id]
 }
 
 func (t *Table) Exists() bool { return len(t.Holdings) > 0 }
@@ -254,5 +165,62 @@ func (t *Table) Comment() string {
 	return ""
 }
 
-// Len returns the number of fragments.
-func (s *State) Len() int { return len(s.Fragments) }
+// journal undoes changes since the last Accept.
+type journal struct {
+	undo []func()
+	// Origin is the number of changes since Accept or Rollback, the index of the running one.
+	Origin int
+}
+
+func (j *journal) onUndo(f func()) { j.undo = append(j.undo, f) }
+
+func (j *journal) undoTo(mark int) {
+	for i := len(j.undo) - 1; i >= mark; i-- {
+		j.undo[i]()
+	}
+	clear(j.undo[mark:])
+	j.undo = j.undo[:mark]
+}
+
+func (j *journal) stamp(origin *int) {
+	if *origin != j.Origin {
+		assign(j, origin, j.Origin)
+	}
+}
+
+func assign[T any](j *journal, at *T, v T) {
+	old := *at
+	*at = v
+	j.onUndo(func() { *at = old })
+}
+
+// do makes a change with write, which also undoes it.
+func do[T any](j *journal, write func(T), v, old T) {
+	write(v)
+	j.onUndo(func() { write(old) })
+}
+
+func enter[K comparable, V any](j *journal, m map[K]V, key K, v V, has bool) {
+	old, had := m[key]
+	j.onUndo(func() { setKey(m, key, old, had) })
+	setKey(m, key, v, has)
+}
+
+// setKey removes the key if has is false.
+func setKey[K comparable, V any](m map[K]V, key K, v V, has bool) {
+	if has {
+		m[key] = v
+	} else {
+		delete(m, key)
+	}
+}
+
+// assignRecorded assigns a value in a Record: of a part, or of a holding if o is nil.
+func assignRecorded[T comparable](s *State, o Part, at *T, v T) {
+	if *at != v {
+		do(&s.journal, func(v T) {
+			*at = v
+			s.unrecord(o)
+		}, v, *at)
+	}
+}

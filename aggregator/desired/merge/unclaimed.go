@@ -35,7 +35,7 @@ func (a *Apply) resolveUnclaimed(sets []*Set) {
 
 func (a *Apply) releaseUnclaimed(t *Table) {
 	if h, ok := a.s.Unclaimed.Tables[t.ID]; ok && len(h.Shares) == 0 {
-		a.s.release(h)
+		h.release(a.s)
 	}
 }
 

@@ -94,12 +94,12 @@ func (w *written) Makes(e *nftset.Element) bool {
 }
 
 // countRules is its own inverse and writes no journal.
-func (s *State) countRules(t *Table, rules []*Slot, in bool) {
+func (t *Table) countRules(m *marks, rules []*Slot, in bool) {
 	for _, r := range rules {
 		t.Sets.Anonymous += sign(in) * len(r.Rule.Anonymous)
 		for _, w := range r.Rule.Writes {
 			o, v := t.Set(w.Map), Value{Data: w.Data, Any: w.Any}
-			s.Mark(o)
+			m.Mark(o)
 			if w.In != "" {
 				v.In, v.Any = t.Set(w.In), false
 				addTo(&v.In.values, o, sign(in))

@@ -31,7 +31,9 @@ func (p *planner) allElements(tc *tableChange, o *merge.Set, sc *partChange) {
 	var b elementBatch
 	if !p.repair && o.Merge == nil && len(o.Shares) == 1 && len(sc.touched) == 0 && o.Shares[0].Fresh != nil {
 		// All come from one update, in its order.
-		b.take(o.Shares[0].Origin, o.Shares[0].Fresh)
+		if sh := o.Shares[0]; len(sh.Fresh) > 0 {
+			b = elementBatch{{sh.Origin, sh.Fresh}}
+		}
 	} else if o.Merge != nil {
 		p.mergedElements(o, sc, &b)
 	} else {
@@ -185,15 +187,12 @@ type elementGroup struct {
 }
 
 func (b *elementBatch) add(origin int, e nftset.Element) {
-	g := b.group(origin)
-	g.elements = append(g.elements, e)
-}
-
-// take uses elements without a copy.
-func (b *elementBatch) take(origin int, elems []nftset.Element) {
-	if len(elems) > 0 {
-		b.group(origin).elements = elems
+	i, ok := slices.BinarySearchFunc(*b, origin, func(g elementGroup, origin int) int { return cmp.Compare(g.origin, origin) })
+	if !ok {
+		*b = slices.Insert(*b, i, elementGroup{origin: origin})
 	}
+	g := &(*b)[i]
+	g.elements = append(g.elements, e)
 }
 
 func (b elementBatch) len() (n int) {
@@ -201,14 +200,6 @@ func (b elementBatch) len() (n int) {
 		n += len(g.elements)
 	}
 	return n
-}
-
-func (b *elementBatch) group(origin int) *elementGroup {
-	i, ok := slices.BinarySearchFunc(*b, origin, func(g elementGroup, origin int) int { return cmp.Compare(g.origin, origin) })
-	if !ok {
-		*b = slices.Insert(*b, i, elementGroup{origin: origin})
-	}
-	return &(*b)[i]
 }
 
 func (p *planner) staleFlows(o *merge.Set, c *partChange) {

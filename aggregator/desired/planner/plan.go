@@ -375,7 +375,7 @@ func Accept(s *merge.State) {
 			}
 		}
 	}
-	s.AcceptLifetimes()
+	s.AcceptLifetimes(s.Fragments)
 	s.Expiries.AcceptTimes()
 	s.Reset()
 }

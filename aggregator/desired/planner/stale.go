@@ -278,7 +278,7 @@ func (c *partChange) translates() bool {
 		return false
 	}
 	for id, t := range c.touched {
-		e, has := o.Effective(id)
+		e, _, has := o.Wanted(id)
 		if _, udp := backends.UDPPort(e.Key); !has || !udp || !t.Had || t.Before.Data == e.Data {
 			continue
 		}
@@ -310,7 +310,7 @@ func (c *partChange) answers() bool {
 		return false
 	}
 	for id, t := range c.touched {
-		if _, has := o.Effective(id); has && !t.Had {
+		if _, _, has := o.Wanted(id); has && !t.Had {
 			return leadsToPorts(o)
 		}
 	}

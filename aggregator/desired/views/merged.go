@@ -99,15 +99,19 @@ func tableStatus(t *merge.Table, r desired.Reader) desired.TableStatus {
 			st.Objects++
 		case *merge.Chain:
 			st.Chains++
-			st.Rules += countRules(o, r)
+			if r.All {
+				st.Rules += len(o.Rules)
+			} else {
+				st.Rules += total(o.Shares, r, func(sh *merge.ChainShare) int { return len(sh.Rules) })
+			}
 		case *merge.Set:
 			st.Sets++
-			st.Elements += countElements(o, r)
-			for _, sh := range o.Shares {
-				if merge.Seen(r, sh.Fragment) {
-					st.Shadowed += sh.Shadowed
-				}
+			if r.All {
+				st.Elements += o.Size()
+			} else { // stated elements, in force or not
+				st.Elements += total(o.Shares, r, func(sh *merge.SetShare) int { return sh.Elements.Len() })
 			}
+			st.Shadowed += total(o.Shares, r, func(sh *merge.SetShare) int { return sh.Shadowed })
 		default:
 			panic(fmt.Sprintf("desired: part %T is unknown", o))
 		}
@@ -126,26 +130,11 @@ func keysOf(fragments []*merge.Fragment) []desired.Key {
 	return keys
 }
 
-func countRules(o *merge.Chain, r desired.Reader) (n int) {
-	if r.All {
-		return len(o.Rules)
-	}
-	for _, sh := range o.Shares {
-		if merge.Seen(r, sh.Fragment) {
-			n += len(sh.Rules)
-		}
-	}
-	return n
-}
-
-// countElements counts stated elements, in force or not, unless the reader sees all.
-func countElements(o *merge.Set, r desired.Reader) (n int) {
-	if r.All {
-		return o.Size()
-	}
-	for _, sh := range o.Shares {
-		if merge.Seen(r, sh.Fragment) {
-			n += sh.Elements.Len()
+// total adds up what the reader sees of the shares.
+func total[T merge.Share](shares []T, r desired.Reader, of func(T) int) (n int) {
+	for _, sh := range shares {
+		if merge.Seen(r, sh.Owner()) {
+			n += of(sh)
 		}
 	}
 	return n
@@ -163,7 +152,7 @@ func sourceOf[T merge.Share, S any](shares []T, r desired.Reader, of func(T) *S)
 
 func mergedChain(o *merge.Chain, reader desired.Reader, rules []*merge.Slot) desired.MergedChain {
 	c := desired.MergedChain{Decl: o.Decl(), Source: sourceOf(o.Shares, reader, func(sh *merge.ChainShare) *nft.Chain { return sh.Source })}
-	c.Rules = make([]desired.MergedRule, 0, countRules(o, reader))
+	c.Rules = make([]desired.MergedRule, 0, len(rules))
 	for _, r := range rules {
 		if !reader.All && !seesOwner(reader, r.Owner) {
 			continue
