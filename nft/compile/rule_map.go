@@ -131,6 +131,8 @@ func (r *ruleCompiler) vmap(x *syntax.Vmap) {
 	r.add(&vmapStmt{spec.key, table})
 }
 
+func (r *ruleCompiler) verdictStmt(v *syntax.Verdict) { r.add(&verdictStmt{r.verdict(v)}) }
+
 func (r *ruleCompiler) verdict(v *syntax.Verdict) set.Verdict {
 	code, ok := datatype.VerdictCode(v.Kind)
 	if !ok {
