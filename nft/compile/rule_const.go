@@ -167,7 +167,7 @@ func (r *ruleCompiler) literal(x *syntax.Const, w want) term {
 		return fail(x.Pos, "%s is too long for type %s", describe(x), w.typ.Name)
 	}
 	v := parseValue(b, typ.Order)
-	if !v.and(valueMask(w.width).not()).isZero() {
+	if v.and(valueMask(w.width).not()) != (value{}) {
 		return fail(x.Pos, "value %s is out of range: %d bits hold 0 to %d", x.Text, w.width, valueMask(min(w.width, 64)).lo)
 	}
 	if w.limited && v.cmp(value{lo: w.max}) > 0 {

@@ -219,25 +219,6 @@ func (s *Set) repeated(a, b Element) error {
 	}
 }
 
-// Overlap reports whether a key matches both elements.
-func (s *Set) Overlap(a, b Element) bool {
-	if s.Flags&FlagInterval == 0 || a.Key == "" || b.Key == "" {
-		return a.Key == b.Key
-	}
-	if len(s.Key.Fields) == 0 {
-		return a.Key <= b.KeyEnd && b.Key <= a.KeyEnd
-	}
-	at := 0
-	for _, n := range s.Key.Fields {
-		end := at + int(n)
-		if a.Key[at:end] > b.KeyEnd[at:end] || b.Key[at:end] > a.KeyEnd[at:end] {
-			return false
-		}
-		at += int(n+3) &^ 3
-	}
-	return true
-}
-
 // Conflict returns an error about elements that exclude each other.
 func (s *Set) Conflict(a, b Element, what string) error {
 	if a.Key == b.Key && a.KeyEnd == b.KeyEnd {
