@@ -255,8 +255,8 @@ func (r *ruleCompiler) constantBinary(x *syntax.Binary, w want) term {
 }
 
 func cyclic(t term) bool {
-	m, ok := t.(*metaTerm)
-	return ok && (m.key.Key == selector.MetaTimeHour || m.key.Key == selector.MetaTimeDay)
+	m, ok := t.(*keyTerm)
+	return ok && !m.ct && (m.key.Key == selector.MetaTimeHour || m.key.Key == selector.MetaTimeDay)
 }
 
 // A reversed range, such as "22:00"-"06:00", becomes the complement of 06:00-22:00. Like in nft

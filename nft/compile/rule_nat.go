@@ -163,7 +163,7 @@ func matchesTransport(key term) bool {
 			if p.layer == selector.LayerTransport && !p.header.Raw || p.field.Protocol && p.layer == selector.LayerNetwork {
 				return true
 			}
-		case *metaTerm:
+		case *keyTerm:
 			if p.key.Layer == selector.LayerTransport {
 				return true
 			}
