@@ -1,6 +1,10 @@
 package compile
 
 import (
+	"cmp"
+	"reflect"
+	"slices"
+
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/set"
 	"github.com/weft-proxy/weft/nft/syntax"
@@ -27,34 +31,21 @@ var keyClasses = map[string]map[string]nft.Class{
 	},
 }
 
-// ClassMangle has TCP options and fields without effect on the packet's route or connection.
-var fieldClasses = map[string]map[nft.Class][]string{
-	"ether": {nft.ClassNAT: {"daddr", "saddr", "type"}},
-	"vlan":  {nft.ClassMangle: {"pcp", "dei", "cfi"}, nft.ClassNAT: {"id", "type"}},
-	"arp":   {nft.ClassNAT: {"htype", "ptype", "hlen", "plen", "operation", "saddr ether", "saddr ip", "daddr ether", "daddr ip"}},
-	"ip": {
-		nft.ClassMangle: {"dscp", "ecn", "id", "ttl", "checksum"},
-		nft.ClassNAT:    {"version", "hdrlength", "length", "frag-off", "protocol", "saddr", "daddr"},
-	},
-	"ip6": {
-		nft.ClassMangle: {"dscp", "ecn", "flowlabel", "hoplimit"},
-		nft.ClassNAT:    {"version", "length", "nexthdr", "saddr", "daddr"},
-	},
-	"icmp":   {nft.ClassMangle: {"checksum"}, nft.ClassNAT: {"type", "code", "id", "sequence", "gateway", "mtu"}},
-	"icmpv6": {nft.ClassMangle: {"checksum"}, nft.ClassNAT: {"type", "code", "param-problem", "mtu", "id", "sequence", "max-delay"}},
-	"igmp":   {nft.ClassMangle: {"checksum"}, nft.ClassNAT: {"type", "mrt", "group"}},
-	"tcp": {
-		nft.ClassMangle: {"reserved", "window", "checksum", "urgptr"},
-		nft.ClassNAT:    {"sport", "dport", "sequence", "ackseq", "doff", "flags"},
-	},
-	"udp":     {nft.ClassMangle: {"checksum"}, nft.ClassNAT: {"sport", "dport", "length"}},
-	"udplite": {nft.ClassMangle: {"csumcov", "checksum"}, nft.ClassNAT: {"sport", "dport"}},
-	"sctp":    {nft.ClassMangle: {"checksum"}, nft.ClassNAT: {"sport", "dport", "vtag"}},
-	"dccp":    {nft.ClassNAT: {"sport", "dport", "type"}},
-	"th":      {nft.ClassNAT: {"sport", "dport"}},
-	"ah":      {nft.ClassMangle: {"reserved"}, nft.ClassNAT: {"nexthdr", "hdrlength", "spi", "sequence"}},
-	"esp":     {nft.ClassNAT: {"spi", "sequence"}},
-	"comp":    {nft.ClassMangle: {"flags"}, nft.ClassNAT: {"nexthdr", "cpi"}},
+// Fields without effect on the packet's route or connection are of ClassMangle, as are TCP options;
+// other fields are of ClassNAT.
+var mangleFields = map[string][]string{
+	"vlan":    {"pcp", "dei", "cfi"},
+	"ip":      {"dscp", "ecn", "id", "ttl", "checksum"},
+	"ip6":     {"dscp", "ecn", "flowlabel", "hoplimit"},
+	"icmp":    {"checksum"},
+	"icmpv6":  {"checksum"},
+	"igmp":    {"checksum"},
+	"tcp":     {"reserved", "window", "checksum", "urgptr"},
+	"udp":     {"checksum"},
+	"udplite": {"csumcov", "checksum"},
+	"sctp":    {"checksum"},
+	"ah":      {"reserved"},
+	"comp":    {"flags"},
 }
 
 // The default is ClassNAT: rules of other publishers can translate addresses to the data or write
@@ -81,11 +72,7 @@ func SetClass(s *set.Set) nft.ClassSet {
 		return all.With(nft.ClassNAT)
 	}
 	for _, name := range s.Data.Names {
-		class, ok := dataClasses[name]
-		if !ok {
-			class = nft.ClassNAT
-		}
-		all = all.With(class)
+		all = all.With(cmp.Or(dataClasses[name], nft.ClassNAT))
 	}
 	return all
 }
@@ -103,33 +90,12 @@ func (r *ruleCompiler) classes(s syntax.Stmt) nft.ClassSet {
 
 func classOf(s syntax.Stmt) nft.Class {
 	switch s := s.(type) {
-	case *syntax.Match, *syntax.Verdict, *syntax.Vmap, *syntax.Reject,
-		*syntax.Counter, *syntax.Limit, *syntax.Quota, *syntax.ConnLimit, *syntax.Meter:
-		return nft.ClassFilter
-	case *syntax.Log:
-		return nft.ClassLog
-	case *syntax.NAT, *syntax.TProxy:
-		return nft.ClassNAT
-	case *syntax.Notrack:
-		return nft.ClassConntrack
-	case *syntax.ResetOption:
-		return nft.ClassMangle
-	case *syntax.Dup:
-		return nft.ClassDup
-	case *syntax.Fwd:
-		return nft.ClassFwd
-	case *syntax.Queue:
-		return nft.ClassQueue
-	case *syntax.FlowAdd:
-		return nft.ClassFlowtables
-	case *syntax.SynProxy:
-		return nft.ClassSynProxy
 	case *syntax.Assign:
 		return assignedClass(s.Target)
 	case *syntax.ObjectRef:
 		return objectClasses[s.Kind]
 	default:
-		return 0
+		return kinds[reflect.TypeOf(s)].class
 	}
 }
 
@@ -140,7 +106,10 @@ func assignedClass(target syntax.Expr) nft.Class {
 	case *syntax.CT:
 		return keyClasses["ct"][x.Key]
 	case *syntax.Payload:
-		return fieldClass(x.Proto, x.Field)
+		if slices.Contains(mangleFields[x.Proto], x.Field) {
+			return nft.ClassMangle
+		}
+		return nft.ClassNAT
 	case *syntax.RawPayload:
 		return nft.ClassNAT
 	case *syntax.Exthdr:
@@ -148,15 +117,4 @@ func assignedClass(target syntax.Expr) nft.Class {
 	default:
 		return 0
 	}
-}
-
-func fieldClass(header, field string) nft.Class {
-	for class, fields := range fieldClasses[header] {
-		for _, f := range fields {
-			if f == field {
-				return class
-			}
-		}
-	}
-	return 0
 }

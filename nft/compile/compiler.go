@@ -6,16 +6,14 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
-
-	"github.com/weft-proxy/weft/nft/set"
-
-	google "github.com/google/nftables/expr"
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/datatype"
 	"github.com/weft-proxy/weft/nft/expr"
 	"github.com/weft-proxy/weft/nft/object"
+	"github.com/weft-proxy/weft/nft/set"
 	"github.com/weft-proxy/weft/nft/syntax"
 	"github.com/weft-proxy/weft/nft/userdata"
 )
@@ -119,9 +117,13 @@ func (r *ruleCompiler) compile(parsed *syntax.Rule, comment string) {
 	r.out.Text, r.out.Comment = syntax.Print(parsed), comment
 	r.stmts = make([]statement, 0, 2*len(parsed.Stmts)+2)
 	for i, s := range parsed.Stmts {
-		r.statement(s)
+		k, ok := kinds[reflect.TypeOf(s)]
+		if !ok {
+			fail(s.Position(), "statement %T is not supported", s)
+		}
+		k.compile(r, s)
 		r.out.Effects.Classes |= r.classes(s)
-		if terminal(s) && i < len(parsed.Stmts)-1 {
+		if k.ends(s) && i < len(parsed.Stmts)-1 {
 			fail(parsed.Stmts[i+1].Position(), "statement after a terminal statement has no effect")
 		}
 	}
@@ -143,66 +145,6 @@ func (r *ruleCompiler) compile(parsed *syntax.Rule, comment string) {
 	check(r.out.seal())
 	if slices.ContainsFunc(r.stmts, func(s statement) bool { _, ok := s.(*dynamicStmt); return ok }) {
 		r.out.Writes = writesOf(r.out.Exprs)
-	}
-}
-
-// terminal reports whether later statements can never run.
-func terminal(s syntax.Stmt) bool {
-	switch s := s.(type) {
-	case *syntax.Verdict:
-		return s.Kind != "continue"
-	case *syntax.Reject, *syntax.NAT, *syntax.Queue, *syntax.Fwd:
-		return true
-	default:
-		return false
-	}
-}
-
-func (r *ruleCompiler) statement(s syntax.Stmt) {
-	switch s := s.(type) {
-	case *syntax.Match:
-		r.match(s)
-	case *syntax.Verdict:
-		r.add(&verdictStmt{r.verdict(s)})
-	case *syntax.Vmap:
-		r.vmap(s)
-	case *syntax.Counter, *syntax.Limit, *syntax.Quota:
-		r.stateful(s)
-	case *syntax.ConnLimit:
-		r.requireConntrack(s)
-		r.stateful(s)
-	case *syntax.Log:
-		r.log(s)
-	case *syntax.Reject:
-		r.reject(s)
-	case *syntax.NAT:
-		r.nat(s)
-	case *syntax.Assign:
-		r.assign(s)
-	case *syntax.ResetOption:
-		r.resetOption(s)
-	case *syntax.Dynamic:
-		r.dynamic(s)
-	case *syntax.Meter:
-		r.meter(s)
-	case *syntax.Notrack:
-		r.addLibrary(&google.Notrack{})
-	case *syntax.ObjectRef:
-		r.objectRef(s)
-	case *syntax.Queue:
-		r.queue(s)
-	case *syntax.Dup:
-		r.dup(s)
-	case *syntax.Fwd:
-		r.fwd(s)
-	case *syntax.TProxy:
-		r.tproxy(s)
-	case *syntax.SynProxy:
-		r.synproxy(s)
-	case *syntax.FlowAdd:
-		r.flowAdd(s)
-	default:
-		fail(s.Position(), "statement %T is not supported", s)
 	}
 }
 

@@ -1,7 +1,7 @@
 // Package compile turns rules into kernel expressions.
 //
 // Input is the text of a rule and a [Scope] with the declarations of the table. Output is a
-// [Rule]: expressions, anonymous sets and references. Read compiler.go first, then
+// [Rule]: expressions, anonymous sets and references. Read compiler.go first, then kind.go,
 // rule_context.go, rule_eval.go and rule_generate.go.
 //
 // # Rules

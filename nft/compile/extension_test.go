@@ -30,7 +30,8 @@ func TestRawOptionSet(t *testing.T) {
 // TestExtensionNames says in each error what could stand there.
 func TestExtensionNames(t *testing.T) {
 	for text, want := range map[string]string{
-		"exthdr srh exists":        "hbh, rt, frag, dst, mh",
+		"exthdr srh exists": "hbh, rt, frag, dst, mh",
+		"ip6 saddr . ip6 daddr . ip6 saddr . ip6 daddr . tcp dport { fe80::1 . fe80::1 . fe80::1 . fe80::1 . 80 }": "68 bytes",
 		"rt2 addr ::1":             "no field",
 		"srh sid[3] ::1":           "sid[1], sid[2]",
 		"srh sid[0] ::1":           "want a number from 1",

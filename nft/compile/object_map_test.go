@@ -6,7 +6,6 @@ import (
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/object"
-	"github.com/weft-proxy/weft/nft/ruleset"
 	"github.com/weft-proxy/weft/nft/set"
 	"github.com/weft-proxy/weft/nft/userdata"
 )
@@ -106,26 +105,5 @@ func TestNoScope(t *testing.T) {
 		if _, err := CompileRule(nft.FamilyIP, nft.Rule{Text: text}, nil); err == nil {
 			t.Errorf("%s was compiled without a scope", text)
 		}
-	}
-}
-
-// TestObjectMapOfFile reads a map of objects from a file.
-func TestObjectMapOfFile(t *testing.T) {
-	tables, err := ruleset.Parse("f", "table ip t {\n map m { type inet_service : counter; flags interval; elements = { 22 : \"ssh\", 80-90 comment \"w\" : web } }\n}\n")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := &tables[0].Maps[0]
-	s, err := set.CompileMap(nft.FamilyIP, m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, want := range []string{"ssh", "web"} {
-		if e, err := s.Pack(m.Elements[i]); err != nil || e.Data != want {
-			t.Errorf("element %+v: %+v, %v: want %s", m.Elements[i], e, err, want)
-		}
-	}
-	if _, err := set.CompileMap(nft.FamilyIP, &nft.Map{Name: "m", TypeOf: "tcp dport : counter"}); err == nil {
-		t.Error("a map of objects was declared by typeof, which nft refuses")
 	}
 }

@@ -9,14 +9,7 @@ import (
 
 // Only the kernel knows the meaning of numeric security marks.
 func checkSecmark(m *syntax.Match, left term) {
-	name := ""
-	switch t := left.(type) {
-	case *metaTerm:
-		name = t.key.Name
-	case *ctTerm:
-		name = t.key.Name
-	}
-	if name == "secmark" {
+	if t, ok := left.(*keyTerm); ok && t.key.Name == "secmark" {
 		fail(m.Right.Position(), "%s cannot be compared with a constant", describe(m.Left))
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/attr"
 	"github.com/weft-proxy/weft/nft/expr"
-	"github.com/weft-proxy/weft/nft/object"
+	nftobject "github.com/weft-proxy/weft/nft/object"
 	"github.com/weft-proxy/weft/nft/set"
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
@@ -115,30 +115,16 @@ func sentRules(t *testing.T, text string) []sentRule {
 func sentSet(t *testing.T, attrs []byte) *set.Set {
 	t.Helper()
 	s := &set.Set{}
-	r := attr.NewReader(attrs)
-	for r.Next() {
-		switch r.Type() {
-		case unix.NFTA_SET_NAME:
-			s.Name = r.Text()
-		case unix.NFTA_SET_FLAGS:
-			s.Flags = r.Uint32BE()
-		case unix.NFTA_SET_KEY_TYPE:
-			s.Key.ID = r.Uint32BE()
-		case unix.NFTA_SET_KEY_LEN:
-			s.Key.Len = r.Uint32BE()
-		case unix.NFTA_SET_DATA_TYPE:
-			s.Data.ID = r.Uint32BE()
-		case unix.NFTA_SET_DATA_LEN:
-			s.Data.Len = r.Uint32BE()
-		case unix.NFTA_SET_USERDATA:
-			s.UserData = r.Bytes()
-		case unix.NFTA_SET_OBJ_TYPE:
-			s.Object = object.KindOf(r.Uint32BE())
-		}
-	}
-	if err := r.Err(); err != nil {
+	var object uint32
+	err := attr.Fields{
+		attr.Always(unix.NFTA_SET_NAME, &s.Name), attr.Always(unix.NFTA_SET_FLAGS, &s.Flags), attr.Always(unix.NFTA_SET_OBJ_TYPE, &object),
+		attr.Always(unix.NFTA_SET_KEY_TYPE, &s.Key.ID), attr.Always(unix.NFTA_SET_KEY_LEN, &s.Key.Len),
+		attr.Always(unix.NFTA_SET_DATA_TYPE, &s.Data.ID), attr.Always(unix.NFTA_SET_DATA_LEN, &s.Data.Len), attr.Always(unix.NFTA_SET_USERDATA, &s.UserData),
+	}.Read(attrs)
+	if err != nil {
 		t.Fatal(err)
 	}
+	s.Object = nftobject.KindOf(object)
 	return s
 }
 

@@ -167,7 +167,7 @@ func (r *ruleCompiler) literal(x *syntax.Const, w want) term {
 		return fail(x.Pos, "%s is too long for type %s", describe(x), w.typ.Name)
 	}
 	v := parseValue(b, typ.Order)
-	if !v.and(valueMask(w.width).not()).isZero() {
+	if v.and(valueMask(w.width).not()) != (value{}) {
 		return fail(x.Pos, "value %s is out of range: %d bits hold 0 to %d", x.Text, w.width, valueMask(min(w.width, 64)).lo)
 	}
 	if w.limited && v.cmp(value{lo: w.max}) > 0 {
@@ -255,8 +255,8 @@ func (r *ruleCompiler) constantBinary(x *syntax.Binary, w want) term {
 }
 
 func cyclic(t term) bool {
-	m, ok := t.(*metaTerm)
-	return ok && (m.key.Key == selector.MetaTimeHour || m.key.Key == selector.MetaTimeDay)
+	m, ok := t.(*keyTerm)
+	return ok && !m.ct && (m.key.Key == selector.MetaTimeHour || m.key.Key == selector.MetaTimeDay)
 }
 
 // A reversed range, such as "22:00"-"06:00", becomes the complement of 06:00-22:00. Like in nft

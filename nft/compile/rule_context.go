@@ -149,7 +149,7 @@ func (r *ruleCompiler) requireNetwork(h *selector.Header, pos syntax.Pos) *selec
 }
 
 func (r *ruleCompiler) requireEther(pos syntax.Pos) {
-	r.prependMatch(r.metaTerm("iiftype", pos), unix.ARPHRD_ETHER)
+	r.prependMatch(metaTerm("iiftype", pos), unix.ARPHRD_ETHER)
 }
 
 func (r *ruleCompiler) depend(lower, h *selector.Header, pos syntax.Pos) {
@@ -158,7 +158,7 @@ func (r *ruleCompiler) depend(lower, h *selector.Header, pos syntax.Pos) {
 		fail(pos, "conflicting protocols: %s cannot be in %s", h.Name, lower.Name)
 	}
 	if lower.Key != "" {
-		r.prependMatch(r.metaTerm(lower.Key, pos), num)
+		r.prependMatch(metaTerm(lower.Key, pos), num)
 		return
 	}
 	r.dependOnField(num, pos, lower)
@@ -169,9 +169,9 @@ func (r *ruleCompiler) dependOnField(num uint64, pos syntax.Pos, h *selector.Hea
 	r.prependMatch(newPayload(pos, h, h.ProtocolField(), offset), num)
 }
 
-func (r *ruleCompiler) metaTerm(name string, pos syntax.Pos) *metaTerm {
+func metaTerm(name string, pos syntax.Pos) *keyTerm {
 	key := selector.MetaKeys.ByName("", name)
-	return &metaTerm{termInfo{pos: pos, typ: key.Type, bits: key.Bits, width: key.Bits, order: key.Order}, key}
+	return &keyTerm{termInfo: keyInfo(pos, key), key: key}
 }
 
 func (r *ruleCompiler) prependMatch(left term, num uint64) {

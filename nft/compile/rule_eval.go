@@ -66,7 +66,7 @@ func (r *ruleCompiler) concat(x *syntax.Concat, w want) term {
 			pw = w.parts[i]
 		}
 		t := r.eval(p, pw)
-		if c, ok := t.(*ctTerm); ok {
+		if c, ok := t.(*keyTerm); ok && c.ct {
 			concatCT(c, parts[:i])
 		}
 		if t.info().typ == datatype.Bitmask {
@@ -84,11 +84,11 @@ func (r *ruleCompiler) concat(x *syntax.Concat, w want) term {
 }
 
 // nft 1.0.6 compiles two ct ports but aborts when it lists them.
-func concatCT(c *ctTerm, before []term) {
+func concatCT(c *keyTerm, before []term) {
 	switch c.key.Name {
 	case "proto-src", "proto-dst":
 		for _, t := range before {
-			if o, ok := t.(*ctTerm); ok && (o.key.Name == "proto-src" || o.key.Name == "proto-dst") {
+			if o, ok := t.(*keyTerm); ok && (o.key.Name == "proto-src" || o.key.Name == "proto-dst") {
 				fail(c.pos, "a second conntrack port in a concatenation makes nft(8) 1.0.6 abort when it lists the rule: use th sport or th dport, or a match of its own")
 			}
 		}

@@ -29,7 +29,10 @@ func (r *ruleCompiler) addValue(value term, e func(reg uint32) expr.Expr) {
 
 func (r *ruleCompiler) addLibrary(e google.Any) { r.add(exprStmt{expr.Library{Any: e}}) }
 
-func (r *ruleCompiler) stateful(s syntax.Stmt) {
+func stateful[S syntax.Stmt](r *ruleCompiler, s S) {
+	if _, ok := syntax.Stmt(s).(*syntax.ConnLimit); ok {
+		r.requireConntrack(s)
+	}
 	r.add(exprStmt{must(expr.NewStateful(s))})
 }
 

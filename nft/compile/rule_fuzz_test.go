@@ -47,41 +47,6 @@ func FuzzCompileRule(f *testing.F) {
 	})
 }
 
-// TestFamilies compiles in every family: no panic, and the family is the
-// rule's.
-func TestFamilies(t *testing.T) {
-	for _, family := range []nft.Family{nft.FamilyIP, nft.FamilyIP6, nft.FamilyInet, nft.FamilyARP, nft.FamilyBridge, nft.FamilyNetdev} {
-		for _, text := range []string{"accept", "meta mark 1", "tcp dport 80", "ip saddr 10.0.0.1", "reject", "icmp type 8", "icmpv6 type 128"} {
-			rule, err := CompileRule(family, nft.Rule{Text: text}, nil)
-			if err == nil && rule.Family != family {
-				t.Errorf("%s %s: family %s", family, text, rule.Family)
-			}
-		}
-	}
-}
-
-func BenchmarkCompileRule(b *testing.B) {
-	for _, c := range readCorpora(b) {
-		if c.name != "dataplane.txt/ip" {
-			continue
-		}
-		for _, bench := range []struct{ name, text string }{
-			{"match", "ip saddr 10.0.0.1 tcp dport 80 accept"},
-			{"vmap", "ip daddr . meta l4proto . th dport vmap @services"},
-			{"set", "meta l4proto { tcp, udp, sctp } dnat ip to ip daddr . meta l4proto . th dport . numgen random mod 3 map @endpoints"},
-		} {
-			b.Run(bench.name, func(b *testing.B) {
-				b.ReportAllocs()
-				for b.Loop() {
-					if _, err := CompileRule(c.family, nft.Rule{Text: bench.text}, c); err != nil {
-						b.Fatal(err)
-					}
-				}
-			})
-		}
-	}
-}
-
 // BenchmarkCompileCorpus parses and compiles all rules of the corpora: what it reports is
 // per rule.
 func BenchmarkCompileCorpus(b *testing.B) {
@@ -113,26 +78,4 @@ func BenchmarkCompileCorpus(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n), "ns/rule")
 	b.ReportMetric(float64(after.Mallocs-before.Mallocs)/float64(n), "allocs/rule")
 	b.ReportMetric(float64(len(rules)), "rules")
-}
-
-func BenchmarkParseRule(b *testing.B) {
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := syntax.ParseRule(nft.FamilyIP, "ip saddr 10.0.0.1 tcp dport 80 accept"); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func BenchmarkEncode(b *testing.B) {
-	rule, err := CompileRule(nft.FamilyIP, nft.Rule{Text: "meta l4proto { tcp, udp } th dport 80 accept"}, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := rule.Encode(5); err != nil {
-			b.Fatal(err)
-		}
-	}
 }

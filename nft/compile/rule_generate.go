@@ -36,10 +36,12 @@ func (g *generator) load(t term, dst register) {
 		g.emit(&google.Payload{DestRegister: dst.number(), Base: google.PayloadBase(t.layer - 1), Offset: t.offset / 8, Len: t.bytes()})
 	case *exthdrTerm:
 		g.emitOwn(&expr.Exthdr{Op: t.op, Type: t.typ, Offset: t.offset / 8, Len: t.bytes(), Present: t.present, Dest: dst.number()})
-	case *metaTerm:
+	case *keyTerm:
+		if t.ct {
+			g.emitOwn(&expr.CT{Key: t.key.Key, Dest: dst.number(), Direction: t.dir})
+			return
+		}
 		g.emit(&google.Meta{Key: google.MetaKey(t.key.Key), Register: dst.number()})
-	case *ctTerm:
-		g.emitOwn(&expr.CT{Key: t.key.Key, Dest: dst.number(), Direction: t.dir})
 	case *fibTerm:
 		g.emitOwn(newFib(t, dst))
 	case *hostTerm:

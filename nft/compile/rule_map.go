@@ -75,7 +75,7 @@ func (r *ruleCompiler) mapTable(x syntax.Expr, spec *anonymousSpec, data func(*s
 
 // nft cannot know the set's type for ct addresses of an unknown protocol.
 func lookupCT(key term) {
-	if c, ok := key.(*ctTerm); ok && (c.key.Name == "saddr" || c.key.Name == "daddr") {
+	if c, ok := key.(*keyTerm); ok && (c.key.Name == "saddr" || c.key.Name == "daddr") {
 		fail(c.pos, "ct %s in a set or map does not tell the protocol: write \"ip %s\" or \"ip6 %s\"", c.key.Name, c.key.Name, c.key.Name)
 	}
 }
@@ -130,6 +130,8 @@ func (r *ruleCompiler) vmap(x *syntax.Vmap) {
 	})
 	r.add(&vmapStmt{spec.key, table})
 }
+
+func (r *ruleCompiler) verdictStmt(v *syntax.Verdict) { r.add(&verdictStmt{r.verdict(v)}) }
 
 func (r *ruleCompiler) verdict(v *syntax.Verdict) set.Verdict {
 	code, ok := datatype.VerdictCode(v.Kind)

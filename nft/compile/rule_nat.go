@@ -36,7 +36,9 @@ func (r *ruleCompiler) nat(s *syntax.NAT) {
 	case s.Port != nil && out.both:
 		fail(s.Port.Position(), "%s: the map has the port already", s.Kind)
 	case s.Port != nil:
-		r.natPort(s, out)
+		r.checkTransport(s.Port.Position())
+		out.port = r.natValue(s.Port, r.eval(s.Port, wantPort), wantPort)
+		out.flags |= unix.NF_NAT_RANGE_PROTO_SPECIFIED
 	case s.Addr == nil && (s.Kind == "dnat" || s.Kind == "snat"):
 		fail(s.Pos, "%s needs an address or a port", s.Kind)
 	}
@@ -161,7 +163,7 @@ func matchesTransport(key term) bool {
 			if p.layer == selector.LayerTransport && !p.header.Raw || p.field.Protocol && p.layer == selector.LayerNetwork {
 				return true
 			}
-		case *metaTerm:
+		case *keyTerm:
 			if p.key.Layer == selector.LayerTransport {
 				return true
 			}
@@ -179,13 +181,6 @@ func (r *ruleCompiler) checkTransport(pos syntax.Pos) {
 // An unknown protocol carries any family.
 func carries(network *selector.Header, family uint32) bool {
 	return (network != &selector.HeaderIP || family == unix.NFPROTO_IPV4) && (network != &selector.HeaderIP6 || family == unix.NFPROTO_IPV6)
-}
-
-func (r *ruleCompiler) natPort(s *syntax.NAT, out *natStmt) {
-	r.checkTransport(s.Port.Position())
-	t := r.eval(s.Port, wantPort)
-	out.port = r.natValue(s.Port, t, wantPort)
-	out.flags |= unix.NF_NAT_RANGE_PROTO_SPECIFIED
 }
 
 func (s *natStmt) generate(g *generator) {

@@ -54,19 +54,18 @@ func (spec *anonymousSpec) singleValues(keys []elemKey) []value {
 
 func (r *ruleCompiler) learnValue(left term, num uint64) {
 	switch left := left.(type) {
-	case *metaTerm:
-		r.learnMeta(left.key, num)
-	case *ctTerm:
-		switch left.key.Name {
-		case "l3proto":
+	case *keyTerm:
+		switch {
+		case !left.ct:
+			r.learnMeta(left.key, num)
+		case left.key.Name == "l3proto":
 			r.learnUpper(selector.LayerLink, num)
-		case "protocol":
+		case left.key.Name == "protocol":
 			r.learnUpper(selector.LayerNetwork, num)
 		}
 	case *payloadTerm:
 		if left.field.Protocol {
 			r.learnField(left.header.Layer, num, left.pos)
-			return
 		}
 	}
 }

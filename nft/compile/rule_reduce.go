@@ -44,8 +44,8 @@ func (r *ruleCompiler) reduce() {
 			if m.op == "==" || m.op == "!=" || m.op == "any" {
 				run = append(run, i)
 			}
-		case *metaTerm:
-			if m.op == "==" && i < len(r.stmts)-1 && r.saysNothing(left.key, right.v.lo) {
+		case *keyTerm:
+			if m.op == "==" && !left.ct && i < len(r.stmts)-1 && r.saysNothing(left.key, right.v.lo) {
 				drop = append(drop, i)
 			}
 		}

@@ -312,7 +312,7 @@ func (spec *anonymousSpec) typeOf() []set.TypeOfExpr {
 			t = s.x
 		}
 		switch t.(type) {
-		case *payloadTerm, *exthdrTerm, *metaTerm, *ctTerm, *fibTerm, *hostTerm, *numberTerm:
+		case *payloadTerm, *exthdrTerm, *keyTerm, *fibTerm, *hostTerm, *numberTerm:
 		default:
 			return exprs
 		}

@@ -61,15 +61,16 @@ type payloadTerm struct {
 	offset uint32
 }
 
-type metaTerm struct {
+// keyTerm is a key of meta or, with ct, of a connection.
+type keyTerm struct {
 	termInfo
 	key *selector.Key
+	ct  bool
+	dir selector.Direction
 }
 
-type ctTerm struct {
-	termInfo
-	key *selector.Key
-	dir selector.Direction
+func keyInfo(pos syntax.Pos, k *selector.Key) termInfo {
+	return termInfo{pos: pos, typ: k.Type, bits: k.Bits, width: k.Bits, order: k.Order}
 }
 
 type fibTerm struct {

@@ -35,8 +35,6 @@ func (v value) xor(o value) value { return value{v.hi ^ o.hi, v.lo ^ o.lo} }
 
 func (v value) not() value { return value{^v.hi, ^v.lo} }
 
-func (v value) isZero() bool { return v.hi|v.lo == 0 }
-
 func (v value) shl(n uint32) value {
 	if n >= 64 {
 		return value{v.lo << (n - 64), 0}

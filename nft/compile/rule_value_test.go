@@ -1,12 +1,9 @@
 package compile
 
 import (
-	"bytes"
 	"math/big"
 	"math/rand/v2"
 	"testing"
-
-	"github.com/weft-proxy/weft/nft/datatype"
 )
 
 // TestValue compares the 128-bit arithmetic with that of math/big.
@@ -41,23 +38,5 @@ func TestValue(t *testing.T) {
 		if a.cmp(b) != x.Cmp(y) || a.cmp(a) != 0 {
 			t.Fatalf("cmp of %x, %x: %d", x, y, a.cmp(b))
 		}
-	}
-}
-
-// TestValueBytes packs and reads numbers in both byte orders.
-func TestValueBytes(t *testing.T) {
-	v := value{lo: 0x010203}
-	if got := v.bytes(4, datatype.BigEndian); !bytes.Equal(got, []byte{0, 1, 2, 3}) {
-		t.Errorf("big-endian: %x", got)
-	}
-	for _, order := range []datatype.Order{datatype.NoOrder, datatype.HostEndian, datatype.BigEndian} {
-		for n := uint32(3); n <= 16; n++ {
-			if got := parseValue(v.bytes(n, order), order); got != v {
-				t.Errorf("order %d, %d bytes: %x", order, n, got)
-			}
-		}
-	}
-	if prefixMask(32, 8) != (value{lo: 0xff000000}) || prefixMask(128, 0) != (value{}) || prefixMask(128, 128) != valueMask(128) {
-		t.Error("wrong prefix mask")
 	}
 }

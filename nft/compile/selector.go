@@ -28,12 +28,12 @@ func (r *ruleCompiler) meta(x *syntax.Meta) term {
 	case key.Bridge && r.ctx.family != nft.FamilyBridge:
 		return fail(x.Pos, "meta %s exists in the bridge family only", key.Name)
 	}
-	return &metaTerm{termInfo{pos: x.Pos, typ: key.Type, bits: key.Bits, width: key.Bits, order: key.Order}, key}
+	return &keyTerm{termInfo: keyInfo(x.Pos, key), key: key}
 }
 
 func (r *ruleCompiler) ct(x *syntax.CT) term {
 	key := must(selector.KeyOf(x))
-	t := &ctTerm{termInfo{pos: x.Pos, typ: key.Type, bits: key.Bits, order: key.Order}, key, selector.NoDirection}
+	t := &keyTerm{termInfo: keyInfo(x.Pos, key), key: key, ct: true, dir: selector.ParseDirection(x.Dir)}
 	switch {
 	case x.Dir == "" && key.Direction == selector.DirectionMust:
 		return fail(x.KeyPos, "ct %s needs a direction: write ct original %s or ct reply %s", key.Name, key.Name, key.Name)
@@ -41,8 +41,6 @@ func (r *ruleCompiler) ct(x *syntax.CT) term {
 		return fail(x.Pos, "ct %s can be set, not matched", key.Name)
 	case x.Dir != "" && key.Direction == selector.DirectionNever:
 		return fail(x.Pos, "ct %s has no direction: write ct %s", key.Name, key.Name)
-	default:
-		t.dir = selector.ParseDirection(x.Dir)
 	}
 	r.ctProtocol(t)
 	t.width = t.bits
@@ -50,7 +48,7 @@ func (r *ruleCompiler) ct(x *syntax.CT) term {
 }
 
 // ctProtocol sets the types that depend on a protocol, and rejects a different matched protocol.
-func (r *ruleCompiler) ctProtocol(t *ctTerm) {
+func (r *ruleCompiler) ctProtocol(t *keyTerm) {
 	network := r.ctx.at(selector.LayerNetwork)
 	switch t.key.Name {
 	case "saddr", "daddr":
@@ -86,10 +84,7 @@ func (r *ruleCompiler) fib(x *syntax.FIB) term {
 	if x.Result != "type" && has("oif") {
 		return fail(x.Pos, "fib: oif cannot be both input and result")
 	}
-	p, ok := set.FIBPart(uint32(max(slices.Index(expr.FibResults, x.Result), 0)))
-	if !ok {
-		return fail(x.Pos, "fib: unknown result %q: want type, oif or oifname", x.Result)
-	}
+	p, _ := set.FIBPart(uint32(slices.Index(expr.FibResults, x.Result)))
 	t.typ, t.bits, t.width, t.order = p.Type, uint32(p.Bits), uint32(p.Bits), p.Order
 	return t
 }
@@ -99,8 +94,8 @@ func maxValue(t term) (uint64, bool) {
 	switch t := t.(type) {
 	case *numberTerm:
 		return uint64(t.mod) + uint64(t.offset) - 1, true
-	case *metaTerm:
-		return 6, t.key.Key == selector.MetaTimeDay
+	case *keyTerm:
+		return 6, !t.ct && t.key.Key == selector.MetaTimeDay
 	case *hostTerm:
 		return 1, t.flag
 	}

@@ -26,8 +26,7 @@ const (
 )
 
 func newHostTerm(k *selector.Key, pos syntax.Pos, e func(reg uint32) expr.Expr) *hostTerm {
-	info := termInfo{pos: pos, typ: k.Type, bits: k.Bits, width: k.Bits, order: k.Order}
-	return &hostTerm{termInfo: info, expr: e, flag: k.Flag}
+	return &hostTerm{termInfo: keyInfo(pos, k), expr: e, flag: k.Flag}
 }
 
 // The kernel has no route or socket of packets in these families.

@@ -1,15 +1,18 @@
 package compile
 
 import (
-	"encoding/binary"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
+	google "github.com/google/nftables/expr"
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/attr"
+	"github.com/weft-proxy/weft/nft/expr"
 	"github.com/weft-proxy/weft/nft/set"
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
 	"github.com/weft-proxy/weft/nft/userdata"
@@ -40,19 +43,29 @@ func TestUserDataIsListed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := netlink.Attribute{Type: 1, Data: []byte("t\x00")} // NFTA_*_TABLE
+	name := attr.AppendString(nil, 1, "t") // NFTA_*_TABLE
+	counter, err := expr.Encode([]expr.Expr{expr.Library{Any: &google.Counter{}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := uint32(1)
+	setAttributes, err := attr.Fields{
+		attr.Always(unix.NFTA_SET_NAME, &set.Name), attr.Always(unix.NFTA_SET_FLAGS, &set.Flags),
+		attr.Always(unix.NFTA_SET_KEY_TYPE, &set.Key.ID), attr.Always(unix.NFTA_SET_KEY_LEN, &set.Key.Len),
+		attr.Always(unix.NFTA_SET_DATA_TYPE, &set.Data.ID), attr.Always(unix.NFTA_SET_DATA_LEN, &set.Data.Len),
+		attr.Always(unix.NFTA_SET_ID, &id), attr.Always(unix.NFTA_SET_DESC, attr.Fields{attr.Always(unix.NFTA_SET_DESC_SIZE, &set.Size)}),
+		attr.Always(unix.NFTA_SET_USERDATA, &set.UserData),
+	}.Append(slices.Clone(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := attr.AppendString(slices.Clone(name), unix.NFTA_RULE_CHAIN, "c")
+	b = attr.AppendBytes(b, unix.NFTA_RULE_EXPRESSIONS|unix.NLA_F_NESTED, counter.Bytes)
 	writeBatch(t, ns, []request{
-		{unix.NFT_MSG_NEWTABLE, []netlink.Attribute{name, {Type: 6 /* NFTA_TABLE_USERDATA */, Data: table}}},
-		{unix.NFT_MSG_NEWCHAIN, []netlink.Attribute{
-			name, {Type: unix.NFTA_CHAIN_NAME, Data: []byte("c\x00")},
-			{Type: 12 /* NFTA_CHAIN_USERDATA */, Data: chain},
-		}},
-		{unix.NFT_MSG_NEWRULE, []netlink.Attribute{
-			name, {Type: unix.NFTA_RULE_CHAIN, Data: []byte("c\x00")},
-			{Type: unix.NFTA_RULE_EXPRESSIONS | unix.NLA_F_NESTED, Data: counterExpr(t)},
-			{Type: unix.NFTA_RULE_USERDATA, Data: rule},
-		}},
-		{unix.NFT_MSG_NEWSET, setAttributes(t, name, set)},
+		{unix.NFT_MSG_NEWTABLE, attr.AppendBytes(slices.Clone(name), 6 /* NFTA_TABLE_USERDATA */, table)},
+		{unix.NFT_MSG_NEWCHAIN, attr.AppendBytes(attr.AppendString(slices.Clone(name), unix.NFTA_CHAIN_NAME, "c"), 12 /* NFTA_CHAIN_USERDATA */, chain)},
+		{unix.NFT_MSG_NEWRULE, attr.AppendBytes(b, unix.NFTA_RULE_USERDATA, rule)},
+		{unix.NFT_MSG_NEWSET, setAttributes},
 	})
 	listed := ns.ListRuleset(t)
 	for _, want := range []string{
@@ -70,39 +83,7 @@ func TestUserDataIsListed(t *testing.T) {
 
 type request struct {
 	msg   uint16
-	attrs []netlink.Attribute
-}
-
-func u32(typ uint16, v uint32) netlink.Attribute {
-	return netlink.Attribute{Type: typ, Data: binary.BigEndian.AppendUint32(nil, v)}
-}
-
-func attributes(t *testing.T, attrs ...netlink.Attribute) []byte {
-	t.Helper()
-	b, err := netlink.MarshalAttributes(attrs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
-// counterExpr is a rule's list of one counter.
-func counterExpr(t *testing.T) []byte {
-	t.Helper()
-	counter := attributes(t, netlink.Attribute{Type: unix.NFTA_EXPR_NAME, Data: []byte("counter\x00")},
-		netlink.Attribute{Type: unix.NFTA_EXPR_DATA | unix.NLA_F_NESTED})
-	return attributes(t, netlink.Attribute{Type: unix.NFTA_LIST_ELEM | unix.NLA_F_NESTED, Data: counter})
-}
-
-func setAttributes(t *testing.T, table netlink.Attribute, s *set.Set) []netlink.Attribute {
-	t.Helper()
-	return []netlink.Attribute{
-		table, {Type: unix.NFTA_SET_NAME, Data: []byte(s.Name + "\x00")},
-		u32(unix.NFTA_SET_FLAGS, s.Flags), u32(unix.NFTA_SET_KEY_TYPE, s.Key.ID), u32(unix.NFTA_SET_KEY_LEN, s.Key.Len),
-		u32(unix.NFTA_SET_DATA_TYPE, s.Data.ID), u32(unix.NFTA_SET_DATA_LEN, s.Data.Len), u32(unix.NFTA_SET_ID, 1),
-		{Type: unix.NFTA_SET_DESC | unix.NLA_F_NESTED, Data: attributes(t, u32(unix.NFTA_SET_DESC_SIZE, s.Size))},
-		{Type: unix.NFTA_SET_USERDATA, Data: s.UserData},
-	}
+	attrs []byte
 }
 
 // writeBatch commits requests to the ip family.
@@ -121,7 +102,7 @@ func writeBatch(t *testing.T, ns *nfttest.NS, requests []request) {
 				Type:  netlink.HeaderType(unix.NFNL_SUBSYS_NFTABLES<<8 | r.msg),
 				Flags: netlink.Request | netlink.Acknowledge | netlink.Create | netlink.Append,
 			},
-			Data: append([]byte{byte(nft.FamilyIP), 0, 0, 0}, attributes(t, r.attrs...)...),
+			Data: append([]byte{byte(nft.FamilyIP), 0, 0, 0}, r.attrs...),
 		})
 	}
 	batch = append(batch, netlink.Message{Header: netlink.Header{Type: unix.NFNL_MSG_BATCH_END, Flags: netlink.Request}, Data: edge})

@@ -10,9 +10,6 @@ import (
 )
 
 func appendIPv4(dst []byte, text string) ([]byte, error) {
-	if out, ok := appendQuad(dst, text); ok {
-		return out, nil
-	}
 	if strings.IndexByte(text, '.') < 0 {
 		// as in inet_aton(3), a number is an address
 		if n, err := strconv.ParseUint(text, 0, 32); err == nil {
@@ -30,39 +27,6 @@ func appendIPv4(dst []byte, text string) ([]byte, error) {
 	return append(dst, a[:]...), nil
 }
 
-// appendQuad is a fast path for dotted quads without leading zeros.
-func appendQuad(dst []byte, text string) ([]byte, bool) {
-	var quad [4]byte
-	field, digits, value := 0, 0, uint(0)
-	for i := range len(text) {
-		c := text[i]
-		switch {
-		case c == '.':
-			if digits == 0 || field == 3 {
-				return dst, false
-			}
-			quad[field] = byte(value)
-			field, digits, value = field+1, 0, 0
-		case c >= '0' && c <= '9':
-			if digits > 0 && value == 0 {
-				return dst, false
-			}
-			value = value*10 + uint(c-'0')
-			digits++
-			if value > 255 {
-				return dst, false
-			}
-		default:
-			return dst, false
-		}
-	}
-	if field != 3 || digits == 0 {
-		return dst, false
-	}
-	quad[3] = byte(value)
-	return append(dst, quad[:]...), true
-}
-
 func appendIPv6(dst []byte, text string) ([]byte, error) {
 	addr, err := netip.ParseAddr(text)
 	switch {
@@ -75,7 +39,7 @@ func appendIPv6(dst []byte, text string) ([]byte, error) {
 	return append(dst, a[:]...), nil
 }
 
-func (t *Type) formatIP(b []byte) string {
+func formatIP(_ *Type, b []byte) string {
 	addr, _ := netip.AddrFromSlice(b)
 	return addr.String()
 }
@@ -103,6 +67,6 @@ func appendLinkLayer(dst []byte, text string) ([]byte, error) {
 	return out, nil
 }
 
-func (t *Type) formatEther(b []byte) string {
+func formatEther(_ *Type, b []byte) string {
 	return net.HardwareAddr(b).String()
 }

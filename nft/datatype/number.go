@@ -80,17 +80,6 @@ func (t *Type) parseOne(text string) (uint64, error) {
 
 // ParseNumber parses decimal, 0x-hexadecimal or octal of at most the given bits.
 func ParseNumber(text string, bits int) (uint64, bool) {
-	if n := len(text); n > 0 && n <= 5 && text[0] != '0' && bits >= 32 {
-		var v uint64
-		for i := range n {
-			c := text[i] - '0'
-			if c > 9 {
-				return 0, false
-			}
-			v = v*10 + uint64(c)
-		}
-		return v, true
-	}
 	base, digits := 10, text
 	switch {
 	case strings.HasPrefix(text, "0x"), strings.HasPrefix(text, "0X"):

@@ -66,15 +66,15 @@ func checkText(s string) error {
 	return nil
 }
 
-func (t *Type) formatString(b []byte) string {
+func formatString(_ *Type, b []byte) string {
 	if i := bytes.IndexByte(b, 0); i >= 0 {
 		b = b[:i]
 	}
 	return `"` + string(b) + `"`
 }
 
-func (t *Type) formatIfName(b []byte) string {
-	s := t.formatString(b)
+func formatIfName(t *Type, b []byte) string {
+	s := formatString(t, b)
 	if name, ok := strings.CutSuffix(s, `*"`); ok {
 		return name + `\*"`
 	}

@@ -81,7 +81,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-func (t *Type) formatVerdict(b []byte) string {
+func formatVerdict(_ *Type, b []byte) string {
 	if len(b) < 4 {
 		return rawHex(b)
 	}

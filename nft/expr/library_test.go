@@ -64,31 +64,3 @@ func TestLibraryLacks(t *testing.T) {
 		}
 	}
 }
-
-// TestMarshalMatchesLibrary compares the expressions that the writer marshals itself
-// with what google/nftables makes of them.
-func TestMarshalMatchesLibrary(t *testing.T) {
-	for _, e := range []google.Any{
-		&google.Payload{DestRegister: 1, Base: google.PayloadBaseNetworkHeader, Offset: 12, Len: 4},
-		&google.Meta{Key: google.MetaKeyMARK, Register: 1},
-		&google.Meta{Key: google.MetaKeyMARK, Register: 1, SourceRegister: true},
-		&google.Cmp{Op: google.CmpOpNeq, Register: 1, Data: []byte{1, 2, 3}},
-		&google.Immediate{Register: 1, Data: []byte{1}},
-		&google.Verdict{Kind: google.VerdictDrop},
-		&google.Verdict{Kind: google.VerdictJump, Chain: "chain"},
-		&google.Lookup{SourceRegister: 1, SetName: "s", SetID: 3, Invert: true},
-		&google.Lookup{SourceRegister: 1, DestRegister: 2, IsDestRegSet: true, SetName: "map"},
-	} {
-		got, err := Marshal(Library{e})
-		if err != nil {
-			t.Fatal(err)
-		}
-		want, err := google.Marshal(2, e)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !bytes.Equal(got, want) {
-			t.Errorf("%s\n got %x\nwant %x", Format(Library{e}), got, want)
-		}
-	}
-}

@@ -1,15 +1,14 @@
 package object
 
 import (
-	"encoding/binary"
 	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/attr"
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
@@ -70,38 +69,17 @@ func dumpBases(t *testing.T, ns *nfttest.NS, family nft.Family) map[string]Base 
 	for _, reply := range ns.Dump(t, uint8(family), unix.NFT_MSG_GETCHAIN, nil) {
 		var b Base
 		var name string
-		ad, err := netlink.NewAttributeDecoder(reply)
+		policy := uint32(1)
+		err := attr.Fields{
+			attr.Always(unix.NFTA_CHAIN_NAME, &name), attr.Always(unix.NFTA_CHAIN_TYPE, &b.Type), attr.Always(unix.NFTA_CHAIN_POLICY, &policy),
+			attr.Always(unix.NFTA_CHAIN_HOOK, attr.Fields{
+				attr.Always(unix.NFTA_HOOK_HOOKNUM, &b.Hook), attr.Always(unix.NFTA_HOOK_PRIORITY, &b.Priority), attr.Always(unix.NFTA_HOOK_DEV, &b.Device),
+			}),
+		}.Read(reply)
 		if err != nil {
 			t.Fatal(err)
 		}
-		ad.ByteOrder = binary.BigEndian
-		for ad.Next() {
-			switch ad.Type() {
-			case unix.NFTA_CHAIN_NAME:
-				name = ad.String()
-			case unix.NFTA_CHAIN_TYPE:
-				b.Type = ad.String()
-			case unix.NFTA_CHAIN_POLICY:
-				b.Drop = ad.Uint32() == 0
-			case unix.NFTA_CHAIN_HOOK:
-				ad.Nested(func(ad *netlink.AttributeDecoder) error {
-					for ad.Next() {
-						switch ad.Type() {
-						case unix.NFTA_HOOK_HOOKNUM:
-							b.Hook = ad.Uint32()
-						case unix.NFTA_HOOK_PRIORITY:
-							b.Priority = int32(ad.Uint32())
-						case unix.NFTA_HOOK_DEV:
-							b.Device = ad.String()
-						}
-					}
-					return nil
-				})
-			}
-		}
-		if err := ad.Err(); err != nil {
-			t.Fatal(err)
-		}
+		b.Drop = policy == 0
 		out[name] = b
 	}
 	return out

@@ -1,6 +1,7 @@
 package selector
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -203,5 +204,22 @@ func TestExthdrAt(t *testing.T) {
 	}
 	if _, err := ResolveExthdr(ExthdrAt(ExthdrIPv6, 43, 8, 3)); err == nil {
 		t.Error("an IPv6 extension has a field without a name")
+	}
+}
+
+// TestHeaderTables checks what the tables of headers have to do with each
+// other.
+func TestHeaderTables(t *testing.T) {
+	seen := map[uint32]bool{}
+	for _, h := range Headers {
+		if h.Desc == 0 || seen[h.Desc] || HeaderByName(h.Name) != h {
+			t.Errorf("header %s has the number %d of another one", h.Name, h.Desc)
+		}
+		seen[h.Desc] = true
+		for _, u := range h.Uppers {
+			if up := h.Upper(u.Num); up == nil || !slices.Contains(Headers[:], up) {
+				t.Errorf("%s carries %s, which is not a header", h.Name, u.Name)
+			}
+		}
 	}
 }

@@ -8,17 +8,20 @@ import (
 // Overlapping boxes are found by the method of Zomorodian and Edelsbrunner ("Fast software for box
 // intersections", 2000), in O(n log^d n) time.
 type boxes struct {
-	elements []*Element
+	elements []Element
 	// first and last are bounds by dimension, as ranks in the dimension.
 	first, last [][]int32
 }
 
-// newBoxes leaves out fields in which all elements overlap.
-func (s *Set) newBoxes(elements []*Element) *boxes {
+// fewElements are compared in pairs.
+const fewElements = 16
+
+// newBoxes leaves out fields in which all elements overlap. The fields are those of Type.
+func newBoxes(fields []uint32, elements []Element) *boxes {
 	b := &boxes{elements: elements}
 	bounds := make([]string, 0, 2*len(elements))
 	at := 0
-	for _, n := range s.Key.Fields {
+	for _, n := range fields {
 		end := at + int(n)
 		least, greatest := elements[0].KeyEnd[at:end], elements[0].Key[at:end]
 		bounds = bounds[:0]
@@ -51,7 +54,7 @@ func (b *boxes) overlap() (*Element, *Element) {
 		all[i] = int32(i) //nolint:gosec // a set has less than 2^31 elements
 	}
 	if i, j, ok := b.between(all, all, len(b.first)); ok {
-		return b.elements[min(i, j)], b.elements[max(i, j)]
+		return &b.elements[min(i, j)], &b.elements[max(i, j)]
 	}
 	return nil, nil
 }

@@ -3,10 +3,30 @@ package set
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/weft-proxy/weft/nft"
 )
+
+// concatSet is an interval set of concatenations.
+func concatSet(t testing.TB) *Set {
+	t.Helper()
+	s, err := Compile(nft.FamilyIP, &nft.Set{Name: "s", Type: "ipv4_addr . inet_service . ipv4_addr", Flags: []string{"interval"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func packed(t testing.TB, s *Set, key string) Element {
+	t.Helper()
+	e, err := s.Pack(nft.Element{Key: key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
 
 // herringbone returns about n elements whose last two fields are the tiles of a herringbone
 // pattern: they do not overlap, and no line divides them in any field.
@@ -58,10 +78,23 @@ func TestInterlockingElements(t *testing.T) {
 	}
 }
 
+// overlap reports whether a key matches both elements of a concatenation.
+func overlap(s *Set, a, b Element) bool {
+	at := 0
+	for _, n := range s.Key.Fields {
+		end := at + int(n)
+		if a.Key[at:end] > b.KeyEnd[at:end] || b.Key[at:end] > a.KeyEnd[at:end] {
+			return false
+		}
+		at += int(n+3) &^ 3
+	}
+	return true
+}
+
 // anyOverlap compares one element with all others.
 func anyOverlap(s *Set, all []Element, i int) bool {
 	for j := range all {
-		if i != j && s.Overlap(all[i], all[j]) {
+		if i != j && overlap(s, all[i], all[j]) {
 			return true
 		}
 	}
@@ -119,11 +152,11 @@ func TestBoxes(t *testing.T) {
 			for i := range all {
 				want = want || anyOverlap(s, all, i)
 			}
-			a, b := s.newBoxes(pointers(all)).overlap()
+			a, b := newBoxes(s.Key.Fields, all).overlap()
 			switch {
 			case (a != nil) != want:
 				t.Fatalf("%d fields, round %d: %v and %v overlap, want some: %t", fields, round, a, b, want)
-			case a != nil && (a == b || !s.Overlap(*a, *b)):
+			case a != nil && (a == b || !overlap(s, *a, *b)):
 				t.Fatalf("%d fields, round %d: %v and %v do not overlap", fields, round, a, b)
 			case a != nil:
 				found++
@@ -142,18 +175,39 @@ func TestCrossingElements(t *testing.T) {
 	for i := 1; i <= 100; i++ {
 		all = append(all, packed(t, s, fmt.Sprintf("10.0.0.0/24 . %d . 10.0.0.1", 2*i)))
 	}
-	if a, b := s.newBoxes(pointers(all)).overlap(); a != nil {
+	if a, b := newBoxes(s.Key.Fields, all).overlap(); a != nil {
 		t.Errorf("%v and %v overlap", a, b)
 	}
 	for i := 1; i <= 100; i++ {
 		all = append(all, packed(t, s, fmt.Sprintf("10.0.0.%d . 1-500 . 10.0.0.1", i)))
 	}
-	if a, b := s.newBoxes(pointers(all)).overlap(); a == nil || !s.Overlap(*a, *b) {
+	if a, b := newBoxes(s.Key.Fields, all).overlap(); a == nil || !overlap(s, *a, *b) {
 		t.Errorf("%v and %v are the overlap", a, b)
 	}
 	// All pairs overlap in each field.
-	if a, b := s.newBoxes(pointers(all[99:101])).overlap(); a != &all[99] || b != &all[100] {
+	if a, b := newBoxes(s.Key.Fields, all[99:101]).overlap(); a != &all[99] || b != &all[100] {
 		t.Errorf("%v and %v are the overlap of two", a, b)
+	}
+}
+
+// TestOverlapsOfEqualFields has elements that differ in a single field, whichever that is:
+// their comparison must not be quadratic. With all pairs compared, each case needs 20 s.
+func TestOverlapsOfEqualFields(t *testing.T) {
+	s := concatSet(t)
+	const n = 40_000
+	address := func(i int) string { return fmt.Sprintf("10.0.%d.%d", i>>8, i&255) }
+	for name, format := range map[string]func(i int) string{
+		"first":  func(i int) string { return address(i) + " . 80 . 10.0.0.1" },
+		"second": func(i int) string { return fmt.Sprintf("10.0.0.1 . %d . 10.0.0.1", i) },
+		"last":   func(i int) string { return "10.0.0.1 . 80 . " + address(i) },
+	} {
+		all := make([]Element, n)
+		for i := range all {
+			all[i] = packed(t, s, format(i))
+		}
+		if _, err := s.Normalize(all); err != nil {
+			t.Errorf("%s field: %v", name, err)
+		}
 	}
 }
 
@@ -165,10 +219,50 @@ func BenchmarkOverlap(b *testing.B) {
 		b.Run(fmt.Sprintf("interlocking=%d", n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if x, _ := s.findOverlap(pointers(all), 0, 0, 0); x != nil {
+				if x, _ := newBoxes(s.Key.Fields, all).overlap(); x != nil {
 					b.Fatal("there is an overlap")
 				}
 			}
 		})
+	}
+}
+
+// TestRepeatedElements tests that an element that is given twice is one, unless they differ.
+func TestRepeatedElements(t *testing.T) {
+	for _, decl := range []nft.Set{
+		{Name: "hash", Type: "ipv4_addr", Flags: []string{"timeout"}},
+		{Name: "ranges", Type: "ipv4_addr", Flags: []string{"interval", "timeout"}},
+		{Name: "concat", Type: "ipv4_addr . inet_service", Flags: []string{"interval", "timeout"}},
+	} {
+		s, err := Compile(nft.FamilyIP, &decl)
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := "10.0.0.1"
+		if decl.Name == "concat" {
+			key += " . 80"
+		}
+		for _, k := range []string{key, "*"} {
+			plain, err := s.Pack(nft.Element{Key: k})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, tt := range []struct {
+				change func(*Element)
+				ok     bool
+			}{
+				{func(*Element) {}, true},
+				{func(e *Element) { e.Timeout = 5 }, false},
+				{func(e *Element) { e.Comment = "c" }, false},
+				{func(e *Element) { e.State = "counter" }, false},
+			} {
+				other := plain
+				tt.change(&other)
+				out, err := s.Normalize([]Element{plain, other})
+				if tt.ok != (err == nil) || tt.ok && len(out) != 1 || !tt.ok && !strings.Contains(err.Error(), "given twice") {
+					t.Errorf("%s: %+v and %+v: %d elements, error %v", decl.Name, plain, other, len(out), err)
+				}
+			}
+		}
 	}
 }

@@ -21,36 +21,35 @@ func (s *Set) Complete() {
 		s.Comment = nft.ParseComment(text)
 	}
 	s.Key.Names = typeNames(s.Key.ID)
-	s.Key.complete(s.keyParts())
-	s.Key.order(findUint32(s.UserData, udataSetKeyOrder))
+	s.Key.complete(int(s.Key.Len), typeOfParts(s.UserData, udataSetKeyTypeOf), findUint32(s.UserData, udataSetKeyOrder))
 	switch {
 	case s.Verdict:
 		s.Data = Type{ID: VerdictType, Names: []string{datatype.Verdict.Name}}
 	case s.Object != "":
 		s.Data = Type{}
 	case s.Map:
+		n := int(s.Data.Len)
+		if s.DataInterval {
+			n /= 2
+		}
 		s.Data.Names = typeNames(s.Data.ID)
-		s.Data.complete(s.dataParts())
-		s.Data.order(findUint32(s.UserData, udataSetDataOrder))
+		s.Data.complete(n, typeOfParts(s.UserData, udataSetDataTypeOf), findUint32(s.UserData, udataSetDataOrder))
 	}
 }
 
-// Only a single number of a type without an order has a stored byte order.
-func (t *Type) order(stored uint32) {
-	if len(t.parts) == 1 && t.parts[0].Type == datatype.Integer && stored != 0 {
-		t.parts[0].Order = datatype.Order(stored)
+// complete sets the parts from a length, typeof expressions and a stored byte order. Only a single
+// number of a type without an order has one.
+func (t *Type) complete(n int, exprs []Part, order uint32) {
+	if t.parts == nil {
+		t.parts, _ = t.partsOf(n, exprs)
 	}
-}
-
-func (t *Type) complete(parts []Part, err error) {
-	if err != nil {
-		return
-	}
-	t.parts = parts
-	if len(parts) > 1 && t.Fields == nil {
-		for _, p := range parts {
+	if len(t.parts) > 1 && t.Fields == nil {
+		for _, p := range t.parts {
 			t.Fields = append(t.Fields, uint32(p.Size))
 		}
+	}
+	if len(t.parts) == 1 && t.parts[0].Type == datatype.Integer && order != 0 {
+		t.parts[0].Order = datatype.Order(order)
 	}
 }
 
@@ -65,24 +64,6 @@ func typeNames(id uint32) []string {
 		names = append([]string{t.Name}, names...)
 	}
 	return names
-}
-
-func (s *Set) keyParts() ([]Part, error) {
-	if s.Key.parts != nil {
-		return s.Key.parts, nil
-	}
-	return s.Key.partsOf(int(s.Key.Len), typeOfParts(s.UserData, udataSetKeyTypeOf))
-}
-
-func (s *Set) dataParts() ([]Part, error) {
-	if s.Data.parts != nil {
-		return s.Data.parts, nil
-	}
-	n := int(s.Data.Len)
-	if s.DataInterval {
-		n /= 2
-	}
-	return s.Data.partsOf(n, typeOfParts(s.UserData, udataSetDataTypeOf))
 }
 
 // Resolve returns the parts; a part of unknown width is an error.

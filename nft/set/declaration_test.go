@@ -20,13 +20,8 @@ func TestSetDeclaration(t *testing.T) {
 		{Name: "nat", Type: "ipv4_addr . inet_service : ipv4_addr . inet_service"},
 		{Name: "ranges", Type: "ipv4_addr : interval ipv4_addr"},
 	} {
-		var s *Set
-		var err error
-		if m := nft.Map(in); m.Type == "" || !isMapType(in.Type) {
-			s, err = Compile(nft.FamilyIP, &in)
-		} else {
-			s, err = CompileMap(nft.FamilyIP, &m)
-		}
+		in.Name = "s"
+		s, err := compileEither(nft.FamilyIP, in)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -34,13 +29,4 @@ func TestSetDeclaration(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", in.Name, diff)
 		}
 	}
-}
-
-func isMapType(typ string) bool {
-	for i := range len(typ) - 1 {
-		if typ[i:i+2] == ": " {
-			return true
-		}
-	}
-	return false
 }

@@ -13,36 +13,6 @@ import (
 	"github.com/weft-proxy/weft/nft/datatype"
 )
 
-// The end is inclusive. big selects big-endian numbers, for keys of interval sets.
-func appendInterval(b []byte, parts []Part, text string, big bool) ([]byte, error) {
-	var room [MaxKey]byte
-	end := room[:0]
-	rest, more := text, true
-	for i := range parts {
-		field, tail, ok := trim(rest), "", false
-		if len(parts) > 1 {
-			field, tail, ok = cutField(rest)
-		}
-		if !more || ok != (i < len(parts)-1) {
-			return b, countError(parts, text)
-		}
-		lo, hi, err := parts[i].appendRange(b, end, field, big)
-		if err != nil && len(parts) > 1 {
-			return b, fmt.Errorf("part %d: %w", i+1, err)
-		}
-		if err != nil {
-			return b, err
-		}
-		b, end, rest, more = lo, hi, tail, ok
-		if len(parts) > 1 {
-			b, end = AppendPadding(b, parts[i]), AppendPadding(end, parts[i])
-		} else if big {
-			OpenEnd(end, parts[i].Bits)
-		}
-	}
-	return append(b, end...), nil
-}
-
 func (p *Part) appendRange(lo, hi []byte, text string, big bool) ([]byte, []byte, error) {
 	at, atHi := len(lo), len(hi)
 	if p.Type == datatype.IfName {
@@ -205,23 +175,11 @@ func (s *Set) Normalize(elems []Element) ([]Element, error) {
 		}
 		all++
 	}
-	rest, err := s.normalizeKeys(out[all:])
-	if err != nil || all == 0 {
-		return rest, err
-	}
-	return append(rest, out[0]), nil
-}
-
-// out is sorted and has no catch-all element.
-func (s *Set) normalizeKeys(out []Element) ([]Element, error) {
+	first, out := out[:all], out[all:]
 	// Concatenations have no order: elements that are not neighbours may overlap.
 	concat := len(s.Key.Fields) > 0 && s.Flags&FlagInterval != 0
-	n := 0
-	for _, e := range out {
-		if n == 0 {
-			out[0], n = e, 1
-			continue
-		}
+	n := min(1, len(out))
+	for _, e := range out[n:] {
 		last := &out[n-1]
 		switch {
 		case last.Key == e.Key && last.KeyEnd == e.KeyEnd:
@@ -239,15 +197,13 @@ func (s *Set) normalizeKeys(out []Element) ([]Element, error) {
 		}
 	}
 	out = out[:n]
-	if !concat {
-		return out, nil
+	if concat && n > 1 {
+		if a, b := newBoxes(s.Key.Fields, out).overlap(); a != nil {
+			return nil, s.Conflict(*a, *b, "overlaps")
+		}
 	}
-	all := make([]*Element, len(out))
-	for i := range out {
-		all[i] = &out[i]
-	}
-	if a, b := s.findOverlap(all, 0, 0, 0); a != nil {
-		return nil, s.Conflict(*a, *b, "overlaps")
+	if all > 0 {
+		out = append(out, first[0])
 	}
 	return out, nil
 }
@@ -261,25 +217,6 @@ func (s *Set) repeated(a, b Element) error {
 	default:
 		return nil
 	}
-}
-
-// Overlap reports whether a key matches both elements.
-func (s *Set) Overlap(a, b Element) bool {
-	if s.Flags&FlagInterval == 0 || a.Key == "" || b.Key == "" {
-		return a.Key == b.Key
-	}
-	if len(s.Key.Fields) == 0 {
-		return a.Key <= b.KeyEnd && b.Key <= a.KeyEnd
-	}
-	at := 0
-	for _, n := range s.Key.Fields {
-		end := at + int(n)
-		if a.Key[at:end] > b.KeyEnd[at:end] || b.Key[at:end] > a.KeyEnd[at:end] {
-			return false
-		}
-		at += int(n+3) &^ 3
-	}
-	return true
 }
 
 // Conflict returns an error about elements that exclude each other.
@@ -343,7 +280,7 @@ func (s *Set) FormatKey(e Element) string {
 	if e.Key == "" {
 		return catchAll
 	}
-	parts, err := s.keyParts()
+	parts, err := s.Key.Resolve()
 	if err != nil || len(e.Key) != int(s.Key.Len) || e.KeyEnd != "" && len(e.KeyEnd) != len(e.Key) {
 		return fmt.Sprintf("0x%x", e.Key)
 	}
@@ -365,7 +302,7 @@ func (s *Set) FormatData(e Element) string {
 	if s.Verdict {
 		return datatype.Verdict.Format([]byte(e.Data))
 	}
-	parts, err := s.dataParts()
+	parts, err := s.Data.Resolve()
 	if err != nil || len(e.Data) != int(s.Data.Len) {
 		return fmt.Sprintf("0x%x", e.Data)
 	}

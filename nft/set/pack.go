@@ -147,15 +147,13 @@ func (s *Set) appendKey(b []byte, text string) ([]byte, error) {
 	if text == catchAll {
 		return b, nil
 	}
-	parts, err := s.keyParts()
+	parts, err := s.Key.Resolve()
 	if err != nil {
 		return b, err
 	}
-	if s.Flags&FlagInterval != 0 {
-		return appendInterval(b, parts, text, true)
-	}
-	b, err = appendConstants(b, parts, text)
-	if err != nil && hasInterval(parts, text) {
+	interval := s.Flags&FlagInterval != 0
+	b, err = appendParts(b, parts, text, interval, interval)
+	if err != nil && !interval && hasInterval(parts, text) {
 		err = fmt.Errorf("%w (prefixes and ranges need flags interval)", err)
 	}
 	return b, err
@@ -171,13 +169,9 @@ func (s *Set) appendData(b []byte, text string) ([]byte, error) {
 	case s.Object != "":
 		return appendObjectName(b, text)
 	}
-	parts, err := s.dataParts()
+	parts, err := s.Data.Resolve()
 	if err == nil {
-		if s.DataInterval {
-			b, err = appendInterval(b, parts, text, false)
-		} else {
-			b, err = appendConstants(b, parts, text)
-		}
+		b, err = appendParts(b, parts, text, s.DataInterval, false)
 	}
 	if err != nil {
 		return b, fmt.Errorf("value %q: %w", text, err)
@@ -185,21 +179,39 @@ func (s *Set) appendData(b []byte, text string) ([]byte, error) {
 	return b, nil
 }
 
-func appendConstants(b []byte, parts []Part, text string) ([]byte, error) {
-	if len(parts) == 1 {
-		return parts[0].appendParse(b, trim(text), false)
-	}
-	rest := text
+// appendParts appends a value or, for an interval, its first and last value. big selects
+// big-endian numbers, for keys of interval sets.
+func appendParts(b []byte, parts []Part, text string, interval, big bool) ([]byte, error) {
+	var room [MaxKey]byte
+	end, rest := room[:0], text
 	for i := range parts {
-		field, more, ok := cutField(rest)
+		field, tail, ok := trim(rest), "", false
+		if len(parts) > 1 {
+			field, tail, ok = cutField(rest)
+		}
 		if ok != (i < len(parts)-1) {
 			return b, countError(parts, text)
 		}
-		out, err := parts[i].appendParse(b, field, false)
-		if err != nil {
-			return b, fmt.Errorf("part %d: %w", i+1, err)
+		var err error
+		if interval {
+			b, end, err = parts[i].appendRange(b, end, field, big)
+		} else {
+			b, err = parts[i].appendParse(b, field, false)
 		}
-		b, rest = AppendPadding(out, parts[i]), more
+		switch {
+		case err != nil && len(parts) > 1:
+			return b, fmt.Errorf("part %d: %w", i+1, err)
+		case err != nil:
+			return b, err
+		case len(parts) > 1:
+			b, end = AppendPadding(b, parts[i]), AppendPadding(end, parts[i])
+		case big:
+			OpenEnd(end, parts[i].Bits)
+		}
+		rest = tail
+	}
+	if interval {
+		b = append(b, end...)
 	}
 	return b, nil
 }

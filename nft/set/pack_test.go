@@ -34,6 +34,10 @@ func TestPack(t *testing.T) {
 	if got, err := s.Pack(nft.Element{Key: " 10.96.0.1  .\ttcp . http . 0x3 ", Value: "10.1.0.1 . 8080", Comment: "web"}); err != nil || got != want {
 		t.Errorf("other blanks pack to %+q (%v)", got, err)
 	}
+	quoted := mustSet(t, nft.Set{Type: "ifname . mark . ifname"})
+	if got, err := quoted.Pack(nft.Element{Key: `"a . b" . 1	.	"c . d"`}); err != nil || !strings.HasPrefix(got.Key, "a . b\x00") || !strings.Contains(got.Key, "c . d\x00") {
+		t.Errorf("dots in quotes pack to %+q (%v)", got, err)
+	}
 	if allocs := testing.AllocsPerRun(100, func() {
 		_, err = s.Pack(nft.Element{Key: "10.96.0.1 . tcp . 80 . 3", Value: "10.1.0.1 . 8080"})
 	}); allocs > 1 || err != nil {

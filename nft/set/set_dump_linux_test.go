@@ -1,7 +1,6 @@
 package set
 
 import (
-	"encoding/binary"
 	"fmt"
 	"testing"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/attr"
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
 	"github.com/weft-proxy/weft/nft/userdata"
 )
@@ -62,63 +62,30 @@ func dumpSet(t *testing.T, ns *nfttest.NS, family nft.Family) wireSet {
 		t.Fatalf("table t has %d sets", len(replies))
 	}
 	var w wireSet
-	ad, err := netlink.NewAttributeDecoder(replies[0])
+	err := attr.Fields{
+		attr.Always(unix.NFTA_SET_NAME, &w.Name), attr.Always(unix.NFTA_SET_FLAGS, &w.Flags),
+		attr.Always(unix.NFTA_SET_KEY_TYPE, &w.KeyID), attr.Always(unix.NFTA_SET_KEY_LEN, &w.KeyLen),
+		attr.Always(unix.NFTA_SET_DATA_TYPE, &w.DataID), attr.Always(unix.NFTA_SET_DATA_LEN, &w.DataLen),
+		attr.Always(unix.NFTA_SET_POLICY, &w.Policy), attr.Always(unix.NFTA_SET_TIMEOUT, &w.Timeout),
+		attr.Always(unix.NFTA_SET_GC_INTERVAL, &w.GCInterval), attr.Always(unix.NFTA_SET_USERDATA, &w.UserData),
+	}.Read(replies[0])
 	if err != nil {
 		t.Fatal(err)
 	}
-	ad.ByteOrder = binary.BigEndian
-	for ad.Next() {
-		switch ad.Type() {
-		case unix.NFTA_SET_NAME:
-			w.Name = ad.String()
-		case unix.NFTA_SET_FLAGS:
-			w.Flags = ad.Uint32()
-		case unix.NFTA_SET_KEY_TYPE:
-			w.KeyID = ad.Uint32()
-		case unix.NFTA_SET_KEY_LEN:
-			w.KeyLen = ad.Uint32()
-		case unix.NFTA_SET_DATA_TYPE:
-			w.DataID = ad.Uint32()
-		case unix.NFTA_SET_DATA_LEN:
-			w.DataLen = ad.Uint32()
-		case unix.NFTA_SET_POLICY:
-			w.Policy = ad.Uint32()
-		case unix.NFTA_SET_TIMEOUT:
-			w.Timeout = ad.Uint64()
-		case unix.NFTA_SET_GC_INTERVAL:
-			w.GCInterval = ad.Uint32()
-		case unix.NFTA_SET_USERDATA:
-			w.UserData = ad.Bytes()
-		case unix.NFTA_SET_DESC:
-			ad.Nested(w.decodeDesc)
+	desc, _ := attr.Find(replies[0], unix.NFTA_SET_DESC)
+	for r := desc.Nested(); r.Next(); {
+		switch r.Type() {
+		case unix.NFTA_SET_DESC_SIZE:
+			w.Size = r.Uint32BE()
+		case 2: // NFTA_SET_DESC_CONCAT
+			for list := r.Nested(); list.Next(); {
+				for field := list.Nested(); field.Next(); {
+					w.Fields = append(w.Fields, field.Uint32BE())
+				}
+			}
 		}
-	}
-	if err := ad.Err(); err != nil {
-		t.Fatal(err)
 	}
 	return w
-}
-
-func (w *wireSet) decodeDesc(ad *netlink.AttributeDecoder) error {
-	for ad.Next() {
-		switch ad.Type() {
-		case unix.NFTA_SET_DESC_SIZE:
-			w.Size = ad.Uint32()
-		case 2: // NFTA_SET_DESC_CONCAT
-			ad.Nested(func(ad *netlink.AttributeDecoder) error {
-				for ad.Next() {
-					ad.Nested(func(ad *netlink.AttributeDecoder) error {
-						for ad.Next() {
-							w.Fields = append(w.Fields, ad.Uint32())
-						}
-						return nil
-					})
-				}
-				return nil
-			})
-		}
-	}
-	return nil
 }
 
 // dumpElements returns the elements of set s of table t.
@@ -130,74 +97,43 @@ func dumpElements(t *testing.T, ns *nfttest.NS, family nft.Family) []wireElem {
 	})
 	var out []wireElem
 	for _, reply := range replies {
-		ad, err := netlink.NewAttributeDecoder(reply)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ad.ByteOrder = binary.BigEndian
-		for ad.Next() {
-			if ad.Type() != unix.NFTA_SET_ELEM_LIST_ELEMENTS {
-				continue
-			}
-			ad.Nested(func(ad *netlink.AttributeDecoder) error {
-				for ad.Next() {
-					var e wireElem
-					ad.Nested(e.decode)
-					out = append(out, e)
-				}
-				return nil
-			})
-		}
-		if err := ad.Err(); err != nil {
-			t.Fatal(err)
+		elements, _ := attr.Find(reply, unix.NFTA_SET_ELEM_LIST_ELEMENTS)
+		for r := elements.Nested(); r.Next(); {
+			out = append(out, decodeElem(t, r.Bytes()))
 		}
 	}
 	return out
 }
 
-func (e *wireElem) decode(ad *netlink.AttributeDecoder) error {
-	value := func(dst *string) func(*netlink.AttributeDecoder) error {
-		return func(ad *netlink.AttributeDecoder) error {
-			for ad.Next() {
-				switch ad.Type() {
-				case unix.NFTA_DATA_VALUE:
-					*dst = string(ad.Bytes())
-				case unix.NFTA_DATA_VERDICT:
-					ad.Nested(func(ad *netlink.AttributeDecoder) error {
-						var v Verdict
-						for ad.Next() {
-							switch ad.Type() {
-							case unix.NFTA_VERDICT_CODE:
-								v.Code = int32(ad.Uint32())
-							case unix.NFTA_VERDICT_CHAIN:
-								v.Chain = ad.String()
-							}
-						}
-						*dst = VerdictData(v)
-						return nil
-					})
-				}
-			}
-			return nil
-		}
+func decodeElem(t *testing.T, b []byte) wireElem {
+	t.Helper()
+	var key, end, data, verdict, userData []byte
+	var timeout uint64
+	var e wireElem
+	value := func(to *[]byte) attr.Fields {
+		return attr.Fields{attr.Always(unix.NFTA_DATA_VALUE, to), attr.Always(unix.NFTA_DATA_VERDICT, &verdict)}
 	}
-	for ad.Next() {
-		switch ad.Type() {
-		case unix.NFTA_SET_ELEM_FLAGS:
-			e.Flags = ad.Uint32()
-		case unix.NFTA_SET_ELEM_KEY:
-			ad.Nested(value(&e.Key))
-		case 10: // NFTA_SET_ELEM_KEY_END
-			ad.Nested(value(&e.KeyEnd))
-		case unix.NFTA_SET_ELEM_DATA:
-			ad.Nested(value(&e.Data))
-		case unix.NFTA_SET_ELEM_TIMEOUT:
-			e.Timeout = fmt.Sprint(time.Duration(ad.Uint64()) * time.Millisecond)
-		case unix.NFTA_SET_ELEM_USERDATA:
-			e.UserData = string(ad.Bytes())
-		}
+	err := attr.Fields{
+		attr.Always(unix.NFTA_SET_ELEM_FLAGS, &e.Flags), attr.Always(unix.NFTA_SET_ELEM_TIMEOUT, &timeout),
+		attr.Always(unix.NFTA_SET_ELEM_KEY, value(&key)), attr.Always(10, value(&end)), // NFTA_SET_ELEM_KEY_END
+		attr.Always(unix.NFTA_SET_ELEM_DATA, value(&data)), attr.Always(unix.NFTA_SET_ELEM_USERDATA, &userData),
+	}.Read(b)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return nil
+	e.Key, e.KeyEnd, e.Data, e.UserData = string(key), string(end), string(data), string(userData)
+	if verdict != nil {
+		var v Verdict
+		f := attr.Fields{attr.Always(unix.NFTA_VERDICT_CODE, &v.Code), attr.Always(unix.NFTA_VERDICT_CHAIN, &v.Chain)}
+		if err := f.Read(verdict); err != nil {
+			t.Fatal(err)
+		}
+		e.Data = VerdictData(v)
+	}
+	if timeout > 0 {
+		e.Timeout = fmt.Sprint(time.Duration(timeout) * time.Millisecond)
+	}
+	return e
 }
 
 // wireElems is how nft stores elements: two for an interval of one part, the
@@ -206,7 +142,7 @@ func (s *Set) wireElems(t *testing.T, elems []Element) []wireElem {
 	t.Helper()
 	var out []wireElem
 	for _, e := range elems {
-		open := s.Flags&(FlagInterval|FlagConcat) == FlagInterval && next(e.KeyEnd) == ""
+		open := s.Flags&(FlagInterval|FlagConcat) == FlagInterval && Next(e.KeyEnd) == ""
 		ud, err := userdata.AppendElement(nil, e.Comment, open)
 		if err != nil {
 			t.Fatal(err)
@@ -220,19 +156,8 @@ func (s *Set) wireElems(t *testing.T, elems []Element) []wireElem {
 		}
 		out = append(out, w)
 		if s.Flags&(FlagInterval|FlagConcat) == FlagInterval && !open {
-			out = append(out, wireElem{Flags: unix.NFT_SET_ELEM_INTERVAL_END, Key: next(e.KeyEnd)})
+			out = append(out, wireElem{Flags: unix.NFT_SET_ELEM_INTERVAL_END, Key: Next(e.KeyEnd)})
 		}
 	}
 	return out
-}
-
-// next is the value after v, empty where there is none.
-func next(v string) string {
-	b := []byte(v)
-	for i := len(b) - 1; i >= 0; i-- {
-		if b[i]++; b[i] != 0 {
-			return string(b)
-		}
-	}
-	return ""
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/datatype"
+	"github.com/weft-proxy/weft/nft/selector"
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
 	"github.com/weft-proxy/weft/nft/userdata"
 )
@@ -82,8 +83,9 @@ func compileEither(family nft.Family, s nft.Set) (*Set, error) {
 	return Compile(family, &s)
 }
 
-// TestDeclarationsAsNft compares the kernel's view of sets that nft declares
-// with what CompileSet makes of the same declaration.
+// TestDeclarationsAsNft compares the kernel's view of sets that nft declares with what Compile makes of
+// the same declaration: datatypes, all selectors, and all fields of headers and extensions. It then
+// reads the declaration back from the dump.
 func TestDeclarationsAsNft(t *testing.T) {
 	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
 	ns := nfttest.New(t)
@@ -147,22 +149,58 @@ func TestDeclarationsAsNft(t *testing.T) {
 			sets = append(sets, nft.Set{Type: typ.Name})
 		}
 	}
-	for _, decl := range sets {
-		t.Run(decl.Type+decl.TypeOf, func(t *testing.T) {
-			ours, err := compileEither(nft.FamilyIP, decl)
-			if err != nil {
-				t.Fatal(err)
-			}
-			ns.Nft(t, declare(nft.FamilyIP, ours.Map, decl))
-			defer ns.Nft(t, "delete table ip t")
-			theirs := dumpSet(t, ns, nft.FamilyIP)
-			if diff := gocmp.Diff(theirs, ours.wire()); diff != "" {
-				t.Errorf("declaration differs (-nft +weft):\n%s", diff)
-			}
-			if dumped := asDumped(ours); !reflect.DeepEqual(dumped, ours) || !dumped.Equal(ours) {
-				t.Errorf("the dump reads as %+v, want %+v", *dumped, *ours)
-			}
-		})
+	declared := map[nft.Family][]nft.Set{nft.FamilyIP: sets}
+	typeOf := func(family nft.Family, flags []string, list ...string) {
+		for _, text := range list {
+			declared[family] = append(declared[family], nft.Set{TypeOf: text, Flags: flags})
+		}
+	}
+	typeOf(nft.FamilyInet, nil,
+		"rt classid", "rt ip6 nexthop", "rt mtu", "rt ipsec", "socket transparent", "socket wildcard . meta mark",
+		"socket cgroupv2 level 2", "osf name", "osf ttl skip version : verdict", "ipsec in reqid",
+		"ipsec in ip saddr . ipsec out ip6 daddr", "symhash mod 4 offset 2 : meta mark", "meta length . meta priority", "meta nftrace",
+		"meta rtclassid . meta cgroup . meta cpu", "meta ibrname . meta obrname", "meta ibrpvid . meta ibrvproto",
+		"meta iifkind . meta oiftype . meta iifgroup", "meta sdif . meta sdifname", "meta secpath", "meta random . meta secmark",
+		"meta skuid . meta skgid : meta priority", "ct helper", "ct original bytes . ct reply packets", "ct zone . ct id : ct zone",
+		"ct event", "ct expiration . ct secmark", "meta mark : ct zone",
+		"@nh,0,8", "@nh,8,16", "@ll,0,48", "@th,0,16", "@th,16,16", "@th,8,32", "@ih,0,128", "@nh,4,4", "@nh,3,7",
+		"@nh,96,32 . tcp dport", "tcp dport . @th,8,8 . ip dscp", "ip6 flowlabel . ip6 dscp",
+		"frag id . tcp option maxseg size", "ip option rr ptr : sctp chunk data ppid", "mh type : verdict",
+	)
+	typeOf(nft.FamilyInet, []string{"interval"},
+		"rt ip nexthop", "socket mark", "ipsec out spnum 2 spi", "meta time", "meta day . meta hour", "ct avgpkt",
+	)
+	typeOf(nft.FamilyInet, nil, extensionFields()...)
+	typeOf(nft.FamilyBridge, nil, "ether saddr . vlan id . ip saddr", "vlan pcp . vlan dei")
+	for _, h := range selector.Headers {
+		family := nft.FamilyInet
+		switch h.Name {
+		case "ether", "vlan":
+			family = nft.FamilyBridge
+		case "arp":
+			family = nft.FamilyARP
+		}
+		for _, f := range h.Fields {
+			typeOf(family, nil, h.Name+" "+f.Name)
+		}
+	}
+	for family, sets := range declared {
+		for _, decl := range sets {
+			t.Run(decl.Type+decl.TypeOf, func(t *testing.T) {
+				ours, err := compileEither(family, decl)
+				if err != nil {
+					t.Fatal(err)
+				}
+				ns.Nft(t, declare(family, ours.Map, decl))
+				defer ns.Nft(t, fmt.Sprintf("delete table %s t", family))
+				if diff := gocmp.Diff(dumpSet(t, ns, family), ours.wire()); diff != "" {
+					t.Errorf("declaration differs (-nft +weft):\n%s", diff)
+				}
+				if dumped := asDumped(ours); !reflect.DeepEqual(dumped, ours) || !dumped.Equal(ours) {
+					t.Errorf("the dump reads as %+v, want %+v", *dumped, *ours)
+				}
+			})
+		}
 	}
 }
 

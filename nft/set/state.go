@@ -13,14 +13,10 @@ const statefulSeparator = "; "
 
 // NewState returns Element.State.
 func NewState(expires time.Duration, stateful []string) string {
-	if expires == 0 {
-		return strings.Join(stateful, statefulSeparator)
+	if expires != 0 {
+		stateful = append([]string{expiresWord + datatype.FormatDuration(expires)}, stateful...)
 	}
-	s := expiresWord + datatype.FormatDuration(expires)
-	if len(stateful) > 0 {
-		s += statefulSeparator + strings.Join(stateful, statefulSeparator)
-	}
-	return s
+	return strings.Join(stateful, statefulSeparator)
 }
 
 // Expires returns the remaining time, 0 for the whole timeout.
@@ -30,10 +26,7 @@ func (e *Element) Expires() time.Duration {
 		return 0
 	}
 	rest, _, _ = strings.Cut(rest, statefulSeparator)
-	d, err := datatype.ParseDuration(rest)
-	if err != nil {
-		return 0
-	}
+	d, _ := datatype.ParseDuration(rest)
 	return d
 }
 

@@ -152,12 +152,9 @@ func typeOfKey(x syntax.Expr) (Part, TypeOfExpr, *syntax.Error) {
 func keyPart(k *selector.Key) Part { return selectorPart(k.Type, k.Bits, k.Order) }
 
 func typeOfFIB(x *syntax.FIB) (Part, TypeOfExpr, *syntax.Error) {
-	result := slices.Index(expr.FibResults, x.Result)
-	p, ok := FIBPart(uint32(max(result, 0)))
-	if !ok {
-		return Part{}, TypeOfExpr{}, syntax.ErrorAt(x.Pos, "unknown result %q of fib", x.Result)
-	}
-	return p, TypeOfExpr{exprFIB, []typeOfAttr{{0, uint32(result)}, {1, expr.Flags(x.Inputs, expr.FibInputs)}}}, nil
+	result := uint32(slices.Index(expr.FibResults, x.Result))
+	p, _ := FIBPart(result) // the parser knows no other results
+	return p, TypeOfExpr{exprFIB, []typeOfAttr{{0, result}, {1, expr.Flags(x.Inputs, expr.FibInputs)}}}, nil
 }
 
 // MaxGenre is the size of an operating system's name with its NUL (NFT_OSF_MAXGENRELEN).

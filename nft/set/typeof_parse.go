@@ -8,10 +8,7 @@ import (
 
 // typeOfParts returns nil without typeof expressions or if one is not known.
 func typeOfParts(userData []byte, record byte) []Part {
-	nested, ok := userdata.FindRecord(userData, record)
-	if !ok {
-		return nil
-	}
+	nested, _ := userdata.FindRecord(userData, record)
 	expr, data, ok := parseTypeOfExpr(nested)
 	if !ok {
 		return nil
@@ -25,11 +22,8 @@ func typeOfParts(userData []byte, record byte) []Part {
 	var parts []Part
 	err := userdata.EachRecord(data, func(_ byte, value []byte) error {
 		expr, data, ok := parseTypeOfExpr(value)
-		if !ok {
-			return userdata.ErrMalformed
-		}
-		p, ok := parseTypeOfPart(expr, data)
-		if !ok {
+		p, known := parseTypeOfPart(expr, data)
+		if !ok || !known {
 			return userdata.ErrMalformed
 		}
 		parts = append(parts, p)
@@ -42,15 +36,10 @@ func typeOfParts(userData []byte, record byte) []Part {
 }
 
 func parseTypeOfExpr(b []byte) (expr uint32, data []byte, ok bool) {
-	number, ok := userdata.FindRecord(b, udataTypeOfExpr)
-	if !ok {
-		return 0, nil, false
-	}
-	if expr, ok = userdata.ParseUint32(number); !ok {
-		return 0, nil, false
-	}
-	data, ok = userdata.FindRecord(b, udataTypeOfData)
-	return expr, data, ok
+	number, _ := userdata.FindRecord(b, udataTypeOfExpr)
+	expr, ok = userdata.ParseUint32(number)
+	data, found := userdata.FindRecord(b, udataTypeOfData)
+	return expr, data, ok && found
 }
 
 func findUint32(b []byte, record byte) uint32 {

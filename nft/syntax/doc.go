@@ -11,8 +11,8 @@
 // # Adding a statement
 //
 // Write stmt_NAME.go, and add the first word to the switch in stmt.go and a sample to print_test.go.
-// In package compile, add the rule statement's file and its case in the switch over statements. In
-// package json, add a case in stmt.go.
+// In package compile, write the statement's method and add a row with its class to kind.go. In package
+// json, add a case in stmt.go.
 //
 // # Printing
 //

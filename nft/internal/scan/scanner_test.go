@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // tokens scans a text and prints its tokens.
@@ -84,22 +83,6 @@ func TestScannerPlaces(t *testing.T) {
 		tok := s.Next()
 		if tok.Text != w.text || tok.Pos != w.pos || tok.Offset != w.offset || tok.End != w.end {
 			t.Errorf("token %q at %v (%d-%d): want %q at %v (%d-%d)", tok.Text, tok.Pos, tok.Offset, tok.End, w.text, w.pos, w.offset, w.end)
-		}
-	}
-}
-
-func TestTokenDuration(t *testing.T) {
-	for text, want := range map[string]time.Duration{
-		"5s": 5 * time.Second, "90m": 90 * time.Minute, "1d2h3m4s5ms": 26*time.Hour + 3*time.Minute + 4*time.Second + 5*time.Millisecond,
-		// nft wants a unit, knows no weeks, and each unit once, in order.
-		"30": -1, "1w": -1, "5s1h": -1, "1m1m": -1, "5x": -1, "5s5": -1, "9999999999d": -1, `"5s"`: -1,
-	} {
-		tok := New(text).Next()
-		if tok.Kind == Illegal {
-			t.Fatal(tok.Text)
-		}
-		if d, ok := tok.Duration(); ok != (want >= 0) || ok && d != want {
-			t.Errorf("%s: %v, %v, want %v", text, d, ok, want)
 		}
 	}
 }
