@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/frontends/policy/render"
 	"github.com/weft-proxy/weft/frontends/source"
 )
@@ -39,6 +40,8 @@ type Config struct {
 	Socket string
 	// Local replaces the socket in the same process.
 	Local grpc.ClientConnInterface
+	// Text is client.Config.Text.
+	Text client.Text
 	// RuntimeSocket is the NRI socket of the container runtime; empty disables it.
 	RuntimeSocket string
 	Start         render.Start

@@ -91,7 +91,7 @@ func newFrontend(cfg Config) (*Frontend, error) {
 		return nil, err
 	}
 	if f.publisher, err = publish.New(publish.Config[model.PolicyID, model.Policy]{
-		Socket: cfg.Socket, Local: cfg.Local, Publisher: Publisher, Fragment: render.Fragment,
+		Socket: cfg.Socket, Local: cfg.Local, Text: cfg.Text, Publisher: Publisher, Fragment: render.Fragment,
 		Renderer: f.content, Observer: &observer{Frontend: f}, Compare: model.ComparePolicies,
 		Portion: portion, Ready: f.start.ready, Backlog: f.state.backlog, MinInterval: cfg.MinInterval, MaxRetry: cfg.MaxRetry, Now: cfg.Now, Logger: cfg.Logger,
 	}); err != nil {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/weft-proxy/weft/aggregator/convert"
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/frontends/policy"
 	"github.com/weft-proxy/weft/frontends/policy/render"
@@ -72,7 +73,7 @@ func (d *daemon) hasPolicy() bool { return d.verb == VerbPolicy || d.policy.enab
 
 func (d *daemon) addPolicy() error {
 	cfg := policy.Config{
-		Source: d.cluster.source, NodeName: d.cluster.nodeName, Socket: d.cluster.socket, Local: d.cluster.local, Events: d.cluster.events,
+		Source: d.cluster.source, NodeName: d.cluster.nodeName, Socket: d.cluster.socket, Local: d.cluster.local, Text: convert.Text, Events: d.cluster.events,
 		DropLog: d.policy.dropLog, RecheckFor: d.policy.recheck, RuntimeSocket: d.policy.nri, Logger: d.log.With("component", "policy"), Registerer: d.registry,
 	}
 	if d.policy.start == startDeny {
