@@ -293,7 +293,7 @@ func (a *Aggregator) Features() []string {
 	if a.history.Enabled() {
 		out = append(out, "history")
 	}
-	return append(out, "live", "sets")
+	return append(out, "live", "packed", "sets")
 }
 
 // OwnsTables reports whether the kernel protects the tables from other processes.

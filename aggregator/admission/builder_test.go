@@ -1,8 +1,10 @@
 package admission
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -283,5 +285,52 @@ func TestExpires(t *testing.T) {
 		if err == nil && (u.Expires.IsZero() != (tt.want == 0) || tt.want != 0 && u.Expires.Sub(now) != tt.want) {
 			t.Errorf("%s: expires at %v", name, u.Expires)
 		}
+	}
+}
+
+// TestPacked: packed elements are admitted as the same elements in text are, and refused by the name of their set.
+func TestPacked(t *testing.T) {
+	const key, other = "\x0a\x00\x00\x01\x00\x50\x00\x00", "\x0a\x00\x00\x02\x00\x50\x00\x00"
+	fragment := func(edit func(*weftv1.Set)) *weftv1.Fragment {
+		m := &weftv1.Set{Name: "m", Type: "ipv4_addr . inet_service : mark"}
+		edit(m)
+		return &weftv1.Fragment{Name: "f", Tables: []*weftv1.Table{{Family: "ip", Name: "t", Maps: []*weftv1.Set{m}}}}
+	}
+	packed := func(count uint32, keys, values string) *weftv1.Fragment {
+		return fragment(func(m *weftv1.Set) {
+			m.Packed = []*weftv1.PackedElements{{Count: count, Keys: []byte(keys), Values: []byte(values)}}
+		})
+	}
+	mark := string(binary.NativeEndian.AppendUint32(nil, 7))
+	want, err := admit(fragment(func(m *weftv1.Set) {
+		m.Elements = []*weftv1.Element{{Key: "10.0.0.1 . 80", Value: "7"}, {Key: "10.0.0.2 . 80", Value: "7"}}
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := admit(packed(2, key+other, mark+mark))
+	if err != nil || !slices.Equal(got.Tables[0].PutSets[0].Elements, want.Tables[0].PutSets[0].Elements) {
+		t.Errorf("packed elements are admitted as %v (%v), want %v", got, err, want.Tables[0].PutSets[0].Elements)
+	}
+	many, err := admit(packed(2*inlineElements, strings.Repeat(key, 2*inlineElements), strings.Repeat(mark, 2*inlineElements)))
+	if err != nil || len(many.Tables[0].PutSets[0].Elements) != 2*inlineElements {
+		t.Errorf("many packed elements: %v", err)
+	}
+	if _, err := admit(packed(3, key+other, mark+mark)); err == nil || !strings.Contains(err.Error(), "map ip t m") ||
+		!strings.Contains(err.Error(), "its keys have 16 bytes: want 3 times 8") {
+		t.Errorf("a wrong count is refused with: %v", err)
+	}
+	b := NewPatch(Config{}, desired.Key{Publisher: "p", Name: "f"}, Declared{want.Tables[0].Table: {"m": want.Tables[0].PutSets[0].Decl}}, nowhere{})
+	b.AddPatch(&weftv1.Patch{Fragment: "f", Tables: []*weftv1.TablePatch{{Family: "ip", Name: "t", Elements: []*weftv1.ElementPatch{{
+		Set: "m", RemovePacked: []*weftv1.PackedElements{{Count: 1, Keys: []byte(key)}},
+		AddPacked: []*weftv1.PackedElements{{Count: 1, Keys: []byte(other), Values: []byte(mark)}},
+	}}}}})
+	u, err := b.Finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	change, elements := u.Tables[0].Elements[0], want.Tables[0].PutSets[0].Elements
+	if !slices.Equal(change.Add, elements[1:]) || len(change.Remove) != 1 || change.Remove[0].Key != elements[0].Key {
+		t.Errorf("a packed patch is admitted as %+v", change)
 	}
 }

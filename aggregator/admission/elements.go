@@ -34,6 +34,15 @@ type pool struct {
 	panicked atomic.Pointer[any]
 }
 
+// run calls f on the spot, or in a goroutine for many elements.
+func (p *pool) run(elements int, f func()) {
+	if elements <= inlineElements {
+		f()
+	} else {
+		p.spawn(f)
+	}
+}
+
 func (p *pool) spawn(f func()) {
 	if p.slots == nil {
 		p.slots = make(chan struct{}, runtime.GOMAXPROCS(0))
@@ -108,11 +117,24 @@ func (b *Builder) packKeys(t nft.TableID, decl *set.Set, keys []string) *chunk {
 
 func (b *Builder) pack(t nft.TableID, decl *set.Set, n int, element func(i int) (key string, out set.Element, err error)) *chunk {
 	c := &chunk{}
-	if n <= inlineElements {
-		c.fill(t, decl, n, element)
-	} else {
-		b.pool.spawn(func() { c.fill(t, decl, n, element) })
-	}
+	b.pool.run(n, func() { c.fill(t, decl, n, element) })
+	return c
+}
+
+func (b *Builder) unpackElements(t nft.TableID, decl *set.Set, m *weftv1.PackedElements) *chunk {
+	return b.unpack(t, decl, m.GetCount(), func() ([]set.Element, error) {
+		return decl.Unpack(int(m.GetCount()), m.GetKeys(), m.GetValues())
+	})
+}
+
+func (b *Builder) unpack(t nft.TableID, decl *set.Set, n uint32, unpack func() ([]set.Element, error)) *chunk {
+	c := &chunk{}
+	b.pool.run(int(n), func() {
+		var err error
+		if c.out, err = unpack(); err != nil {
+			c.bad.compile(setName(t, decl), err)
+		}
+	})
 	return c
 }
 

@@ -14,6 +14,8 @@ const (
 	messageSize = 160
 	// the same for a string in a list
 	stringSize = 16
+	// the same for an element in PackedElements
+	unpackedSize = 112
 	// MaxDecoded is the memory of a decoded request, in bytes. The largest request takes this much
 	// if its messages have 20 bytes.
 	MaxDecoded = 256 << 20
@@ -44,8 +46,10 @@ func Measure(m protoreflect.MessageDescriptor, b []byte) (Size, error) {
 
 func (s *Size) measure(m protoreflect.MessageDescriptor, b []byte) error {
 	s.count(m.Name())
-	return eachField(m, b, func(f protoreflect.FieldDescriptor, _, value []byte) error {
+	return eachField(m, b, func(f protoreflect.FieldDescriptor, whole, value []byte) error {
 		switch {
+		case f == nil && m.Name() == packedElements:
+			s.countPacked(whole)
 		case f == nil:
 			return nil
 		case f.Message() != nil:
@@ -84,8 +88,20 @@ func (s *Size) count(message protoreflect.Name) {
 		s.Withdrawals++
 	case "Object", "ObjectReference", "Flowtable":
 		s.Objects++
-	case "Element":
+	case "Element", packedElements:
 		s.Elements++
+	}
+}
+
+const packedElements = "PackedElements"
+
+// countPacked adds the stated number of elements. Nothing is allocated for a number that the keys do not have.
+func (s *Size) countPacked(whole []byte) {
+	number, typ, tag := protowire.ConsumeTag(whole)
+	if number == 1 && typ == protowire.VarintType {
+		n, _ := protowire.ConsumeVarint(whole[tag:])
+		s.Elements += int(uint32(n))               //nolint:gosec // as the field is decoded
+		s.Decoded += int(uint32(n)) * unpackedSize //nolint:gosec // as above
 	}
 }
 

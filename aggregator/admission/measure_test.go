@@ -49,7 +49,7 @@ func TestEveryListIsCounted(t *testing.T) {
 func TestMeasure(t *testing.T) {
 	patch := &weftv1.PublishRequest{Id: 7, Update: &weftv1.PublishRequest_Patch{Patch: &weftv1.Patch{Fragment: "f", Tables: []*weftv1.TablePatch{{
 		Name: "t", PutChains: []*weftv1.Chain{{Name: "c", Rules: []*weftv1.Rule{{Text: "accept"}, {Text: "drop"}}}},
-		PutSets:       []*weftv1.Set{{Name: "s", Elements: []*weftv1.Element{{Key: "1.1.1.1"}}}},
+		PutSets:       []*weftv1.Set{{Name: "s", Elements: []*weftv1.Element{{Key: "1.1.1.1"}}, Packed: []*weftv1.PackedElements{{Count: 3, Keys: make([]byte, 12)}}}},
 		PutObjects:    []*weftv1.Object{{Name: "o"}},
 		DeleteObjects: []*weftv1.ObjectReference{{Name: "p"}},
 		Elements:      []*weftv1.ElementPatch{{Set: "s", Add: []*weftv1.Element{{Key: "1.1.1.2"}}, Remove: []string{"1.1.1.3"}}},
@@ -61,7 +61,7 @@ func TestMeasure(t *testing.T) {
 	}
 	m := patch.ProtoReflect().Descriptor()
 	got, err := Measure(m, b)
-	want := Size{Fragments: 1, Tables: 1, Chains: 1, Sets: 1, Rules: 2, Objects: 2, Elements: 3, Changes: 1, Names: 2, Decoded: got.Decoded}
+	want := Size{Fragments: 1, Tables: 1, Chains: 1, Sets: 1, Rules: 2, Objects: 2, Elements: 7, Changes: 1, Names: 2, Decoded: got.Decoded}
 	if err != nil || got != want || got.Decoded < len(b)+10*messageSize {
 		t.Errorf("size %+v, error %v: want %+v", got, err, want)
 	}

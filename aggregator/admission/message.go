@@ -129,7 +129,8 @@ func (b *Builder) AddPatch(p *weftv1.Patch) {
 
 // addElements changes a set declared by the fragment or the same patch.
 func (b *Builder) addElements(t *tablePart, e *weftv1.ElementPatch) {
-	if !b.count(&b.elements, len(e.GetAdd())+len(e.GetRemove()), MaxElements, "elements") {
+	n := len(e.GetAdd()) + len(e.GetRemove()) + weftv1.CountPacked(e.GetAddPacked()) + weftv1.CountPacked(e.GetRemovePacked())
+	if !b.count(&b.elements, n, MaxElements, "elements") {
 		return
 	}
 	var decl *set.Set
@@ -145,17 +146,25 @@ func (b *Builder) addElements(t *tablePart, e *weftv1.ElementPatch) {
 	}
 	x := &elementsPart{Elements: desired.Elements{Set: e.GetSet(), Decl: decl}}
 	if len(e.GetRemove()) > 0 {
-		x.remove = []*chunk{b.packKeys(t.Table, decl, e.GetRemove())}
+		x.remove = append(x.remove, b.packKeys(t.Table, decl, e.GetRemove()))
+	}
+	for _, m := range e.GetRemovePacked() {
+		x.remove = append(x.remove, b.unpack(t.Table, decl, m.GetCount(), func() ([]set.Element, error) {
+			return decl.UnpackKeys(int(m.GetCount()), m.GetKeys())
+		}))
 	}
 	if len(e.GetAdd()) > 0 {
-		x.add = []*chunk{b.packMessages(t.Table, decl, e.GetAdd())}
+		x.add = append(x.add, b.packMessages(t.Table, decl, e.GetAdd()))
+	}
+	for _, m := range e.GetAddPacked() {
+		x.add = append(x.add, b.unpackElements(t.Table, decl, m))
 	}
 	t.changes = append(t.changes, x)
 }
 
 // Later parts of a snapshot repeat a set's name without a type, to add elements.
 func (b *Builder) addSet(t *tablePart, m *weftv1.Set, isMap bool) {
-	if !b.count(&b.elements, len(m.GetElements()), MaxElements, "elements") {
+	if !b.count(&b.elements, len(m.GetElements())+weftv1.CountPacked(m.GetPacked()), MaxElements, "elements") {
 		return
 	}
 	s := t.setByName[m.GetName()]
@@ -165,10 +174,15 @@ func (b *Builder) addSet(t *tablePart, m *weftv1.Set, isMap bool) {
 		b.bad.add(weftv1.Violation_REASON_INVALID, ObjectName(t.Table, SetKind(isMap), Clip(m.GetName())), "it is declared twice")
 		return
 	}
-	if s == nil || s.Decl == nil || len(m.GetElements()) == 0 {
+	if s == nil || s.Decl == nil {
 		return
 	}
-	s.chunks = append(s.chunks, b.packMessages(t.Table, s.Decl, m.GetElements()))
+	if len(m.GetElements()) > 0 {
+		s.chunks = append(s.chunks, b.packMessages(t.Table, s.Decl, m.GetElements()))
+	}
+	for _, p := range m.GetPacked() {
+		s.chunks = append(s.chunks, b.unpackElements(t.Table, s.Decl, p))
+	}
 }
 
 // declare returns nil if there are too many.

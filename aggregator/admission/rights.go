@@ -77,7 +77,7 @@ func (b *Builder) checkTables(tables []*weftv1.Table) bool {
 		n.chains += len(t.GetChains())
 		n.sets += len(t.GetSets()) + len(t.GetMaps())
 		for _, s := range slices.Concat(t.GetSets(), t.GetMaps()) {
-			n.elements += len(s.GetElements())
+			n.elements += len(s.GetElements()) + weftv1.CountPacked(s.GetPacked())
 		}
 		for _, c := range t.GetChains() {
 			n.rules += len(c.GetRules())

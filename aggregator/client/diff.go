@@ -84,9 +84,12 @@ func diffSets(p *weftv1.TablePatch, from, to *weftv1.Table) bool {
 	return unique && !slices.ContainsFunc(p.GetDeleteSets(), func(name string) bool { return names[name] != nil })
 }
 
-// diffElements reports false if a key occurs twice or a changed key may be another spelling of a
-// key that stays.
+// diffElements reports false if a key occurs twice, a changed key may be another spelling of a key that
+// stays, or packed elements differ.
 func diffElements(from, to *weftv1.Set) (*weftv1.ElementPatch, bool) {
+	if !slices.EqualFunc(from.GetPacked(), to.GetPacked(), same[*weftv1.PackedElements]) || len(to.GetPacked()) > 0 && to.GetTimeout() != nil {
+		return nil, false
+	}
 	put, gone, ok := compare(from.GetElements(), to.GetElements(), (*weftv1.Element).GetKey, func(a, b *weftv1.Element) bool {
 		// a timeout begins again
 		return b.GetTimeout() == nil && to.GetTimeout() == nil && sameElement(a, b)

@@ -174,6 +174,11 @@ func TestSmallestPatch(t *testing.T) {
 			}
 		}
 	}
+	packed := func(keys string) func(*weftv1.Table) {
+		return func(t *weftv1.Table) {
+			t.Sets[0].Elements, t.Sets[0].Packed = nil, []*weftv1.PackedElements{{Count: 1, Keys: []byte(keys)}}
+		}
+	}
 	none := func(*weftv1.Table) {}
 	for name, tt := range map[string]struct {
 		from, to *weftv1.Fragment
@@ -185,6 +190,8 @@ func TestSmallestPatch(t *testing.T) {
 		"two spellings":       {fragment(key("10.0.0.1", "10.0.0.1/32")), fragment(key("10.0.0.1")), `put_sets:{name:"s" type:"ipv4_addr" elements:{key:"10.0.0.1"}}`},
 		"a name and a number": {fragment(key("tcp", "6")), fragment(key("6")), `put_sets:{name:"s" type:"ipv4_addr" elements:{key:"6"}}`},
 		"a range":             {fragment(key("10.0.0.0-10.0.0.3", "10.0.0.0/30")), fragment(key("10.0.0.0/30")), `put_sets:{name:"s" type:"ipv4_addr" elements:{key:"10.0.0.0/30"}}`},
+		"packed elements":     {fragment(packed("\x0a\x00\x00\x01")), fragment(packed("\x0a\x00\x00\x02")), `put_sets:{name:"s" type:"ipv4_addr" packed:{count:1 keys:"\n\x00\x00\x02"}}`},
+		"the same packed":     {fragment(packed("\x0a\x00\x00\x01")), fragment(packed("\x0a\x00\x00\x01")), "<nil>"},
 		"a chain":             {fragment(none), fragment(func(t *weftv1.Table) { t.Chains[0].Rules = nil }), `put_chains:{name:"c"}`},
 		"no chain":            {fragment(none), fragment(func(t *weftv1.Table) { t.Chains = nil }), `delete_chains:"c"`},
 		"a map now":           {fragment(none), fragment(func(t *weftv1.Table) { t.Sets, t.Maps = nil, t.GetSets() }), "snapshot"},

@@ -48,6 +48,8 @@ type Session struct {
 
 	// held while writing to the stream; locked before mu
 	sending sync.Mutex
+	// set before the stream's first request
+	text func(*weftv1.PublishRequest) (*weftv1.PublishRequest, error)
 
 	mu sync.Mutex
 	// nil without a stream, or if a resync must be written first

@@ -22,7 +22,7 @@ func weigh(f *weftv1.Fragment) int {
 			n += 1 + ruleWeight*len(c.GetRules())
 		}
 		for _, s := range slices.Concat(t.GetSets(), t.GetMaps()) {
-			n += 1 + len(s.GetElements())
+			n += 1 + len(s.GetElements()) + weftv1.CountPacked(s.GetPacked())
 		}
 	}
 	return n
@@ -117,6 +117,10 @@ func (s *splitter) addTable(t *weftv1.Table) {
 				*to = append(*to, &weftv1.Set{Name: d.GetName(), Elements: rest[:n:n]})
 				s.room -= n
 				rest = rest[n:]
+			}
+			for _, p := range d.GetPacked() {
+				to := setLists(s.with(t, int(p.GetCount())))[i]
+				*to = append(*to, &weftv1.Set{Name: d.GetName(), Packed: []*weftv1.PackedElements{p}})
 			}
 		}
 	}

@@ -36,6 +36,8 @@ func scalar(field protoreflect.FieldDescriptor, text string) protoreflect.Value 
 	switch field.Kind() {
 	case protoreflect.StringKind:
 		return protoreflect.ValueOfString(text)
+	case protoreflect.BytesKind:
+		return protoreflect.ValueOfBytes([]byte(text))
 	case protoreflect.BoolKind:
 		return protoreflect.ValueOfBool(true)
 	case protoreflect.EnumKind:
@@ -73,6 +75,10 @@ func TestSplitJoinsToTheSame(t *testing.T) {
 		set := table.GetSets()[0]
 		for j := range 9000 {
 			set.Elements = append(set.Elements, &weftv1.Element{Key: fmt.Sprintf("10.%d.%d.%d", i, j>>8, j&255)})
+		}
+		set.Packed = nil
+		for range 3 {
+			set.Packed = append(set.Packed, &weftv1.PackedElements{Count: 3000, Keys: make([]byte, 4*3000)})
 		}
 		f.Tables = append(f.Tables, table)
 	}
@@ -132,6 +138,7 @@ next:
 		for _, s := range sets {
 			if s.GetName() == p.GetName() {
 				s.Elements = append(s.Elements, p.GetElements()...)
+				s.Packed = append(s.Packed, p.GetPacked()...)
 				continue next
 			}
 		}

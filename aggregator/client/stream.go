@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc"
@@ -44,6 +45,9 @@ func (s *Session) serve(ctx context.Context, opened func()) error {
 		cancel()
 		<-broken
 	}()
+	if err := s.checkPacked(ctx); err != nil {
+		return streamError(s.client, err)
+	}
 	s.use(nil, true)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -67,6 +71,18 @@ func (s *Session) serve(ctx context.Context, opened func()) error {
 		case <-timer.C:
 		}
 	}
+}
+
+// checkPacked decides whether this stream's requests have packed elements.
+func (s *Session) checkPacked(ctx context.Context) error {
+	if s.text = nil; s.client.cfg.Text == nil || s.client.cfg.Local != nil {
+		return nil
+	}
+	info, err := s.client.inspect.GetInfo(ctx, &weftv1.GetInfoRequest{})
+	if err == nil && !slices.Contains(info.GetFeatures(), "packed") {
+		s.text = s.client.cfg.Text()
+	}
+	return err
 }
 
 func (s *Session) flush(stream publishStream) error {
@@ -206,7 +222,12 @@ func isUnsendable(err error) bool {
 // transmit encodes first, because gRPC ends the stream if encoding fails.
 //
 // Possible errors: *unsendableError (ErrTooLarge, ErrInvalid), the stream's.
-func (s *Session) transmit(stream publishStream, req *weftv1.PublishRequest) error {
+func (s *Session) transmit(stream publishStream, req *weftv1.PublishRequest) (err error) {
+	if s.text != nil {
+		if req, err = s.text(req); err != nil {
+			return &unsendableError{fmt.Errorf("%w: %w", ErrInvalid, err)}
+		}
+	}
 	m, err := proto.Marshal(req)
 	if err != nil {
 		return &unsendableError{fmt.Errorf("%w: %w", ErrInvalid, err)}

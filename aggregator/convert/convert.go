@@ -147,6 +147,27 @@ func ElementOf(m *weftv1.Element) nft.Element {
 	return e
 }
 
+// Unpack returns packed elements as text. Without data it returns only keys.
+//
+// Possible errors: package set's.
+func Unpack(d *set.Set, packed []*weftv1.PackedElements, data bool) ([]*weftv1.Element, error) {
+	out := make([]*weftv1.Element, 0, weftv1.CountPacked(packed))
+	for _, p := range packed {
+		unpack := d.UnpackKeys
+		if data {
+			unpack = func(n int, keys []byte) ([]set.Element, error) { return d.Unpack(n, keys, p.GetValues()) }
+		}
+		elements, err := unpack(int(p.GetCount()), p.GetKeys())
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range elements {
+			out = append(out, &weftv1.Element{Key: d.FormatKey(e), Value: d.FormatData(e)})
+		}
+	}
+	return out, nil
+}
+
 // Duration returns nil for 0.
 func Duration(d time.Duration) *durationpb.Duration {
 	if d == 0 {

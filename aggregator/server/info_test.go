@@ -27,7 +27,7 @@ func TestGetInfo(t *testing.T) {
 	if err != nil || info.GetVersion() != "v1.2.3" || info.GetKernel().GetRelease() == "" || info.GetLimits().GetMessageBytes() != server.MaxMessage {
 		t.Fatalf("info %v, error %v", info, err)
 	}
-	if !slices.Equal(info.GetFeatures(), []string{"expiration", "live", "sets"}) {
+	if !slices.Equal(info.GetFeatures(), []string{"expiration", "live", "packed", "sets"}) {
 		t.Errorf("a daemon without all that is optional has features %q", info.GetFeatures())
 	}
 	f := table()

@@ -21,6 +21,8 @@ type Config[K comparable, V any] struct {
 	Socket string
 	// Local replaces the socket with an in-process aggregator.
 	Local grpc.ClientConnInterface
+	// Text is client.Config.Text.
+	Text client.Text
 	// required
 	Publisher, Fragment string
 	// Renderer may also be a Cleaner, Parts, Staged or Divisible. Required.

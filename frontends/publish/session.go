@@ -20,7 +20,7 @@ const (
 func (p *Publisher[K, V]) connect(ctx context.Context) *client.Client {
 	logged, at := "", time.Time{}
 	for {
-		c, err := client.Dial(ctx, client.Config{Socket: p.cfg.Socket, Local: p.cfg.Local, Publisher: p.cfg.Publisher, Logger: p.log})
+		c, err := client.Dial(ctx, client.Config{Socket: p.cfg.Socket, Local: p.cfg.Local, Text: p.cfg.Text, Publisher: p.cfg.Publisher, Logger: p.log})
 		if err == nil {
 			p.failed(nil)
 			if err = p.restore(ctx, c); err == nil {

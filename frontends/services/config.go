@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 
+	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/frontends/services/health"
 	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/frontends/services/render"
@@ -35,6 +36,8 @@ type Config struct {
 	Socket string
 	// Local replaces the socket with an in-process aggregator.
 	Local grpc.ClientConnInterface
+	// Text is client.Config.Text.
+	Text client.Text
 	// The zero value matches no flow.
 	Detect render.Detect
 	// NodeAddresses override the Node object's addresses (kube-proxy's bindAddress).

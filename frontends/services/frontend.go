@@ -90,7 +90,7 @@ func newFrontend(cfg Config) (*Frontend, error) {
 	f.local = localstate.New(f.state)
 	f.content = &content{Renderer: r, state: f.state}
 	if f.publisher, err = publish.New(publish.Config[model.Key, model.Service]{
-		Socket: cfg.Socket, Local: cfg.Local, Publisher: Publisher, Fragment: render.Fragment,
+		Socket: cfg.Socket, Local: cfg.Local, Text: cfg.Text, Publisher: Publisher, Fragment: render.Fragment,
 		Renderer: f.content, Observer: &observer{Frontend: f, noLocal: newNoLocalEndpoints()}, Compare: model.CompareKeys,
 		Portion: portion, Keep: true, Ready: f.synced, Backlog: f.state.backlog, MinInterval: cfg.MinSyncPeriod, MaxRetry: cfg.SyncPeriod, Now: cfg.Now, Logger: cfg.Logger,
 	}); err != nil {

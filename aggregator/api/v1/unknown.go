@@ -1,6 +1,7 @@
 package weftv1
 
 import (
+	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -35,13 +36,15 @@ func (p *Patch) onlyKnownElements() bool {
 			return false
 		}
 		for _, e := range t.GetElements() {
-			if e == nil || len(e.unknownFields) > 0 || unknownOfElements(e.GetAdd()) != nil {
+			if e == nil || len(e.unknownFields) > 0 || unknownOfElements(e.GetAdd()) != nil || slices.ContainsFunc(e.AddPacked, (*PackedElements).unknown) || slices.ContainsFunc(e.RemovePacked, (*PackedElements).unknown) {
 				return false
 			}
 		}
 	}
 	return true
 }
+
+func (p *PackedElements) unknown() bool { return p == nil || len(p.unknownFields) > 0 }
 
 func unknownField(m protoreflect.Message) *UnknownField {
 	if b := m.GetUnknown(); len(b) > 0 {
@@ -54,7 +57,9 @@ func unknownField(m protoreflect.Message) *UnknownField {
 			return u
 		}
 	case *ElementPatch:
-		return unknownOfElements(m.GetAdd())
+		if u := unknownOfElements(m.GetAdd()); u != nil {
+			return u
+		}
 	}
 	fields := m.Descriptor().Fields()
 	for i := range fields.Len() {

@@ -363,7 +363,7 @@ func (x Violation_Reason) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Violation_Reason.Descriptor instead.
 func (Violation_Reason) EnumDescriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{25, 0}
+	return file_weft_proto_rawDescGZIP(), []int{26, 0}
 }
 
 type Change_Operation int32
@@ -416,7 +416,7 @@ func (x Change_Operation) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Change_Operation.Descriptor instead.
 func (Change_Operation) EnumDescriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{29, 0}
+	return file_weft_proto_rawDescGZIP(), []int{30, 0}
 }
 
 type FragmentStatus_State int32
@@ -472,7 +472,7 @@ func (x FragmentStatus_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use FragmentStatus_State.Descriptor instead.
 func (FragmentStatus_State) EnumDescriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{39, 0}
+	return file_weft_proto_rawDescGZIP(), []int{40, 0}
 }
 
 type FragmentChange_Kind int32
@@ -532,7 +532,7 @@ func (x FragmentChange_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use FragmentChange_Kind.Descriptor instead.
 func (FragmentChange_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{79, 0}
+	return file_weft_proto_rawDescGZIP(), []int{80, 0}
 }
 
 // FragmentName names a fragment. Its text form is "publisher/name".
@@ -1137,10 +1137,12 @@ type Set struct {
 	Policy    string `protobuf:"bytes,8,opt,name=policy,proto3" json:"policy,omitempty"`
 	AutoMerge bool   `protobuf:"varint,9,opt,name=auto_merge,json=autoMerge,proto3" json:"auto_merge,omitempty"`
 	// Statements that every new element gets, as nft writes them: "counter".
-	Stateful      []string   `protobuf:"bytes,12,rep,name=stateful,proto3" json:"stateful,omitempty"`
-	Comment       string     `protobuf:"bytes,10,opt,name=comment,proto3" json:"comment,omitempty"`
-	Role          MapRole    `protobuf:"varint,13,opt,name=role,proto3,enum=weft.v1.MapRole" json:"role,omitempty"`
-	Elements      []*Element `protobuf:"bytes,11,rep,name=elements,proto3" json:"elements,omitempty"`
+	Stateful []string   `protobuf:"bytes,12,rep,name=stateful,proto3" json:"stateful,omitempty"`
+	Comment  string     `protobuf:"bytes,10,opt,name=comment,proto3" json:"comment,omitempty"`
+	Role     MapRole    `protobuf:"varint,13,opt,name=role,proto3,enum=weft.v1.MapRole" json:"role,omitempty"`
+	Elements []*Element `protobuf:"bytes,11,rep,name=elements,proto3" json:"elements,omitempty"`
+	// Further elements, at most some thousands in each.
+	Packed        []*PackedElements `protobuf:"bytes,14,rep,name=packed,proto3" json:"packed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1266,6 +1268,13 @@ func (x *Set) GetElements() []*Element {
 	return nil
 }
 
+func (x *Set) GetPacked() []*PackedElements {
+	if x != nil {
+		return x.Packed
+	}
+	return nil
+}
+
 // Element is an element of a set, or a key and its value in a map.
 type Element struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1347,6 +1356,73 @@ func (x *Element) GetState() *ElementState {
 	return nil
 }
 
+// PackedElements are elements without a comment, timeout or state, as nf_tables has them: numbers are
+// in network byte order, except for marks, numgen and others in host byte order. Each part of a
+// concatenation is followed by zeros up to a multiple of four bytes. Types with names, verdicts or
+// bit fields are not possible.
+type PackedElements struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Count uint32                 `protobuf:"varint,1,opt,name=count,proto3" json:"count,omitempty"`
+	// Keys, one after another. In a set with the flag interval, each key is followed by the last key
+	// of its range, and all numbers are in network byte order.
+	Keys []byte `protobuf:"bytes,2,opt,name=keys,proto3" json:"keys,omitempty"`
+	// The data of a map's elements, in the same order. Empty in a set.
+	Values        []byte `protobuf:"bytes,3,opt,name=values,proto3" json:"values,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PackedElements) Reset() {
+	*x = PackedElements{}
+	mi := &file_weft_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PackedElements) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PackedElements) ProtoMessage() {}
+
+func (x *PackedElements) ProtoReflect() protoreflect.Message {
+	mi := &file_weft_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PackedElements.ProtoReflect.Descriptor instead.
+func (*PackedElements) Descriptor() ([]byte, []int) {
+	return file_weft_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *PackedElements) GetCount() uint32 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *PackedElements) GetKeys() []byte {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+func (x *PackedElements) GetValues() []byte {
+	if x != nil {
+		return x.Values
+	}
+	return nil
+}
+
 // ElementState is what an element starts with.
 type ElementState struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1363,7 +1439,7 @@ type ElementState struct {
 
 func (x *ElementState) Reset() {
 	*x = ElementState{}
-	mi := &file_weft_proto_msgTypes[8]
+	mi := &file_weft_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1375,7 +1451,7 @@ func (x *ElementState) String() string {
 func (*ElementState) ProtoMessage() {}
 
 func (x *ElementState) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[8]
+	mi := &file_weft_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1388,7 +1464,7 @@ func (x *ElementState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ElementState.ProtoReflect.Descriptor instead.
 func (*ElementState) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{8}
+	return file_weft_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ElementState) GetExpires() *durationpb.Duration {
@@ -1431,7 +1507,7 @@ type Object struct {
 
 func (x *Object) Reset() {
 	*x = Object{}
-	mi := &file_weft_proto_msgTypes[9]
+	mi := &file_weft_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1443,7 +1519,7 @@ func (x *Object) String() string {
 func (*Object) ProtoMessage() {}
 
 func (x *Object) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[9]
+	mi := &file_weft_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1456,7 +1532,7 @@ func (x *Object) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Object.ProtoReflect.Descriptor instead.
 func (*Object) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{9}
+	return file_weft_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Object) GetKind() string {
@@ -1505,7 +1581,7 @@ type Flowtable struct {
 
 func (x *Flowtable) Reset() {
 	*x = Flowtable{}
-	mi := &file_weft_proto_msgTypes[10]
+	mi := &file_weft_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1517,7 +1593,7 @@ func (x *Flowtable) String() string {
 func (*Flowtable) ProtoMessage() {}
 
 func (x *Flowtable) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[10]
+	mi := &file_weft_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1530,7 +1606,7 @@ func (x *Flowtable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Flowtable.ProtoReflect.Descriptor instead.
 func (*Flowtable) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{10}
+	return file_weft_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Flowtable) GetName() string {
@@ -1588,7 +1664,7 @@ type ApplyRequest struct {
 
 func (x *ApplyRequest) Reset() {
 	*x = ApplyRequest{}
-	mi := &file_weft_proto_msgTypes[11]
+	mi := &file_weft_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1600,7 +1676,7 @@ func (x *ApplyRequest) String() string {
 func (*ApplyRequest) ProtoMessage() {}
 
 func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[11]
+	mi := &file_weft_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1613,7 +1689,7 @@ func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyRequest.ProtoReflect.Descriptor instead.
 func (*ApplyRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{11}
+	return file_weft_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ApplyRequest) GetFragment() *Fragment {
@@ -1645,7 +1721,7 @@ type ApplyResponse struct {
 
 func (x *ApplyResponse) Reset() {
 	*x = ApplyResponse{}
-	mi := &file_weft_proto_msgTypes[12]
+	mi := &file_weft_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1657,7 +1733,7 @@ func (x *ApplyResponse) String() string {
 func (*ApplyResponse) ProtoMessage() {}
 
 func (x *ApplyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[12]
+	mi := &file_weft_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1670,7 +1746,7 @@ func (x *ApplyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyResponse.ProtoReflect.Descriptor instead.
 func (*ApplyResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{12}
+	return file_weft_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ApplyResponse) GetRevision() uint64 {
@@ -1705,7 +1781,7 @@ type ConfirmRequest struct {
 
 func (x *ConfirmRequest) Reset() {
 	*x = ConfirmRequest{}
-	mi := &file_weft_proto_msgTypes[13]
+	mi := &file_weft_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1717,7 +1793,7 @@ func (x *ConfirmRequest) String() string {
 func (*ConfirmRequest) ProtoMessage() {}
 
 func (x *ConfirmRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[13]
+	mi := &file_weft_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1730,7 +1806,7 @@ func (x *ConfirmRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfirmRequest.ProtoReflect.Descriptor instead.
 func (*ConfirmRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{13}
+	return file_weft_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ConfirmRequest) GetFragment() *FragmentName {
@@ -1757,7 +1833,7 @@ type ConfirmResponse struct {
 
 func (x *ConfirmResponse) Reset() {
 	*x = ConfirmResponse{}
-	mi := &file_weft_proto_msgTypes[14]
+	mi := &file_weft_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1769,7 +1845,7 @@ func (x *ConfirmResponse) String() string {
 func (*ConfirmResponse) ProtoMessage() {}
 
 func (x *ConfirmResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[14]
+	mi := &file_weft_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1782,7 +1858,7 @@ func (x *ConfirmResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfirmResponse.ProtoReflect.Descriptor instead.
 func (*ConfirmResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{14}
+	return file_weft_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ConfirmResponse) GetRevision() uint64 {
@@ -1801,7 +1877,7 @@ type DeleteRequest struct {
 
 func (x *DeleteRequest) Reset() {
 	*x = DeleteRequest{}
-	mi := &file_weft_proto_msgTypes[15]
+	mi := &file_weft_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1813,7 +1889,7 @@ func (x *DeleteRequest) String() string {
 func (*DeleteRequest) ProtoMessage() {}
 
 func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[15]
+	mi := &file_weft_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1826,7 +1902,7 @@ func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{15}
+	return file_weft_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *DeleteRequest) GetFragment() *FragmentName {
@@ -1846,7 +1922,7 @@ type DeleteResponse struct {
 
 func (x *DeleteResponse) Reset() {
 	*x = DeleteResponse{}
-	mi := &file_weft_proto_msgTypes[16]
+	mi := &file_weft_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1858,7 +1934,7 @@ func (x *DeleteResponse) String() string {
 func (*DeleteResponse) ProtoMessage() {}
 
 func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[16]
+	mi := &file_weft_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1871,7 +1947,7 @@ func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteResponse.ProtoReflect.Descriptor instead.
 func (*DeleteResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{16}
+	return file_weft_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *DeleteResponse) GetRevision() uint64 {
@@ -1900,7 +1976,7 @@ type PublishRequest struct {
 
 func (x *PublishRequest) Reset() {
 	*x = PublishRequest{}
-	mi := &file_weft_proto_msgTypes[17]
+	mi := &file_weft_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1912,7 +1988,7 @@ func (x *PublishRequest) String() string {
 func (*PublishRequest) ProtoMessage() {}
 
 func (x *PublishRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[17]
+	mi := &file_weft_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1925,7 +2001,7 @@ func (x *PublishRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishRequest.ProtoReflect.Descriptor instead.
 func (*PublishRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{17}
+	return file_weft_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *PublishRequest) GetId() uint64 {
@@ -2016,7 +2092,7 @@ type Patch struct {
 
 func (x *Patch) Reset() {
 	*x = Patch{}
-	mi := &file_weft_proto_msgTypes[18]
+	mi := &file_weft_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2028,7 +2104,7 @@ func (x *Patch) String() string {
 func (*Patch) ProtoMessage() {}
 
 func (x *Patch) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[18]
+	mi := &file_weft_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2041,7 +2117,7 @@ func (x *Patch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Patch.ProtoReflect.Descriptor instead.
 func (*Patch) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{18}
+	return file_weft_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Patch) GetFragment() string {
@@ -2085,7 +2161,7 @@ type TablePatch struct {
 
 func (x *TablePatch) Reset() {
 	*x = TablePatch{}
-	mi := &file_weft_proto_msgTypes[19]
+	mi := &file_weft_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2097,7 +2173,7 @@ func (x *TablePatch) String() string {
 func (*TablePatch) ProtoMessage() {}
 
 func (x *TablePatch) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[19]
+	mi := &file_weft_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2110,7 +2186,7 @@ func (x *TablePatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TablePatch.ProtoReflect.Descriptor instead.
 func (*TablePatch) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{19}
+	return file_weft_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *TablePatch) GetFamily() string {
@@ -2208,7 +2284,7 @@ type ObjectReference struct {
 
 func (x *ObjectReference) Reset() {
 	*x = ObjectReference{}
-	mi := &file_weft_proto_msgTypes[20]
+	mi := &file_weft_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2220,7 +2296,7 @@ func (x *ObjectReference) String() string {
 func (*ObjectReference) ProtoMessage() {}
 
 func (x *ObjectReference) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[20]
+	mi := &file_weft_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2233,7 +2309,7 @@ func (x *ObjectReference) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectReference.ProtoReflect.Descriptor instead.
 func (*ObjectReference) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{20}
+	return file_weft_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ObjectReference) GetKind() string {
@@ -2258,14 +2334,17 @@ type ElementPatch struct {
 	// Keys of elements to remove.
 	Remove []string `protobuf:"bytes,2,rep,name=remove,proto3" json:"remove,omitempty"`
 	// Elements to add. An element with the same key is replaced.
-	Add           []*Element `protobuf:"bytes,3,rep,name=add,proto3" json:"add,omitempty"`
+	Add []*Element `protobuf:"bytes,3,rep,name=add,proto3" json:"add,omitempty"`
+	// Further keys to remove, and elements to add.
+	RemovePacked  []*PackedElements `protobuf:"bytes,4,rep,name=remove_packed,json=removePacked,proto3" json:"remove_packed,omitempty"`
+	AddPacked     []*PackedElements `protobuf:"bytes,5,rep,name=add_packed,json=addPacked,proto3" json:"add_packed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ElementPatch) Reset() {
 	*x = ElementPatch{}
-	mi := &file_weft_proto_msgTypes[21]
+	mi := &file_weft_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2277,7 +2356,7 @@ func (x *ElementPatch) String() string {
 func (*ElementPatch) ProtoMessage() {}
 
 func (x *ElementPatch) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[21]
+	mi := &file_weft_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2290,7 +2369,7 @@ func (x *ElementPatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ElementPatch.ProtoReflect.Descriptor instead.
 func (*ElementPatch) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{21}
+	return file_weft_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ElementPatch) GetSet() string {
@@ -2314,6 +2393,20 @@ func (x *ElementPatch) GetAdd() []*Element {
 	return nil
 }
 
+func (x *ElementPatch) GetRemovePacked() []*PackedElements {
+	if x != nil {
+		return x.RemovePacked
+	}
+	return nil
+}
+
+func (x *ElementPatch) GetAddPacked() []*PackedElements {
+	if x != nil {
+		return x.AddPacked
+	}
+	return nil
+}
+
 // PublishResponse is the outcome of one update.
 type PublishResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2330,7 +2423,7 @@ type PublishResponse struct {
 
 func (x *PublishResponse) Reset() {
 	*x = PublishResponse{}
-	mi := &file_weft_proto_msgTypes[22]
+	mi := &file_weft_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2342,7 +2435,7 @@ func (x *PublishResponse) String() string {
 func (*PublishResponse) ProtoMessage() {}
 
 func (x *PublishResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[22]
+	mi := &file_weft_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2355,7 +2448,7 @@ func (x *PublishResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishResponse.ProtoReflect.Descriptor instead.
 func (*PublishResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{22}
+	return file_weft_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *PublishResponse) GetId() uint64 {
@@ -2418,7 +2511,7 @@ type Committed struct {
 
 func (x *Committed) Reset() {
 	*x = Committed{}
-	mi := &file_weft_proto_msgTypes[23]
+	mi := &file_weft_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2430,7 +2523,7 @@ func (x *Committed) String() string {
 func (*Committed) ProtoMessage() {}
 
 func (x *Committed) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[23]
+	mi := &file_weft_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2443,7 +2536,7 @@ func (x *Committed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Committed.ProtoReflect.Descriptor instead.
 func (*Committed) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{23}
+	return file_weft_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Committed) GetRevision() uint64 {
@@ -2464,7 +2557,7 @@ type Rejected struct {
 
 func (x *Rejected) Reset() {
 	*x = Rejected{}
-	mi := &file_weft_proto_msgTypes[24]
+	mi := &file_weft_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2476,7 +2569,7 @@ func (x *Rejected) String() string {
 func (*Rejected) ProtoMessage() {}
 
 func (x *Rejected) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[24]
+	mi := &file_weft_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2489,7 +2582,7 @@ func (x *Rejected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rejected.ProtoReflect.Descriptor instead.
 func (*Rejected) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{24}
+	return file_weft_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Rejected) GetViolations() []*Violation {
@@ -2518,7 +2611,7 @@ type Violation struct {
 
 func (x *Violation) Reset() {
 	*x = Violation{}
-	mi := &file_weft_proto_msgTypes[25]
+	mi := &file_weft_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2530,7 +2623,7 @@ func (x *Violation) String() string {
 func (*Violation) ProtoMessage() {}
 
 func (x *Violation) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[25]
+	mi := &file_weft_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2543,7 +2636,7 @@ func (x *Violation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Violation.ProtoReflect.Descriptor instead.
 func (*Violation) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{25}
+	return file_weft_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Violation) GetObject() *ObjectName {
@@ -2602,7 +2695,7 @@ type PlanRequest struct {
 
 func (x *PlanRequest) Reset() {
 	*x = PlanRequest{}
-	mi := &file_weft_proto_msgTypes[26]
+	mi := &file_weft_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2614,7 +2707,7 @@ func (x *PlanRequest) String() string {
 func (*PlanRequest) ProtoMessage() {}
 
 func (x *PlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[26]
+	mi := &file_weft_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2627,7 +2720,7 @@ func (x *PlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanRequest.ProtoReflect.Descriptor instead.
 func (*PlanRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{26}
+	return file_weft_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *PlanRequest) GetWithdraw() []*FragmentName {
@@ -2675,7 +2768,7 @@ type PlanResponse struct {
 
 func (x *PlanResponse) Reset() {
 	*x = PlanResponse{}
-	mi := &file_weft_proto_msgTypes[27]
+	mi := &file_weft_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2687,7 +2780,7 @@ func (x *PlanResponse) String() string {
 func (*PlanResponse) ProtoMessage() {}
 
 func (x *PlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[27]
+	mi := &file_weft_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2700,7 +2793,7 @@ func (x *PlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanResponse.ProtoReflect.Descriptor instead.
 func (*PlanResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{27}
+	return file_weft_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *PlanResponse) GetRevision() uint64 {
@@ -2767,7 +2860,7 @@ type PathCost struct {
 
 func (x *PathCost) Reset() {
 	*x = PathCost{}
-	mi := &file_weft_proto_msgTypes[28]
+	mi := &file_weft_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2779,7 +2872,7 @@ func (x *PathCost) String() string {
 func (*PathCost) ProtoMessage() {}
 
 func (x *PathCost) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[28]
+	mi := &file_weft_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2792,7 +2885,7 @@ func (x *PathCost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PathCost.ProtoReflect.Descriptor instead.
 func (*PathCost) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{28}
+	return file_weft_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *PathCost) GetChain() *ObjectName {
@@ -2832,7 +2925,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_weft_proto_msgTypes[29]
+	mi := &file_weft_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2844,7 +2937,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[29]
+	mi := &file_weft_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2857,7 +2950,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{29}
+	return file_weft_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Change) GetOperation() Change_Operation {
@@ -2903,7 +2996,7 @@ type Shadow struct {
 
 func (x *Shadow) Reset() {
 	*x = Shadow{}
-	mi := &file_weft_proto_msgTypes[30]
+	mi := &file_weft_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2915,7 +3008,7 @@ func (x *Shadow) String() string {
 func (*Shadow) ProtoMessage() {}
 
 func (x *Shadow) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[30]
+	mi := &file_weft_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2928,7 +3021,7 @@ func (x *Shadow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Shadow.ProtoReflect.Descriptor instead.
 func (*Shadow) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{30}
+	return file_weft_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Shadow) GetElement() *ObjectName {
@@ -2974,7 +3067,7 @@ type GetInfoRequest struct {
 
 func (x *GetInfoRequest) Reset() {
 	*x = GetInfoRequest{}
-	mi := &file_weft_proto_msgTypes[31]
+	mi := &file_weft_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2986,7 +3079,7 @@ func (x *GetInfoRequest) String() string {
 func (*GetInfoRequest) ProtoMessage() {}
 
 func (x *GetInfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[31]
+	mi := &file_weft_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2999,7 +3092,7 @@ func (x *GetInfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetInfoRequest.ProtoReflect.Descriptor instead.
 func (*GetInfoRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{31}
+	return file_weft_proto_rawDescGZIP(), []int{32}
 }
 
 type GetInfoResponse struct {
@@ -3017,7 +3110,7 @@ type GetInfoResponse struct {
 
 func (x *GetInfoResponse) Reset() {
 	*x = GetInfoResponse{}
-	mi := &file_weft_proto_msgTypes[32]
+	mi := &file_weft_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3029,7 +3122,7 @@ func (x *GetInfoResponse) String() string {
 func (*GetInfoResponse) ProtoMessage() {}
 
 func (x *GetInfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[32]
+	mi := &file_weft_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3042,7 +3135,7 @@ func (x *GetInfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetInfoResponse.ProtoReflect.Descriptor instead.
 func (*GetInfoResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{32}
+	return file_weft_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *GetInfoResponse) GetVersion() string {
@@ -3086,7 +3179,7 @@ type Kernel struct {
 
 func (x *Kernel) Reset() {
 	*x = Kernel{}
-	mi := &file_weft_proto_msgTypes[33]
+	mi := &file_weft_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3098,7 +3191,7 @@ func (x *Kernel) String() string {
 func (*Kernel) ProtoMessage() {}
 
 func (x *Kernel) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[33]
+	mi := &file_weft_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3111,7 +3204,7 @@ func (x *Kernel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Kernel.ProtoReflect.Descriptor instead.
 func (*Kernel) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{33}
+	return file_weft_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Kernel) GetRelease() string {
@@ -3158,7 +3251,7 @@ type Limits struct {
 
 func (x *Limits) Reset() {
 	*x = Limits{}
-	mi := &file_weft_proto_msgTypes[34]
+	mi := &file_weft_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3170,7 +3263,7 @@ func (x *Limits) String() string {
 func (*Limits) ProtoMessage() {}
 
 func (x *Limits) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[34]
+	mi := &file_weft_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3183,7 +3276,7 @@ func (x *Limits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Limits.ProtoReflect.Descriptor instead.
 func (*Limits) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{34}
+	return file_weft_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Limits) GetMessageBytes() uint64 {
@@ -3293,7 +3386,7 @@ type GetFragmentRequest struct {
 
 func (x *GetFragmentRequest) Reset() {
 	*x = GetFragmentRequest{}
-	mi := &file_weft_proto_msgTypes[35]
+	mi := &file_weft_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3305,7 +3398,7 @@ func (x *GetFragmentRequest) String() string {
 func (*GetFragmentRequest) ProtoMessage() {}
 
 func (x *GetFragmentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[35]
+	mi := &file_weft_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3318,7 +3411,7 @@ func (x *GetFragmentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetFragmentRequest.ProtoReflect.Descriptor instead.
 func (*GetFragmentRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{35}
+	return file_weft_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *GetFragmentRequest) GetFragment() *FragmentName {
@@ -3342,7 +3435,7 @@ type GetFragmentResponse struct {
 
 func (x *GetFragmentResponse) Reset() {
 	*x = GetFragmentResponse{}
-	mi := &file_weft_proto_msgTypes[36]
+	mi := &file_weft_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3354,7 +3447,7 @@ func (x *GetFragmentResponse) String() string {
 func (*GetFragmentResponse) ProtoMessage() {}
 
 func (x *GetFragmentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[36]
+	mi := &file_weft_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3367,7 +3460,7 @@ func (x *GetFragmentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetFragmentResponse.ProtoReflect.Descriptor instead.
 func (*GetFragmentResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{36}
+	return file_weft_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *GetFragmentResponse) GetStatus() *FragmentStatus {
@@ -3392,7 +3485,7 @@ type ListFragmentsRequest struct {
 
 func (x *ListFragmentsRequest) Reset() {
 	*x = ListFragmentsRequest{}
-	mi := &file_weft_proto_msgTypes[37]
+	mi := &file_weft_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3404,7 +3497,7 @@ func (x *ListFragmentsRequest) String() string {
 func (*ListFragmentsRequest) ProtoMessage() {}
 
 func (x *ListFragmentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[37]
+	mi := &file_weft_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3417,7 +3510,7 @@ func (x *ListFragmentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFragmentsRequest.ProtoReflect.Descriptor instead.
 func (*ListFragmentsRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{37}
+	return file_weft_proto_rawDescGZIP(), []int{38}
 }
 
 // ListFragmentsResponse is one part of the list.
@@ -3432,7 +3525,7 @@ type ListFragmentsResponse struct {
 
 func (x *ListFragmentsResponse) Reset() {
 	*x = ListFragmentsResponse{}
-	mi := &file_weft_proto_msgTypes[38]
+	mi := &file_weft_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3444,7 +3537,7 @@ func (x *ListFragmentsResponse) String() string {
 func (*ListFragmentsResponse) ProtoMessage() {}
 
 func (x *ListFragmentsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[38]
+	mi := &file_weft_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3457,7 +3550,7 @@ func (x *ListFragmentsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFragmentsResponse.ProtoReflect.Descriptor instead.
 func (*ListFragmentsResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{38}
+	return file_weft_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ListFragmentsResponse) GetRevision() uint64 {
@@ -3508,7 +3601,7 @@ type FragmentStatus struct {
 
 func (x *FragmentStatus) Reset() {
 	*x = FragmentStatus{}
-	mi := &file_weft_proto_msgTypes[39]
+	mi := &file_weft_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3520,7 +3613,7 @@ func (x *FragmentStatus) String() string {
 func (*FragmentStatus) ProtoMessage() {}
 
 func (x *FragmentStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[39]
+	mi := &file_weft_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3533,7 +3626,7 @@ func (x *FragmentStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FragmentStatus.ProtoReflect.Descriptor instead.
 func (*FragmentStatus) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{39}
+	return file_weft_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *FragmentStatus) GetFragment() *FragmentName {
@@ -3673,7 +3766,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_weft_proto_msgTypes[40]
+	mi := &file_weft_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3685,7 +3778,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[40]
+	mi := &file_weft_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3698,7 +3791,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{40}
+	return file_weft_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Finding) GetId() string {
@@ -3781,7 +3874,7 @@ type GetTableRequest struct {
 
 func (x *GetTableRequest) Reset() {
 	*x = GetTableRequest{}
-	mi := &file_weft_proto_msgTypes[41]
+	mi := &file_weft_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3793,7 +3886,7 @@ func (x *GetTableRequest) String() string {
 func (*GetTableRequest) ProtoMessage() {}
 
 func (x *GetTableRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[41]
+	mi := &file_weft_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3806,7 +3899,7 @@ func (x *GetTableRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTableRequest.ProtoReflect.Descriptor instead.
 func (*GetTableRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{41}
+	return file_weft_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *GetTableRequest) GetFamily() string {
@@ -3874,7 +3967,7 @@ type GetTableResponse struct {
 
 func (x *GetTableResponse) Reset() {
 	*x = GetTableResponse{}
-	mi := &file_weft_proto_msgTypes[42]
+	mi := &file_weft_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3886,7 +3979,7 @@ func (x *GetTableResponse) String() string {
 func (*GetTableResponse) ProtoMessage() {}
 
 func (x *GetTableResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[42]
+	mi := &file_weft_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3899,7 +3992,7 @@ func (x *GetTableResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTableResponse.ProtoReflect.Descriptor instead.
 func (*GetTableResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{42}
+	return file_weft_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *GetTableResponse) GetRevision() uint64 {
@@ -3952,7 +4045,7 @@ type ListTablesRequest struct {
 
 func (x *ListTablesRequest) Reset() {
 	*x = ListTablesRequest{}
-	mi := &file_weft_proto_msgTypes[43]
+	mi := &file_weft_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3964,7 +4057,7 @@ func (x *ListTablesRequest) String() string {
 func (*ListTablesRequest) ProtoMessage() {}
 
 func (x *ListTablesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[43]
+	mi := &file_weft_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3977,7 +4070,7 @@ func (x *ListTablesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTablesRequest.ProtoReflect.Descriptor instead.
 func (*ListTablesRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{43}
+	return file_weft_proto_rawDescGZIP(), []int{44}
 }
 
 // ListTablesResponse is one part of the list.
@@ -3992,7 +4085,7 @@ type ListTablesResponse struct {
 
 func (x *ListTablesResponse) Reset() {
 	*x = ListTablesResponse{}
-	mi := &file_weft_proto_msgTypes[44]
+	mi := &file_weft_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4004,7 +4097,7 @@ func (x *ListTablesResponse) String() string {
 func (*ListTablesResponse) ProtoMessage() {}
 
 func (x *ListTablesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[44]
+	mi := &file_weft_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4017,7 +4110,7 @@ func (x *ListTablesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTablesResponse.ProtoReflect.Descriptor instead.
 func (*ListTablesResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{44}
+	return file_weft_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ListTablesResponse) GetRevision() uint64 {
@@ -4057,7 +4150,7 @@ type TableStatus struct {
 
 func (x *TableStatus) Reset() {
 	*x = TableStatus{}
-	mi := &file_weft_proto_msgTypes[45]
+	mi := &file_weft_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4069,7 +4162,7 @@ func (x *TableStatus) String() string {
 func (*TableStatus) ProtoMessage() {}
 
 func (x *TableStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[45]
+	mi := &file_weft_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4082,7 +4175,7 @@ func (x *TableStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TableStatus.ProtoReflect.Descriptor instead.
 func (*TableStatus) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{45}
+	return file_weft_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *TableStatus) GetFamily() string {
@@ -4179,7 +4272,7 @@ type MergedChain struct {
 
 func (x *MergedChain) Reset() {
 	*x = MergedChain{}
-	mi := &file_weft_proto_msgTypes[46]
+	mi := &file_weft_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4191,7 +4284,7 @@ func (x *MergedChain) String() string {
 func (*MergedChain) ProtoMessage() {}
 
 func (x *MergedChain) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[46]
+	mi := &file_weft_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4204,7 +4297,7 @@ func (x *MergedChain) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MergedChain.ProtoReflect.Descriptor instead.
 func (*MergedChain) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{46}
+	return file_weft_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *MergedChain) GetChain() *Chain {
@@ -4253,7 +4346,7 @@ type MergedRule struct {
 
 func (x *MergedRule) Reset() {
 	*x = MergedRule{}
-	mi := &file_weft_proto_msgTypes[47]
+	mi := &file_weft_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4265,7 +4358,7 @@ func (x *MergedRule) String() string {
 func (*MergedRule) ProtoMessage() {}
 
 func (x *MergedRule) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[47]
+	mi := &file_weft_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4278,7 +4371,7 @@ func (x *MergedRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MergedRule.ProtoReflect.Descriptor instead.
 func (*MergedRule) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{47}
+	return file_weft_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *MergedRule) GetRule() *Rule {
@@ -4330,7 +4423,7 @@ type MergedSet struct {
 
 func (x *MergedSet) Reset() {
 	*x = MergedSet{}
-	mi := &file_weft_proto_msgTypes[48]
+	mi := &file_weft_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4342,7 +4435,7 @@ func (x *MergedSet) String() string {
 func (*MergedSet) ProtoMessage() {}
 
 func (x *MergedSet) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[48]
+	mi := &file_weft_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4355,7 +4448,7 @@ func (x *MergedSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MergedSet.ProtoReflect.Descriptor instead.
 func (*MergedSet) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{48}
+	return file_weft_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *MergedSet) GetSet() *Set {
@@ -4415,7 +4508,7 @@ type MergedObject struct {
 
 func (x *MergedObject) Reset() {
 	*x = MergedObject{}
-	mi := &file_weft_proto_msgTypes[49]
+	mi := &file_weft_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4427,7 +4520,7 @@ func (x *MergedObject) String() string {
 func (*MergedObject) ProtoMessage() {}
 
 func (x *MergedObject) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[49]
+	mi := &file_weft_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4440,7 +4533,7 @@ func (x *MergedObject) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MergedObject.ProtoReflect.Descriptor instead.
 func (*MergedObject) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{49}
+	return file_weft_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *MergedObject) GetObject() *Object {
@@ -4478,7 +4571,7 @@ type MergedFlowtable struct {
 
 func (x *MergedFlowtable) Reset() {
 	*x = MergedFlowtable{}
-	mi := &file_weft_proto_msgTypes[50]
+	mi := &file_weft_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4490,7 +4583,7 @@ func (x *MergedFlowtable) String() string {
 func (*MergedFlowtable) ProtoMessage() {}
 
 func (x *MergedFlowtable) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[50]
+	mi := &file_weft_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4503,7 +4596,7 @@ func (x *MergedFlowtable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MergedFlowtable.ProtoReflect.Descriptor instead.
 func (*MergedFlowtable) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{50}
+	return file_weft_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *MergedFlowtable) GetFlowtable() *Flowtable {
@@ -4535,7 +4628,7 @@ type ListPublishersRequest struct {
 
 func (x *ListPublishersRequest) Reset() {
 	*x = ListPublishersRequest{}
-	mi := &file_weft_proto_msgTypes[51]
+	mi := &file_weft_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4547,7 +4640,7 @@ func (x *ListPublishersRequest) String() string {
 func (*ListPublishersRequest) ProtoMessage() {}
 
 func (x *ListPublishersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[51]
+	mi := &file_weft_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4560,7 +4653,7 @@ func (x *ListPublishersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPublishersRequest.ProtoReflect.Descriptor instead.
 func (*ListPublishersRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{51}
+	return file_weft_proto_rawDescGZIP(), []int{52}
 }
 
 // ListPublishersResponse is one part of the list.
@@ -4573,7 +4666,7 @@ type ListPublishersResponse struct {
 
 func (x *ListPublishersResponse) Reset() {
 	*x = ListPublishersResponse{}
-	mi := &file_weft_proto_msgTypes[52]
+	mi := &file_weft_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4585,7 +4678,7 @@ func (x *ListPublishersResponse) String() string {
 func (*ListPublishersResponse) ProtoMessage() {}
 
 func (x *ListPublishersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[52]
+	mi := &file_weft_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4598,7 +4691,7 @@ func (x *ListPublishersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPublishersResponse.ProtoReflect.Descriptor instead.
 func (*ListPublishersResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{52}
+	return file_weft_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ListPublishersResponse) GetPublishers() []*PublisherStatus {
@@ -4634,7 +4727,7 @@ type PublisherStatus struct {
 
 func (x *PublisherStatus) Reset() {
 	*x = PublisherStatus{}
-	mi := &file_weft_proto_msgTypes[53]
+	mi := &file_weft_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4646,7 +4739,7 @@ func (x *PublisherStatus) String() string {
 func (*PublisherStatus) ProtoMessage() {}
 
 func (x *PublisherStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[53]
+	mi := &file_weft_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4659,7 +4752,7 @@ func (x *PublisherStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublisherStatus.ProtoReflect.Descriptor instead.
 func (*PublisherStatus) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{53}
+	return file_weft_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *PublisherStatus) GetName() string {
@@ -4760,7 +4853,7 @@ type LimitStatus struct {
 
 func (x *LimitStatus) Reset() {
 	*x = LimitStatus{}
-	mi := &file_weft_proto_msgTypes[54]
+	mi := &file_weft_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4772,7 +4865,7 @@ func (x *LimitStatus) String() string {
 func (*LimitStatus) ProtoMessage() {}
 
 func (x *LimitStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[54]
+	mi := &file_weft_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4785,7 +4878,7 @@ func (x *LimitStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LimitStatus.ProtoReflect.Descriptor instead.
 func (*LimitStatus) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{54}
+	return file_weft_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *LimitStatus) GetName() string {
@@ -4823,7 +4916,7 @@ type SessionStatus struct {
 
 func (x *SessionStatus) Reset() {
 	*x = SessionStatus{}
-	mi := &file_weft_proto_msgTypes[55]
+	mi := &file_weft_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4835,7 +4928,7 @@ func (x *SessionStatus) String() string {
 func (*SessionStatus) ProtoMessage() {}
 
 func (x *SessionStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[55]
+	mi := &file_weft_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4848,7 +4941,7 @@ func (x *SessionStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionStatus.ProtoReflect.Descriptor instead.
 func (*SessionStatus) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{55}
+	return file_weft_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *SessionStatus) GetPid() int32 {
@@ -4890,7 +4983,7 @@ type OwnerRequest struct {
 
 func (x *OwnerRequest) Reset() {
 	*x = OwnerRequest{}
-	mi := &file_weft_proto_msgTypes[56]
+	mi := &file_weft_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4902,7 +4995,7 @@ func (x *OwnerRequest) String() string {
 func (*OwnerRequest) ProtoMessage() {}
 
 func (x *OwnerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[56]
+	mi := &file_weft_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4915,7 +5008,7 @@ func (x *OwnerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OwnerRequest.ProtoReflect.Descriptor instead.
 func (*OwnerRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{56}
+	return file_weft_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *OwnerRequest) GetObject() *ObjectName {
@@ -4935,7 +5028,7 @@ type OwnerResponse struct {
 
 func (x *OwnerResponse) Reset() {
 	*x = OwnerResponse{}
-	mi := &file_weft_proto_msgTypes[57]
+	mi := &file_weft_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4947,7 +5040,7 @@ func (x *OwnerResponse) String() string {
 func (*OwnerResponse) ProtoMessage() {}
 
 func (x *OwnerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[57]
+	mi := &file_weft_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4960,7 +5053,7 @@ func (x *OwnerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OwnerResponse.ProtoReflect.Descriptor instead.
 func (*OwnerResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{57}
+	return file_weft_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *OwnerResponse) GetOwners() []*ObjectOwner {
@@ -4987,7 +5080,7 @@ type ObjectOwner struct {
 
 func (x *ObjectOwner) Reset() {
 	*x = ObjectOwner{}
-	mi := &file_weft_proto_msgTypes[58]
+	mi := &file_weft_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4999,7 +5092,7 @@ func (x *ObjectOwner) String() string {
 func (*ObjectOwner) ProtoMessage() {}
 
 func (x *ObjectOwner) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[58]
+	mi := &file_weft_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5012,7 +5105,7 @@ func (x *ObjectOwner) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectOwner.ProtoReflect.Descriptor instead.
 func (*ObjectOwner) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{58}
+	return file_weft_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ObjectOwner) GetFragment() *FragmentName {
@@ -5051,7 +5144,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_weft_proto_msgTypes[59]
+	mi := &file_weft_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5063,7 +5156,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[59]
+	mi := &file_weft_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5076,7 +5169,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{59}
+	return file_weft_proto_rawDescGZIP(), []int{60}
 }
 
 // WatchResponse is one event.
@@ -5098,7 +5191,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_weft_proto_msgTypes[60]
+	mi := &file_weft_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5110,7 +5203,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[60]
+	mi := &file_weft_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5123,7 +5216,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{60}
+	return file_weft_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *WatchResponse) GetTime() *timestamppb.Timestamp {
@@ -5245,7 +5338,7 @@ type FindingChange struct {
 
 func (x *FindingChange) Reset() {
 	*x = FindingChange{}
-	mi := &file_weft_proto_msgTypes[61]
+	mi := &file_weft_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5257,7 +5350,7 @@ func (x *FindingChange) String() string {
 func (*FindingChange) ProtoMessage() {}
 
 func (x *FindingChange) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[61]
+	mi := &file_weft_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5270,7 +5363,7 @@ func (x *FindingChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindingChange.ProtoReflect.Descriptor instead.
 func (*FindingChange) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{61}
+	return file_weft_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *FindingChange) GetFinding() *Finding {
@@ -5309,7 +5402,7 @@ type Commit struct {
 
 func (x *Commit) Reset() {
 	*x = Commit{}
-	mi := &file_weft_proto_msgTypes[62]
+	mi := &file_weft_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5321,7 +5414,7 @@ func (x *Commit) String() string {
 func (*Commit) ProtoMessage() {}
 
 func (x *Commit) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[62]
+	mi := &file_weft_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5334,7 +5427,7 @@ func (x *Commit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commit.ProtoReflect.Descriptor instead.
 func (*Commit) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{62}
+	return file_weft_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *Commit) GetRevision() uint64 {
@@ -5405,7 +5498,7 @@ type Counts struct {
 
 func (x *Counts) Reset() {
 	*x = Counts{}
-	mi := &file_weft_proto_msgTypes[63]
+	mi := &file_weft_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5417,7 +5510,7 @@ func (x *Counts) String() string {
 func (*Counts) ProtoMessage() {}
 
 func (x *Counts) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[63]
+	mi := &file_weft_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5430,7 +5523,7 @@ func (x *Counts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counts.ProtoReflect.Descriptor instead.
 func (*Counts) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{63}
+	return file_weft_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *Counts) GetTables() uint32 {
@@ -5500,7 +5593,7 @@ type Rejection struct {
 
 func (x *Rejection) Reset() {
 	*x = Rejection{}
-	mi := &file_weft_proto_msgTypes[64]
+	mi := &file_weft_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5512,7 +5605,7 @@ func (x *Rejection) String() string {
 func (*Rejection) ProtoMessage() {}
 
 func (x *Rejection) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[64]
+	mi := &file_weft_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5525,7 +5618,7 @@ func (x *Rejection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rejection.ProtoReflect.Descriptor instead.
 func (*Rejection) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{64}
+	return file_weft_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *Rejection) GetFragment() *FragmentName {
@@ -5555,7 +5648,7 @@ type Drift struct {
 
 func (x *Drift) Reset() {
 	*x = Drift{}
-	mi := &file_weft_proto_msgTypes[65]
+	mi := &file_weft_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5567,7 +5660,7 @@ func (x *Drift) String() string {
 func (*Drift) ProtoMessage() {}
 
 func (x *Drift) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[65]
+	mi := &file_weft_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5580,7 +5673,7 @@ func (x *Drift) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drift.ProtoReflect.Descriptor instead.
 func (*Drift) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{65}
+	return file_weft_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *Drift) GetReason() string {
@@ -5610,7 +5703,7 @@ type Presence struct {
 
 func (x *Presence) Reset() {
 	*x = Presence{}
-	mi := &file_weft_proto_msgTypes[66]
+	mi := &file_weft_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5622,7 +5715,7 @@ func (x *Presence) String() string {
 func (*Presence) ProtoMessage() {}
 
 func (x *Presence) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[66]
+	mi := &file_weft_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5635,7 +5728,7 @@ func (x *Presence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Presence.ProtoReflect.Descriptor instead.
 func (*Presence) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{66}
+	return file_weft_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *Presence) GetPublisher() string {
@@ -5672,7 +5765,7 @@ type Expired struct {
 
 func (x *Expired) Reset() {
 	*x = Expired{}
-	mi := &file_weft_proto_msgTypes[67]
+	mi := &file_weft_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5684,7 +5777,7 @@ func (x *Expired) String() string {
 func (*Expired) ProtoMessage() {}
 
 func (x *Expired) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[67]
+	mi := &file_weft_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5697,7 +5790,7 @@ func (x *Expired) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Expired.ProtoReflect.Descriptor instead.
 func (*Expired) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{67}
+	return file_weft_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *Expired) GetFragment() *FragmentName {
@@ -5729,7 +5822,7 @@ type CleanupRequest struct {
 
 func (x *CleanupRequest) Reset() {
 	*x = CleanupRequest{}
-	mi := &file_weft_proto_msgTypes[68]
+	mi := &file_weft_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5741,7 +5834,7 @@ func (x *CleanupRequest) String() string {
 func (*CleanupRequest) ProtoMessage() {}
 
 func (x *CleanupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[68]
+	mi := &file_weft_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5754,7 +5847,7 @@ func (x *CleanupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CleanupRequest.ProtoReflect.Descriptor instead.
 func (*CleanupRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{68}
+	return file_weft_proto_rawDescGZIP(), []int{69}
 }
 
 type CleanupResponse struct {
@@ -5767,7 +5860,7 @@ type CleanupResponse struct {
 
 func (x *CleanupResponse) Reset() {
 	*x = CleanupResponse{}
-	mi := &file_weft_proto_msgTypes[69]
+	mi := &file_weft_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5779,7 +5872,7 @@ func (x *CleanupResponse) String() string {
 func (*CleanupResponse) ProtoMessage() {}
 
 func (x *CleanupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[69]
+	mi := &file_weft_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5792,7 +5885,7 @@ func (x *CleanupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CleanupResponse.ProtoReflect.Descriptor instead.
 func (*CleanupResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{69}
+	return file_weft_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *CleanupResponse) GetTables() []*ObjectName {
@@ -5815,7 +5908,7 @@ type ListFlowsRequest struct {
 
 func (x *ListFlowsRequest) Reset() {
 	*x = ListFlowsRequest{}
-	mi := &file_weft_proto_msgTypes[70]
+	mi := &file_weft_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5827,7 +5920,7 @@ func (x *ListFlowsRequest) String() string {
 func (*ListFlowsRequest) ProtoMessage() {}
 
 func (x *ListFlowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[70]
+	mi := &file_weft_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5840,7 +5933,7 @@ func (x *ListFlowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFlowsRequest.ProtoReflect.Descriptor instead.
 func (*ListFlowsRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{70}
+	return file_weft_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *ListFlowsRequest) GetAddresses() [][]byte {
@@ -5866,7 +5959,7 @@ type ListFlowsResponse struct {
 
 func (x *ListFlowsResponse) Reset() {
 	*x = ListFlowsResponse{}
-	mi := &file_weft_proto_msgTypes[71]
+	mi := &file_weft_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5878,7 +5971,7 @@ func (x *ListFlowsResponse) String() string {
 func (*ListFlowsResponse) ProtoMessage() {}
 
 func (x *ListFlowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[71]
+	mi := &file_weft_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5891,7 +5984,7 @@ func (x *ListFlowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFlowsResponse.ProtoReflect.Descriptor instead.
 func (*ListFlowsResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{71}
+	return file_weft_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *ListFlowsResponse) GetFlows() []*Flow {
@@ -5939,7 +6032,7 @@ type Flow struct {
 
 func (x *Flow) Reset() {
 	*x = Flow{}
-	mi := &file_weft_proto_msgTypes[72]
+	mi := &file_weft_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5951,7 +6044,7 @@ func (x *Flow) String() string {
 func (*Flow) ProtoMessage() {}
 
 func (x *Flow) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[72]
+	mi := &file_weft_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5964,7 +6057,7 @@ func (x *Flow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Flow.ProtoReflect.Descriptor instead.
 func (*Flow) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{72}
+	return file_weft_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *Flow) GetProtocol() uint32 {
@@ -6085,7 +6178,7 @@ type FlowBytes struct {
 
 func (x *FlowBytes) Reset() {
 	*x = FlowBytes{}
-	mi := &file_weft_proto_msgTypes[73]
+	mi := &file_weft_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6097,7 +6190,7 @@ func (x *FlowBytes) String() string {
 func (*FlowBytes) ProtoMessage() {}
 
 func (x *FlowBytes) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[73]
+	mi := &file_weft_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6110,7 +6203,7 @@ func (x *FlowBytes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowBytes.ProtoReflect.Descriptor instead.
 func (*FlowBytes) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{73}
+	return file_weft_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *FlowBytes) GetOriginal() uint64 {
@@ -6138,7 +6231,7 @@ type DeleteFlowsRequest struct {
 
 func (x *DeleteFlowsRequest) Reset() {
 	*x = DeleteFlowsRequest{}
-	mi := &file_weft_proto_msgTypes[74]
+	mi := &file_weft_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6150,7 +6243,7 @@ func (x *DeleteFlowsRequest) String() string {
 func (*DeleteFlowsRequest) ProtoMessage() {}
 
 func (x *DeleteFlowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[74]
+	mi := &file_weft_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6163,7 +6256,7 @@ func (x *DeleteFlowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteFlowsRequest.ProtoReflect.Descriptor instead.
 func (*DeleteFlowsRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{74}
+	return file_weft_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *DeleteFlowsRequest) GetFlows() []*Flow {
@@ -6183,7 +6276,7 @@ type DeleteFlowsResponse struct {
 
 func (x *DeleteFlowsResponse) Reset() {
 	*x = DeleteFlowsResponse{}
-	mi := &file_weft_proto_msgTypes[75]
+	mi := &file_weft_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6195,7 +6288,7 @@ func (x *DeleteFlowsResponse) String() string {
 func (*DeleteFlowsResponse) ProtoMessage() {}
 
 func (x *DeleteFlowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[75]
+	mi := &file_weft_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6208,7 +6301,7 @@ func (x *DeleteFlowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteFlowsResponse.ProtoReflect.Descriptor instead.
 func (*DeleteFlowsResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{75}
+	return file_weft_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *DeleteFlowsResponse) GetDeleted() uint32 {
@@ -6233,7 +6326,7 @@ type ListRevisionsRequest struct {
 
 func (x *ListRevisionsRequest) Reset() {
 	*x = ListRevisionsRequest{}
-	mi := &file_weft_proto_msgTypes[76]
+	mi := &file_weft_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6245,7 +6338,7 @@ func (x *ListRevisionsRequest) String() string {
 func (*ListRevisionsRequest) ProtoMessage() {}
 
 func (x *ListRevisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[76]
+	mi := &file_weft_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6258,7 +6351,7 @@ func (x *ListRevisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRevisionsRequest.ProtoReflect.Descriptor instead.
 func (*ListRevisionsRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{76}
+	return file_weft_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *ListRevisionsRequest) GetPublisher() string {
@@ -6295,7 +6388,7 @@ type ListRevisionsResponse struct {
 
 func (x *ListRevisionsResponse) Reset() {
 	*x = ListRevisionsResponse{}
-	mi := &file_weft_proto_msgTypes[77]
+	mi := &file_weft_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6307,7 +6400,7 @@ func (x *ListRevisionsResponse) String() string {
 func (*ListRevisionsResponse) ProtoMessage() {}
 
 func (x *ListRevisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[77]
+	mi := &file_weft_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6320,7 +6413,7 @@ func (x *ListRevisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRevisionsResponse.ProtoReflect.Descriptor instead.
 func (*ListRevisionsResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{77}
+	return file_weft_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *ListRevisionsResponse) GetRevisions() []*Revision {
@@ -6363,7 +6456,7 @@ type Revision struct {
 
 func (x *Revision) Reset() {
 	*x = Revision{}
-	mi := &file_weft_proto_msgTypes[78]
+	mi := &file_weft_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6375,7 +6468,7 @@ func (x *Revision) String() string {
 func (*Revision) ProtoMessage() {}
 
 func (x *Revision) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[78]
+	mi := &file_weft_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6388,7 +6481,7 @@ func (x *Revision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Revision.ProtoReflect.Descriptor instead.
 func (*Revision) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{78}
+	return file_weft_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *Revision) GetRevision() uint64 {
@@ -6465,7 +6558,7 @@ type FragmentChange struct {
 
 func (x *FragmentChange) Reset() {
 	*x = FragmentChange{}
-	mi := &file_weft_proto_msgTypes[79]
+	mi := &file_weft_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6477,7 +6570,7 @@ func (x *FragmentChange) String() string {
 func (*FragmentChange) ProtoMessage() {}
 
 func (x *FragmentChange) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[79]
+	mi := &file_weft_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6490,7 +6583,7 @@ func (x *FragmentChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FragmentChange.ProtoReflect.Descriptor instead.
 func (*FragmentChange) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{79}
+	return file_weft_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *FragmentChange) GetFragment() *FragmentName {
@@ -6519,7 +6612,7 @@ type CompareRevisionsRequest struct {
 
 func (x *CompareRevisionsRequest) Reset() {
 	*x = CompareRevisionsRequest{}
-	mi := &file_weft_proto_msgTypes[80]
+	mi := &file_weft_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6531,7 +6624,7 @@ func (x *CompareRevisionsRequest) String() string {
 func (*CompareRevisionsRequest) ProtoMessage() {}
 
 func (x *CompareRevisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[80]
+	mi := &file_weft_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6544,7 +6637,7 @@ func (x *CompareRevisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareRevisionsRequest.ProtoReflect.Descriptor instead.
 func (*CompareRevisionsRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{80}
+	return file_weft_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *CompareRevisionsRequest) GetFrom() uint64 {
@@ -6573,7 +6666,7 @@ type CompareRevisionsResponse struct {
 
 func (x *CompareRevisionsResponse) Reset() {
 	*x = CompareRevisionsResponse{}
-	mi := &file_weft_proto_msgTypes[81]
+	mi := &file_weft_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6585,7 +6678,7 @@ func (x *CompareRevisionsResponse) String() string {
 func (*CompareRevisionsResponse) ProtoMessage() {}
 
 func (x *CompareRevisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[81]
+	mi := &file_weft_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6598,7 +6691,7 @@ func (x *CompareRevisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareRevisionsResponse.ProtoReflect.Descriptor instead.
 func (*CompareRevisionsResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{81}
+	return file_weft_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *CompareRevisionsResponse) GetFragments() []*FragmentComparison {
@@ -6623,7 +6716,7 @@ type FragmentComparison struct {
 
 func (x *FragmentComparison) Reset() {
 	*x = FragmentComparison{}
-	mi := &file_weft_proto_msgTypes[82]
+	mi := &file_weft_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6635,7 +6728,7 @@ func (x *FragmentComparison) String() string {
 func (*FragmentComparison) ProtoMessage() {}
 
 func (x *FragmentComparison) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[82]
+	mi := &file_weft_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6648,7 +6741,7 @@ func (x *FragmentComparison) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FragmentComparison.ProtoReflect.Descriptor instead.
 func (*FragmentComparison) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{82}
+	return file_weft_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *FragmentComparison) GetFragment() *FragmentName {
@@ -6702,7 +6795,7 @@ type ServeTablesRequest struct {
 
 func (x *ServeTablesRequest) Reset() {
 	*x = ServeTablesRequest{}
-	mi := &file_weft_proto_msgTypes[83]
+	mi := &file_weft_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6714,7 +6807,7 @@ func (x *ServeTablesRequest) String() string {
 func (*ServeTablesRequest) ProtoMessage() {}
 
 func (x *ServeTablesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[83]
+	mi := &file_weft_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6727,7 +6820,7 @@ func (x *ServeTablesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServeTablesRequest.ProtoReflect.Descriptor instead.
 func (*ServeTablesRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{83}
+	return file_weft_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *ServeTablesRequest) GetTables() []string {
@@ -6764,7 +6857,7 @@ type ServeTablesResponse struct {
 
 func (x *ServeTablesResponse) Reset() {
 	*x = ServeTablesResponse{}
-	mi := &file_weft_proto_msgTypes[84]
+	mi := &file_weft_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6776,7 +6869,7 @@ func (x *ServeTablesResponse) String() string {
 func (*ServeTablesResponse) ProtoMessage() {}
 
 func (x *ServeTablesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[84]
+	mi := &file_weft_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6789,7 +6882,7 @@ func (x *ServeTablesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServeTablesResponse.ProtoReflect.Descriptor instead.
 func (*ServeTablesResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{84}
+	return file_weft_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *ServeTablesResponse) GetTable() string {
@@ -6829,7 +6922,7 @@ type ReadTableRequest struct {
 
 func (x *ReadTableRequest) Reset() {
 	*x = ReadTableRequest{}
-	mi := &file_weft_proto_msgTypes[85]
+	mi := &file_weft_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6841,7 +6934,7 @@ func (x *ReadTableRequest) String() string {
 func (*ReadTableRequest) ProtoMessage() {}
 
 func (x *ReadTableRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[85]
+	mi := &file_weft_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6854,7 +6947,7 @@ func (x *ReadTableRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadTableRequest.ProtoReflect.Descriptor instead.
 func (*ReadTableRequest) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{85}
+	return file_weft_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *ReadTableRequest) GetPublisher() string {
@@ -6896,7 +6989,7 @@ type ReadTableResponse struct {
 
 func (x *ReadTableResponse) Reset() {
 	*x = ReadTableResponse{}
-	mi := &file_weft_proto_msgTypes[86]
+	mi := &file_weft_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6908,7 +7001,7 @@ func (x *ReadTableResponse) String() string {
 func (*ReadTableResponse) ProtoMessage() {}
 
 func (x *ReadTableResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weft_proto_msgTypes[86]
+	mi := &file_weft_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6921,7 +7014,7 @@ func (x *ReadTableResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadTableResponse.ProtoReflect.Descriptor instead.
 func (*ReadTableResponse) Descriptor() ([]byte, []int) {
-	return file_weft_proto_rawDescGZIP(), []int{86}
+	return file_weft_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *ReadTableResponse) GetRows() [][]byte {
@@ -6987,7 +7080,7 @@ const file_weft_proto_rawDesc = "" +
 	"\x05rules\x18\b \x03(\v2\r.weft.v1.RuleR\x05rules\"4\n" +
 	"\x04Rule\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12\x18\n" +
-	"\acomment\x18\x02 \x01(\tR\acomment\"\xa1\x03\n" +
+	"\acomment\x18\x02 \x01(\tR\acomment\"\xd2\x03\n" +
 	"\x03Set\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12\x16\n" +
@@ -7004,13 +7097,18 @@ const file_weft_proto_rawDesc = "" +
 	"\acomment\x18\n" +
 	" \x01(\tR\acomment\x12$\n" +
 	"\x04role\x18\r \x01(\x0e2\x10.weft.v1.MapRoleR\x04role\x12,\n" +
-	"\belements\x18\v \x03(\v2\x10.weft.v1.ElementR\belements\"\xb3\x01\n" +
+	"\belements\x18\v \x03(\v2\x10.weft.v1.ElementR\belements\x12/\n" +
+	"\x06packed\x18\x0e \x03(\v2\x17.weft.v1.PackedElementsR\x06packed\"\xb3\x01\n" +
 	"\aElement\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value\x12\x18\n" +
 	"\acomment\x18\x03 \x01(\tR\acomment\x123\n" +
 	"\atimeout\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12+\n" +
-	"\x05state\x18\x05 \x01(\v2\x15.weft.v1.ElementStateR\x05stateJ\x04\b\x04\x10\x05\"\xa2\x01\n" +
+	"\x05state\x18\x05 \x01(\v2\x15.weft.v1.ElementStateR\x05stateJ\x04\b\x04\x10\x05\"R\n" +
+	"\x0ePackedElements\x12\x14\n" +
+	"\x05count\x18\x01 \x01(\rR\x05count\x12\x12\n" +
+	"\x04keys\x18\x02 \x01(\fR\x04keys\x12\x16\n" +
+	"\x06values\x18\x03 \x01(\fR\x06values\"\xa2\x01\n" +
 	"\fElementState\x123\n" +
 	"\aexpires\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\aexpires\x12;\n" +
 	"\vexpire_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
@@ -7075,11 +7173,14 @@ const file_weft_proto_rawDesc = "" +
 	"\belements\x18\f \x03(\v2\x15.weft.v1.ElementPatchR\belements\"9\n" +
 	"\x0fObjectReference\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\"\\\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\xd2\x01\n" +
 	"\fElementPatch\x12\x10\n" +
 	"\x03set\x18\x01 \x01(\tR\x03set\x12\x16\n" +
 	"\x06remove\x18\x02 \x03(\tR\x06remove\x12\"\n" +
-	"\x03add\x18\x03 \x03(\v2\x10.weft.v1.ElementR\x03add\"\x90\x01\n" +
+	"\x03add\x18\x03 \x03(\v2\x10.weft.v1.ElementR\x03add\x12<\n" +
+	"\rremove_packed\x18\x04 \x03(\v2\x17.weft.v1.PackedElementsR\fremovePacked\x126\n" +
+	"\n" +
+	"add_packed\x18\x05 \x03(\v2\x17.weft.v1.PackedElementsR\taddPacked\"\x90\x01\n" +
 	"\x0fPublishResponse\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x122\n" +
 	"\tcommitted\x18\x02 \x01(\v2\x12.weft.v1.CommittedH\x00R\tcommitted\x12/\n" +
@@ -7523,7 +7624,7 @@ func file_weft_proto_rawDescGZIP() []byte {
 }
 
 var file_weft_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
-var file_weft_proto_msgTypes = make([]protoimpl.MessageInfo, 89)
+var file_weft_proto_msgTypes = make([]protoimpl.MessageInfo, 90)
 var file_weft_proto_goTypes = []any{
 	(Lifetime)(0),                    // 0: weft.v1.Lifetime
 	(MapRole)(0),                     // 1: weft.v1.MapRole
@@ -7541,275 +7642,279 @@ var file_weft_proto_goTypes = []any{
 	(*Rule)(nil),                     // 13: weft.v1.Rule
 	(*Set)(nil),                      // 14: weft.v1.Set
 	(*Element)(nil),                  // 15: weft.v1.Element
-	(*ElementState)(nil),             // 16: weft.v1.ElementState
-	(*Object)(nil),                   // 17: weft.v1.Object
-	(*Flowtable)(nil),                // 18: weft.v1.Flowtable
-	(*ApplyRequest)(nil),             // 19: weft.v1.ApplyRequest
-	(*ApplyResponse)(nil),            // 20: weft.v1.ApplyResponse
-	(*ConfirmRequest)(nil),           // 21: weft.v1.ConfirmRequest
-	(*ConfirmResponse)(nil),          // 22: weft.v1.ConfirmResponse
-	(*DeleteRequest)(nil),            // 23: weft.v1.DeleteRequest
-	(*DeleteResponse)(nil),           // 24: weft.v1.DeleteResponse
-	(*PublishRequest)(nil),           // 25: weft.v1.PublishRequest
-	(*Patch)(nil),                    // 26: weft.v1.Patch
-	(*TablePatch)(nil),               // 27: weft.v1.TablePatch
-	(*ObjectReference)(nil),          // 28: weft.v1.ObjectReference
-	(*ElementPatch)(nil),             // 29: weft.v1.ElementPatch
-	(*PublishResponse)(nil),          // 30: weft.v1.PublishResponse
-	(*Committed)(nil),                // 31: weft.v1.Committed
-	(*Rejected)(nil),                 // 32: weft.v1.Rejected
-	(*Violation)(nil),                // 33: weft.v1.Violation
-	(*PlanRequest)(nil),              // 34: weft.v1.PlanRequest
-	(*PlanResponse)(nil),             // 35: weft.v1.PlanResponse
-	(*PathCost)(nil),                 // 36: weft.v1.PathCost
-	(*Change)(nil),                   // 37: weft.v1.Change
-	(*Shadow)(nil),                   // 38: weft.v1.Shadow
-	(*GetInfoRequest)(nil),           // 39: weft.v1.GetInfoRequest
-	(*GetInfoResponse)(nil),          // 40: weft.v1.GetInfoResponse
-	(*Kernel)(nil),                   // 41: weft.v1.Kernel
-	(*Limits)(nil),                   // 42: weft.v1.Limits
-	(*GetFragmentRequest)(nil),       // 43: weft.v1.GetFragmentRequest
-	(*GetFragmentResponse)(nil),      // 44: weft.v1.GetFragmentResponse
-	(*ListFragmentsRequest)(nil),     // 45: weft.v1.ListFragmentsRequest
-	(*ListFragmentsResponse)(nil),    // 46: weft.v1.ListFragmentsResponse
-	(*FragmentStatus)(nil),           // 47: weft.v1.FragmentStatus
-	(*Finding)(nil),                  // 48: weft.v1.Finding
-	(*GetTableRequest)(nil),          // 49: weft.v1.GetTableRequest
-	(*GetTableResponse)(nil),         // 50: weft.v1.GetTableResponse
-	(*ListTablesRequest)(nil),        // 51: weft.v1.ListTablesRequest
-	(*ListTablesResponse)(nil),       // 52: weft.v1.ListTablesResponse
-	(*TableStatus)(nil),              // 53: weft.v1.TableStatus
-	(*MergedChain)(nil),              // 54: weft.v1.MergedChain
-	(*MergedRule)(nil),               // 55: weft.v1.MergedRule
-	(*MergedSet)(nil),                // 56: weft.v1.MergedSet
-	(*MergedObject)(nil),             // 57: weft.v1.MergedObject
-	(*MergedFlowtable)(nil),          // 58: weft.v1.MergedFlowtable
-	(*ListPublishersRequest)(nil),    // 59: weft.v1.ListPublishersRequest
-	(*ListPublishersResponse)(nil),   // 60: weft.v1.ListPublishersResponse
-	(*PublisherStatus)(nil),          // 61: weft.v1.PublisherStatus
-	(*LimitStatus)(nil),              // 62: weft.v1.LimitStatus
-	(*SessionStatus)(nil),            // 63: weft.v1.SessionStatus
-	(*OwnerRequest)(nil),             // 64: weft.v1.OwnerRequest
-	(*OwnerResponse)(nil),            // 65: weft.v1.OwnerResponse
-	(*ObjectOwner)(nil),              // 66: weft.v1.ObjectOwner
-	(*WatchRequest)(nil),             // 67: weft.v1.WatchRequest
-	(*WatchResponse)(nil),            // 68: weft.v1.WatchResponse
-	(*FindingChange)(nil),            // 69: weft.v1.FindingChange
-	(*Commit)(nil),                   // 70: weft.v1.Commit
-	(*Counts)(nil),                   // 71: weft.v1.Counts
-	(*Rejection)(nil),                // 72: weft.v1.Rejection
-	(*Drift)(nil),                    // 73: weft.v1.Drift
-	(*Presence)(nil),                 // 74: weft.v1.Presence
-	(*Expired)(nil),                  // 75: weft.v1.Expired
-	(*CleanupRequest)(nil),           // 76: weft.v1.CleanupRequest
-	(*CleanupResponse)(nil),          // 77: weft.v1.CleanupResponse
-	(*ListFlowsRequest)(nil),         // 78: weft.v1.ListFlowsRequest
-	(*ListFlowsResponse)(nil),        // 79: weft.v1.ListFlowsResponse
-	(*Flow)(nil),                     // 80: weft.v1.Flow
-	(*FlowBytes)(nil),                // 81: weft.v1.FlowBytes
-	(*DeleteFlowsRequest)(nil),       // 82: weft.v1.DeleteFlowsRequest
-	(*DeleteFlowsResponse)(nil),      // 83: weft.v1.DeleteFlowsResponse
-	(*ListRevisionsRequest)(nil),     // 84: weft.v1.ListRevisionsRequest
-	(*ListRevisionsResponse)(nil),    // 85: weft.v1.ListRevisionsResponse
-	(*Revision)(nil),                 // 86: weft.v1.Revision
-	(*FragmentChange)(nil),           // 87: weft.v1.FragmentChange
-	(*CompareRevisionsRequest)(nil),  // 88: weft.v1.CompareRevisionsRequest
-	(*CompareRevisionsResponse)(nil), // 89: weft.v1.CompareRevisionsResponse
-	(*FragmentComparison)(nil),       // 90: weft.v1.FragmentComparison
-	(*ServeTablesRequest)(nil),       // 91: weft.v1.ServeTablesRequest
-	(*ServeTablesResponse)(nil),      // 92: weft.v1.ServeTablesResponse
-	(*ReadTableRequest)(nil),         // 93: weft.v1.ReadTableRequest
-	(*ReadTableResponse)(nil),        // 94: weft.v1.ReadTableResponse
-	nil,                              // 95: weft.v1.ServeTablesResponse.ArgumentsEntry
-	nil,                              // 96: weft.v1.ReadTableRequest.ArgumentsEntry
-	(*durationpb.Duration)(nil),      // 97: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),    // 98: google.protobuf.Timestamp
+	(*PackedElements)(nil),           // 16: weft.v1.PackedElements
+	(*ElementState)(nil),             // 17: weft.v1.ElementState
+	(*Object)(nil),                   // 18: weft.v1.Object
+	(*Flowtable)(nil),                // 19: weft.v1.Flowtable
+	(*ApplyRequest)(nil),             // 20: weft.v1.ApplyRequest
+	(*ApplyResponse)(nil),            // 21: weft.v1.ApplyResponse
+	(*ConfirmRequest)(nil),           // 22: weft.v1.ConfirmRequest
+	(*ConfirmResponse)(nil),          // 23: weft.v1.ConfirmResponse
+	(*DeleteRequest)(nil),            // 24: weft.v1.DeleteRequest
+	(*DeleteResponse)(nil),           // 25: weft.v1.DeleteResponse
+	(*PublishRequest)(nil),           // 26: weft.v1.PublishRequest
+	(*Patch)(nil),                    // 27: weft.v1.Patch
+	(*TablePatch)(nil),               // 28: weft.v1.TablePatch
+	(*ObjectReference)(nil),          // 29: weft.v1.ObjectReference
+	(*ElementPatch)(nil),             // 30: weft.v1.ElementPatch
+	(*PublishResponse)(nil),          // 31: weft.v1.PublishResponse
+	(*Committed)(nil),                // 32: weft.v1.Committed
+	(*Rejected)(nil),                 // 33: weft.v1.Rejected
+	(*Violation)(nil),                // 34: weft.v1.Violation
+	(*PlanRequest)(nil),              // 35: weft.v1.PlanRequest
+	(*PlanResponse)(nil),             // 36: weft.v1.PlanResponse
+	(*PathCost)(nil),                 // 37: weft.v1.PathCost
+	(*Change)(nil),                   // 38: weft.v1.Change
+	(*Shadow)(nil),                   // 39: weft.v1.Shadow
+	(*GetInfoRequest)(nil),           // 40: weft.v1.GetInfoRequest
+	(*GetInfoResponse)(nil),          // 41: weft.v1.GetInfoResponse
+	(*Kernel)(nil),                   // 42: weft.v1.Kernel
+	(*Limits)(nil),                   // 43: weft.v1.Limits
+	(*GetFragmentRequest)(nil),       // 44: weft.v1.GetFragmentRequest
+	(*GetFragmentResponse)(nil),      // 45: weft.v1.GetFragmentResponse
+	(*ListFragmentsRequest)(nil),     // 46: weft.v1.ListFragmentsRequest
+	(*ListFragmentsResponse)(nil),    // 47: weft.v1.ListFragmentsResponse
+	(*FragmentStatus)(nil),           // 48: weft.v1.FragmentStatus
+	(*Finding)(nil),                  // 49: weft.v1.Finding
+	(*GetTableRequest)(nil),          // 50: weft.v1.GetTableRequest
+	(*GetTableResponse)(nil),         // 51: weft.v1.GetTableResponse
+	(*ListTablesRequest)(nil),        // 52: weft.v1.ListTablesRequest
+	(*ListTablesResponse)(nil),       // 53: weft.v1.ListTablesResponse
+	(*TableStatus)(nil),              // 54: weft.v1.TableStatus
+	(*MergedChain)(nil),              // 55: weft.v1.MergedChain
+	(*MergedRule)(nil),               // 56: weft.v1.MergedRule
+	(*MergedSet)(nil),                // 57: weft.v1.MergedSet
+	(*MergedObject)(nil),             // 58: weft.v1.MergedObject
+	(*MergedFlowtable)(nil),          // 59: weft.v1.MergedFlowtable
+	(*ListPublishersRequest)(nil),    // 60: weft.v1.ListPublishersRequest
+	(*ListPublishersResponse)(nil),   // 61: weft.v1.ListPublishersResponse
+	(*PublisherStatus)(nil),          // 62: weft.v1.PublisherStatus
+	(*LimitStatus)(nil),              // 63: weft.v1.LimitStatus
+	(*SessionStatus)(nil),            // 64: weft.v1.SessionStatus
+	(*OwnerRequest)(nil),             // 65: weft.v1.OwnerRequest
+	(*OwnerResponse)(nil),            // 66: weft.v1.OwnerResponse
+	(*ObjectOwner)(nil),              // 67: weft.v1.ObjectOwner
+	(*WatchRequest)(nil),             // 68: weft.v1.WatchRequest
+	(*WatchResponse)(nil),            // 69: weft.v1.WatchResponse
+	(*FindingChange)(nil),            // 70: weft.v1.FindingChange
+	(*Commit)(nil),                   // 71: weft.v1.Commit
+	(*Counts)(nil),                   // 72: weft.v1.Counts
+	(*Rejection)(nil),                // 73: weft.v1.Rejection
+	(*Drift)(nil),                    // 74: weft.v1.Drift
+	(*Presence)(nil),                 // 75: weft.v1.Presence
+	(*Expired)(nil),                  // 76: weft.v1.Expired
+	(*CleanupRequest)(nil),           // 77: weft.v1.CleanupRequest
+	(*CleanupResponse)(nil),          // 78: weft.v1.CleanupResponse
+	(*ListFlowsRequest)(nil),         // 79: weft.v1.ListFlowsRequest
+	(*ListFlowsResponse)(nil),        // 80: weft.v1.ListFlowsResponse
+	(*Flow)(nil),                     // 81: weft.v1.Flow
+	(*FlowBytes)(nil),                // 82: weft.v1.FlowBytes
+	(*DeleteFlowsRequest)(nil),       // 83: weft.v1.DeleteFlowsRequest
+	(*DeleteFlowsResponse)(nil),      // 84: weft.v1.DeleteFlowsResponse
+	(*ListRevisionsRequest)(nil),     // 85: weft.v1.ListRevisionsRequest
+	(*ListRevisionsResponse)(nil),    // 86: weft.v1.ListRevisionsResponse
+	(*Revision)(nil),                 // 87: weft.v1.Revision
+	(*FragmentChange)(nil),           // 88: weft.v1.FragmentChange
+	(*CompareRevisionsRequest)(nil),  // 89: weft.v1.CompareRevisionsRequest
+	(*CompareRevisionsResponse)(nil), // 90: weft.v1.CompareRevisionsResponse
+	(*FragmentComparison)(nil),       // 91: weft.v1.FragmentComparison
+	(*ServeTablesRequest)(nil),       // 92: weft.v1.ServeTablesRequest
+	(*ServeTablesResponse)(nil),      // 93: weft.v1.ServeTablesResponse
+	(*ReadTableRequest)(nil),         // 94: weft.v1.ReadTableRequest
+	(*ReadTableResponse)(nil),        // 95: weft.v1.ReadTableResponse
+	nil,                              // 96: weft.v1.ServeTablesResponse.ArgumentsEntry
+	nil,                              // 97: weft.v1.ReadTableRequest.ArgumentsEntry
+	(*durationpb.Duration)(nil),      // 98: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),    // 99: google.protobuf.Timestamp
 }
 var file_weft_proto_depIdxs = []int32{
 	0,   // 0: weft.v1.Fragment.lifetime:type_name -> weft.v1.Lifetime
 	11,  // 1: weft.v1.Fragment.tables:type_name -> weft.v1.Table
-	97,  // 2: weft.v1.Fragment.ttl:type_name -> google.protobuf.Duration
-	98,  // 3: weft.v1.Fragment.expire_time:type_name -> google.protobuf.Timestamp
+	98,  // 2: weft.v1.Fragment.ttl:type_name -> google.protobuf.Duration
+	99,  // 3: weft.v1.Fragment.expire_time:type_name -> google.protobuf.Timestamp
 	12,  // 4: weft.v1.Table.chains:type_name -> weft.v1.Chain
 	14,  // 5: weft.v1.Table.sets:type_name -> weft.v1.Set
 	14,  // 6: weft.v1.Table.maps:type_name -> weft.v1.Set
-	17,  // 7: weft.v1.Table.objects:type_name -> weft.v1.Object
-	18,  // 8: weft.v1.Table.flowtables:type_name -> weft.v1.Flowtable
+	18,  // 7: weft.v1.Table.objects:type_name -> weft.v1.Object
+	19,  // 8: weft.v1.Table.flowtables:type_name -> weft.v1.Flowtable
 	13,  // 9: weft.v1.Chain.rules:type_name -> weft.v1.Rule
-	97,  // 10: weft.v1.Set.timeout:type_name -> google.protobuf.Duration
-	97,  // 11: weft.v1.Set.gc_interval:type_name -> google.protobuf.Duration
+	98,  // 10: weft.v1.Set.timeout:type_name -> google.protobuf.Duration
+	98,  // 11: weft.v1.Set.gc_interval:type_name -> google.protobuf.Duration
 	1,   // 12: weft.v1.Set.role:type_name -> weft.v1.MapRole
 	15,  // 13: weft.v1.Set.elements:type_name -> weft.v1.Element
-	97,  // 14: weft.v1.Element.timeout:type_name -> google.protobuf.Duration
-	16,  // 15: weft.v1.Element.state:type_name -> weft.v1.ElementState
-	97,  // 16: weft.v1.ElementState.expires:type_name -> google.protobuf.Duration
-	98,  // 17: weft.v1.ElementState.expire_time:type_name -> google.protobuf.Timestamp
-	10,  // 18: weft.v1.ApplyRequest.fragment:type_name -> weft.v1.Fragment
-	97,  // 19: weft.v1.ApplyRequest.confirm:type_name -> google.protobuf.Duration
-	71,  // 20: weft.v1.ApplyResponse.changes:type_name -> weft.v1.Counts
-	98,  // 21: weft.v1.ApplyResponse.revert_time:type_name -> google.protobuf.Timestamp
-	8,   // 22: weft.v1.ConfirmRequest.fragment:type_name -> weft.v1.FragmentName
-	8,   // 23: weft.v1.DeleteRequest.fragment:type_name -> weft.v1.FragmentName
-	10,  // 24: weft.v1.PublishRequest.snapshot:type_name -> weft.v1.Fragment
-	26,  // 25: weft.v1.PublishRequest.patch:type_name -> weft.v1.Patch
-	27,  // 26: weft.v1.Patch.tables:type_name -> weft.v1.TablePatch
-	28,  // 27: weft.v1.TablePatch.delete_objects:type_name -> weft.v1.ObjectReference
-	12,  // 28: weft.v1.TablePatch.put_chains:type_name -> weft.v1.Chain
-	14,  // 29: weft.v1.TablePatch.put_sets:type_name -> weft.v1.Set
-	14,  // 30: weft.v1.TablePatch.put_maps:type_name -> weft.v1.Set
-	17,  // 31: weft.v1.TablePatch.put_objects:type_name -> weft.v1.Object
-	18,  // 32: weft.v1.TablePatch.put_flowtables:type_name -> weft.v1.Flowtable
-	29,  // 33: weft.v1.TablePatch.elements:type_name -> weft.v1.ElementPatch
-	15,  // 34: weft.v1.ElementPatch.add:type_name -> weft.v1.Element
-	31,  // 35: weft.v1.PublishResponse.committed:type_name -> weft.v1.Committed
-	32,  // 36: weft.v1.PublishResponse.rejected:type_name -> weft.v1.Rejected
-	33,  // 37: weft.v1.Rejected.violations:type_name -> weft.v1.Violation
-	9,   // 38: weft.v1.Violation.object:type_name -> weft.v1.ObjectName
-	4,   // 39: weft.v1.Violation.reason:type_name -> weft.v1.Violation.Reason
-	8,   // 40: weft.v1.PlanRequest.withdraw:type_name -> weft.v1.FragmentName
-	10,  // 41: weft.v1.PlanRequest.fragments:type_name -> weft.v1.Fragment
-	71,  // 42: weft.v1.PlanResponse.counts:type_name -> weft.v1.Counts
-	37,  // 43: weft.v1.PlanResponse.changes:type_name -> weft.v1.Change
-	72,  // 44: weft.v1.PlanResponse.rejections:type_name -> weft.v1.Rejection
-	38,  // 45: weft.v1.PlanResponse.shadows:type_name -> weft.v1.Shadow
-	36,  // 46: weft.v1.PlanResponse.costs:type_name -> weft.v1.PathCost
-	48,  // 47: weft.v1.PlanResponse.findings:type_name -> weft.v1.Finding
-	9,   // 48: weft.v1.PathCost.chain:type_name -> weft.v1.ObjectName
-	5,   // 49: weft.v1.Change.operation:type_name -> weft.v1.Change.Operation
-	9,   // 50: weft.v1.Change.object:type_name -> weft.v1.ObjectName
-	8,   // 51: weft.v1.Change.fragment:type_name -> weft.v1.FragmentName
-	9,   // 52: weft.v1.Shadow.element:type_name -> weft.v1.ObjectName
-	8,   // 53: weft.v1.Shadow.winner:type_name -> weft.v1.FragmentName
-	8,   // 54: weft.v1.Shadow.hidden:type_name -> weft.v1.FragmentName
-	41,  // 55: weft.v1.GetInfoResponse.kernel:type_name -> weft.v1.Kernel
-	42,  // 56: weft.v1.GetInfoResponse.limits:type_name -> weft.v1.Limits
-	8,   // 57: weft.v1.GetFragmentRequest.fragment:type_name -> weft.v1.FragmentName
-	47,  // 58: weft.v1.GetFragmentResponse.status:type_name -> weft.v1.FragmentStatus
-	10,  // 59: weft.v1.GetFragmentResponse.fragment:type_name -> weft.v1.Fragment
-	47,  // 60: weft.v1.ListFragmentsResponse.fragments:type_name -> weft.v1.FragmentStatus
-	8,   // 61: weft.v1.FragmentStatus.fragment:type_name -> weft.v1.FragmentName
-	0,   // 62: weft.v1.FragmentStatus.lifetime:type_name -> weft.v1.Lifetime
-	6,   // 63: weft.v1.FragmentStatus.state:type_name -> weft.v1.FragmentStatus.State
-	98,  // 64: weft.v1.FragmentStatus.changed:type_name -> google.protobuf.Timestamp
-	33,  // 65: weft.v1.FragmentStatus.violations:type_name -> weft.v1.Violation
-	98,  // 66: weft.v1.FragmentStatus.expire_time:type_name -> google.protobuf.Timestamp
-	98,  // 67: weft.v1.FragmentStatus.revert_time:type_name -> google.protobuf.Timestamp
-	48,  // 68: weft.v1.FragmentStatus.findings:type_name -> weft.v1.Finding
-	8,   // 69: weft.v1.Finding.subject:type_name -> weft.v1.FragmentName
-	8,   // 70: weft.v1.Finding.other:type_name -> weft.v1.FragmentName
-	53,  // 71: weft.v1.GetTableResponse.status:type_name -> weft.v1.TableStatus
-	54,  // 72: weft.v1.GetTableResponse.chains:type_name -> weft.v1.MergedChain
-	56,  // 73: weft.v1.GetTableResponse.sets:type_name -> weft.v1.MergedSet
-	57,  // 74: weft.v1.GetTableResponse.objects:type_name -> weft.v1.MergedObject
-	58,  // 75: weft.v1.GetTableResponse.flowtables:type_name -> weft.v1.MergedFlowtable
-	53,  // 76: weft.v1.ListTablesResponse.tables:type_name -> weft.v1.TableStatus
-	8,   // 77: weft.v1.TableStatus.fragments:type_name -> weft.v1.FragmentName
-	12,  // 78: weft.v1.MergedChain.chain:type_name -> weft.v1.Chain
-	8,   // 79: weft.v1.MergedChain.fragments:type_name -> weft.v1.FragmentName
-	55,  // 80: weft.v1.MergedChain.rules:type_name -> weft.v1.MergedRule
-	13,  // 81: weft.v1.MergedRule.rule:type_name -> weft.v1.Rule
-	8,   // 82: weft.v1.MergedRule.fragment:type_name -> weft.v1.FragmentName
-	14,  // 83: weft.v1.MergedSet.set:type_name -> weft.v1.Set
-	8,   // 84: weft.v1.MergedSet.fragments:type_name -> weft.v1.FragmentName
-	15,  // 85: weft.v1.MergedSet.added:type_name -> weft.v1.Element
-	17,  // 86: weft.v1.MergedObject.object:type_name -> weft.v1.Object
-	8,   // 87: weft.v1.MergedObject.fragments:type_name -> weft.v1.FragmentName
-	18,  // 88: weft.v1.MergedFlowtable.flowtable:type_name -> weft.v1.Flowtable
-	8,   // 89: weft.v1.MergedFlowtable.fragments:type_name -> weft.v1.FragmentName
-	61,  // 90: weft.v1.ListPublishersResponse.publishers:type_name -> weft.v1.PublisherStatus
-	63,  // 91: weft.v1.PublisherStatus.sessions:type_name -> weft.v1.SessionStatus
-	72,  // 92: weft.v1.PublisherStatus.last_rejection:type_name -> weft.v1.Rejection
-	98,  // 93: weft.v1.PublisherStatus.last_rejected:type_name -> google.protobuf.Timestamp
-	62,  // 94: weft.v1.PublisherStatus.limits:type_name -> weft.v1.LimitStatus
-	98,  // 95: weft.v1.SessionStatus.since:type_name -> google.protobuf.Timestamp
-	9,   // 96: weft.v1.OwnerRequest.object:type_name -> weft.v1.ObjectName
-	66,  // 97: weft.v1.OwnerResponse.owners:type_name -> weft.v1.ObjectOwner
-	8,   // 98: weft.v1.ObjectOwner.fragment:type_name -> weft.v1.FragmentName
-	98,  // 99: weft.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
-	70,  // 100: weft.v1.WatchResponse.commit:type_name -> weft.v1.Commit
-	72,  // 101: weft.v1.WatchResponse.rejection:type_name -> weft.v1.Rejection
-	73,  // 102: weft.v1.WatchResponse.drift:type_name -> weft.v1.Drift
-	74,  // 103: weft.v1.WatchResponse.presence:type_name -> weft.v1.Presence
-	75,  // 104: weft.v1.WatchResponse.expired:type_name -> weft.v1.Expired
-	69,  // 105: weft.v1.WatchResponse.finding:type_name -> weft.v1.FindingChange
-	48,  // 106: weft.v1.FindingChange.finding:type_name -> weft.v1.Finding
-	8,   // 107: weft.v1.Commit.fragments:type_name -> weft.v1.FragmentName
-	71,  // 108: weft.v1.Commit.changes:type_name -> weft.v1.Counts
-	97,  // 109: weft.v1.Commit.wait:type_name -> google.protobuf.Duration
-	97,  // 110: weft.v1.Commit.build:type_name -> google.protobuf.Duration
-	97,  // 111: weft.v1.Commit.kernel:type_name -> google.protobuf.Duration
-	8,   // 112: weft.v1.Rejection.fragment:type_name -> weft.v1.FragmentName
-	33,  // 113: weft.v1.Rejection.violations:type_name -> weft.v1.Violation
-	71,  // 114: weft.v1.Drift.repaired:type_name -> weft.v1.Counts
-	8,   // 115: weft.v1.Expired.fragment:type_name -> weft.v1.FragmentName
-	98,  // 116: weft.v1.Expired.expire_time:type_name -> google.protobuf.Timestamp
-	9,   // 117: weft.v1.CleanupResponse.tables:type_name -> weft.v1.ObjectName
-	80,  // 118: weft.v1.ListFlowsResponse.flows:type_name -> weft.v1.Flow
-	2,   // 119: weft.v1.Flow.tcp_state:type_name -> weft.v1.TCPState
-	81,  // 120: weft.v1.Flow.bytes:type_name -> weft.v1.FlowBytes
-	80,  // 121: weft.v1.DeleteFlowsRequest.flows:type_name -> weft.v1.Flow
-	86,  // 122: weft.v1.ListRevisionsResponse.revisions:type_name -> weft.v1.Revision
-	98,  // 123: weft.v1.Revision.time:type_name -> google.protobuf.Timestamp
-	87,  // 124: weft.v1.Revision.fragments:type_name -> weft.v1.FragmentChange
-	71,  // 125: weft.v1.Revision.changes:type_name -> weft.v1.Counts
-	97,  // 126: weft.v1.Revision.wait:type_name -> google.protobuf.Duration
-	97,  // 127: weft.v1.Revision.build:type_name -> google.protobuf.Duration
-	97,  // 128: weft.v1.Revision.kernel:type_name -> google.protobuf.Duration
-	8,   // 129: weft.v1.FragmentChange.fragment:type_name -> weft.v1.FragmentName
-	7,   // 130: weft.v1.FragmentChange.kind:type_name -> weft.v1.FragmentChange.Kind
-	90,  // 131: weft.v1.CompareRevisionsResponse.fragments:type_name -> weft.v1.FragmentComparison
-	8,   // 132: weft.v1.FragmentComparison.fragment:type_name -> weft.v1.FragmentName
-	3,   // 133: weft.v1.FragmentComparison.from_state:type_name -> weft.v1.ContentState
-	3,   // 134: weft.v1.FragmentComparison.to_state:type_name -> weft.v1.ContentState
-	10,  // 135: weft.v1.FragmentComparison.from:type_name -> weft.v1.Fragment
-	10,  // 136: weft.v1.FragmentComparison.to:type_name -> weft.v1.Fragment
-	95,  // 137: weft.v1.ServeTablesResponse.arguments:type_name -> weft.v1.ServeTablesResponse.ArgumentsEntry
-	96,  // 138: weft.v1.ReadTableRequest.arguments:type_name -> weft.v1.ReadTableRequest.ArgumentsEntry
-	19,  // 139: weft.v1.Publisher.Apply:input_type -> weft.v1.ApplyRequest
-	25,  // 140: weft.v1.Publisher.Publish:input_type -> weft.v1.PublishRequest
-	21,  // 141: weft.v1.Publisher.Confirm:input_type -> weft.v1.ConfirmRequest
-	23,  // 142: weft.v1.Publisher.Delete:input_type -> weft.v1.DeleteRequest
-	34,  // 143: weft.v1.Publisher.Plan:input_type -> weft.v1.PlanRequest
-	39,  // 144: weft.v1.Inspect.GetInfo:input_type -> weft.v1.GetInfoRequest
-	43,  // 145: weft.v1.Inspect.GetFragment:input_type -> weft.v1.GetFragmentRequest
-	45,  // 146: weft.v1.Inspect.ListFragments:input_type -> weft.v1.ListFragmentsRequest
-	49,  // 147: weft.v1.Inspect.GetTable:input_type -> weft.v1.GetTableRequest
-	51,  // 148: weft.v1.Inspect.ListTables:input_type -> weft.v1.ListTablesRequest
-	59,  // 149: weft.v1.Inspect.ListPublishers:input_type -> weft.v1.ListPublishersRequest
-	64,  // 150: weft.v1.Inspect.Owner:input_type -> weft.v1.OwnerRequest
-	67,  // 151: weft.v1.Inspect.Watch:input_type -> weft.v1.WatchRequest
-	78,  // 152: weft.v1.Flows.ListFlows:input_type -> weft.v1.ListFlowsRequest
-	82,  // 153: weft.v1.Flows.DeleteFlows:input_type -> weft.v1.DeleteFlowsRequest
-	84,  // 154: weft.v1.History.ListRevisions:input_type -> weft.v1.ListRevisionsRequest
-	88,  // 155: weft.v1.History.CompareRevisions:input_type -> weft.v1.CompareRevisionsRequest
-	91,  // 156: weft.v1.Tables.ServeTables:input_type -> weft.v1.ServeTablesRequest
-	93,  // 157: weft.v1.Tables.ReadTable:input_type -> weft.v1.ReadTableRequest
-	76,  // 158: weft.v1.Admin.Cleanup:input_type -> weft.v1.CleanupRequest
-	20,  // 159: weft.v1.Publisher.Apply:output_type -> weft.v1.ApplyResponse
-	30,  // 160: weft.v1.Publisher.Publish:output_type -> weft.v1.PublishResponse
-	22,  // 161: weft.v1.Publisher.Confirm:output_type -> weft.v1.ConfirmResponse
-	24,  // 162: weft.v1.Publisher.Delete:output_type -> weft.v1.DeleteResponse
-	35,  // 163: weft.v1.Publisher.Plan:output_type -> weft.v1.PlanResponse
-	40,  // 164: weft.v1.Inspect.GetInfo:output_type -> weft.v1.GetInfoResponse
-	44,  // 165: weft.v1.Inspect.GetFragment:output_type -> weft.v1.GetFragmentResponse
-	46,  // 166: weft.v1.Inspect.ListFragments:output_type -> weft.v1.ListFragmentsResponse
-	50,  // 167: weft.v1.Inspect.GetTable:output_type -> weft.v1.GetTableResponse
-	52,  // 168: weft.v1.Inspect.ListTables:output_type -> weft.v1.ListTablesResponse
-	60,  // 169: weft.v1.Inspect.ListPublishers:output_type -> weft.v1.ListPublishersResponse
-	65,  // 170: weft.v1.Inspect.Owner:output_type -> weft.v1.OwnerResponse
-	68,  // 171: weft.v1.Inspect.Watch:output_type -> weft.v1.WatchResponse
-	79,  // 172: weft.v1.Flows.ListFlows:output_type -> weft.v1.ListFlowsResponse
-	83,  // 173: weft.v1.Flows.DeleteFlows:output_type -> weft.v1.DeleteFlowsResponse
-	85,  // 174: weft.v1.History.ListRevisions:output_type -> weft.v1.ListRevisionsResponse
-	89,  // 175: weft.v1.History.CompareRevisions:output_type -> weft.v1.CompareRevisionsResponse
-	92,  // 176: weft.v1.Tables.ServeTables:output_type -> weft.v1.ServeTablesResponse
-	94,  // 177: weft.v1.Tables.ReadTable:output_type -> weft.v1.ReadTableResponse
-	77,  // 178: weft.v1.Admin.Cleanup:output_type -> weft.v1.CleanupResponse
-	159, // [159:179] is the sub-list for method output_type
-	139, // [139:159] is the sub-list for method input_type
-	139, // [139:139] is the sub-list for extension type_name
-	139, // [139:139] is the sub-list for extension extendee
-	0,   // [0:139] is the sub-list for field type_name
+	16,  // 14: weft.v1.Set.packed:type_name -> weft.v1.PackedElements
+	98,  // 15: weft.v1.Element.timeout:type_name -> google.protobuf.Duration
+	17,  // 16: weft.v1.Element.state:type_name -> weft.v1.ElementState
+	98,  // 17: weft.v1.ElementState.expires:type_name -> google.protobuf.Duration
+	99,  // 18: weft.v1.ElementState.expire_time:type_name -> google.protobuf.Timestamp
+	10,  // 19: weft.v1.ApplyRequest.fragment:type_name -> weft.v1.Fragment
+	98,  // 20: weft.v1.ApplyRequest.confirm:type_name -> google.protobuf.Duration
+	72,  // 21: weft.v1.ApplyResponse.changes:type_name -> weft.v1.Counts
+	99,  // 22: weft.v1.ApplyResponse.revert_time:type_name -> google.protobuf.Timestamp
+	8,   // 23: weft.v1.ConfirmRequest.fragment:type_name -> weft.v1.FragmentName
+	8,   // 24: weft.v1.DeleteRequest.fragment:type_name -> weft.v1.FragmentName
+	10,  // 25: weft.v1.PublishRequest.snapshot:type_name -> weft.v1.Fragment
+	27,  // 26: weft.v1.PublishRequest.patch:type_name -> weft.v1.Patch
+	28,  // 27: weft.v1.Patch.tables:type_name -> weft.v1.TablePatch
+	29,  // 28: weft.v1.TablePatch.delete_objects:type_name -> weft.v1.ObjectReference
+	12,  // 29: weft.v1.TablePatch.put_chains:type_name -> weft.v1.Chain
+	14,  // 30: weft.v1.TablePatch.put_sets:type_name -> weft.v1.Set
+	14,  // 31: weft.v1.TablePatch.put_maps:type_name -> weft.v1.Set
+	18,  // 32: weft.v1.TablePatch.put_objects:type_name -> weft.v1.Object
+	19,  // 33: weft.v1.TablePatch.put_flowtables:type_name -> weft.v1.Flowtable
+	30,  // 34: weft.v1.TablePatch.elements:type_name -> weft.v1.ElementPatch
+	15,  // 35: weft.v1.ElementPatch.add:type_name -> weft.v1.Element
+	16,  // 36: weft.v1.ElementPatch.remove_packed:type_name -> weft.v1.PackedElements
+	16,  // 37: weft.v1.ElementPatch.add_packed:type_name -> weft.v1.PackedElements
+	32,  // 38: weft.v1.PublishResponse.committed:type_name -> weft.v1.Committed
+	33,  // 39: weft.v1.PublishResponse.rejected:type_name -> weft.v1.Rejected
+	34,  // 40: weft.v1.Rejected.violations:type_name -> weft.v1.Violation
+	9,   // 41: weft.v1.Violation.object:type_name -> weft.v1.ObjectName
+	4,   // 42: weft.v1.Violation.reason:type_name -> weft.v1.Violation.Reason
+	8,   // 43: weft.v1.PlanRequest.withdraw:type_name -> weft.v1.FragmentName
+	10,  // 44: weft.v1.PlanRequest.fragments:type_name -> weft.v1.Fragment
+	72,  // 45: weft.v1.PlanResponse.counts:type_name -> weft.v1.Counts
+	38,  // 46: weft.v1.PlanResponse.changes:type_name -> weft.v1.Change
+	73,  // 47: weft.v1.PlanResponse.rejections:type_name -> weft.v1.Rejection
+	39,  // 48: weft.v1.PlanResponse.shadows:type_name -> weft.v1.Shadow
+	37,  // 49: weft.v1.PlanResponse.costs:type_name -> weft.v1.PathCost
+	49,  // 50: weft.v1.PlanResponse.findings:type_name -> weft.v1.Finding
+	9,   // 51: weft.v1.PathCost.chain:type_name -> weft.v1.ObjectName
+	5,   // 52: weft.v1.Change.operation:type_name -> weft.v1.Change.Operation
+	9,   // 53: weft.v1.Change.object:type_name -> weft.v1.ObjectName
+	8,   // 54: weft.v1.Change.fragment:type_name -> weft.v1.FragmentName
+	9,   // 55: weft.v1.Shadow.element:type_name -> weft.v1.ObjectName
+	8,   // 56: weft.v1.Shadow.winner:type_name -> weft.v1.FragmentName
+	8,   // 57: weft.v1.Shadow.hidden:type_name -> weft.v1.FragmentName
+	42,  // 58: weft.v1.GetInfoResponse.kernel:type_name -> weft.v1.Kernel
+	43,  // 59: weft.v1.GetInfoResponse.limits:type_name -> weft.v1.Limits
+	8,   // 60: weft.v1.GetFragmentRequest.fragment:type_name -> weft.v1.FragmentName
+	48,  // 61: weft.v1.GetFragmentResponse.status:type_name -> weft.v1.FragmentStatus
+	10,  // 62: weft.v1.GetFragmentResponse.fragment:type_name -> weft.v1.Fragment
+	48,  // 63: weft.v1.ListFragmentsResponse.fragments:type_name -> weft.v1.FragmentStatus
+	8,   // 64: weft.v1.FragmentStatus.fragment:type_name -> weft.v1.FragmentName
+	0,   // 65: weft.v1.FragmentStatus.lifetime:type_name -> weft.v1.Lifetime
+	6,   // 66: weft.v1.FragmentStatus.state:type_name -> weft.v1.FragmentStatus.State
+	99,  // 67: weft.v1.FragmentStatus.changed:type_name -> google.protobuf.Timestamp
+	34,  // 68: weft.v1.FragmentStatus.violations:type_name -> weft.v1.Violation
+	99,  // 69: weft.v1.FragmentStatus.expire_time:type_name -> google.protobuf.Timestamp
+	99,  // 70: weft.v1.FragmentStatus.revert_time:type_name -> google.protobuf.Timestamp
+	49,  // 71: weft.v1.FragmentStatus.findings:type_name -> weft.v1.Finding
+	8,   // 72: weft.v1.Finding.subject:type_name -> weft.v1.FragmentName
+	8,   // 73: weft.v1.Finding.other:type_name -> weft.v1.FragmentName
+	54,  // 74: weft.v1.GetTableResponse.status:type_name -> weft.v1.TableStatus
+	55,  // 75: weft.v1.GetTableResponse.chains:type_name -> weft.v1.MergedChain
+	57,  // 76: weft.v1.GetTableResponse.sets:type_name -> weft.v1.MergedSet
+	58,  // 77: weft.v1.GetTableResponse.objects:type_name -> weft.v1.MergedObject
+	59,  // 78: weft.v1.GetTableResponse.flowtables:type_name -> weft.v1.MergedFlowtable
+	54,  // 79: weft.v1.ListTablesResponse.tables:type_name -> weft.v1.TableStatus
+	8,   // 80: weft.v1.TableStatus.fragments:type_name -> weft.v1.FragmentName
+	12,  // 81: weft.v1.MergedChain.chain:type_name -> weft.v1.Chain
+	8,   // 82: weft.v1.MergedChain.fragments:type_name -> weft.v1.FragmentName
+	56,  // 83: weft.v1.MergedChain.rules:type_name -> weft.v1.MergedRule
+	13,  // 84: weft.v1.MergedRule.rule:type_name -> weft.v1.Rule
+	8,   // 85: weft.v1.MergedRule.fragment:type_name -> weft.v1.FragmentName
+	14,  // 86: weft.v1.MergedSet.set:type_name -> weft.v1.Set
+	8,   // 87: weft.v1.MergedSet.fragments:type_name -> weft.v1.FragmentName
+	15,  // 88: weft.v1.MergedSet.added:type_name -> weft.v1.Element
+	18,  // 89: weft.v1.MergedObject.object:type_name -> weft.v1.Object
+	8,   // 90: weft.v1.MergedObject.fragments:type_name -> weft.v1.FragmentName
+	19,  // 91: weft.v1.MergedFlowtable.flowtable:type_name -> weft.v1.Flowtable
+	8,   // 92: weft.v1.MergedFlowtable.fragments:type_name -> weft.v1.FragmentName
+	62,  // 93: weft.v1.ListPublishersResponse.publishers:type_name -> weft.v1.PublisherStatus
+	64,  // 94: weft.v1.PublisherStatus.sessions:type_name -> weft.v1.SessionStatus
+	73,  // 95: weft.v1.PublisherStatus.last_rejection:type_name -> weft.v1.Rejection
+	99,  // 96: weft.v1.PublisherStatus.last_rejected:type_name -> google.protobuf.Timestamp
+	63,  // 97: weft.v1.PublisherStatus.limits:type_name -> weft.v1.LimitStatus
+	99,  // 98: weft.v1.SessionStatus.since:type_name -> google.protobuf.Timestamp
+	9,   // 99: weft.v1.OwnerRequest.object:type_name -> weft.v1.ObjectName
+	67,  // 100: weft.v1.OwnerResponse.owners:type_name -> weft.v1.ObjectOwner
+	8,   // 101: weft.v1.ObjectOwner.fragment:type_name -> weft.v1.FragmentName
+	99,  // 102: weft.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
+	71,  // 103: weft.v1.WatchResponse.commit:type_name -> weft.v1.Commit
+	73,  // 104: weft.v1.WatchResponse.rejection:type_name -> weft.v1.Rejection
+	74,  // 105: weft.v1.WatchResponse.drift:type_name -> weft.v1.Drift
+	75,  // 106: weft.v1.WatchResponse.presence:type_name -> weft.v1.Presence
+	76,  // 107: weft.v1.WatchResponse.expired:type_name -> weft.v1.Expired
+	70,  // 108: weft.v1.WatchResponse.finding:type_name -> weft.v1.FindingChange
+	49,  // 109: weft.v1.FindingChange.finding:type_name -> weft.v1.Finding
+	8,   // 110: weft.v1.Commit.fragments:type_name -> weft.v1.FragmentName
+	72,  // 111: weft.v1.Commit.changes:type_name -> weft.v1.Counts
+	98,  // 112: weft.v1.Commit.wait:type_name -> google.protobuf.Duration
+	98,  // 113: weft.v1.Commit.build:type_name -> google.protobuf.Duration
+	98,  // 114: weft.v1.Commit.kernel:type_name -> google.protobuf.Duration
+	8,   // 115: weft.v1.Rejection.fragment:type_name -> weft.v1.FragmentName
+	34,  // 116: weft.v1.Rejection.violations:type_name -> weft.v1.Violation
+	72,  // 117: weft.v1.Drift.repaired:type_name -> weft.v1.Counts
+	8,   // 118: weft.v1.Expired.fragment:type_name -> weft.v1.FragmentName
+	99,  // 119: weft.v1.Expired.expire_time:type_name -> google.protobuf.Timestamp
+	9,   // 120: weft.v1.CleanupResponse.tables:type_name -> weft.v1.ObjectName
+	81,  // 121: weft.v1.ListFlowsResponse.flows:type_name -> weft.v1.Flow
+	2,   // 122: weft.v1.Flow.tcp_state:type_name -> weft.v1.TCPState
+	82,  // 123: weft.v1.Flow.bytes:type_name -> weft.v1.FlowBytes
+	81,  // 124: weft.v1.DeleteFlowsRequest.flows:type_name -> weft.v1.Flow
+	87,  // 125: weft.v1.ListRevisionsResponse.revisions:type_name -> weft.v1.Revision
+	99,  // 126: weft.v1.Revision.time:type_name -> google.protobuf.Timestamp
+	88,  // 127: weft.v1.Revision.fragments:type_name -> weft.v1.FragmentChange
+	72,  // 128: weft.v1.Revision.changes:type_name -> weft.v1.Counts
+	98,  // 129: weft.v1.Revision.wait:type_name -> google.protobuf.Duration
+	98,  // 130: weft.v1.Revision.build:type_name -> google.protobuf.Duration
+	98,  // 131: weft.v1.Revision.kernel:type_name -> google.protobuf.Duration
+	8,   // 132: weft.v1.FragmentChange.fragment:type_name -> weft.v1.FragmentName
+	7,   // 133: weft.v1.FragmentChange.kind:type_name -> weft.v1.FragmentChange.Kind
+	91,  // 134: weft.v1.CompareRevisionsResponse.fragments:type_name -> weft.v1.FragmentComparison
+	8,   // 135: weft.v1.FragmentComparison.fragment:type_name -> weft.v1.FragmentName
+	3,   // 136: weft.v1.FragmentComparison.from_state:type_name -> weft.v1.ContentState
+	3,   // 137: weft.v1.FragmentComparison.to_state:type_name -> weft.v1.ContentState
+	10,  // 138: weft.v1.FragmentComparison.from:type_name -> weft.v1.Fragment
+	10,  // 139: weft.v1.FragmentComparison.to:type_name -> weft.v1.Fragment
+	96,  // 140: weft.v1.ServeTablesResponse.arguments:type_name -> weft.v1.ServeTablesResponse.ArgumentsEntry
+	97,  // 141: weft.v1.ReadTableRequest.arguments:type_name -> weft.v1.ReadTableRequest.ArgumentsEntry
+	20,  // 142: weft.v1.Publisher.Apply:input_type -> weft.v1.ApplyRequest
+	26,  // 143: weft.v1.Publisher.Publish:input_type -> weft.v1.PublishRequest
+	22,  // 144: weft.v1.Publisher.Confirm:input_type -> weft.v1.ConfirmRequest
+	24,  // 145: weft.v1.Publisher.Delete:input_type -> weft.v1.DeleteRequest
+	35,  // 146: weft.v1.Publisher.Plan:input_type -> weft.v1.PlanRequest
+	40,  // 147: weft.v1.Inspect.GetInfo:input_type -> weft.v1.GetInfoRequest
+	44,  // 148: weft.v1.Inspect.GetFragment:input_type -> weft.v1.GetFragmentRequest
+	46,  // 149: weft.v1.Inspect.ListFragments:input_type -> weft.v1.ListFragmentsRequest
+	50,  // 150: weft.v1.Inspect.GetTable:input_type -> weft.v1.GetTableRequest
+	52,  // 151: weft.v1.Inspect.ListTables:input_type -> weft.v1.ListTablesRequest
+	60,  // 152: weft.v1.Inspect.ListPublishers:input_type -> weft.v1.ListPublishersRequest
+	65,  // 153: weft.v1.Inspect.Owner:input_type -> weft.v1.OwnerRequest
+	68,  // 154: weft.v1.Inspect.Watch:input_type -> weft.v1.WatchRequest
+	79,  // 155: weft.v1.Flows.ListFlows:input_type -> weft.v1.ListFlowsRequest
+	83,  // 156: weft.v1.Flows.DeleteFlows:input_type -> weft.v1.DeleteFlowsRequest
+	85,  // 157: weft.v1.History.ListRevisions:input_type -> weft.v1.ListRevisionsRequest
+	89,  // 158: weft.v1.History.CompareRevisions:input_type -> weft.v1.CompareRevisionsRequest
+	92,  // 159: weft.v1.Tables.ServeTables:input_type -> weft.v1.ServeTablesRequest
+	94,  // 160: weft.v1.Tables.ReadTable:input_type -> weft.v1.ReadTableRequest
+	77,  // 161: weft.v1.Admin.Cleanup:input_type -> weft.v1.CleanupRequest
+	21,  // 162: weft.v1.Publisher.Apply:output_type -> weft.v1.ApplyResponse
+	31,  // 163: weft.v1.Publisher.Publish:output_type -> weft.v1.PublishResponse
+	23,  // 164: weft.v1.Publisher.Confirm:output_type -> weft.v1.ConfirmResponse
+	25,  // 165: weft.v1.Publisher.Delete:output_type -> weft.v1.DeleteResponse
+	36,  // 166: weft.v1.Publisher.Plan:output_type -> weft.v1.PlanResponse
+	41,  // 167: weft.v1.Inspect.GetInfo:output_type -> weft.v1.GetInfoResponse
+	45,  // 168: weft.v1.Inspect.GetFragment:output_type -> weft.v1.GetFragmentResponse
+	47,  // 169: weft.v1.Inspect.ListFragments:output_type -> weft.v1.ListFragmentsResponse
+	51,  // 170: weft.v1.Inspect.GetTable:output_type -> weft.v1.GetTableResponse
+	53,  // 171: weft.v1.Inspect.ListTables:output_type -> weft.v1.ListTablesResponse
+	61,  // 172: weft.v1.Inspect.ListPublishers:output_type -> weft.v1.ListPublishersResponse
+	66,  // 173: weft.v1.Inspect.Owner:output_type -> weft.v1.OwnerResponse
+	69,  // 174: weft.v1.Inspect.Watch:output_type -> weft.v1.WatchResponse
+	80,  // 175: weft.v1.Flows.ListFlows:output_type -> weft.v1.ListFlowsResponse
+	84,  // 176: weft.v1.Flows.DeleteFlows:output_type -> weft.v1.DeleteFlowsResponse
+	86,  // 177: weft.v1.History.ListRevisions:output_type -> weft.v1.ListRevisionsResponse
+	90,  // 178: weft.v1.History.CompareRevisions:output_type -> weft.v1.CompareRevisionsResponse
+	93,  // 179: weft.v1.Tables.ServeTables:output_type -> weft.v1.ServeTablesResponse
+	95,  // 180: weft.v1.Tables.ReadTable:output_type -> weft.v1.ReadTableResponse
+	78,  // 181: weft.v1.Admin.Cleanup:output_type -> weft.v1.CleanupResponse
+	162, // [162:182] is the sub-list for method output_type
+	142, // [142:162] is the sub-list for method input_type
+	142, // [142:142] is the sub-list for extension type_name
+	142, // [142:142] is the sub-list for extension extendee
+	0,   // [0:142] is the sub-list for field type_name
 }
 
 func init() { file_weft_proto_init() }
@@ -7821,16 +7926,16 @@ func file_weft_proto_init() {
 		(*Fragment_Ttl)(nil),
 		(*Fragment_ExpireTime)(nil),
 	}
-	file_weft_proto_msgTypes[17].OneofWrappers = []any{
+	file_weft_proto_msgTypes[18].OneofWrappers = []any{
 		(*PublishRequest_Snapshot)(nil),
 		(*PublishRequest_Patch)(nil),
 		(*PublishRequest_Withdraw)(nil),
 	}
-	file_weft_proto_msgTypes[22].OneofWrappers = []any{
+	file_weft_proto_msgTypes[23].OneofWrappers = []any{
 		(*PublishResponse_Committed)(nil),
 		(*PublishResponse_Rejected)(nil),
 	}
-	file_weft_proto_msgTypes[60].OneofWrappers = []any{
+	file_weft_proto_msgTypes[61].OneofWrappers = []any{
 		(*WatchResponse_Commit)(nil),
 		(*WatchResponse_Rejection)(nil),
 		(*WatchResponse_Drift)(nil),
@@ -7844,7 +7949,7 @@ func file_weft_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_weft_proto_rawDesc), len(file_weft_proto_rawDesc)),
 			NumEnums:      8,
-			NumMessages:   89,
+			NumMessages:   90,
 			NumExtensions: 0,
 			NumServices:   6,
 		},

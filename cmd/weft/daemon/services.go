@@ -3,6 +3,7 @@ package daemon
 import (
 	"github.com/spf13/pflag"
 
+	"github.com/weft-proxy/weft/aggregator/convert"
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/frontends/services"
 	"github.com/weft-proxy/weft/frontends/services/render"
@@ -27,7 +28,7 @@ func (s *serviceFlags) add(set *pflag.FlagSet) {
 
 func (d *daemon) addServices() error {
 	cfg := d.settings.Config
-	cfg.Source, cfg.NodeName, cfg.Socket, cfg.Local, cfg.Events = d.cluster.source, d.cluster.nodeName, d.cluster.socket, d.cluster.local, d.cluster.events
+	cfg.Source, cfg.NodeName, cfg.Socket, cfg.Local, cfg.Text, cfg.Events = d.cluster.source, d.cluster.nodeName, d.cluster.socket, d.cluster.local, convert.Text, d.cluster.events
 	cfg.Logger, cfg.Registerer = d.log.With("component", "services"), d.registry
 	var err error
 	if cfg.Counters, err = render.ParseCounters(d.services.counters); err != nil {

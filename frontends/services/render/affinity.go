@@ -123,15 +123,12 @@ func (a *affinity) declare(p *patch, w family, l list) {
 		Role: weftv1.MapRole_MAP_ROLE_AFFINITY,
 	})
 	s := &weftv1.Set{Name: a.setName(l), Typeof: w.spell("ip daddr . th dport")}
+	var members packed
 	for e := range a.endpoints[l].All() {
-		s.Elements = append(s.Elements, p.member(e))
+		members.addEndpoint(e.Addr)
 	}
+	s.Packed = members.list
 	p.sets = append(p.sets, s)
-}
-
-func (p *patch) member(e model.Endpoint) *weftv1.Element {
-	var key [64]byte
-	return p.arena.element(appendEndpoint(key[:0], e.Addr), nil, nil)
 }
 
 func (r *rendered) affinity(of *affinity) *affinity {
@@ -202,18 +199,18 @@ func named(chains []*weftv1.Chain, name string) *weftv1.Chain {
 
 // members returns the number of differences.
 func (p *patch) members(name string, was, is model.Endpoints) (n uint64) {
-	e := &weftv1.ElementPatch{Set: name}
+	var remove, add packed
 	is.Diff(was, func(gone model.Endpoint) {
 		if n++; !is.Has(gone.Addr) {
-			e.Remove = append(e.Remove, string(appendEndpoint(nil, gone.Addr)))
+			remove.addEndpoint(gone.Addr)
 		}
 	}, func(added model.Endpoint) {
 		if n++; !was.Has(added.Addr) {
-			e.Add = append(e.Add, p.member(added))
+			add.addEndpoint(added.Addr)
 		}
 	})
-	if len(e.Remove)+len(e.Add) > 0 && !p.discard {
-		p.elements = append(p.elements, e)
+	if len(remove.list)+len(add.list) > 0 && !p.discard {
+		p.elements = append(p.elements, &weftv1.ElementPatch{Set: name, RemovePacked: remove.list, AddPacked: add.list})
 	}
 	return n
 }

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
@@ -95,7 +96,7 @@ func BenchmarkAll(b *testing.B) {
 				elements = 0
 				for _, t := range r.Snapshot().GetTables() {
 					for _, s := range append(t.GetSets(), t.GetMaps()...) {
-						elements += len(s.GetElements())
+						elements += len(s.GetElements()) + weftv1.CountPacked(s.GetPacked())
 					}
 				}
 			}
@@ -138,7 +139,7 @@ func BenchmarkRestore(b *testing.B) {
 		b.Run(s.String(), func(b *testing.B) {
 			r, all := mustNew(b, testConfig()), s.model().Refresh()
 			r.Load(all)
-			before := r.Snapshot()
+			before := answered(b, r.Snapshot())
 			b.ReportAllocs()
 			for b.Loop() {
 				r := mustNew(b, testConfig())

@@ -54,7 +54,7 @@ func TestFreeze(t *testing.T) {
 	}
 	r.Thaw(part)
 	again := mustNew(t, testConfig())
-	again.Restore(committed)
+	again.Restore(answered(t, committed))
 	again.Update(model.Changes{Services: []model.Change{{Name: model.Key{Namespace: "default", Name: "a"}, New: r.services[model.Key{Namespace: "default", Name: "a"}].service}}})
 	if diff := cmp.Diff(load(t, again.Snapshot()).text(), load(t, r.Snapshot()).text()); diff != "" {
 		t.Errorf("the thawed table lacks changes (-want +got):\n%s", diff)

@@ -94,7 +94,7 @@ func TestHooksOnDemand(t *testing.T) {
 			t.Errorf("%s: snapshot and patches differ (-snapshot +patches):\n%s", step.name, diff)
 		}
 		again := mustNew(t, cfg)
-		again.Restore(snapshot)
+		again.Restore(answered(t, snapshot))
 		for name, s := range now {
 			again.Load(model.Changes{Services: []model.Change{{Name: name, New: s}}})
 		}

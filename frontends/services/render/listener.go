@@ -162,12 +162,3 @@ func (f *listener) elements() (n int) {
 	}
 	return n
 }
-
-func (g *group) appendValue(b []byte, slot int) []byte {
-	return appendEndpoint(b, g.pool.slots.at(slot))
-}
-
-func appendEndpoint(b []byte, ep netip.AddrPort) []byte {
-	b = append(ep.Addr().AppendTo(b), separator...)
-	return strconv.AppendUint(b, uint64(ep.Port()), 10)
-}

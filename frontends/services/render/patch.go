@@ -9,7 +9,9 @@ import (
 type patch struct {
 	add    [numSets][]*weftv1.Element
 	remove [numSets][]string
-	put    []*weftv1.Chain
+	// elements without comments
+	addPacked, removePacked [numSets]packed
+	put                     []*weftv1.Chain
 	// for session affinity
 	maps, sets []*weftv1.Set
 	deleteSets []string
@@ -31,6 +33,18 @@ func (p *patch) key(in set, key string) { p.set(in, []byte(key), nil, nil) }
 func (p *patch) unset(in set, key string) {
 	if !p.discard {
 		p.remove[in] = append(p.remove[in], key)
+	}
+}
+
+func (p *patch) pack(in set, key, value []byte) {
+	if !p.discard {
+		p.addPacked[in].add(key, value)
+	}
+}
+
+func (p *patch) unpack(in set, key []byte) {
+	if !p.discard {
+		p.removePacked[in].add(key, nil)
 	}
 }
 
@@ -67,10 +81,13 @@ func (p *patch) message(t *table) *weftv1.TablePatch {
 			remove = slices.DeleteFunc(remove, func(k string) bool { _, ok := again[k]; return ok })
 			p.remove[s] = remove
 		}
-		if len(remove) == 0 && len(p.add[s]) == 0 {
+		p.removePacked[s] = p.removePacked[s].without(&p.addPacked[s])
+		if len(remove)+len(p.add[s])+len(p.removePacked[s].list)+len(p.addPacked[s].list) == 0 {
 			continue
 		}
-		out.Elements = append(out.Elements, &weftv1.ElementPatch{Set: declarations[s].name, Add: p.add[s], Remove: remove})
+		out.Elements = append(out.Elements, &weftv1.ElementPatch{
+			Set: declarations[s].name, Add: p.add[s], Remove: remove, AddPacked: p.addPacked[s].list, RemovePacked: p.removePacked[s].list,
+		})
 	}
 	if len(out.Elements)+len(out.PutChains)+len(out.PutMaps)+len(out.DeleteSets) == 0 {
 		return nil

@@ -181,7 +181,7 @@ func TestPatchesLeadToSnapshot(t *testing.T) {
 			}
 			all := model.Changes{Services: w.all(), Node: &r.node, ServiceCIDRs: &w.cidrs}
 			again := mustNew(t, cfg)
-			again.Restore(snapshot)
+			again.Restore(answered(t, snapshot))
 			again.Load(all)
 			if diff := cmp.Diff(want.text(), load(t, again.Snapshot()).text()); diff != "" {
 				t.Fatalf("seed %d step %d: a restart changes what is there (-before +after):\n%s", seed, step, diff)
@@ -232,7 +232,7 @@ func TestPatchesOfLargeServices(t *testing.T) {
 				t.Fatalf("seed %d step %d, %s: snapshot and patches differ (-snapshot +patches):\n%s", seed, step, kind, diff)
 			}
 			again := mustNew(t, testConfig())
-			again.Restore(snapshot)
+			again.Restore(answered(t, snapshot))
 			again.Load(all)
 			if diff := cmp.Diff(want, load(t, again.Snapshot()).text()); diff != "" {
 				t.Fatalf("seed %d step %d, %s: a restart changes what is there (-before +after):\n%s", seed, step, kind, diff)

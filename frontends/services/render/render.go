@@ -58,11 +58,6 @@ func (h hairpinKey) compare(o hairpinKey) int {
 	return cmp.Or(h.addr.Compare(o.addr), cmp.Compare(h.protocol, o.protocol))
 }
 
-func (h hairpinKey) appendTo(b []byte) []byte {
-	b = append(h.addr.Addr().AppendTo(b), separator...)
-	return listenerKey{addr: h.addr.Addr(), port: h.addr.Port(), protocol: h.protocol}.append(b)
-}
-
 // New returns a renderer of an empty model.
 func New(cfg Config) (*Renderer, error) {
 	if err := cfg.validate(); err != nil {

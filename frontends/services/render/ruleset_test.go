@@ -12,6 +12,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/convert"
+	"github.com/weft-proxy/weft/nft"
 )
 
 // ruleset is what fragments and patches amount to: the aggregator's semantics
@@ -48,7 +50,7 @@ func load(t testing.TB, f *weftv1.Fragment) ruleset {
 		for i, l := range [][]*weftv1.Set{in.GetSets(), in.GetMaps()} {
 			for _, s := range l {
 				e := &setContent{declaration: s, isMap: i == 1, elements: make(map[string]*weftv1.Element)}
-				for _, el := range s.GetElements() {
+				for _, el := range append(s.GetElements(), e.unpack(t, in.GetFamily(), s.GetPacked(), true)...) {
 					if e.elements[el.GetKey()] != nil {
 						t.Fatalf("%s has %s twice", s.GetName(), el.GetKey())
 					}
@@ -67,6 +69,34 @@ func load(t testing.TB, f *weftv1.Fragment) ruleset {
 		out[in.GetFamily()] = c
 	}
 	return out
+}
+
+// unpack returns packed elements as text.
+func (s *setContent) unpack(t testing.TB, family string, packed []*weftv1.PackedElements, data bool) []*weftv1.Element {
+	t.Helper()
+	f, err := nft.ParseFamily(family)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := convert.CompileSet(f, s.declaration, s.isMap)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := convert.Unpack(d, packed, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// answered returns a fragment as the aggregator returns it: its elements are text.
+func answered(t testing.TB, f *weftv1.Fragment) *weftv1.Fragment {
+	t.Helper()
+	req, err := convert.Text()(&weftv1.PublishRequest{Update: &weftv1.PublishRequest_Snapshot{Snapshot: f}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return req.GetSnapshot()
 }
 
 // affinityMaps returns the names of the maps that packets fill.
@@ -101,7 +131,7 @@ func (r ruleset) patch(t testing.TB, p *weftv1.Patch) {
 					t.Errorf("patch declares %s again", m.GetName())
 				}
 				c.sets[m.GetName()] = &setContent{declaration: m, isMap: i == 1, elements: make(map[string]*weftv1.Element)}
-				for _, e := range m.GetElements() {
+				for _, e := range append(m.GetElements(), c.sets[m.GetName()].unpack(t, in.GetFamily(), m.GetPacked(), true)...) {
 					c.sets[m.GetName()].elements[e.GetKey()] = e
 				}
 			}
@@ -115,13 +145,17 @@ func (r ruleset) patch(t testing.TB, p *weftv1.Patch) {
 		}
 		for _, e := range in.GetElements() {
 			s := c.sets[e.GetSet()]
-			for _, k := range e.GetRemove() {
+			removed := e.GetRemove()
+			for _, el := range s.unpack(t, in.GetFamily(), e.GetRemovePacked(), false) {
+				removed = append(removed, el.GetKey())
+			}
+			for _, k := range removed {
 				if s.elements[k] == nil {
 					t.Errorf("patch removes %s %q, which is not there", e.GetSet(), k)
 				}
 				delete(s.elements, k)
 			}
-			for _, el := range e.GetAdd() {
+			for _, el := range append(e.GetAdd(), s.unpack(t, in.GetFamily(), e.GetAddPacked(), true)...) {
 				if was := s.elements[el.GetKey()]; was != nil && was.GetValue() == el.GetValue() && was.GetComment() == el.GetComment() {
 					t.Errorf("patch adds %s %q again", e.GetSet(), el.GetKey())
 				}

@@ -24,14 +24,7 @@ type slots struct {
 }
 
 func pack(b []byte, ep netip.AddrPort) []byte {
-	if ep.Addr().Is4() {
-		a := ep.Addr().As4()
-		b = append(b, a[:]...)
-	} else {
-		a := ep.Addr().As16()
-		b = append(b, a[:]...)
-	}
-	return binary.BigEndian.AppendUint16(b, ep.Port())
+	return binary.BigEndian.AppendUint16(packAddr(ep.Addr(), b), ep.Port())
 }
 
 func (s *slots) len() int { return len(s.packed) / s.width }

@@ -2,7 +2,6 @@ package render
 
 import (
 	"maps"
-	"net/netip"
 	"slices"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
@@ -52,28 +51,19 @@ func (r *Renderer) Snapshot() *weftv1.Fragment {
 // Growing the patches would double the memory.
 func (r *Renderer) room(all []*rendered) (patches [model.NumFamilies]patch) {
 	var n [model.NumFamilies][numSets]int
-	var members [model.NumFamilies]int
 	for _, s := range all {
 		for i := range s.listeners {
 			f := &s.listeners[i]
 			of := &n[f.key.family]
-			for _, g := range f.groups() {
-				of[g.in] += g.n
-			}
 			for r, v := range f.verdicts {
 				of[f.in(role(r))] += index(v.to != absent)
 			}
 		}
-		for _, a := range s.affinities {
-			members[a.family] += a.endpoints[byCluster].Len() + a.endpoints[byLocal].Len()
-		}
 	}
 	for f, t := range r.tables {
-		n[f][clusterIPs] = len(t.clusterIPs.count)
-		n[f][hairpin] = len(t.hairpins.count)
 		n[f][nodePortIPs] = len(t.nodePortKeys)
 		n[f][serviceCIDRs] = len(t.serviceCIDRs)
-		total := members[f]
+		total := 0
 		for s := range numSets {
 			patches[f].add[s] = make([]*weftv1.Element, 0, n[f][s])
 			total += n[f][s]
@@ -86,8 +76,8 @@ func (r *Renderer) room(all []*rendered) (patches [model.NumFamilies]patch) {
 func (t *table) message(cfg *Config, p *patch) *weftv1.Table {
 	p.keys(nodePortIPs, nil, t.nodePortKeys)
 	p.keys(serviceCIDRs, nil, t.serviceCIDRs)
-	addKeys(p, clusterIPs, t.clusterIPs.keys(), netip.Addr.AppendTo)
-	addKeys(p, hairpin, t.hairpins.keys(), hairpinKey.appendTo)
+	addKeys(p, clusterIPs, t.clusterIPs.keys(), packAddr)
+	addKeys(p, hairpin, t.hairpins.keys(), hairpinKey.pack)
 	for _, r := range t.hooks.declared() {
 		p.hooks(r)
 	}
@@ -110,7 +100,7 @@ func (t *table) message(cfg *Config, p *patch) *weftv1.Table {
 			continue
 		}
 		d := t.declare(cfg, s)
-		d.Elements = p.add[s]
+		d.Elements, d.Packed = p.add[s], p.addPacked[s].list
 		if declarations[s].isMap {
 			out.Maps = append(out.Maps, d)
 		} else {

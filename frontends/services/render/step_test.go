@@ -201,7 +201,7 @@ func testPortions(t *testing.T, largest int) {
 				t.Fatalf("seed %d round %d: snapshot and patches differ (-snapshot +patches):\n%s", seed, round, diff)
 			}
 			again := mustNew(t, testConfig())
-			again.Restore(r.Snapshot())
+			again.Restore(answered(t, r.Snapshot()))
 			again.Load(model.Changes{Services: w.all()})
 			if diff := cmp.Diff(load(t, again.Snapshot()).text(), rules.text()); diff != "" || t.Failed() {
 				t.Fatalf("seed %d round %d: one update and portions differ (-one +portions):\n%s", seed, round, diff)

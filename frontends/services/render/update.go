@@ -2,8 +2,6 @@ package render
 
 import (
 	"cmp"
-	"net/netip"
-	"strconv"
 
 	"google.golang.org/protobuf/proto"
 
@@ -50,12 +48,12 @@ func (r *Renderer) update(c model.Changes, patches *[model.NumFamilies]patch) (o
 			p.Tables = append(p.Tables, tp)
 		}
 		for s := range numSets {
-			out.Added += len(patches[f].add[s])
-			out.Removed += len(patches[f].remove[s])
+			out.Added += len(patches[f].add[s]) + patches[f].addPacked[s].len()
+			out.Removed += len(patches[f].remove[s]) + patches[f].removePacked[s].len()
 		}
 		for _, e := range patches[f].elements {
-			out.Added += len(e.GetAdd())
-			out.Removed += len(e.GetRemove())
+			out.Added += weftv1.CountPacked(e.GetAddPacked())
+			out.Removed += weftv1.CountPacked(e.GetRemovePacked())
 		}
 		r.work += uint64(len(patches[f].put))
 	}
@@ -170,17 +168,17 @@ func (p *patch) listener(of model.Key, is, was *listener) {
 
 func (p *patch) removeSlots(k listenerKey, g *group, kept int) {
 	var scratch [64]byte
-	prefix := append(k.append(scratch[:0]), separator...)
+	prefix := k.pack(scratch[:0])
 	for slot := kept; slot < g.n; slot++ {
-		p.unset(g.in, string(strconv.AppendInt(prefix, int64(g.base+slot), 10)))
+		p.unpack(g.in, packSlot(prefix, g.base+slot))
 	}
 }
 
 func (p *patch) setSlots(k listenerKey, g, had *group, revised revisions) (looked uint64) {
 	var scratch, value [64]byte
-	prefix := append(k.append(scratch[:0]), separator...)
+	prefix := k.pack(scratch[:0])
 	set := func(slot int) {
-		p.set(g.in, strconv.AppendInt(prefix, int64(g.base+slot), 10), g.appendValue(value[:0], slot), nil)
+		p.pack(g.in, packSlot(prefix, g.base+slot), packEndpoint(value[:0], g.pool.slots.at(slot)))
 	}
 	kept := min(g.n, had.n)
 	if g.pool == had.pool {
@@ -274,8 +272,8 @@ func (r *Renderer) countPortHairpins(protocol model.Protocol, was, is *[model.Nu
 }
 
 func (t *table) renderUses(cfg *Config, p *patch) {
-	renderKeys(p, clusterIPs, &t.clusterIPs, netip.Addr.AppendTo)
-	renderKeys(p, hairpin, &t.hairpins, hairpinKey.appendTo)
+	renderKeys(p, clusterIPs, &t.clusterIPs, packAddr)
+	renderKeys(p, hairpin, &t.hairpins, hairpinKey.pack)
 	t.hooks.update(p.hooks)
 	t.picks.update(func(v verdict) { p.chain(t.pick(cfg, v)) })
 	renderChains(t, p, &t.sources, func(s sources) *weftv1.Chain { return s.chain(t, cfg) })
@@ -299,18 +297,18 @@ func (t *table) empty(p *patch, name string) {
 	p.chain(chain(name))
 }
 
-func renderKeys[K comparable](p *patch, in set, u *uses[K], text func(K, []byte) []byte) {
+func renderKeys[K comparable](p *patch, in set, u *uses[K], pack func(K, []byte) []byte) {
 	began, ended := u.changed()
-	addKeys(p, in, began, text)
+	addKeys(p, in, began, pack)
 	for _, k := range ended {
-		p.unset(in, string(text(k, nil)))
+		p.unpack(in, pack(k, nil))
 	}
 }
 
-func addKeys[K any](p *patch, in set, keys []K, text func(K, []byte) []byte) {
+func addKeys[K any](p *patch, in set, keys []K, pack func(K, []byte) []byte) {
 	var key []byte
 	for _, k := range keys {
-		key = text(k, key[:0])
-		p.set(in, key, nil, nil)
+		key = pack(k, key[:0])
+		p.pack(in, key, nil)
 	}
 }
