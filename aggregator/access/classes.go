@@ -55,7 +55,7 @@ func (p *Publisher) class(c nft.Class, does string) *Refusal {
 	if c == nft.ClassFilter || p.Allow.Classes.Has(c) {
 		return nil
 	}
-	return p.refuse(LimitOf(c), "allow."+c.String(), "may not "+does, c.String()+" is not allowed")
+	return p.refuse(Limit(c.String()), "allow."+c.String(), "may not "+does, c.String()+" is not allowed")
 }
 
 // Lacks returns the classes of a set without the publisher's right.
@@ -76,7 +76,7 @@ func (p *Publisher) Marks(bits uint32) *Refusal {
 	if wrong&MasqueradeMark != 0 {
 		allowed += fmt.Sprintf("; 0x%08x, by which Services masquerade, needs masqueradeMark", MasqueradeMark)
 	}
-	return p.refuse(LimitOf(nft.ClassMarks), "allow.marks", fmt.Sprintf("may not change the bits 0x%08x of the packet mark", wrong), allowed)
+	return p.refuse(Limit(nft.ClassMarks.String()), "allow.marks", fmt.Sprintf("may not change the bits 0x%08x of the packet mark", wrong), allowed)
 }
 
 // seconds: the period of log rates
@@ -87,7 +87,7 @@ func (p *Publisher) Logs(before, after int) *Refusal {
 	if after <= before || p.Allow.LogRate == UnlimitedLog || after <= hour*p.Allow.LogRate {
 		return nil
 	}
-	return p.refuse(LimitOf(nft.ClassLog), "allow.log", fmt.Sprintf("would log up to %s packets a second, and logs %s", perSecond(after), perSecond(before)),
+	return p.refuse(Limit(nft.ClassLog.String()), "allow.log", fmt.Sprintf("would log up to %s packets a second, and logs %s", perSecond(after), perSecond(before)),
 		fmt.Sprintf("at most %d are allowed, all rules together, and a burst counts once a minute", p.Allow.LogRate))
 }
 
@@ -101,7 +101,7 @@ func (p *Publisher) UnlimitedLog() *Refusal {
 	if p.Allow.LogRate == UnlimitedLog {
 		return nil
 	}
-	return p.refuse(LimitOf(nft.ClassLog), "allow.log", "may not log every packet", fmt.Sprintf(
+	return p.refuse(Limit(nft.ClassLog.String()), "allow.log", "may not log every packet", fmt.Sprintf(
 		"%d packets a second are allowed: write a limit such as limit rate 10/minute before log in the same rule", p.Allow.LogRate))
 }
 

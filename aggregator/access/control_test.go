@@ -58,7 +58,7 @@ func write(t *testing.T, path, text string) {
 }
 
 // open opens a configuration and follows it until the test ends.
-func open(t *testing.T, path string, log *logged, hangup chan os.Signal) *Control {
+func open(t *testing.T, path string, log *logged) *Control {
 	t.Helper()
 	c, err := Open(Options{File: path, Lookup: names, Logger: slog.New(slog.NewTextHandler(log, nil)), Registerer: prometheus.NewPedanticRegistry()})
 	if err != nil {
@@ -66,7 +66,7 @@ func open(t *testing.T, path string, log *logged, hangup chan os.Signal) *Contro
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var followed sync.WaitGroup
-	followed.Go(func() { c.Follow(ctx, hangup) })
+	followed.Go(func() { c.Follow(ctx, nil) })
 	t.Cleanup(func() {
 		cancel()
 		followed.Wait()
@@ -84,7 +84,7 @@ func TestFollowFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "weft.yaml")
 	write(t, path, one("first"))
 	var log logged
-	c := open(t, path, &log, nil)
+	c := open(t, path, &log)
 	if !has(c, "first") {
 		t.Fatal("the configuration of the start is not in force")
 	}
@@ -144,26 +144,38 @@ func TestFollowConfigMap(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log logged
-	c := open(t, path, &log, nil)
+	c := open(t, path, &log)
 	for _, name := range []string{"second", "third"} {
 		version(".."+name, one(name))
 		eventually(t, name+" is in force", func() bool { return has(c, name) })
 	}
 }
 
+// TestHangupReadsAgain reads an unchanged file, because names may mean other ids.
 func TestHangupReadsAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "weft.yaml")
-	write(t, path, one("first"))
-	var log logged
-	hangup := make(chan os.Signal)
-	c := open(t, path, &log, hangup)
-	changed := c.Changed()
-	// Also where the file is the same: names may mean other ids.
+	write(t, path, head+"publishers: [{name: first, match: {uid: agent}}]")
+	uid := uint32(7)
+	lookup := func(string) (uint32, error) { return uid, nil }
+	c, err := Open(Options{File: path, Lookup: Lookup{User: lookup, Group: lookup}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hangup, changed := make(chan os.Signal, 1), c.Changed()
+	uid = 8
 	hangup <- os.Interrupt
+	ctx, cancel := context.WithCancel(t.Context())
+	followed := make(chan struct{})
+	go func() { defer close(followed); c.Follow(ctx, hangup) }()
 	select {
 	case <-changed:
 	case <-time.After(wait):
-		t.Fatal("the file was not read again")
+		t.Error("the file was not read again")
+	}
+	cancel()
+	<-followed
+	if got := *c.Publisher("first").Match.UID; got != 8 {
+		t.Errorf("uid %d, want 8", got)
 	}
 }
 
@@ -249,35 +261,5 @@ func TestRefusedIsCountedAndLogged(t *testing.T) {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("after Close the log does not have %s:\n%.800s", want, log.String())
 		}
-	}
-}
-
-func TestReloadReadsAnUnchangedFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "weft.yaml")
-	write(t, path, one("first"))
-	uid := uint32(7)
-	c, err := Open(Options{File: path, Lookup: Lookup{
-		User:  func(string) (uint32, error) { return uid, nil },
-		Group: func(string) (uint32, error) { return 0, nil },
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	write(t, path, head+"publishers: [{name: first, match: {uid: agent}}]")
-	for _, want := range []uint32{7, 8} {
-		uid = want
-		if err := c.Reload(); err != nil {
-			t.Fatal(err)
-		}
-		if got := *c.Publisher("first").Match.UID; got != want {
-			t.Errorf("uid %d, want %d", got, want)
-		}
-	}
-	write(t, path, "nonsense")
-	if err := c.Reload(); !errors.Is(err, ErrConfig) {
-		t.Errorf("error %v", err)
-	}
-	if got := *c.Publisher("first").Match.UID; got != 8 {
-		t.Errorf("after an error the uid is %d", got)
 	}
 }

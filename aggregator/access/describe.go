@@ -32,7 +32,7 @@ func (p *Publisher) Rights() []Right {
 	add("allow.devices", join(p.Allow.Devices))
 	for _, c := range nft.Classes() {
 		if c != nft.ClassFilter {
-			add("allow."+c.String(), p.granted(c))
+			add("allow."+c.String(), p.Allow.granted(c))
 		}
 	}
 	add("allow.masqueradeMark", yes(p.Allow.Marks&MasqueradeMark != 0))
@@ -44,73 +44,56 @@ func (p *Publisher) Rights() []Right {
 	add("flows", yes(p.Flows))
 	add("system", yes(p.System))
 	for _, l := range Counted() {
-		all = append(all, Right{"limits." + string(l), p.most(l), p.whereLimit(l)})
+		where := p.Where("limits." + string(l))
+		if content := contentOf[l]; p.Limited() && !p.set("limits."+string(l)) && p.Limits.Most[content] > 0 && p.Limits.Most[l] == p.Limits.Most[content]+DefaultEmpty {
+			where = fmt.Sprintf("the default: %d more than %s", DefaultEmpty, p.Where("limits."+string(content)))
+		}
+		all = append(all, Right{"limits." + string(l), p.Limits.text(l), where})
 	}
-	rate, burst := "unlimited", "unlimited"
+	const rateField, burstField = "limits." + string(LimitUpdates), "limits.burst"
+	rate, burst, whereBurst := "unlimited", "unlimited", p.Where(burstField)
 	if p.Limits.UpdatesPerSecond != 0 {
 		rate, burst = fmt.Sprint(p.Limits.UpdatesPerSecond), fmt.Sprint(p.Limits.Burst)
+		if !p.set(burstField) {
+			whereBurst = "the default: one second of " + p.Where(rateField)
+		}
 	}
-	add("limits."+string(LimitUpdates), rate)
-	all = append(all, Right{"limits.burst", burst, p.whereBurst()})
-	return append(all, p.fixedLimits()...)
-}
-
-func (p *Publisher) most(l Limit) string {
-	most := p.Limits.Most[l]
-	switch {
-	case most == 0:
-		return "unlimited"
-	case (l == LimitMemory || l == LimitBytes) && most%(1<<20) == 0:
-		return fmt.Sprintf("%dMi", most>>20)
-	default:
-		return fmt.Sprint(most)
-	}
-}
-
-func (p *Publisher) whereLimit(l Limit) string {
-	field := "limits." + string(l)
-	content := contentOf(l)
-	if !p.sets(field) && p.Limited() && content != "" && p.Limits.Most[content] > 0 && p.Limits.Most[l] == p.Limits.Most[content]+DefaultEmpty {
-		return fmt.Sprintf("the default: %d more than %s", DefaultEmpty, p.Where("limits."+string(content)))
-	}
-	return p.Where(field)
-}
-
-func (p *Publisher) whereBurst() string {
-	if !p.sets("limits.burst") && p.Limits.UpdatesPerSecond != 0 {
-		return "the default: one second of " + p.Where("limits."+string(LimitUpdates))
-	}
-	return p.Where("limits.burst")
-}
-
-func (p *Publisher) sets(field string) bool {
-	return p.line(field) != 0 || p.positions["defaults."+field] != 0
-}
-
-func (p *Publisher) fixedLimits() []Right {
+	add(rateField, rate)
 	hookChains, timeout, gcInterval := "unlimited", "unlimited", "unlimited"
 	if p.Limited() {
 		hookChains = fmt.Sprintf("refused where all publishers have %d", MaxHookChains)
 		timeout = fmt.Sprintf("at most %v", MaxTimeout)
 		gcInterval = fmt.Sprintf("at least %v", MinGCInterval)
 	}
-	return []Right{
-		{"base chains at one hook", hookChains, fixed},
-		{"timeout of elements", timeout, fixed},
-		{"gc-interval of sets", gcInterval, fixed},
+	return append(all,
+		Right{burstField, burst, whereBurst},
+		Right{"base chains at one hook", hookChains, fixed},
+		Right{"timeout of elements", timeout, fixed},
+		Right{"gc-interval of sets", gcInterval, fixed})
+}
+
+func (l *Limits) text(limit Limit) string {
+	most := l.Most[limit]
+	switch {
+	case most == 0:
+		return "unlimited"
+	case (limit == LimitMemory || limit == LimitBytes) && most%(1<<20) == 0:
+		return fmt.Sprintf("%dMi", most>>20)
+	default:
+		return fmt.Sprint(most)
 	}
 }
 
-func (p *Publisher) granted(c nft.Class) string {
+func (a *Allow) granted(c nft.Class) string {
 	switch {
-	case !p.Allow.Classes.Has(c):
+	case !a.Classes.Has(c):
 		return "no"
 	case c == nft.ClassMarks:
-		return fmt.Sprintf("0x%08x", p.Allow.Marks)
-	case c == nft.ClassLog && p.Allow.LogRate == UnlimitedLog:
+		return fmt.Sprintf("0x%08x", a.Marks)
+	case c == nft.ClassLog && a.LogRate == UnlimitedLog:
 		return "unlimited"
 	case c == nft.ClassLog:
-		return fmt.Sprintf("%d packets a second", p.Allow.LogRate)
+		return fmt.Sprintf("%d packets a second", a.LogRate)
 	default:
 		return "yes"
 	}

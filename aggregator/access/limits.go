@@ -40,12 +40,13 @@ const (
 	MaxTimeout = 10 * 365 * 24 * time.Hour
 )
 
-func defaultLimits() map[Limit]int {
-	return map[Limit]int{
-		LimitFragments: DefaultFragments, LimitChains: DefaultChains, LimitBaseChains: DefaultBaseChains,
-		LimitSets: DefaultSets, LimitMemory: DefaultMemory, LimitPacket: DefaultPacket, LimitEveryPacket: DefaultEveryPacket, LimitRules: DefaultRules, LimitElements: DefaultElements,
-	}
+var defaultLimits = map[Limit]int{
+	LimitFragments: DefaultFragments, LimitChains: DefaultChains, LimitBaseChains: DefaultBaseChains, LimitSets: DefaultSets, LimitMemory: DefaultMemory,
+	LimitPacket: DefaultPacket, LimitEveryPacket: DefaultEveryPacket, LimitRules: DefaultRules, LimitElements: DefaultElements,
 }
+
+// contentOf returns the limit from which the default of another follows.
+var contentOf = map[Limit]Limit{LimitChains: LimitRules, LimitSets: LimitElements}
 
 // Limited reports whether a publisher has the default limits. p is nil for a publisher outside the
 // configuration.
@@ -56,8 +57,8 @@ func (p *Publisher) setDefaults() {
 		return
 	}
 	configured := maps.Clone(p.Limits.Most)
-	for limit, most := range defaultLimits() {
-		if content := configured[contentOf(limit)]; content > 0 {
+	for limit, most := range defaultLimits {
+		if content := configured[contentOf[limit]]; content > 0 {
 			most = min(most, content+DefaultEmpty)
 		}
 		if p.Limits.Most[limit] == 0 {
@@ -66,21 +67,10 @@ func (p *Publisher) setDefaults() {
 	}
 }
 
-func contentOf(l Limit) Limit {
-	switch l {
-	case LimitChains:
-		return LimitRules
-	case LimitSets:
-		return LimitElements
-	default:
-		return ""
-	}
-}
-
 // Packet refuses more nanoseconds than LimitPacket or LimitEveryPacket. path returns the place for
 // the message.
 func (p *Publisher) Packet(limit Limit, n int, hook string, path func() string) *Refusal {
-	if !p.exceeds(limit, n) {
+	if !p.Limits.exceeded(limit, n) {
 		return nil
 	}
 	asked, advice := "makes a packet take up to %v at hook %s (%s)", "use sets and verdict maps, smaller sets with concatenated ranges, fewer jumps, or ct count over a small number with drop"
@@ -97,8 +87,8 @@ func (p *Publisher) HookChains(hook string, n int) *Refusal {
 		return nil
 	}
 	return &Refusal{Limit: LimitHookChains, Publisher: p.Name, Text: fmt.Sprintf(
-		"publisher %s would add base chain %d to hook %s: %d are allowed, the others are reserved for the system: use the base chains that there are, or set system for the publisher at %s:%d",
-		p.Name, n, hook, MaxHookChains, p.file, p.positions[p.path])}
+		"publisher %s would add base chain %d to hook %s: %d are allowed, the others are reserved for the system: use the base chains that there are, or set system for the publisher at %s",
+		p.Name, n, hook, MaxHookChains, p.begin())}
 }
 
 // Times refuses a timeout or gc-interval out of bounds. 0 means unset.

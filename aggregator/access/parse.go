@@ -54,7 +54,7 @@ func Parse(file string, data []byte, lookup Lookup) (*Policy, error) {
 		p.SocketGroup = doc.SocketGroup
 		for i := range doc.Publishers {
 			pub := &doc.Publishers[i]
-			pub.file, pub.path, pub.positions = file, fmt.Sprintf("publishers[%d]", i), d.Lines
+			pub.source = source{file, fmt.Sprintf("publishers[%d]", i), d.Lines}
 			p.complete(d, pub, doc.Defaults.Limits)
 		}
 		p.acceptAll(d)

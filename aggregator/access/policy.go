@@ -42,12 +42,8 @@ type Publisher struct {
 	Honoured uint32
 	Limits   Limits `json:"limits"`
 
-	// positions are the lines of all fields by path
-	file, path string
-	positions  map[string]int
+	source
 }
-
-func (p *Publisher) line(field string) int { return p.positions[p.path+"."+field] }
 
 // Match identifies a publisher by all set fields.
 type Match struct {

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/weft-proxy/weft/nft"
 )
 
 var (
@@ -32,7 +30,7 @@ const (
 	// of conntrack entries
 	LimitFlows Limit = "flows"
 
-	// See LimitOf for classes.
+	// The right to a class has the name of the class.
 	LimitTable         Limit = "tables"
 	LimitFamily        Limit = "families"
 	LimitHook          Limit = "hooks"
@@ -59,9 +57,6 @@ const (
 	LimitHookChains Limit = "hookChains"
 	LimitTimes      Limit = "times"
 )
-
-// LimitOf returns the right to a class.
-func LimitOf(c nft.Class) Limit { return Limit(c.String()) }
 
 // Counted returns the limits of a publisher's current content.
 func Counted() []Limit {

@@ -8,18 +8,35 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
+// source is the place of a publisher in a configuration.
+type source struct {
+	file, path string
+	// of all fields by path
+	lines map[string]int
+}
+
+func (s *source) line(field string) int { return s.lines[s.path+"."+field] }
+
+// begin returns the place of the publisher's first line.
+func (s *source) begin() string { return fmt.Sprintf("%s:%d", s.file, s.lines[s.path]) }
+
+// set reports whether a line of the publisher, or of the defaults, decides about a field.
+func (s *source) set(field string) bool {
+	return s.line(field) != 0 || s.lines["defaults."+field] != 0
+}
+
 // Where describes the line of the configuration that decides about a field, such as "allow.shared".
-func (p *Publisher) Where(field string) string {
-	if line := p.line(field); line != 0 {
-		return fmt.Sprintf("%s at %s:%d", field, p.file, line)
+func (s *source) Where(field string) string {
+	line := s.line(field)
+	switch {
+	case line == 0 && s.set(field):
+		return fmt.Sprintf("defaults.%s at %s:%d", field, s.file, s.lines["defaults."+field])
+	case line == 0 && strings.HasPrefix(field, "limits."):
+		return fmt.Sprintf("the default: %s is not set at %s", field, s.begin())
+	case line == 0:
+		return fmt.Sprintf("no %s at %s", field, s.begin())
 	}
-	if line := p.positions["defaults."+field]; line != 0 {
-		return fmt.Sprintf("defaults.%s at %s:%d", field, p.file, line)
-	}
-	if strings.HasPrefix(field, "limits.") {
-		return fmt.Sprintf("the default: %s is not set at %s:%d", field, p.file, p.positions[p.path])
-	}
-	return fmt.Sprintf("no %s at %s:%d", field, p.file, p.positions[p.path])
+	return fmt.Sprintf("%s at %s:%d", field, s.file, line)
 }
 
 func (p *Publisher) refuse(limit Limit, field, asked, allowed string) *Refusal {
@@ -68,7 +85,7 @@ func (p *Publisher) ConntrackEntries() *Refusal {
 
 // Holds refuses a growth of holdings from before to after. An excess may stay.
 func (p *Publisher) Holds(limit Limit, before, after int) *Refusal {
-	if after <= before || !p.exceeds(limit, after) {
+	if after <= before || !p.Limits.exceeded(limit, after) {
 		return nil
 	}
 	return p.tooMany(limit, fmt.Sprintf("would hold %d %s, and holds %d", after, limit.things(), before), "")
@@ -76,7 +93,7 @@ func (p *Publisher) Holds(limit Limit, before, after int) *Refusal {
 
 // Brings refuses a single snapshot, before unpacking, with more than the publisher may hold.
 func (p *Publisher) Brings(limit Limit, n int) *Refusal {
-	if !p.exceeds(limit, n) {
+	if !p.Limits.exceeded(limit, n) {
 		return nil
 	}
 	return p.tooMany(limit, fmt.Sprintf("sends a snapshot with at least %d %s", n, limit.things()), "")
@@ -84,7 +101,7 @@ func (p *Publisher) Brings(limit Limit, n int) *Refusal {
 
 // Streams refuses n open Publish streams, including the new one.
 func (p *Publisher) Streams(n int) *Refusal {
-	if !p.exceeds(LimitStreams, n) {
+	if !p.Limits.exceeded(LimitStreams, n) {
 		return nil
 	}
 	return p.tooMany(LimitStreams, fmt.Sprintf("would have %d open streams", n), ": close one first")
@@ -94,8 +111,8 @@ func (p *Publisher) tooMany(limit Limit, asked, advice string) *Refusal {
 	return p.refuse(limit, "limits."+string(limit), asked, fmt.Sprintf("at most %d are allowed%s", p.Limits.Most[limit], advice))
 }
 
-func (p *Publisher) exceeds(limit Limit, n int) bool {
-	most := p.Limits.Most[limit]
+func (l *Limits) exceeded(limit Limit, n int) bool {
+	most := l.Most[limit]
 	return most != 0 && n > most
 }
 

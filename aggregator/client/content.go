@@ -15,8 +15,27 @@ type Content interface {
 	Clone() Content
 }
 
-type contentFunc func() *weftv1.Fragment
+// fixed is the Content of a Put. It cannot be patched.
+type fixed struct{ fragment *weftv1.Fragment }
 
-func (c contentFunc) Fragment() *weftv1.Fragment { return c() }
-func (c contentFunc) Apply(*weftv1.Patch)        {}
-func (c contentFunc) Clone() Content             { return c }
+func (c fixed) Fragment() *weftv1.Fragment { return c.fragment }
+func (c fixed) Apply(*weftv1.Patch)        {}
+func (c fixed) Clone() Content             { return c }
+
+// live is the Content of a publisher with SessionConfig.Snapshot: put until it is committed or
+// patched, and then the result of the function, with all changes, also rejected ones.
+type live struct {
+	put      *weftv1.Fragment
+	snapshot func(name string) *weftv1.Fragment
+	name     string
+}
+
+func (c *live) Fragment() *weftv1.Fragment {
+	if c.put != nil {
+		return c.put
+	}
+	return c.snapshot(c.name)
+}
+
+func (c *live) Apply(*weftv1.Patch) { c.put = nil }
+func (c *live) Clone() Content      { clone := *c; return &clone }

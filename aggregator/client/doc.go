@@ -22,7 +22,9 @@
 //
 // A Session reconnects automatically, sends each fragment as a snapshot, and retries if the reason
 // for a rejection can go away. The protocol is aggregator/api/v1/PROTOCOL.md. Read session.go
-// first, then update.go, which chooses the next message, and acknowledge.go.
+// first, then outbox.go, which chooses the next message, and acknowledge.go. The outbox alone knows
+// which fragments need a snapshot: after a reconnect, a request of the aggregator, or a rejected
+// change of live content. A publisher need not remember it.
 //
 // The aggregator validates rule text, elements and names. An update that cannot be encoded gets
 // ErrInvalid or ErrTooLarge, without effect on other updates of the session.

@@ -21,21 +21,11 @@ import (
 	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
 )
 
-// apiServer is what a fake can answer.
-type apiServer interface {
-	weftv1.PublisherServer
-	weftv1.InspectServer
-	weftv1.AdminServer
-}
-
 // fake is an aggregator that holds fragments of one set, and that misbehaves as
 // it is told. It stays when the streams to it end, and when its socket does.
 type fake struct {
 	weftv1.UnimplementedPublisherServer
-	weftv1.UnimplementedInspectServer
-	weftv1.UnimplementedAdminServer
 	socket string
-	serves apiServer
 
 	mu sync.Mutex
 	// open, when set, can refuse a stream.
@@ -65,13 +55,7 @@ type verdict struct {
 type fakeStream struct{ number int }
 
 func newFake(t testing.TB) *fake {
-	return newFakeServing(t, func(f *fake) apiServer { return f })
-}
-
-// newFakeServing has calls answered by what serves makes of the fake.
-func newFakeServing(t testing.TB, serves func(*fake) apiServer) *fake {
 	f := &fake{socket: aggregatortest.Socket(t), held: make(map[string]map[string]bool), owner: make(map[string]*fakeStream)}
-	f.serves = serves(f)
 	f.start(t)
 	t.Cleanup(f.stop)
 	return f
@@ -89,12 +73,7 @@ func (f *fake) start(t testing.TB) {
 	// A server that was stopped before it served closes the listener late.
 	l.SetUnlinkOnClose(false)
 	s := grpc.NewServer(grpc.MaxRecvMsgSize(server.MaxMessage))
-	weftv1.RegisterPublisherServer(s, f.serves)
-	weftv1.RegisterInspectServer(s, f.serves)
-	weftv1.RegisterAdminServer(s, f.serves)
-	if flows, ok := f.serves.(weftv1.FlowsServer); ok {
-		weftv1.RegisterFlowsServer(s, flows)
-	}
+	weftv1.RegisterPublisherServer(s, f)
 	f.mu.Lock()
 	f.serving = s
 	f.mu.Unlock()
@@ -107,6 +86,16 @@ func (f *fake) stop() {
 	s := f.serving
 	f.mu.Unlock()
 	s.Stop()
+}
+
+// reboot breaks all connections, forgets what is held, and listens again.
+func (f *fake) reboot(t testing.TB) {
+	f.stop()
+	f.mu.Lock()
+	clear(f.held)
+	clear(f.owner)
+	f.mu.Unlock()
+	f.start(t)
 }
 
 func (f *fake) dial(t testing.TB) *client.Client {

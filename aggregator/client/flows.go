@@ -2,9 +2,7 @@ package client
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"net/netip"
 	"slices"
 
@@ -67,29 +65,13 @@ func (c *Client) ListAllFlows(ctx context.Context, f func([]Flow) error) error {
 }
 
 func (c *Client) listFlows(ctx context.Context, req *weftv1.ListFlowsRequest, f func([]Flow) error) error {
-	const what = "list flows"
-	ctx, cancel := context.WithCancel(c.outgoing(ctx))
-	defer cancel()
-	stream, err := c.flows.ListFlows(ctx, req)
-	if err != nil {
-		return c.failed(what, "", err)
-	}
-	for {
-		part, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return c.failed(what, "", err)
-		}
+	return each(ctx, c, "list flows", "", c.flows.ListFlows, req, func(part *weftv1.ListFlowsResponse) error {
 		flows := make([]Flow, len(part.GetFlows()))
 		for i, m := range part.GetFlows() {
 			flows[i] = flowOf(m)
 		}
-		if err := f(flows); err != nil {
-			return fmt.Errorf("%s: %w", what, err)
-		}
-	}
+		return f(flows)
+	})
 }
 
 // DeleteFlows deletes listed entries, except entries that are gone or have another ID. The number

@@ -67,20 +67,33 @@ func call[Req, Resp any](ctx context.Context, c *Client, what, fragment string,
 func read[Req, Resp any](ctx context.Context, c *Client, what, fragment string,
 	call func(context.Context, *Req, ...grpc.CallOption) (grpc.ServerStreamingClient[Resp], error), req *Req, join func(whole, part *Resp),
 ) (*Resp, error) {
+	whole := new(Resp)
+	err := each(ctx, c, what, fragment, call, req, func(part *Resp) error { join(whole, part); return nil })
+	if err != nil {
+		return nil, err
+	}
+	return whole, nil
+}
+
+// each calls f with each part of an answer.
+func each[Req, Resp any](ctx context.Context, c *Client, what, fragment string,
+	call func(context.Context, *Req, ...grpc.CallOption) (grpc.ServerStreamingClient[Resp], error), req *Req, f func(part *Resp) error,
+) error {
 	ctx, cancel := context.WithCancel(c.outgoing(ctx))
 	defer cancel()
-	whole := new(Resp)
 	stream, err := call(ctx, req)
 	for err == nil {
 		var part *Resp
 		if part, err = stream.Recv(); err == nil {
-			join(whole, part)
+			if err := f(part); err != nil {
+				return fmt.Errorf("%s: %w", what, err)
+			}
 		}
 	}
 	if errors.Is(err, io.EOF) {
-		return whole, nil
+		return nil
 	}
-	return nil, c.failed(what, fragment, err)
+	return c.failed(what, fragment, err)
 }
 
 func merge[T any, M interface {

@@ -7,128 +7,85 @@ import (
 	"strings"
 	"testing"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
-
+	"github.com/weft-proxy/weft/aggregator"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
 	"github.com/weft-proxy/weft/aggregator/testing/nametest"
 )
 
-// inspected is an aggregator that answers what it is told to, and notes what it
-// was asked.
-type inspected struct {
-	*fake
-	asked proto.Message
-	err   error
-}
-
-func reply[T proto.Message](i *inspected, req proto.Message, resp T) (T, error) {
-	i.asked = proto.Clone(req)
-	return resp, i.err
-}
-
-// replyInParts is reply for an answer that comes in parts.
-func replyInParts[T proto.Message](i *inspected, req proto.Message, send func(T) error, resp T) error {
-	i.asked = proto.Clone(req)
-	if i.err != nil {
-		return i.err
-	}
-	return send(resp)
-}
-
-func (i *inspected) Plan(req *weftv1.PlanRequest, stream grpc.ServerStreamingServer[weftv1.PlanResponse]) error {
-	return replyInParts(i, req, stream.Send, &weftv1.PlanResponse{Revision: 1})
-}
-
-func (i *inspected) ListTables(req *weftv1.ListTablesRequest, stream grpc.ServerStreamingServer[weftv1.ListTablesResponse]) error {
-	return replyInParts(i, req, stream.Send, &weftv1.ListTablesResponse{Revision: 2})
-}
-
-func (i *inspected) GetTable(req *weftv1.GetTableRequest, stream grpc.ServerStreamingServer[weftv1.GetTableResponse]) error {
-	return replyInParts(i, req, stream.Send, &weftv1.GetTableResponse{Revision: 3})
-}
-
-func (i *inspected) ListPublishers(req *weftv1.ListPublishersRequest, stream grpc.ServerStreamingServer[weftv1.ListPublishersResponse]) error {
-	return replyInParts(i, req, stream.Send, &weftv1.ListPublishersResponse{Publishers: []*weftv1.PublisherStatus{{Name: "p"}}})
-}
-
-func (i *inspected) Owner(_ context.Context, req *weftv1.OwnerRequest) (*weftv1.OwnerResponse, error) {
-	return reply(i, req, &weftv1.OwnerResponse{Owners: []*weftv1.ObjectOwner{{Fragment: &weftv1.FragmentName{Name: "f"}}}})
-}
-
-func (i *inspected) Cleanup(_ context.Context, req *weftv1.CleanupRequest) (*weftv1.CleanupResponse, error) {
-	return reply(i, req, &weftv1.CleanupResponse{Tables: []*weftv1.ObjectName{{Kind: "table", Family: "ip", Table: "weft"}}})
-}
-
+// TestCallsThatInspect asks an aggregator for what was published.
 func TestCallsThatInspect(t *testing.T) {
-	var i *inspected
-	newFakeServing(t, func(f *fake) apiServer {
-		i = &inspected{fake: f}
-		return i
-	})
-	old := newFake(t)
-	ctx := aggregatortest.Context(t)
-	plan := &weftv1.PlanRequest{Fragments: []*weftv1.Fragment{{Name: "f"}}, Withdraw: []*weftv1.FragmentName{{Publisher: "p", Name: "g"}}}
-	owner := &weftv1.OwnerRequest{Object: nametest.Parse("rule ip t c handle 7")}
-	calls := []struct {
-		name  string
-		call  func(ctx context.Context, c *client.Client) (bool, error)
-		asked proto.Message
-	}{
-		{"plan", func(ctx context.Context, c *client.Client) (bool, error) {
-			r, err := c.Plan(ctx, plan)
-			return r.GetRevision() == 1, err
-		}, plan},
-		{"list tables", func(ctx context.Context, c *client.Client) (bool, error) {
-			r, err := c.ListTables(ctx)
-			return r.GetRevision() == 2, err
-		}, &weftv1.ListTablesRequest{}},
-		{"get table ip t", func(ctx context.Context, c *client.Client) (bool, error) {
-			r, err := c.GetTable(ctx, &weftv1.GetTableRequest{Family: "ip", Name: "t", Terse: true})
-			return r.GetRevision() == 3, err
-		}, &weftv1.GetTableRequest{Family: "ip", Name: "t", Terse: true}},
-		{"list publishers", func(ctx context.Context, c *client.Client) (bool, error) {
-			r, err := c.ListPublishers(ctx)
-			return len(r.GetPublishers()) == 1, err
-		}, &weftv1.ListPublishersRequest{}},
-		{"find the owner of rule ip t c handle 7", func(ctx context.Context, c *client.Client) (bool, error) {
-			r, err := c.Owner(ctx, owner)
-			return len(r.GetOwners()) == 1, err
-		}, owner},
-		{"clean up", func(ctx context.Context, c *client.Client) (bool, error) {
-			r, err := c.Cleanup(ctx)
-			return slices.Equal(r, []string{"ip weft"}), err
-		}, &weftv1.CleanupRequest{}},
+	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: &aggregatortest.Kernel{}}})
+	c, ctx := d.Dial(t, "demo"), aggregatortest.Context(t)
+	f := newPublisher("10.0.0.1").fragment("list")
+	plan, err := c.Plan(ctx, &weftv1.PlanRequest{Fragments: []*weftv1.Fragment{f}})
+	if err != nil || len(plan.GetChanges()) != 3 || plan.GetChanges()[0].GetFragment().Text() != "demo/list" {
+		t.Fatalf("plan is %v, error %v: want a table, a set and an element of demo/list", plan, err)
 	}
-	for _, tt := range calls {
-		t.Run(tt.name, func(t *testing.T) {
-			c := i.dial(t)
-			i.err = nil
-			if ok, err := tt.call(ctx, c); !ok || err != nil || !proto.Equal(i.asked, tt.asked) {
-				t.Errorf("answer is right: %v; error %v; asked %v: want %v", ok, err, i.asked, tt.asked)
+	if _, err := c.Apply(ctx, f); err != nil {
+		t.Fatal(err)
+	}
+	for _, publisher := range []string{"demo", "other"} {
+		plan, err := d.Dial(t, publisher).Plan(ctx, &weftv1.PlanRequest{Fragments: []*weftv1.Fragment{f}})
+		if err != nil || len(plan.GetChanges())+len(plan.GetRejections()) != 0 {
+			t.Fatalf("the plan of %s for a share of what is there is %v, error %v", publisher, plan, err)
+		}
+	}
+	if r, err := c.ListTables(ctx); err != nil || len(r.GetTables()) != 1 || r.GetTables()[0].GetElements() != 1 || r.GetRevision() == 0 {
+		t.Errorf("tables are %v, error %v", r, err)
+	}
+	if r, err := c.GetTable(ctx, &weftv1.GetTableRequest{Family: "ip", Name: "demo"}); err != nil || r.GetSets()[0].GetSet().GetElements()[0].GetKey() != "10.0.0.1" {
+		t.Errorf("table is %v, error %v", r, err)
+	}
+	if r, err := c.Owner(ctx, &weftv1.OwnerRequest{Object: nametest.Parse("element ip demo blocked { 10.0.0.1 }")}); err != nil || len(r.GetOwners()) != 1 || r.GetOwners()[0].GetFragment().GetPublisher() != "demo" {
+		t.Errorf("owners are %v, error %v", r, err)
+	}
+	if r, err := c.ListPublishers(ctx); err != nil || len(r.GetPublishers()) != 1 || r.GetPublishers()[0].GetCommitted() != 1 {
+		t.Errorf("publishers are %v, error %v", r, err)
+	}
+	if tables, err := c.Cleanup(ctx); err != nil || !slices.Equal(tables, []string{"ip demo"}) {
+		t.Errorf("tables %v are removed, error %v", tables, err)
+	}
+}
+
+// TestCallsThatFail has what is not there, calls that are given up, and an aggregator without the calls.
+func TestCallsThatFail(t *testing.T) {
+	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: &aggregatortest.Kernel{}}})
+	c, ctx := d.Dial(t, "demo"), aggregatortest.Context(t)
+	gone, cancel := context.WithCancel(ctx)
+	cancel()
+	closed := d.Dial(t, "demo")
+	_ = closed.Close()
+	for _, tt := range []struct {
+		c             *client.Client
+		ctx           context.Context //nolint:containedctx // of a test's case
+		family, table string
+		want          error
+		text          string
+	}{
+		{c, ctx, "ip", "none", client.ErrNotFound, "weft has no table ip none"},
+		{c, ctx, "ipx", "none", client.ErrInvalid, `unknown family "ipx"`},
+		{c, gone, "ip", "none", context.Canceled, ""},
+		{closed, ctx, "ip", "none", client.ErrClosed, ""},
+		{newFake(t).dial(t), ctx, "ip", "none", errors.ErrUnsupported, ""},
+	} {
+		_, stream := tt.c.GetTable(tt.ctx, &weftv1.GetTableRequest{Family: tt.family, Name: tt.table})
+		_, unary := tt.c.Owner(tt.ctx, &weftv1.OwnerRequest{Object: &weftv1.ObjectName{Kind: "table", Family: tt.family, Table: tt.table}})
+		for call, err := range map[string]error{"get table " + tt.family + " " + tt.table + ": ": stream, "find the owner of table " + tt.family: unary} {
+			if !errors.Is(err, tt.want) || !strings.HasPrefix(err.Error(), call) || !strings.Contains(err.Error(), tt.text) {
+				t.Errorf("%s%v: want %v with %q", call, err, tt.want, tt.text)
 			}
-			for code, want := range map[codes.Code]error{codes.PermissionDenied: client.ErrPermission, codes.NotFound: client.ErrNotFound, codes.Unavailable: client.ErrUnavailable} {
-				i.err = status.Error(code, "why")
-				if _, err := tt.call(ctx, c); !errors.Is(err, want) || !strings.HasPrefix(err.Error(), tt.name+": ") {
-					t.Errorf("%v became %v", code, err)
-				}
-			}
-			if _, err := tt.call(ctx, old.dial(t)); !errors.Is(err, errors.ErrUnsupported) {
-				t.Errorf("an older aggregator: %v", err)
-			}
-			gone, cancel := context.WithCancel(ctx)
-			cancel()
-			if _, err := tt.call(gone, c); !errors.Is(err, context.Canceled) {
-				t.Errorf("cancelled: %v", err)
-			}
-			_ = c.Close()
-			if _, err := tt.call(ctx, c); !errors.Is(err, client.ErrClosed) {
-				t.Errorf("closed: %v", err)
-			}
-		})
+		}
+	}
+	if _, err := c.Owner(ctx, &weftv1.OwnerRequest{}); !errors.Is(err, client.ErrInvalid) || !strings.Contains(err.Error(), "the table has no name") {
+		t.Errorf("the owner of nothing: %v", err)
+	}
+	plan, err := c.Plan(ctx, &weftv1.PlanRequest{Withdraw: []*weftv1.FragmentName{{Publisher: "No!", Name: "x"}}, Fragments: []*weftv1.Fragment{nil, {}, {Name: "x", Tables: []*weftv1.Table{nil}}}})
+	if err != nil || len(plan.GetRejections()) != 4 {
+		t.Errorf("the plan of nonsense is %v, error %v: want four rejections", plan, err)
+	}
+	if _, err = c.Plan(ctx, &weftv1.PlanRequest{Withdraw: make([]*weftv1.FragmentName, 1001)}); !errors.Is(err, client.ErrInvalid) || !strings.Contains(err.Error(), "at most 1000 are allowed") {
+		t.Errorf("a plan of too many: %v", err)
 	}
 }

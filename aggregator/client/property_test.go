@@ -147,7 +147,7 @@ func TestSessionConverges(t *testing.T) {
 			chaos(f, rand.New(rand.NewPCG(seed, 1)), []weftv1.Violation_Reason{
 				weftv1.Violation_REASON_CONFLICT, weftv1.Violation_REASON_LIMIT, weftv1.Violation_REASON_SYNTAX, weftv1.Violation_REASON_SNAPSHOT_NEEDED,
 			}, false)
-			m.play(ctx, t, rng, f, s, 400)
+			m.act(ctx, t, rng, f, s)
 			f.behave(nil, nil)
 			m.finish(ctx, t, s)
 			for _, name := range names {
@@ -160,18 +160,11 @@ func TestSessionConverges(t *testing.T) {
 
 var names = []string{"a", "b", "c", "d"}
 
-// play makes updates, some of them while nothing listens; at times it waits for
-// their outcomes.
-func (m *model) play(ctx context.Context, t *testing.T, rng *rand.Rand, f *fake, s *client.Session, steps int) {
-	type sent struct {
-		name    string
-		pending *client.Pending
-	}
-	var open []sent
+// play takes steps, some of them while nothing listens; at times, and in the end, it waits for outcomes.
+func play(t *testing.T, rng *rand.Rand, f *fake, steps int, step func(i int), wait func()) {
 	down := false
-	for range steps {
-		name := names[rng.IntN(len(names))]
-		open = append(open, sent{name, m.step(rng, s, name)})
+	for i := range steps {
+		step(i)
 		switch roll := rng.IntN(40); {
 		case down && roll < 10:
 			f.start(t)
@@ -180,26 +173,35 @@ func (m *model) play(ctx context.Context, t *testing.T, rng *rand.Rand, f *fake,
 			f.stop()
 			down = true
 		case !down && roll < 8:
-			for _, o := range open {
-				_, err := o.pending.Wait(ctx)
-				if ctx.Err() != nil {
-					t.Fatalf("no outcome of an update of %s: %v", o.name, err)
-				}
-				m.blame(o.name, err, false)
-			}
-			open = nil
+			wait()
 		}
 	}
 	if down {
 		f.start(t)
 	}
-	for _, o := range open {
-		_, err := o.pending.Wait(ctx)
-		if ctx.Err() != nil {
-			t.Fatalf("no outcome of an update of %s: %v", o.name, err)
-		}
-		m.blame(o.name, err, false)
+	wait()
+}
+
+// act makes 400 updates, and notes which are amiss.
+func (m *model) act(ctx context.Context, t *testing.T, rng *rand.Rand, f *fake, s *client.Session) {
+	type sent struct {
+		name    string
+		pending *client.Pending
 	}
+	var open []sent
+	play(t, rng, f, 400, func(int) {
+		name := names[rng.IntN(len(names))]
+		open = append(open, sent{name, m.step(rng, s, name)})
+	}, func() {
+		for _, o := range open {
+			_, err := o.pending.Wait(ctx)
+			if ctx.Err() != nil {
+				t.Fatalf("no outcome of an update of %s: %v", o.name, err)
+			}
+			m.blame(o.name, err, false)
+		}
+		open = nil
+	})
 }
 
 // finish makes up for what was refused, now that nothing is.
@@ -248,8 +250,7 @@ func TestKeepingSessionConverges(t *testing.T) {
 				pending *client.Pending
 			}
 			var all []sent
-			down := false
-			for i := range 300 {
+			play(t, rng, f, 300, func(i int) {
 				u := sent{name: names[rng.IntN(len(names))], keys: map[string]bool{fmt.Sprintf("10.0.%d.%d", i>>8, i&255): true}}
 				if rng.IntN(4) == 0 {
 					u.keys = nil
@@ -258,20 +259,7 @@ func TestKeepingSessionConverges(t *testing.T) {
 					u.pending = s.StartPut(fragmentOf(u.name, u.keys))
 				}
 				all = append(all, u)
-				switch roll := rng.IntN(40); {
-				case down && roll < 10:
-					f.start(t)
-					down = false
-				case !down && roll == 0:
-					f.stop()
-					down = true
-				case !down && roll < 10:
-					_, _ = u.pending.Wait(ctx)
-				}
-			}
-			if down {
-				f.start(t)
-			}
+			}, func() { _, _ = all[len(all)-1].pending.Wait(ctx) })
 			want := map[string]map[string]bool{}
 			for _, u := range all {
 				_, err := u.pending.Wait(ctx)

@@ -33,14 +33,15 @@ func jitter(d time.Duration) time.Duration {
 }
 
 func (s *Session) run(ctx context.Context) {
-	defer s.finish()
+	defer close(s.done)
+	defer s.outbox.close()
 	s.client.keep(ctx, "stream to the aggregator", func(ctx context.Context, opened func()) error {
-		s.restart()
+		s.outbox.restart()
 		return s.serve(ctx, opened)
 	}, func(err error) {
 		if err != nil && !errors.Is(err, ErrUnavailable) {
 			// A retry may help later (a limit, a permission), but waiting callers must know.
-			s.fail(err)
+			s.outbox.fail(err)
 		}
 		if s.cfg.OnStream != nil {
 			s.cfg.OnStream(err)
@@ -90,16 +91,4 @@ func (c *Client) keep(ctx context.Context, what string, serve func(ctx context.C
 		}
 		delay = min(max(pace.backoff, 2*delay), limit)
 	}
-}
-
-// due returns the earliest retry of a fragment, or zero for never.
-func (s *Session) due() (next time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, f := range s.behind {
-		if !f.retry.IsZero() && (next.IsZero() || f.retry.Before(next)) {
-			next = f.retry
-		}
-	}
-	return next
 }

@@ -71,11 +71,7 @@ func TestRefusedResyncIsTriedAgain(t *testing.T) {
 		f.behave(nil, func(string, *weftv1.PublishRequest) verdict {
 			return verdict{reject: weftv1.Violation_REASON_PERMISSION}
 		})
-		f.stop()
-		f.mu.Lock()
-		clear(f.held)
-		f.mu.Unlock()
-		f.start(t)
+		f.reboot(t)
 		aggregatortest.Eventually(t, "the refused resync is tried again and reported", func() bool { return r.synced(client.ErrPermission) >= 2 })
 		f.behave(nil, nil)
 		aggregatortest.Eventually(t, "the fragment is back", func() bool { return slices.Equal(f.keys("list"), p.keys()) })
@@ -137,12 +133,8 @@ func TestRejectedPutHasNotHappened(t *testing.T) {
 			t.Fatal("put of a bad fragment succeeded")
 		}
 	}
-	f.stop()
-	f.mu.Lock()
-	clear(f.held)
-	f.mu.Unlock()
 	f.behave(nil, nil)
-	f.start(t)
+	f.reboot(t)
 	aggregatortest.Eventually(t, "the committed content is back", func() bool { return slices.Equal(f.keys("list"), good.keys()) })
 	if _, err := s.Put(ctx, good.fragment("last")); err != nil {
 		t.Fatal(err)
@@ -191,13 +183,8 @@ func TestLostFragmentIsNotTakenBack(t *testing.T) {
 	if _, err := s.Patch(ctx, p.change("list", "10.0.0.2", "")); !errors.Is(err, client.ErrTakenOver) {
 		t.Fatalf("patch: %v", err)
 	}
-	f.stop()
-	f.mu.Lock()
-	clear(f.held)
-	clear(f.owner)
-	f.mu.Unlock()
 	f.behave(nil, nil)
-	f.start(t)
+	f.reboot(t)
 	aggregatortest.Eventually(t, "the session is back", func() bool { return f.keys("mine") != nil })
 	if _, err := s.Patch(ctx, p.change("list", "10.0.0.3", "")); !errors.Is(err, client.ErrTakenOver) {
 		t.Fatalf("patch after the reconnect: %v", err)

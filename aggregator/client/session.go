@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -44,38 +43,18 @@ type Session struct {
 	cfg    SessionConfig
 	cancel context.CancelFunc
 	done   chan struct{}
-	wake   chan struct{}
+	outbox *outbox
 
-	// held while writing to the stream; locked before mu
+	// held while writing to the stream; locked before the outbox
 	sending sync.Mutex
 	// set before the stream's first request
 	text func(*weftv1.PublishRequest) (*weftv1.PublishRequest, error)
-
-	mu sync.Mutex
-	// nil without a stream, or if a resync must be written first
-	stream    publishStream
-	online    bool
-	fragments map[string]*fragment
-	// fragments that need a snapshot
-	behind []*fragment
-	// not sent on this stream, in order
-	queue []*update
-	// sent on this stream without acknowledgement, by number
-	inflight map[uint64]*message
-	started  uint64
-	lastID   uint64
-	closed   bool
 }
 
 // Session starts a session. Updates wait until there is an aggregator.
 func (c *Client) Session(cfg SessionConfig) *Session {
 	ctx, cancel := context.WithCancel(c.ctx)
-	s := &Session{
-		client: c, cfg: cfg, cancel: cancel,
-		done: make(chan struct{}), wake: make(chan struct{}, 1),
-		fragments: make(map[string]*fragment),
-		inflight:  make(map[uint64]*message),
-	}
+	s := &Session{client: c, cfg: cfg, cancel: cancel, done: make(chan struct{}), outbox: newOutbox(c.cfg.pace)}
 	go s.run(c.outgoing(ctx))
 	return s
 }
@@ -112,11 +91,15 @@ func (s *Session) StartPut(f *weftv1.Fragment) *Pending {
 		return newPending().answer(0, fmt.Errorf("put: %w", errNothing))
 	}
 	f = f.WithExpireTime(time.Now())
-	return s.start(&update{name: f.GetName(), content: contentFunc(func() *weftv1.Fragment { return f })})
+	content := Content(fixed{f})
+	if s.cfg.Snapshot != nil {
+		content = &live{put: f, snapshot: s.cfg.Snapshot, name: f.GetName()}
+	}
+	return s.start(&update{name: f.GetName(), content: content})
 }
 
-// StartPutContent is StartPut for a fragment changed by patches; a nil Content withdraws it. Each
-// update is judged by itself, even if several are sent again as one.
+// StartPutContent is StartPut for a fragment changed by patches. Each update is judged by itself,
+// even if several are sent again as one.
 func (s *Session) StartPutContent(name string, c Content) *Pending {
 	return s.start(&update{name: name, content: c})
 }
@@ -144,87 +127,18 @@ func (s *Session) start(u *update) *Pending {
 	if direct {
 		defer s.sending.Unlock()
 	}
-	if stream, m := s.enqueue(u, p, direct); stream != nil {
+	if stream, m := s.outbox.add(u, direct); m != nil {
 		// After an error, the update is in flight, and answered after the next resync.
 		_ = s.send(stream, m)
 	}
 	return p
 }
 
-// enqueue registers a direct update as in flight if no update comes before. The caller must then
-// send the message.
-func (s *Session) enqueue(u *update, p *Pending, direct bool) (publishStream, *message) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		p.answer(0, ErrClosed)
-		return nil, nil
-	}
-	f := s.fragments[u.name]
-	if u.patch != nil && !f.patchable() {
-		p.answer(0, fmt.Errorf("patch of %s: %w: send a snapshot first", u.name, ErrNoSnapshot))
-		return nil, nil
-	}
-	if f == nil {
-		f = &fragment{name: u.name, number: s.started}
-		s.fragments[u.name] = f
-	}
-	f.want(u, s.cfg.Snapshot)
-	s.started++
-	u.number = s.started
-	if direct && s.stream != nil && len(s.queue)+len(s.inflight)+len(s.behind) == 0 && f.sendable() {
-		return s.stream, s.register(f, &message{updates: []*update{u}, patch: u.patch})
-	}
-	if last := s.queued(u.name); last != nil && !s.online && f.mode != patched {
-		// Without a stream, one update per fragment is enough.
-		last.absorb(u, f.wanted)
-		if u.patch == nil {
-			f.latest = last
-		}
-		f.unanswered--
-		return nil, nil
-	}
-	s.queue = append(s.queue, u)
-	s.nudge()
-	return nil, nil
-}
-
-func (s *Session) queued(name string) *update {
-	for _, u := range slices.Backward(s.queue) {
-		if u.name == name {
-			return u
-		}
-	}
-	return nil
-}
-
-func (s *Session) nudge() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
-}
-
 // Close ends the session's stream, and with it the fragments of LIFETIME_SESSION. Unanswered
 // updates get ErrClosed. Close waits for the session's goroutines, so the functions of
 // SessionConfig must not call it.
 func (s *Session) Close() error {
-	s.mu.Lock()
-	s.closed = true
-	s.mu.Unlock()
 	s.cancel()
 	<-s.done
 	return nil
-}
-
-func (s *Session) finish() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closed = true
-	s.recall()
-	for _, u := range s.queue {
-		u.answer(0, ErrClosed)
-	}
-	s.queue = nil
-	close(s.done)
 }

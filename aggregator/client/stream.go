@@ -41,14 +41,14 @@ func (s *Session) serve(ctx context.Context, opened func()) error {
 	// receive returns before the next stream starts: it must not take the answers of another
 	// stream.
 	defer func() {
-		s.use(nil, false)
+		s.outbox.use(nil, false)
 		cancel()
 		<-broken
 	}()
 	if err := s.checkPacked(ctx); err != nil {
 		return streamError(s.client, err)
 	}
-	s.use(nil, true)
+	s.outbox.use(nil, true)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -61,13 +61,13 @@ func (s *Session) serve(ctx context.Context, opened func()) error {
 			<-broken
 			return receiveErr
 		}
-		if next := s.due(); !next.IsZero() {
+		if next := s.outbox.due(); !next.IsZero() {
 			timer.Reset(time.Until(next))
 		}
 		select {
 		case <-broken:
 			return receiveErr
-		case <-s.wake:
+		case <-s.outbox.wake:
 		case <-timer.C:
 		}
 	}
@@ -88,19 +88,13 @@ func (s *Session) checkPacked(ctx context.Context) error {
 func (s *Session) flush(stream publishStream) error {
 	s.sending.Lock()
 	defer s.sending.Unlock()
-	for m := s.next(time.Now()); m != nil; m = s.next(time.Now()) {
+	for m := s.outbox.next(time.Now()); m != nil; m = s.outbox.next(time.Now()) {
 		if err := s.send(stream, m); err != nil {
 			return err
 		}
 	}
-	s.use(stream, true)
+	s.outbox.use(stream, true)
 	return nil
-}
-
-func (s *Session) use(stream publishStream, online bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.stream, s.online = stream, online
 }
 
 func streamError(c *Client, err error) error {
@@ -120,7 +114,7 @@ func streamError(c *Client, err error) error {
 // sent is answered instead.
 func (s *Session) send(stream publishStream, m *message) error {
 	var requests []*weftv1.PublishRequest
-	switch f, err := s.snapshot(m); {
+	switch f, err := m.snapshot(); {
 	case err != nil:
 		s.outcome(m.id, 0, err)
 		return nil
@@ -150,30 +144,18 @@ func (s *Session) send(stream publishStream, m *message) error {
 }
 
 // snapshot returns nil for a patch or a withdrawal.
-func (s *Session) snapshot(m *message) (*weftv1.Fragment, error) {
+func (m *message) snapshot() (*weftv1.Fragment, error) {
 	if !m.whole() || m.content == nil {
 		return nil, nil //nolint:nilnil // see above
 	}
 	f := m.content.Fragment()
 	switch {
-	case f == nil && !s.leaves(m):
+	case f == nil:
 		return nil, fmt.Errorf("publish %s: %w", m.name, ErrNoSnapshot)
-	case f != nil && f.GetName() != m.name:
+	case f.GetName() != m.name:
 		return nil, &unsendableError{fmt.Errorf("publish %s: %w: the snapshot is of fragment %q", m.name, ErrInvalid, f.GetName())}
 	}
 	return f, nil
-}
-
-// leaves turns a message into a withdrawal if the publisher has no content any more and wanted the
-// fragment gone.
-func (s *Session) leaves(m *message) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	leaving := s.fragments[m.name].leaving
-	if leaving {
-		m.content = nil
-	}
-	return leaving
 }
 
 // sendDifference reports false if a snapshot is required.
@@ -189,10 +171,7 @@ func (s *Session) sendDifference(stream publishStream, m *message, f *weftv1.Fra
 	if !ok {
 		return false, nil
 	}
-	s.mu.Lock()
-	m.patch = p
-	revision := s.fragments[m.name].revision
-	s.mu.Unlock()
+	revision := s.outbox.setPatch(m, p)
 	if p == nil {
 		s.outcome(m.id, revision, nil)
 		return true, nil
@@ -200,9 +179,7 @@ func (s *Session) sendDifference(stream publishStream, m *message, f *weftv1.Fra
 	err = s.transmit(stream, &weftv1.PublishRequest{Id: m.id, Update: &weftv1.PublishRequest_Patch{Patch: p}})
 	if isUnsendable(err) {
 		// The snapshot goes in parts, or reports the error.
-		s.mu.Lock()
-		m.patch = nil
-		s.mu.Unlock()
+		s.outbox.setPatch(m, nil)
 		return false, nil
 	}
 	return true, err

@@ -220,7 +220,8 @@ func (s *tableServer) rows(ctx context.Context, query *weftv1.ServeTablesRespons
 // Possible errors: the errors of ListTables, ErrNotServed, row's, the text of a publisher that
 // cannot answer.
 func (c *Client) ReadTable(ctx context.Context, publisher, table string, arguments map[string]string, row func([]byte) error) error {
-	return c.readTable(ctx, &weftv1.ReadTableRequest{Publisher: publisher, Table: table, Arguments: arguments}, func(part *weftv1.ReadTableResponse) error {
+	req := &weftv1.ReadTableRequest{Publisher: publisher, Table: table, Arguments: arguments}
+	return each(ctx, c, "read "+table, "", c.tables.ReadTable, req, func(part *weftv1.ReadTableResponse) error {
 		for _, r := range part.GetRows() {
 			if err := row(r); err != nil {
 				return err
@@ -234,28 +235,11 @@ func (c *Client) ReadTable(ctx context.Context, publisher, table string, argumen
 //
 // Possible errors: the errors of ReadTable, except row's.
 func (c *Client) WatchTable(ctx context.Context, publisher, table string, changed func()) error {
-	return c.readTable(ctx, &weftv1.ReadTableRequest{Publisher: publisher, Table: table, Watch: true}, func(*weftv1.ReadTableResponse) error {
+	req := &weftv1.ReadTableRequest{Publisher: publisher, Table: table, Watch: true}
+	return each(ctx, c, "read "+table, "", c.tables.ReadTable, req, func(*weftv1.ReadTableResponse) error {
 		changed()
 		return nil
 	})
-}
-
-func (c *Client) readTable(ctx context.Context, req *weftv1.ReadTableRequest, each func(*weftv1.ReadTableResponse) error) error {
-	ctx, cancel := context.WithCancel(c.outgoing(ctx))
-	defer cancel()
-	stream, err := c.tables.ReadTable(ctx, req)
-	for err == nil {
-		var part *weftv1.ReadTableResponse
-		if part, err = stream.Recv(); err == nil {
-			if err := each(part); err != nil {
-				return fmt.Errorf("read %s: %w", req.GetTable(), err)
-			}
-		}
-	}
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
-	return c.failed("read "+req.GetTable(), "", err)
 }
 
 // ReadRows returns the rows of a publisher's table, decoded by encoding/json.

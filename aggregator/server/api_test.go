@@ -34,26 +34,6 @@ func (a api) List(ctx context.Context, req *weftv1.ListFragmentsRequest) (*weftv
 	return whole, each(ctx, a.InspectClient.ListFragments, req, func(part *weftv1.ListFragmentsResponse) { proto.Merge(whole, part) })
 }
 
-func (a api) Plan(ctx context.Context, req *weftv1.PlanRequest) (*weftv1.PlanResponse, error) {
-	whole := &weftv1.PlanResponse{}
-	return whole, each(ctx, a.PublisherClient.Plan, req, func(part *weftv1.PlanResponse) { proto.Merge(whole, part) })
-}
-
-func (a api) GetTable(ctx context.Context, req *weftv1.GetTableRequest) (*weftv1.GetTableResponse, error) {
-	whole := &weftv1.GetTableResponse{}
-	return whole, each(ctx, a.InspectClient.GetTable, req, whole.Join)
-}
-
-func (a api) ListTables(ctx context.Context, req *weftv1.ListTablesRequest) (*weftv1.ListTablesResponse, error) {
-	whole := &weftv1.ListTablesResponse{}
-	return whole, each(ctx, a.InspectClient.ListTables, req, func(part *weftv1.ListTablesResponse) { proto.Merge(whole, part) })
-}
-
-func (a api) ListPublishers(ctx context.Context, req *weftv1.ListPublishersRequest) (*weftv1.ListPublishersResponse, error) {
-	whole := &weftv1.ListPublishersResponse{}
-	return whole, each(ctx, a.InspectClient.ListPublishers, req, func(part *weftv1.ListPublishersResponse) { proto.Merge(whole, part) })
-}
-
 // each calls f with every message of a stream.
 func each[Req, Resp any](ctx context.Context, call func(context.Context, *Req, ...grpc.CallOption) (grpc.ServerStreamingClient[Resp], error), req *Req, f func(*Resp)) error {
 	stream, err := call(ctx, req)

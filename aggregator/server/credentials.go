@@ -29,7 +29,7 @@ type peerCredentials struct {
 	// for the clients' methods, never called
 	credentials.TransportCredentials
 	access    *access.Control
-	receiving *receiving
+	receiving *budget
 }
 
 // AuthInfo is the credentials.AuthInfo of a connection.
@@ -76,17 +76,9 @@ func (p peerCredentials) Clone() credentials.TransportCredentials { return p }
 
 type caller struct {
 	access.Peer
-	publisher string
-	conn      net.Conn
-	// may act on fragments of other publishers
-	admin bool
-	// may read content of other publishers
-	read bool
-	// may list and delete conntrack entries
-	flows  bool
-	access *access.Control
-	// may use reserved resources
-	system  bool
+	access.Identity
+	conn    net.Conn
+	access  *access.Control
 	request *request
 	unread  *unread
 	// nil without turns
@@ -118,8 +110,8 @@ func (i *interceptor) authorize(ctx context.Context) (caller, error) {
 	default:
 		return c, fmt.Errorf("%w: metadata %s is given %d times", aggregator.ErrInvalidName, PublisherKey, len(names))
 	}
-	id, err := i.access.Resolve(&c.Peer, want)
-	c.publisher, c.admin, c.read, c.flows, c.system = id.Publisher, id.Admin, id.Read, id.Flows, id.System
+	var err error
+	c.Identity, err = i.access.Resolve(&c.Peer, want)
 	return c, err
 }
 

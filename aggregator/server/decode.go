@@ -50,14 +50,14 @@ func newDecoder(agg *aggregator.Aggregator) *decoder {
 // reserve waits until a request may take n bytes. The caller calls release once.
 func (d *decoder) reserve(ctx context.Context, c caller, n int) (release func(), err error) {
 	all := d.all
-	if c.system {
+	if c.System {
 		all = d.system
 	}
 	d.mu.Lock()
-	t := d.decoding[c.publisher]
+	t := d.decoding[c.Publisher]
 	if t == nil {
 		t = &turn{Weighted: semaphore.NewWeighted(1)}
-		d.decoding[c.publisher] = t
+		d.decoding[c.Publisher] = t
 	}
 	t.users++
 	d.mu.Unlock()
@@ -65,7 +65,7 @@ func (d *decoder) reserve(ctx context.Context, c caller, n int) (release func(),
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		if t.users--; t.users == 0 {
-			delete(d.decoding, c.publisher)
+			delete(d.decoding, c.Publisher)
 		}
 	}
 	if err := t.Acquire(ctx, 1); err != nil {
@@ -182,7 +182,7 @@ func (d *decoder) measure(ctx context.Context, c caller, m proto.Message, b []by
 	if err != nil {
 		return nil, malformed(err)
 	}
-	err = size.Check(c.access.Publisher(c.publisher), func() (rules, elements int) { return d.agg.Holds(c.publisher) })
+	err = size.Check(c.access.Publisher(c.Publisher), func() (rules, elements int) { return d.agg.Holds(c.Publisher) })
 	if _, ok := m.(*weftv1.PublishRequest); ok && err != nil {
 		c.request.tooLarge = err
 		b, err = admission.Head(message, b)

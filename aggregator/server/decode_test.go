@@ -5,13 +5,18 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
+
+	"github.com/weft-proxy/weft/aggregator/access"
 )
 
 // TestLargeRequestsTakeTurns reserves memory for requests of several publishers.
 func TestLargeRequestsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDecoder(nil)
-		a, b, c := caller{publisher: "a"}, caller{publisher: "b"}, caller{publisher: "c"}
+		as := func(publisher string, system bool) caller {
+			return caller{Identity: access.Identity{Publisher: publisher, System: system}}
+		}
+		a, b, c := as("a", false), as("b", false), as("c", false)
 		// begin reserves n bytes. The channel gets how to release them.
 		begin := func(ctx context.Context, c caller, n int) chan func() {
 			done := make(chan func(), 1)
@@ -45,7 +50,7 @@ func TestLargeRequestsTakeTurns(t *testing.T) {
 		releaseOther := <-other
 		full := begin(t.Context(), c, 1)
 		waits(full, "all memory is reserved")
-		system := begin(t.Context(), caller{publisher: "services", system: true}, 3*maxDecoding)
+		system := begin(t.Context(), as("services", true), 3*maxDecoding)
 		(<-system)()
 		release()
 		(<-second)()

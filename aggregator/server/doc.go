@@ -16,7 +16,8 @@
 // that fail without it; tests of cmd/weft/attack are marked.
 //
 //   - receive.go limits the data that handlers have not received, of a publisher and of all
-//     publishers: TestUnfinishedCalls (attack), TestUnfinishedMessages.
+//     publishers: TestUnfinishedCalls (attack), TestUnfinishedMessages. Its budget counts the bytes,
+//     also of inflight.go.
 //   - decode.go measures a request before it is decoded: 14 MiB can be 7 million tables.
 //     TestEmptyTables (attack), TestTooLargeToDecode, TestLargeRequestsTakeTurns.
 //   - inflight.go limits the updates of a stream without acknowledgements, and unfinished
@@ -32,8 +33,8 @@
 //
 //  1. aggregator/api/v1/weft.proto, then "make generate"; its use in PROTOCOL.md.
 //  2. Package aggregator. The call reads the writer's state with Aggregator.ask.
-//  3. This package: inspect.go or methods.go; the table updates in policy.go for a call that
-//     counts as an update; the list of calls in fuzz_test.go.
+//  3. This package: inspect.go or methods.go; the pacer of policy.go in a call that counts as an
+//     update.
 //  4. aggregator/client, with the possible errors, and a verb in cmd/weft.
 //  5. Aggregator.Features, if the call is optional.
 //

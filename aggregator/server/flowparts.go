@@ -16,8 +16,6 @@ const (
 	flowsOfPart = 1024
 	// parts waiting to be sent
 	maxFlowParts = 4
-	// bytes
-	addressBlock = 4096
 	// readerPatience is the total time to wait for a slow caller, because the listing holds the
 	// kernel's dump open.
 	readerPatience = 5 * time.Second
@@ -28,8 +26,10 @@ var errSlowReader = fmt.Errorf("%w: the listing was not read for %v: read it fas
 // flowParts sends entries from its own goroutine, so a slow reader cannot hold the dump longer than
 // readerPatience. Its methods must be called from one goroutine.
 type flowParts struct {
-	ctx  context.Context //nolint:containedctx // it is that of the call
-	part *flowPart
+	ctx context.Context //nolint:containedctx // it is that of the call
+	// the part being filled, and memory for it
+	part *weftv1.ListFlowsResponse
+	rows []flowRow
 	// the goroutine reports its outcome on sent
 	parts chan *weftv1.ListFlowsResponse
 	sent  chan error
@@ -37,12 +37,12 @@ type flowParts struct {
 	waited time.Duration
 }
 
-// flowPart allocates entries and addresses together, because they are many.
-type flowPart struct {
-	flows [flowsOfPart]weftv1.Flow
-	bytes []weftv1.FlowBytes
-	addrs []byte
-	resp  *weftv1.ListFlowsResponse
+// flowRow is the memory of an entry. The rows of a part are allocated together, because they are
+// many.
+type flowRow struct {
+	flow      weftv1.Flow
+	bytes     weftv1.FlowBytes
+	addresses [4][net.IPv6len]byte
 }
 
 // The goroutine ends with ctx, or after finish.
@@ -69,17 +69,17 @@ func sendFlows(ctx context.Context, send func(*weftv1.ListFlowsResponse) error) 
 // add returns errSlowReader, the error of sending, or the error of ctx.
 func (p *flowParts) add(e *conntrack.Entry) error {
 	if p.part == nil {
-		p.part = &flowPart{resp: &weftv1.ListFlowsResponse{Flows: make([]*weftv1.Flow, 0, flowsOfPart)}}
+		p.part, p.rows = &weftv1.ListFlowsResponse{Flows: make([]*weftv1.Flow, 0, flowsOfPart)}, make([]flowRow, flowsOfPart)
 	}
-	p.part.add(e)
-	if len(p.part.resp.GetFlows()) < flowsOfPart {
+	p.part.Flows = append(p.part.Flows, p.rows[len(p.part.GetFlows())].fill(e))
+	if len(p.part.GetFlows()) < flowsOfPart {
 		return nil
 	}
 	return p.flush()
 }
 
 func (p *flowParts) flush() error {
-	part := p.part.resp
+	part := p.part
 	p.part = nil
 	select {
 	case p.parts <- part:
@@ -129,42 +129,30 @@ func (p *flowParts) finish(err error) error {
 	})
 }
 
-// The part must have room.
-func (p *flowPart) add(e *conntrack.Entry) {
-	f := &p.flows[len(p.resp.GetFlows())]
-	p.resp.Flows = append(p.resp.Flows, f)
+func (r *flowRow) fill(e *conntrack.Entry) *weftv1.Flow {
+	f := &r.flow
 	f.Protocol = uint32(e.Protocol)
-	f.Source, f.SourcePort = p.address(e.Source.Addr()), uint32(e.Source.Port())
-	f.Destination, f.DestinationPort = p.address(e.Destination.Addr()), uint32(e.Destination.Port())
-	f.ReplySource, f.ReplySourcePort = p.address(e.ReplySource.Addr()), uint32(e.ReplySource.Port())
-	f.ReplyDestination, f.ReplyDestinationPort = p.address(e.ReplyDestination.Addr()), uint32(e.ReplyDestination.Port())
+	for i, end := range []struct {
+		of      netip.AddrPort
+		address *[]byte
+		port    *uint32
+	}{
+		{e.Source, &f.Source, &f.SourcePort}, {e.Destination, &f.Destination, &f.DestinationPort},
+		{e.ReplySource, &f.ReplySource, &f.ReplySourcePort}, {e.ReplyDestination, &f.ReplyDestination, &f.ReplyDestinationPort},
+	} {
+		b := end.of.Addr().As16()
+		from := 0
+		if end.of.Addr().Is4() {
+			from = net.IPv6len - net.IPv4len
+		}
+		*end.address = r.addresses[i][:copy(r.addresses[i][:], b[from:])]
+		*end.port = uint32(end.of.Port())
+	}
 	f.Zone, f.Id = uint32(e.Zone), e.ID
 	f.SeenReply, f.Assured, f.TcpState = e.SeenReply, e.Assured, weftv1.TCPState(e.TCPState)
 	if e.Accounted {
-		f.Bytes = p.counted(e)
+		f.Bytes = &r.bytes
+		f.Bytes.Original, f.Bytes.Reply = e.OriginalBytes, e.ReplyBytes
 	}
-}
-
-func (p *flowPart) counted(e *conntrack.Entry) *weftv1.FlowBytes {
-	if p.bytes == nil {
-		p.bytes = make([]weftv1.FlowBytes, flowsOfPart)
-	}
-	b := &p.bytes[len(p.resp.GetFlows())-1]
-	b.Original, b.Reply = e.OriginalBytes, e.ReplyBytes
-	return b
-}
-
-func (p *flowPart) address(a netip.Addr) []byte {
-	if cap(p.addrs)-len(p.addrs) < net.IPv6len {
-		p.addrs = make([]byte, 0, addressBlock)
-	}
-	from := len(p.addrs)
-	if a.Is4() {
-		b := a.As4()
-		p.addrs = append(p.addrs, b[:]...)
-	} else {
-		b := a.As16()
-		p.addrs = append(p.addrs, b[:]...)
-	}
-	return p.addrs[from:len(p.addrs):len(p.addrs)]
+	return f
 }

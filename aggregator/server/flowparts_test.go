@@ -89,18 +89,3 @@ func TestReaderIsGone(t *testing.T) {
 		})
 	}
 }
-
-// TestListingAllocates counts what an entry of a long listing costs.
-func TestListingAllocates(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	p := sendFlows(ctx, func(*weftv1.ListFlowsResponse) error { return nil })
-	n := testing.AllocsPerRun(10, func() {
-		if _, err := fill(p, 10*flowsOfPart); err != nil {
-			t.Error(err)
-		}
-	})
-	if most := 0.05 * 10 * flowsOfPart; n > most {
-		t.Errorf("%d entries cost %v allocations, want at most %v", 10*flowsOfPart, n, most)
-	}
-}

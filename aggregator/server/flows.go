@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -31,17 +32,12 @@ type FlowTable interface {
 
 var errNoFlowTable = errors.New("this aggregator does not list or delete conntrack entries")
 
-var flowCalls = map[string]bool{
-	weftv1.Flows_ListFlows_FullMethodName:   true,
-	weftv1.Flows_DeleteFlows_FullMethodName: true,
-}
-
 // mayCall returns the refusal of a call before the request is received.
 func (c caller) mayCall(method string) error {
-	if !flowCalls[method] || c.flows {
+	if !strings.HasPrefix(method, "/"+weftv1.Flows_ServiceDesc.ServiceName+"/") || c.Flows {
 		return nil
 	}
-	if pub := c.access.Publisher(c.publisher); pub != nil {
+	if pub := c.access.Publisher(c.Publisher); pub != nil {
 		return pub.ConntrackEntries()
 	}
 	return c.administrator("list or delete conntrack entries")
@@ -162,7 +158,7 @@ func (s *service) DeleteFlows(ctx context.Context, req *weftv1.DeleteFlowsReques
 	deleted, err := s.flows.Delete(ctx, entries)
 	c.turn.End(0)
 	if deleted > 0 {
-		s.log.Info("deleted flows", "publisher", c.publisher, "flows", deleted)
+		s.log.Info("deleted flows", "publisher", c.Publisher, "flows", deleted)
 	}
 	if err != nil {
 		return nil, flowError(ctx, fmt.Errorf("%d of %d flows were deleted: %w", deleted, len(entries), err))

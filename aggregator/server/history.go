@@ -11,11 +11,10 @@ import (
 
 func (s *service) ListRevisions(req *weftv1.ListRevisionsRequest, stream grpc.ServerStreamingServer[weftv1.ListRevisionsResponse]) error {
 	return s.reads.call(stream.Context(), func(r *read, c caller) error {
-		var all []*weftv1.Revision
 		var forgotten uint64
-		err := c.inTurn(stream.Context(), func() (err error) {
+		all, err := inTurn(stream.Context(), c, func() (all []*weftv1.Revision, err error) {
 			all, forgotten, err = s.agg.ListRevisions(stream.Context(), req, c.reader())
-			return err
+			return all, err
 		})
 		if err != nil {
 			return err
@@ -29,12 +28,12 @@ func (s *service) ListRevisions(req *weftv1.ListRevisionsRequest, stream grpc.Se
 
 // inTurn calls f in the caller's turn, if there is one. The next publisher may begin while this one
 // reads the answer.
-func (c caller) inTurn(ctx context.Context, f func() error) error {
+func inTurn[T any](ctx context.Context, c caller, f func() (T, error)) (result T, err error) {
 	if c.turn == nil {
 		return f()
 	}
 	if err := c.turn.Take(ctx); err != nil {
-		return err
+		return result, err
 	}
 	defer c.turn.End(0)
 	return f()
@@ -42,10 +41,8 @@ func (c caller) inTurn(ctx context.Context, f func() error) error {
 
 func (s *service) CompareRevisions(req *weftv1.CompareRevisionsRequest, stream grpc.ServerStreamingServer[weftv1.CompareRevisionsResponse]) error {
 	return s.reads.call(stream.Context(), func(r *read, c caller) error {
-		var content iter.Seq[*weftv1.CompareRevisionsResponse]
-		err := c.inTurn(stream.Context(), func() (err error) {
-			content, err = s.agg.CompareRevisions(stream.Context(), req.GetFrom(), req.GetTo(), c.reader())
-			return err
+		content, err := inTurn(stream.Context(), c, func() (iter.Seq[*weftv1.CompareRevisionsResponse], error) {
+			return s.agg.CompareRevisions(stream.Context(), req.GetFrom(), req.GetTo(), c.reader())
 		})
 		if err != nil {
 			return err

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,11 +18,11 @@ import (
 // sees all. Lists omit hidden content, and requests for it are refused.
 
 func (c caller) reader() aggregator.Reader {
-	return aggregator.Reader{Publisher: c.publisher, All: c.read}
+	return aggregator.Reader{Publisher: c.Publisher, All: c.Read}
 }
 
 func (c caller) unreadable(what string) error {
-	if pub := c.access.Publisher(c.publisher); pub != nil {
+	if pub := c.access.Publisher(c.Publisher); pub != nil {
 		return pub.Reads(what)
 	}
 	return fmt.Errorf("%w: %s", aggregator.ErrHidden, what)
@@ -36,10 +37,7 @@ func (c caller) hidden(err error, what string) error {
 
 func (s *service) GetFragment(req *weftv1.GetFragmentRequest, stream grpc.ServerStreamingServer[weftv1.GetFragmentResponse]) error {
 	c, name := callerFrom(stream.Context()), req.GetFragment()
-	publisher := name.GetPublisher()
-	if publisher == "" {
-		publisher = c.publisher
-	}
+	publisher := cmp.Or(name.GetPublisher(), c.Publisher)
 	if !c.reader().Sees(publisher) {
 		return c.unreadable("fragment " + publisher + "/" + name.GetName())
 	}
@@ -116,11 +114,11 @@ func (s *service) Watch(_ *weftv1.WatchRequest, stream grpc.ServerStreamingServe
 	c := callerFrom(stream.Context())
 	return s.agg.Watch(stream.Context(), func() error { return stream.SendHeader(metadata.MD{}) }, func(e *weftv1.WatchResponse) error {
 		// The configuration may have changed since the last event.
-		id, err := c.access.Resolve(&c.Peer, c.publisher)
+		id, err := c.access.Resolve(&c.Peer, c.Publisher)
 		if err != nil {
 			return err
 		}
-		if reader := (aggregator.Reader{Publisher: c.publisher, All: id.Read}); !reader.All {
+		if reader := (aggregator.Reader{Publisher: c.Publisher, All: id.Read}); !reader.All {
 			if e, err = eventFor(reader, e); err != nil || e == nil {
 				return err
 			}

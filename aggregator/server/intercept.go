@@ -24,7 +24,6 @@ const receiveTimeout = 30 * time.Second
 // interceptor checks every call, including reflection and health.
 type interceptor struct {
 	access  *access.Control
-	pacer   *pacer
 	streams *streams
 	decoder *decoder
 	turns   map[string]callTurns
@@ -57,8 +56,8 @@ func (i *interceptor) call(srv any, ss grpc.ServerStream, info *grpc.StreamServe
 	if err == nil {
 		err = c.mayCall(method)
 	}
-	if t := i.turns[method]; err == nil && t.Turns != nil && (t.administrators || !c.admin) {
-		c.turn, err = t.Enter("publisher " + c.publisher)
+	if t := i.turns[method]; err == nil && t.Turns != nil && (t.administrators || !c.Admin) {
+		c.turn, err = t.Enter("publisher " + c.Publisher)
 	}
 	if err != nil {
 		return err

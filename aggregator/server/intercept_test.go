@@ -28,7 +28,7 @@ func newInterceptor(log *logBuffer, uid uint32) *interceptor {
 	if err != nil {
 		panic(err)
 	}
-	return &interceptor{access: c, pacer: newPacer(c), streams: newStreams(c), log: l}
+	return &interceptor{access: c, streams: newStreams(c), log: l}
 }
 
 // from is a context of a call by a peer.
@@ -49,7 +49,7 @@ func TestAuthorization(t *testing.T) {
 	}
 	for _, p := range []access.Peer{{PID: 7, NetAdmin: true}, {PID: 7, UID: 1000}} {
 		c, err := call(from(p))
-		if err != nil || c.PID != 7 || c.publisher == "" {
+		if err != nil || c.PID != 7 || c.Publisher == "" {
 			t.Errorf("peer %+v: caller %+v, error %v", p, c, err)
 		}
 	}
@@ -61,7 +61,7 @@ func TestAuthorization(t *testing.T) {
 		t.Errorf("no peer: %v", err)
 	}
 	named := metadata.NewIncomingContext(from(access.Peer{NetAdmin: true}), metadata.Pairs(PublisherKey, "policy"))
-	if c, err := call(named); err != nil || c.publisher != "policy" {
+	if c, err := call(named); err != nil || c.Publisher != "policy" {
 		t.Errorf("named: caller %+v, error %v", c, err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 
 	"github.com/weft-proxy/weft/aggregator/access"
 	"github.com/weft-proxy/weft/aggregator/admission"
@@ -142,62 +143,75 @@ func TestStreamLimits(t *testing.T) {
 }
 
 func TestUnfinishedSnapshotsAreBounded(t *testing.T) {
-	u := &partialSnapshots{byPublisher: counts[string]{}}
-	half := admission.MaxBytes / 2
+	partial, streams := newBudget(), map[string]*inFlight{}
+	for _, p := range []string{"a", "b", "c"} {
+		streams[p] = newInFlight(caller{Identity: access.Identity{Publisher: p}}, partial)
+	}
+	send := func(publisher string) error {
+		_, err := streams[publisher].receive(t.Context(), admission.MaxBytes/2, true)
+		return err
+	}
 	for _, step := range []struct {
 		publisher string
 		ok        bool
 	}{{"a", true}, {"a", true}, {"a", false}, {"b", true}, {"b", true}, {"c", true}, {"c", false}, {"a", false}} {
-		if err := u.add(step.publisher, half); (err == nil) != step.ok || err != nil && !errors.Is(err, errLimit) {
+		if err := send(step.publisher); (err == nil) != step.ok || err != nil && !errors.Is(err, errLimit) {
 			t.Fatalf("%s: %v", step.publisher, err)
 		}
 	}
-	u.remove("a", 2*half)
-	if err := u.add("c", half); err != nil {
+	streams["a"].close()
+	if err := send("c"); err != nil {
 		t.Fatal(err)
 	}
-	u.remove("b", 2*half)
-	u.remove("c", 2*half)
-	if u.total != 0 || len(u.byPublisher) != 0 {
-		t.Fatalf("left: %d bytes of %v", u.total, u.byPublisher)
+	streams["b"].close()
+	streams["c"].close()
+	if partial.total != 0 || len(partial.byPublisher) != 0 {
+		t.Fatalf("left: %d bytes of %v", partial.total, partial.byPublisher)
 	}
 }
 
 func TestInFlight(t *testing.T) {
-	b := newInFlight("p", &partialSnapshots{byPublisher: counts[string]{}})
-	ctx, cancel := context.WithCancel(t.Context())
-	take := func(bytes int, more bool) {
-		t.Helper()
-		if err := b.receive(ctx, bytes, more); err != nil {
+	synctest.Test(t, func(t *testing.T) {
+		f := newInFlight(caller{Identity: access.Identity{Publisher: "p"}}, newBudget())
+		ctx, cancel := context.WithCancel(t.Context())
+		take := func(n int, more bool) int {
+			t.Helper()
+			size, err := f.receive(ctx, n, more)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return size
+		}
+		if n := take(maxInFlightBytes/2, true) + take(maxInFlightBytes/4, true); n != 0 || f.partial.byPublisher["p"] != maxInFlightBytes/4*3 {
+			t.Fatalf("an update of %d bytes, parts %v", n, f.partial.byPublisher)
+		}
+		size := take(maxInFlightBytes, false)
+		if size != maxInFlightBytes || len(f.partial.byPublisher) != 0 {
+			t.Fatalf("an update of %d bytes, parts %v", size, f.partial.byPublisher)
+		}
+		next := make(chan error, 1)
+		receive := func() {
+			_, err := f.receive(ctx, 1, false)
+			next <- err
+		}
+		go receive()
+		if synctest.Wait(); len(next) > 0 {
+			t.Fatal("a message was taken while too much was in flight")
+		}
+		f.acknowledged(size)
+		if err := <-next; err != nil {
 			t.Fatal(err)
 		}
-	}
-	take(maxInFlightBytes/2, true)
-	take(maxInFlightBytes/4, true)
-	if b.partial.byPublisher["p"] < maxInFlightBytes/4*3 {
-		t.Fatalf("parts of %d bytes", b.partial.byPublisher["p"])
-	}
-	take(maxInFlightBytes/4, false)
-	n := b.complete()
-	if n < maxInFlightBytes || len(b.partial.byPublisher) != 0 {
-		t.Fatalf("an update of %d bytes, parts %v", n, b.partial.byPublisher)
-	}
-	taken := make(chan error)
-	go func() { taken <- b.receive(ctx, 1, false) }()
-	select {
-	case err := <-taken:
-		t.Fatalf("a message was taken while too much was in flight: %v", err)
-	case b.room <- struct{}{}:
-		// Woken for nothing, it waits again.
-	}
-	b.acknowledged(n)
-	if err := <-taken; err != nil {
-		t.Fatal(err)
-	}
-	b.acknowledged(-2 * maxInFlightBytes)
-	cancel()
-	if err := b.wait(ctx); !errors.Is(err, context.Canceled) {
-		t.Fatalf("a wait that was ended: %v", err)
-	}
-	b.close()
+		take(maxInFlightBytes-1, false)
+		go receive()
+		synctest.Wait()
+		cancel()
+		if err := <-next; !errors.Is(err, context.Canceled) {
+			t.Fatalf("a wait that was ended: %v", err)
+		}
+		take(1, true)
+		if f.close(); len(f.partial.byPublisher) != 0 {
+			t.Errorf("parts of an ended stream: %v", f.partial.byPublisher)
+		}
+	})
 }

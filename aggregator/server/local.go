@@ -116,17 +116,16 @@ func (s localClient) SendMsg(m any) error {
 }
 
 func (s localClient) RecvMsg(m any) error {
+	var r *weftv1.PublishResponse
 	select {
-	case r := <-s.responses:
-		proto.Merge(m.(proto.Message), r) //nolint:forcetypeassert // a PublishResponse
-		return nil
+	case r = <-s.responses:
 	case <-s.ended:
+		select {
+		case r = <-s.responses:
+		default:
+			return cmp.Or(s.err, io.EOF)
+		}
 	}
-	select {
-	case r := <-s.responses:
-		proto.Merge(m.(proto.Message), r) //nolint:forcetypeassert // a PublishResponse
-		return nil
-	default:
-		return cmp.Or(s.err, io.EOF)
-	}
+	proto.Merge(m.(proto.Message), r) //nolint:forcetypeassert // a PublishResponse
+	return nil
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"log/slog"
@@ -26,23 +27,20 @@ type service struct {
 	flows   FlowTable
 	tables  *servedTables
 	log     *slog.Logger
-	partial *partialSnapshots
+	partial *budget
 }
 
 func (s *service) Apply(ctx context.Context, req *weftv1.ApplyRequest) (*weftv1.ApplyResponse, error) {
-	c := callerFrom(ctx)
-	if after := req.GetConfirm().AsDuration(); after != 0 {
-		r, at, err := s.agg.ApplyUnconfirmed(ctx, c.publisher, req.GetFragment(), after)
-		if err != nil {
-			return nil, err
-		}
-		return &weftv1.ApplyResponse{Revision: r.Revision, Changes: r.Changes, RevertTime: timestamppb.New(at)}, nil
-	}
-	r, err := s.agg.Apply(ctx, c.publisher, req.GetFragment())
-	if err != nil {
+	publisher := callerFrom(ctx).Publisher
+	if err := s.pacer.wait(ctx, publisher, patience); err != nil {
 		return nil, err
 	}
-	return &weftv1.ApplyResponse{Revision: r.Revision, Changes: r.Changes}, nil
+	if after := req.GetConfirm().AsDuration(); after != 0 {
+		r, at, err := s.agg.ApplyUnconfirmed(ctx, publisher, req.GetFragment(), after)
+		return &weftv1.ApplyResponse{Revision: r.Revision, Changes: r.Changes, RevertTime: timestamppb.New(at)}, err
+	}
+	r, err := s.agg.Apply(ctx, publisher, req.GetFragment())
+	return &weftv1.ApplyResponse{Revision: r.Revision, Changes: r.Changes}, err
 }
 
 func (s *service) Confirm(ctx context.Context, req *weftv1.ConfirmRequest) (*weftv1.ConfirmResponse, error) {
@@ -51,22 +49,19 @@ func (s *service) Confirm(ctx context.Context, req *weftv1.ConfirmRequest) (*wef
 		return nil, err
 	}
 	revision, err := s.agg.Confirm(ctx, key.Publisher, key.Name, req.GetRevert())
-	if err != nil {
-		return nil, err
-	}
-	return &weftv1.ConfirmResponse{Revision: revision}, nil
+	return &weftv1.ConfirmResponse{Revision: revision}, err
 }
 
 func (s *service) Delete(ctx context.Context, req *weftv1.DeleteRequest) (*weftv1.DeleteResponse, error) {
+	if err := s.pacer.wait(ctx, callerFrom(ctx).Publisher, patience); err != nil {
+		return nil, err
+	}
 	key, err := keyOf(ctx, req.GetFragment())
 	if err != nil {
 		return nil, err
 	}
 	r, err := s.agg.Delete(ctx, key.Publisher, key.Name)
-	if err != nil {
-		return nil, err
-	}
-	return &weftv1.DeleteResponse{Revision: r.Revision}, nil
+	return &weftv1.DeleteResponse{Revision: r.Revision}, err
 }
 
 func (s *service) Plan(req *weftv1.PlanRequest, stream grpc.ServerStreamingServer[weftv1.PlanResponse]) error {
@@ -77,15 +72,11 @@ func (s *service) Plan(req *weftv1.PlanRequest, stream grpc.ServerStreamingServe
 			return err
 		}
 	}
-	if err := s.pacer.wait(ctx, c.publisher, patience); err != nil {
+	if err := s.pacer.wait(ctx, c.Publisher, patience); err != nil {
 		return err
 	}
 	return s.reads.call(ctx, func(r *read, c caller) error {
-		var plan iter.Seq[*weftv1.PlanResponse]
-		err := c.inTurn(ctx, func() (err error) {
-			plan, err = s.agg.Plan(ctx, c.publisher, req)
-			return err
-		})
+		plan, err := inTurn(ctx, c, func() (iter.Seq[*weftv1.PlanResponse], error) { return s.agg.Plan(ctx, c.Publisher, req) })
 		if err != nil {
 			return err
 		}
@@ -96,8 +87,6 @@ func (s *service) Plan(req *weftv1.PlanRequest, stream grpc.ServerStreamingServe
 // keyOf returns the fragment named in a request, of the caller by default.
 func keyOf(ctx context.Context, n *weftv1.FragmentName) (desired.Key, error) {
 	c := callerFrom(ctx)
-	if n.GetPublisher() == "" {
-		return desired.Key{Publisher: c.publisher, Name: n.GetName()}, nil
-	}
-	return desired.Key{Publisher: n.GetPublisher(), Name: n.GetName()}, c.foreign(n.GetPublisher())
+	publisher := cmp.Or(n.GetPublisher(), c.Publisher)
+	return desired.Key{Publisher: publisher, Name: n.GetName()}, c.foreign(publisher)
 }

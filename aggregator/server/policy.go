@@ -8,11 +8,9 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
-	"google.golang.org/grpc"
 
 	"github.com/weft-proxy/weft/aggregator"
 	"github.com/weft-proxy/weft/aggregator/access"
-	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
 const (
@@ -23,11 +21,6 @@ const (
 	forever = -1
 )
 
-var updates = map[string]bool{
-	weftv1.Publisher_Apply_FullMethodName:  true,
-	weftv1.Publisher_Delete_FullMethodName: true,
-}
-
 type pacer struct {
 	access *access.Control
 
@@ -37,16 +30,6 @@ type pacer struct {
 
 func newPacer(c *access.Control) *pacer {
 	return &pacer{access: c, limiters: make(map[string]*rate.Limiter)}
-}
-
-// unary makes an update wait for its turn.
-func (p *pacer) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-	if updates[info.FullMethod] {
-		if err := p.wait(ctx, callerFrom(ctx).publisher, patience); err != nil {
-			return nil, err
-		}
-	}
-	return handler(ctx, req)
 }
 
 // limiter returns nil without a rate in the current configuration.
@@ -124,18 +107,18 @@ func (c caller) report(method string, err error) {
 }
 
 func (c caller) foreign(publisher string) error {
-	if publisher == c.publisher {
+	if publisher == c.Publisher {
 		return nil
 	}
 	return c.administrator("touch fragments of " + publisher)
 }
 
 func (c caller) administrator(what string) error {
-	if c.admin {
+	if c.Admin {
 		return nil
 	}
 	return &access.Refusal{
-		Limit: access.LimitAdmin, Publisher: c.publisher,
-		Text: fmt.Sprintf("publisher %s may not %s: that takes root, the aggregator's own user, or a publisher with admin: true%s", c.publisher, what, c.Root()),
+		Limit: access.LimitAdmin, Publisher: c.Publisher,
+		Text: fmt.Sprintf("publisher %s may not %s: that takes root, the aggregator's own user, or a publisher with admin: true%s", c.Publisher, what, c.Root()),
 	}
 }

@@ -22,7 +22,7 @@ type publishStream = grpc.BidiStreamingServer[weftv1.PublishRequest, weftv1.Publ
 // wait.
 func (s *service) Publish(stream publishStream) error {
 	c := callerFrom(stream.Context())
-	session, err := s.agg.Session(c.publisher, c.PID, c.UID)
+	session, err := s.agg.Session(c.Publisher, c.PID, c.UID)
 	if err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func (s *service) Publish(stream publishStream) error {
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
 	session.DropAfter(ctx)
-	f := newInFlight(c.publisher, s.partial)
+	f := newInFlight(c, s.partial)
 	acks := make(chan ack, maxInFlight)
 	admitted, sent := make(chan error, 1), make(chan error, 1)
 	go func() {
@@ -94,12 +94,13 @@ func (s *service) admit(ctx context.Context, stream publishStream, session *aggr
 			return err
 		}
 		if begins {
-			if err := s.pacer.wait(ctx, callerFrom(ctx).publisher, forever); err != nil {
+			if err := s.pacer.wait(ctx, callerFrom(ctx).Publisher, forever); err != nil {
 				return err
 			}
 		}
 		push := callerFrom(ctx).request
-		if err := f.receive(ctx, push.size, req.GetMore()); err != nil {
+		size, err := f.receive(ctx, push.size, req.GetMore() && req.GetSnapshot() != nil)
+		if err != nil {
 			return err
 		}
 		result, err := session.PushTooLarge(req, push.tooLarge)
@@ -112,7 +113,7 @@ func (s *service) admit(ctx context.Context, stream publishStream, session *aggr
 			continue
 		}
 		select {
-		case acks <- ack{req.GetId(), result, f.complete()}:
+		case acks <- ack{req.GetId(), result, size}:
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -29,7 +29,7 @@ const maxPart = 128 << 10
 // reads limits publishers' use of the daemon's time and memory for reading. All callers together
 // make one part at a time, so reading leaves a processor to commits.
 type reads struct {
-	making chan struct{}
+	making sync.Mutex
 
 	mu sync.Mutex
 	// all publishers ever configured
@@ -46,15 +46,13 @@ type read struct {
 	ctx context.Context //nolint:containedctx // it is that of the call
 	// nil for an administrator
 	share *readShare
-	// true while the call makes a part
-	holds bool
 }
 
 func (s *reads) call(ctx context.Context, f func(*read, caller) error) error {
 	r, c := &read{reads: s, ctx: ctx}, callerFrom(ctx)
 	defer r.end()
-	if !c.admin {
-		if err := r.begin(c.publisher); err != nil {
+	if !c.Admin {
+		if err := r.begin(c.Publisher); err != nil {
 			return err
 		}
 	}
@@ -79,7 +77,6 @@ func (r *read) begin(publisher string) error {
 }
 
 func (r *read) end() {
-	r.made()
 	if r.share != nil {
 		r.mu.Lock()
 		r.share.calls--
@@ -94,42 +91,23 @@ func (r *read) wait(n int) error {
 	return r.share.limiter.WaitN(r.ctx, min(n, readBurst))
 }
 
-// make waits until no other read makes a part. The read's part ends with made.
-func (r *read) make() error {
-	select {
-	case r.making <- struct{}{}:
-		r.holds = true
-		return nil
-	case <-r.ctx.Done():
-		return r.ctx.Err()
-	}
-}
-
-func (r *read) made() {
-	if r.holds {
-		r.holds = false
-		<-r.making
-	}
-}
-
 func sendAll[M proto.Message](r *read, parts iter.Seq[M], send func(M) error) error {
-	if err := r.make(); err != nil {
-		return err
-	}
-	for part := range parts {
-		r.made()
+	next, stop := iter.Pull(parts)
+	defer stop()
+	for {
+		r.making.Lock()
+		part, ok := next()
+		r.making.Unlock()
+		if !ok {
+			return nil
+		}
 		if err := r.wait(proto.Size(part)); err != nil {
 			return err
 		}
 		if err := send(part); err != nil {
 			return err
 		}
-		if err := r.make(); err != nil {
-			return err
-		}
 	}
-	r.made()
-	return nil
 }
 
 // An empty list is sent too.

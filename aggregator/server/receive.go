@@ -27,47 +27,39 @@ const (
 	maxFrame = 16 << 10
 )
 
-// receiving limits the memory of data waiting for handlers. gRPC buffers a message until it is
-// complete, and then until the handler receives it, without a limit for several calls together.
-type receiving struct {
+// budget counts the bytes that publishers hold.
+type budget struct {
 	mu          sync.Mutex
 	total       int
 	byPublisher counts[string]
 }
 
-// A call that has ended has no bytes; n may be negative.
-func (r *receiving) add(u *unread, n int) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if u.ended {
-		return nil
+func newBudget() *budget { return &budget{byPublisher: counts[string]{}} }
+
+// add counts n more bytes of a publisher, unless check refuses the sums. A negative n needs no check.
+func (b *budget) add(publisher string, n int, check func(total, own int) error) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if n > 0 {
+		if err := check(b.total+n, b.byPublisher[publisher]+n); err != nil {
+			return err
+		}
 	}
-	n = max(n, -u.bytes)
-	u.bytes += n
-	r.total += n
-	r.byPublisher.add(u.conn.publisher, n)
-	most := maxReceiving - reservedReceiving
-	if u.conn.reserved {
-		most = maxReceiving
-	}
-	switch {
-	case n <= 0:
-		return nil
-	case r.total > most:
-		return fmt.Errorf("%w: messages of all callers that are not complete have more than %d bytes: try again later", errLimit, most)
-	case !u.conn.reserved && r.byPublisher[u.conn.publisher] > maxReceivingPerPublisher:
-		return fmt.Errorf("%w: messages of publisher %s that are not complete have more than %d bytes: send fewer at a time", errLimit, u.conn.publisher, maxReceivingPerPublisher)
-	}
+	b.total += n
+	b.byPublisher.add(publisher, n)
 	return nil
 }
 
-// unread counts the data of a call that its handler has not received. A nil unread counts no data.
+// unread counts the data of a call that its handler has not received: gRPC buffers a message until
+// it is complete, and then until the handler receives it, without a limit for several calls
+// together. A nil unread counts no data.
 type unread struct {
 	conn *countedConn
 	ctx  context.Context //nolint:containedctx // the call's end is the end of the data
 	// gets the error that ends the call
 	exceeded chan error
-	// guarded by the lock of receiving
+
+	mu    sync.Mutex
 	bytes int
 	ended bool
 }
@@ -87,18 +79,31 @@ func (u *unread) limit() <-chan error {
 	return u.exceeded
 }
 
+// add counts n more bytes; n may be negative. A call that has ended has no bytes.
+func (u *unread) add(n int) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.ended {
+		return nil
+	}
+	n = max(n, -u.bytes)
+	err := u.conn.budget.add(u.conn.publisher, n, u.conn.mayReceive)
+	if err == nil {
+		u.bytes += n
+	}
+	return err
+}
+
 func (u *unread) received(n int) {
 	if u != nil {
-		_ = u.conn.budget.add(u, -n-messagePrefixLen)
+		_ = u.add(-n - messagePrefixLen)
 	}
 }
 
 func (u *unread) end() {
-	r := u.conn.budget
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.total -= u.bytes
-	r.byPublisher.add(u.conn.publisher, -u.bytes)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	_ = u.conn.budget.add(u.conn.publisher, -u.bytes, nil)
 	u.bytes, u.ended = 0, true
 }
 
@@ -106,7 +111,7 @@ func (u *unread) end() {
 // the frame read last is the one that gRPC handles.
 type countedConn struct {
 	*limitedConn
-	budget    *receiving
+	budget    *budget
 	publisher string
 	// the caller may use the reserved part
 	reserved bool
@@ -126,13 +131,28 @@ type countedConn struct {
 	calls map[uint32]*unread
 }
 
-func newCountedConn(c *limitedConn, budget *receiving, publisher string, reserved bool) *countedConn {
+func newCountedConn(c *limitedConn, budget *budget, publisher string, reserved bool) *countedConn {
 	counted := &countedConn{limitedConn: c, budget: budget, publisher: publisher, reserved: reserved, calls: make(map[uint32]*unread)}
 	counted.in = io.TeeReader(bufio.NewReaderSize(c, readBuffer), &counted.frame)
 	counted.framer = http2.NewFramer(nil, counted.in)
 	counted.framer.SetMaxReadFrameSize(maxFrame)
 	counted.framer.SetReuseFrames()
 	return counted
+}
+
+// mayReceive checks the bytes of all publishers, and of this one.
+func (c *countedConn) mayReceive(total, own int) error {
+	most := maxReceiving - reservedReceiving
+	if c.reserved {
+		most = maxReceiving
+	}
+	switch {
+	case total > most:
+		return fmt.Errorf("%w: messages of all callers that are not complete have more than %d bytes: try again later", errLimit, most)
+	case !c.reserved && own > maxReceivingPerPublisher:
+		return fmt.Errorf("%w: messages of publisher %s that are not complete have more than %d bytes: send fewer at a time", errLimit, c.publisher, maxReceivingPerPublisher)
+	}
+	return nil
 }
 
 func (c *countedConn) Read(b []byte) (int, error) {
@@ -167,7 +187,7 @@ func (c *countedConn) next() error {
 		if u == nil {
 			break
 		}
-		if err := c.budget.add(u, len(f.Data())); err != nil {
+		if err := u.add(len(f.Data())); err != nil {
 			select {
 			case u.exceeded <- err:
 			default:

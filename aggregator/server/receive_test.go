@@ -32,7 +32,7 @@ type wireConn struct {
 
 func (c *wireConn) Read(b []byte) (int, error) { return c.Reader.Read(b) }
 
-func newWire(t *testing.T, budget *receiving, publisher string, system bool, pieces func(io.Reader) io.Reader) *wire {
+func newWire(t *testing.T, budget *budget, publisher string, system bool, pieces func(io.Reader) io.Reader) *wire {
 	t.Helper()
 	w := &wire{t: t, sent: &bytes.Buffer{}}
 	limited := &limitedConn{socketConn: &wireConn{Reader: pieces(w.sent)}, limits: newConnections(0, 0, nil), peer: access.Peer{}, identified: func() {}}
@@ -84,13 +84,11 @@ func (w *wire) data(id uint32, n int) {
 
 func whole(r io.Reader) io.Reader { return r }
 
-func newReceiving() *receiving { return &receiving{byPublisher: counts[string]{}} }
-
 // TestUnreadDataIsCounted sends messages in pieces of several sizes.
 func TestUnreadDataIsCounted(t *testing.T) {
 	for _, pieces := range []func(io.Reader) io.Reader{whole, iotest.OneByteReader, iotest.HalfReader} {
 		synctest.Test(t, func(t *testing.T) {
-			budget := newReceiving()
+			budget := newBudget()
 			w := newWire(t, budget, "cni", false, pieces)
 			want := func(n int, why string) {
 				t.Helper()
@@ -129,7 +127,7 @@ func TestUnreadDataIsCounted(t *testing.T) {
 // TestTooMuchIsIncomplete fills the limits of a publisher and of all.
 func TestTooMuchIsIncomplete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		budget := newReceiving()
+		budget := newBudget()
 		var ends []func()
 		// hold has a publisher hold three quarters of the largest message, or returns why its call ends.
 		hold := func(publisher string, system bool) error {
@@ -151,7 +149,7 @@ func TestTooMuchIsIncomplete(t *testing.T) {
 					t.Error("the connection is read before the call has ended")
 				default:
 				}
-				if end(); budget.total >= before {
+				if end(); u.bytes != 0 || budget.total > before {
 					t.Error("a call that has ended holds bytes")
 				}
 				<-done
@@ -201,7 +199,7 @@ func FuzzFrames(f *testing.F) {
 	f.Add([]byte("\x00\x00\x01\x01\x04\x00\x00\x00\x01x\x00\x00\x06\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x09a"))
 	f.Add([]byte("\x00\x00\x05\x00\x08\x00\x00\x00\x01\xffabcd\x00\x00\x04\x08\x00\x00\x00\x00\x00\x00\x00\x00\x00"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		budget := newReceiving()
+		budget := newBudget()
 		w := newWire(t, budget, "a", false, iotest.HalfReader)
 		w.sent.Write(b)
 		w.calls[1] = &unread{conn: w.countedConn, ctx: t.Context(), exceeded: make(chan error, 1)}

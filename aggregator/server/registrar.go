@@ -20,7 +20,7 @@ func (r registrar) RegisterService(desc *grpc.ServiceDesc, impl any) {
 	streams.Streams = slices.Clone(desc.Streams)
 	for _, m := range desc.Methods {
 		streams.Streams = append(streams.Streams, grpc.StreamDesc{StreamName: m.MethodName, Handler: func(srv any, ss grpc.ServerStream) error {
-			resp, err := m.Handler(srv, ss.Context(), ss.RecvMsg, r.interceptor.pacer.unary)
+			resp, err := m.Handler(srv, ss.Context(), ss.RecvMsg, nil)
 			if err != nil {
 				return err
 			}

@@ -33,6 +33,10 @@ func TestReloadKeepsSessions(t *testing.T) {
 	if _, err := watch.Header(); err != nil {
 		t.Fatal(err)
 	}
+	health, err := healthv1.NewHealthClient(conn).Watch(aggregatortest.Context(t), &healthv1.HealthCheckRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	committed(t, one, 1, fragment("one"))
 	committed(t, two, 1, fragment("two"))
 
@@ -65,6 +69,10 @@ func TestReloadKeepsSessions(t *testing.T) {
 		_, err = watch.Recv()
 	}
 	wantCode(t, err, codes.PermissionDenied, "uid 4001 may not call the aggregator")
+	for err = nil; err == nil; {
+		_, err = health.Recv()
+	}
+	wantCode(t, err, codes.PermissionDenied, "uid 4001 may not call the aggregator")
 	_, err = newAPI(conn).List(aggregatortest.Context(t), &weftv1.ListFragmentsRequest{})
 	wantCode(t, err, codes.PermissionDenied, "uid 4001")
 	committed(t, two, 2, fragment("two"))
@@ -72,26 +80,6 @@ func TestReloadKeepsSessions(t *testing.T) {
 	if len(list) != 3 {
 		t.Errorf("fragments %v", list)
 	}
-}
-
-// TestEveryStreamOfALostPublisherEnds, those of the health service too.
-func TestEveryStreamOfALostPublisherEnds(t *testing.T) {
-	nfttest.Require(t, nfttest.Users)
-	d := startConfigured(t, "socketGroup: 4000\npublishers: [{name: one, match: {uid: 4001}}]\n")
-	conn := aggregatortest.DialAs(t, d.Socket, aggregatortest.User{UID: 4001, GID: 5000, Groups: []uint32{4000}})
-	stream, err := healthv1.NewHealthClient(conn).Watch(aggregatortest.Context(t), &healthv1.HealthCheckRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := publish(t, conn, "")
-	committed(t, s, 1, fragment("one"))
-	d.reload(t, "socketGroup: 4000\n")
-	for err = nil; err == nil; {
-		_, err = stream.Recv()
-	}
-	wantCode(t, err, codes.PermissionDenied, "uid 4001")
-	_, err = s.Recv()
-	wantCode(t, err, codes.PermissionDenied, "uid 4001")
 }
 
 // TestStreamThatIsNotReadEnds: a caller that lost its publisher cannot keep its

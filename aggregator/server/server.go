@@ -135,9 +135,9 @@ func open(cfg Config) (*Server, error) {
 	if err := s.giveSocket(); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
-	in := &interceptor{access: cfg.Access, pacer: newPacer(cfg.Access), streams: s.streams, decoder: newDecoder(cfg.Aggregator), turns: newCallTurns(), log: cfg.Logger}
+	in := &interceptor{access: cfg.Access, streams: s.streams, decoder: newDecoder(cfg.Aggregator), turns: newCallTurns(), log: cfg.Logger}
 	s.grpc = grpc.NewServer(
-		grpc.Creds(peerCredentials{insecure.NewCredentials(), cfg.Access, &receiving{byPublisher: counts[string]{}}}),
+		grpc.Creds(peerCredentials{insecure.NewCredentials(), cfg.Access, newBudget()}),
 		grpc.ForceServerCodecV2(newRequestCodec()),
 		grpc.MaxRecvMsgSize(MaxMessage),
 		grpc.MaxConcurrentStreams(maxStreams),
@@ -152,7 +152,7 @@ func open(cfg Config) (*Server, error) {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: cfg.KeepaliveTime, Timeout: cfg.KeepaliveTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 	)
-	impl := &service{agg: cfg.Aggregator, pacer: in.pacer, reads: &reads{making: make(chan struct{}, 1), byPublisher: make(map[string]*readShare)}, flows: cfg.Flows, tables: &servedTables{owners: make(map[string][]*tableOwner)}, partial: &partialSnapshots{access: cfg.Access, byPublisher: counts[string]{}}, log: cfg.Logger}
+	impl := &service{agg: cfg.Aggregator, pacer: newPacer(cfg.Access), reads: &reads{byPublisher: make(map[string]*readShare)}, flows: cfg.Flows, tables: &servedTables{owners: make(map[string][]*tableOwner)}, partial: newBudget(), log: cfg.Logger}
 	if cfg.Local != nil {
 		cfg.Local.in, cfg.Local.impl = in, impl
 	}

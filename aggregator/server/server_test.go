@@ -141,17 +141,6 @@ func TestViolationsAreDetails(t *testing.T) {
 	}
 }
 
-func TestOversizedMessage(t *testing.T) {
-	d, conn := start(t, &aggregatortest.Kernel{})
-	f := table()
-	f.Nft = strings.Repeat("# large\n", server.MaxMessage/8+1)
-	_, err := newAPI(conn).Apply(aggregatortest.Context(t), &weftv1.ApplyRequest{Fragment: f})
-	wantCode(t, err, codes.ResourceExhausted, "larger than max")
-	if _, err := d.Dial(t, "tester").Apply(aggregatortest.Context(t), table()); err != nil {
-		t.Fatalf("the server does not go on: %v", err)
-	}
-}
-
 // TestTruncatedAndForeignBytes feeds bytes that are not gRPC, half of a connection, and
 // messages that do not decode.
 func TestTruncatedAndForeignBytes(t *testing.T) {

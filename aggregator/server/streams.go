@@ -41,12 +41,12 @@ func (s *streams) add(c caller, method string) (*openStream, error) {
 		return nil, fmt.Errorf("%w: uid %d has %d streams open: at most %d are allowed", errLimit, c.UID, n, maxStreamsPerUser)
 	}
 	if method == weftv1.Publisher_Publish_FullMethodName {
-		if pub := s.access.Publisher(c.publisher); pub != nil {
-			if r := pub.Streams(s.byPublisher[c.publisher] + 1); r != nil {
+		if pub := s.access.Publisher(c.Publisher); pub != nil {
+			if r := pub.Streams(s.byPublisher[c.Publisher] + 1); r != nil {
 				return nil, r
 			}
 		}
-		s.byPublisher.add(c.publisher, 1)
+		s.byPublisher.add(c.Publisher, 1)
 	}
 	s.byUser.add(c.UID, 1)
 	s.open[o] = struct{}{}
@@ -61,7 +61,7 @@ func (s *streams) remove(o *openStream) {
 	delete(s.open, o)
 	s.byUser.add(o.caller.UID, -1)
 	if o.method == weftv1.Publisher_Publish_FullMethodName {
-		s.byPublisher.add(o.caller.publisher, -1)
+		s.byPublisher.add(o.caller.Publisher, -1)
 	}
 }
 
@@ -75,10 +75,10 @@ func (s *streams) review() {
 
 // The lock is held.
 func (s *streams) check(o *openStream) {
-	id, err := s.access.Resolve(&o.caller.Peer, o.caller.publisher)
+	id, err := s.access.Resolve(&o.caller.Peer, o.caller.Publisher)
 	if err == nil {
 		c := o.caller
-		c.admin, c.flows = id.Admin, id.Flows
+		c.Identity = id
 		err = c.mayCall(o.method)
 	}
 	if err != nil {

@@ -104,29 +104,27 @@ func (s *servedTables) leave(o *tableOwner) {
 	}
 }
 
-// begin counts a read at the owner registered last. The caller calls end once.
+// begin counts a read at the owner registered last, until end is called.
 //
 // Possible errors: errNotServed, errLimit.
-func (s *servedTables) begin(publisher, table string, c caller) (*tableOwner, error) {
+func (s *servedTables) begin(publisher, table string, c caller) (o *tableOwner, end func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, o := range slices.Backward(s.owners[publisher]) {
 		if !slices.Contains(o.tables, table) {
 			continue
 		}
-		if !c.admin && o.readers[c.publisher] >= maxTableReads {
-			return nil, fmt.Errorf("%w: publisher %s has %d open reads of tables of %s: end one before the next", errLimit, c.publisher, maxTableReads, publisher)
+		if !c.Admin && o.readers[c.Publisher] >= maxTableReads {
+			return nil, nil, fmt.Errorf("%w: publisher %s has %d open reads of tables of %s: end one before the next", errLimit, c.Publisher, maxTableReads, publisher)
 		}
-		o.readers.add(c.publisher, 1)
-		return o, nil
+		o.readers.add(c.Publisher, 1)
+		return o, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			o.readers.add(c.Publisher, -1)
+		}, nil
 	}
-	return nil, fmt.Errorf("%w: %s/%s: no process of publisher %s serves it", errNotServed, publisher, table, publisher)
-}
-
-func (s *servedTables) end(o *tableOwner, c caller) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	o.readers.add(c.publisher, -1)
+	return nil, nil, fmt.Errorf("%w: %s/%s: no process of publisher %s serves it", errNotServed, publisher, table, publisher)
 }
 
 func (s *service) ServeTables(stream grpc.BidiStreamingServer[weftv1.ServeTablesRequest, weftv1.ServeTablesResponse]) error {
@@ -147,7 +145,7 @@ func (s *service) ServeTables(stream grpc.BidiStreamingServer[weftv1.ServeTables
 			return err
 		}
 	}
-	owner, err := s.tables.join(c.publisher, tables)
+	owner, err := s.tables.join(c.Publisher, tables)
 	if err != nil {
 		return err
 	}
@@ -226,16 +224,16 @@ func ended(err error) error {
 
 func (s *service) ReadTable(req *weftv1.ReadTableRequest, stream grpc.ServerStreamingServer[weftv1.ReadTableResponse]) error {
 	c := callerFrom(stream.Context())
-	publisher := cmp.Or(req.GetPublisher(), c.publisher)
+	publisher := cmp.Or(req.GetPublisher(), c.Publisher)
 	if !c.reader().Sees(publisher) {
 		return c.unreadable("table " + publisher + "/" + req.GetTable())
 	}
 	return s.reads.call(stream.Context(), func(r *read, c caller) error {
-		owner, err := s.tables.begin(publisher, req.GetTable(), c)
+		owner, end, err := s.tables.begin(publisher, req.GetTable(), c)
 		if err != nil {
 			return err
 		}
-		defer s.tables.end(owner, c)
+		defer end()
 		return owner.ask(stream.Context(), req, func(rows [][]byte) error {
 			size := 0
 			for _, row := range rows {

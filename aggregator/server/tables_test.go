@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
 	"github.com/weft-proxy/weft/aggregator"
@@ -134,17 +135,22 @@ func TestWatchTable(t *testing.T) {
 func TestLeaving(t *testing.T) {
 	d := unlimited(t)
 	// The owner is a raw stream.
+	own := func(ctx context.Context) grpc.BidiStreamingClient[weftv1.ServeTablesRequest, weftv1.ServeTablesResponse] {
+		t.Helper()
+		owner, err := weftv1.NewTablesClient(dial(t, d.Socket)).ServeTables(as(ctx, "one"))
+		if err == nil {
+			err = owner.Send(&weftv1.ServeTablesRequest{Tables: []string{"many"}})
+		}
+		if err == nil {
+			_, err = owner.Header()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return owner
+	}
 	ctx, leave := context.WithCancel(aggregatortest.Context(t))
-	owner, err := weftv1.NewTablesClient(dial(t, d.Socket)).ServeTables(as(ctx, "one"))
-	if err == nil {
-		err = owner.Send(&weftv1.ServeTablesRequest{Tables: []string{"many"}})
-	}
-	if err == nil {
-		_, err = owner.Header()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	owner := own(ctx)
 	read := make(chan error, 1)
 	c := d.Dial(t, "reader")
 	go func() {
@@ -158,16 +164,7 @@ func TestLeaving(t *testing.T) {
 	wantCode(t, <-read, codes.Aborted, "publisher one left before the end of the answer")
 
 	// A reader that leaves ends the stream of the owner.
-	owner, err = weftv1.NewTablesClient(dial(t, d.Socket)).ServeTables(as(aggregatortest.Context(t), "one"))
-	if err == nil {
-		err = owner.Send(&weftv1.ServeTablesRequest{Tables: []string{"many"}})
-	}
-	if err == nil {
-		_, err = owner.Header()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	owner = own(aggregatortest.Context(t))
 	ctx, leave = context.WithCancel(aggregatortest.Context(t))
 	go func() { read <- c.WatchTable(ctx, "one", "many", func() {}) }()
 	if q, err := owner.Recv(); err != nil || !q.GetWatch() {
