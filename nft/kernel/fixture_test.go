@@ -213,7 +213,11 @@ func setOption(t *testing.T, c *Conn, option, value int) {
 	if err := errors.Join(err, failed); err != nil {
 		t.Fatal(err)
 	}
-	c.sock.recvSize, c.sock.sendSize = 1<<30, 1<<30
+	if option == unix.SO_RCVBUF {
+		c.sock.recvSize = 1 << 30
+	} else {
+		c.sock.sendSize = 1 << 30
+	}
 }
 
 // contains checks that text has all the lines, with any indentation.
