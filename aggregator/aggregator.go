@@ -29,7 +29,6 @@ import (
 	"github.com/weft-proxy/weft/nft/eval"
 	"github.com/weft-proxy/weft/nft/kernel"
 	"github.com/weft-proxy/weft/nft/lint"
-	"github.com/weft-proxy/weft/nft/set"
 )
 
 // Kernel is the part of nft/kernel used by the writer.
@@ -51,10 +50,8 @@ type Kernel interface {
 	// Unprotected reports whether other processes can change some tables although Owner is true: left by a
 	// weft or kernel without ownership. It is known after the adoption.
 	Unprotected() bool
-	// DumpLive, DumpObjects and DumpElements read values changed by packets.
-	DumpLive(table nft.TableID, sets []*set.Set, limit int) (*kernel.Live, error)
-	DumpObjects(table nft.TableID) (*kernel.Live, error)
-	DumpElements(table nft.TableID, sets []*set.Set, limit int, counted bool) (*kernel.Live, error)
+	// DumpLive reads values changed by packets.
+	DumpLive(table nft.TableID, q kernel.LiveQuery) (*kernel.Live, error)
 }
 
 // Flows deletes conntrack entries.

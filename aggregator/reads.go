@@ -257,17 +257,8 @@ func (rs *Reads) dumpLive(ctx context.Context, id nft.TableID, req *weftv1.GetTa
 			sets = append(sets, s)
 		}
 	}
-	read := func() (*kernel.Live, error) { return rs.cfg.Kernel.DumpLive(id, sets, maxLiveElements) }
-	switch {
-	case !req.GetObjectsOnly():
-	case len(sets) == 0:
-		read = func() (*kernel.Live, error) { return rs.cfg.Kernel.DumpObjects(id) }
-	default:
-		read = func() (*kernel.Live, error) {
-			return rs.cfg.Kernel.DumpElements(id, sets, maxLiveElements, req.GetCounted())
-		}
-	}
-	live, err := read()
+	q := kernel.LiveQuery{Rules: !req.GetObjectsOnly(), Sets: sets, Limit: maxLiveElements, Counted: req.GetObjectsOnly() && req.GetCounted()}
+	live, err := rs.cfg.Kernel.DumpLive(id, q)
 	if errors.Is(err, unix.ENOENT) {
 		return nil, fmt.Errorf("%w: weft has no table %s any more", ErrNoObject, id)
 	}

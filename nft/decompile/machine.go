@@ -14,17 +14,22 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
+// draft is the text of the expressions so far.
+type draft struct {
+	// values at their first slot
+	regs [expr.Slots]*value
+	protocols
+	out []syntax.Stmt
+}
+
 type decompiler struct {
+	draft
 	family nft.Family
 	scope  Scope
 	// without iptables extensions
 	exprs []expr.Expr
-	// values at their first slot
-	regs [expr.Slots]*value
-	protocols
 	// of anonymous sets, by name
 	elements map[string][]set.Element
-	out      []syntax.Stmt
 }
 
 func slot(name string, register uint32) int {
@@ -35,7 +40,7 @@ func slot(name string, register uint32) int {
 	return int(at)
 }
 
-func (d *decompiler) put(name string, register uint32, v *value) {
+func (d *draft) put(name string, register uint32, v *value) {
 	at := slot(name, register)
 	for i := at; i < min(at+v.slots(), expr.Slots); i++ {
 		d.regs[i] = nil
@@ -43,7 +48,7 @@ func (d *decompiler) put(name string, register uint32, v *value) {
 	d.regs[at] = v
 }
 
-func (d *decompiler) get(name string, register uint32) *value {
+func (d *draft) get(name string, register uint32) *value {
 	v := d.regs[slot(name, register)]
 	if v == nil {
 		fail(name, "register %d is empty", register)
@@ -51,7 +56,7 @@ func (d *decompiler) get(name string, register uint32) *value {
 	return v
 }
 
-func (d *decompiler) add(s syntax.Stmt) { d.out = append(d.out, s) }
+func (d *draft) add(s syntax.Stmt) { d.out = append(d.out, s) }
 
 func (d *decompiler) run(exprs []expr.Expr) {
 	for i := 0; i < len(exprs); i++ {
@@ -234,7 +239,7 @@ func fib(e *expr.Fib) *value {
 	return v
 }
 
-func (d *decompiler) exthdr(e *expr.Exthdr) {
+func (d *draft) exthdr(e *expr.Exthdr) {
 	checkPlace("exthdr", e.Offset, e.Len)
 	v := &value{extension: true, op: e.Op, ext: e.Type, offset: 8 * e.Offset, bits: 8 * e.Len, order: datatype.BigEndian}
 	switch {

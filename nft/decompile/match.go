@@ -18,7 +18,7 @@ var compareWords = map[google.CmpOp]string{
 	google.CmpOpEq: "", google.CmpOpNeq: "!=", google.CmpOpLt: "<", google.CmpOpLte: "<=", google.CmpOpGt: ">", google.CmpOpGte: ">=",
 }
 
-func (d *decompiler) match(v *value, op string, right func(*value) syntax.Expr) *syntax.Match {
+func (d *draft) match(v *value, op string, right func(*value) syntax.Expr) *syntax.Match {
 	in := *v
 	d.resolve(&in)
 	m := &syntax.Match{Left: in.expr(), Op: op, Right: right(&in)}
@@ -34,7 +34,7 @@ func requireEqual(m *syntax.Match) {
 }
 
 // Two comparisons with the ends of a range become one.
-func (d *decompiler) between(first, second expr.Expr) bool {
+func (d *draft) between(first, second expr.Expr) bool {
 	a, ok1 := expr.Unwrap(first).(*google.Cmp)
 	b, ok2 := expr.Unwrap(second).(*google.Cmp)
 	if !ok1 || !ok2 || a.Op != google.CmpOpGte || b.Op != google.CmpOpLte || a.Register != b.Register {
@@ -44,7 +44,7 @@ func (d *decompiler) between(first, second expr.Expr) bool {
 	return true
 }
 
-func (d *decompiler) compare(e *google.Cmp) {
+func (d *draft) compare(e *google.Cmp) {
 	v := d.get("cmp", e.Register)
 	if v.data != nil || len(e.Data) == 0 || len(e.Data) > 16 {
 		fail("cmp", "the operand is a constant")
@@ -57,7 +57,7 @@ func (d *decompiler) compare(e *google.Cmp) {
 	}
 }
 
-func (d *decompiler) equal(v *value, op google.CmpOp, data []byte) {
+func (d *draft) equal(v *value, op google.CmpOp, data []byte) {
 	in := *v
 	d.resolve(&in)
 	word, isEqual := compareWords[op], op == google.CmpOpEq || op == google.CmpOpNeq
@@ -77,14 +77,14 @@ func (d *decompiler) equal(v *value, op google.CmpOp, data []byte) {
 	}
 }
 
-func (d *decompiler) imply(m syntax.Stmt, h *selector.Header) {
+func (d *draft) imply(m syntax.Stmt, h *selector.Header) {
 	if h != nil && !slices.ContainsFunc(d.implied, func(i *implied) bool { return i.match == m }) {
 		d.implied = append(d.implied, &implied{match: m, header: h})
 	}
 }
 
 // masked adds the comparison only if nft has a special form.
-func (d *decompiler) masked(v *value, op google.CmpOp, data []byte) bool {
+func (d *draft) masked(v *value, op google.CmpOp, data []byte) bool {
 	mask, n, plain := v.number(v.mask), v.number(data), *v
 	plain.mask, plain.xor = nil, nil
 	word := compareWords[op]

@@ -34,7 +34,7 @@ type implied struct {
 	used, moved bool
 }
 
-func (d *decompiler) use(h *selector.Header) {
+func (d *draft) use(h *selector.Header) {
 	for _, i := range d.implied {
 		icmp := i.header == &selector.HeaderIP && h == &selector.HeaderICMP || i.header == &selector.HeaderIP6 && h == &selector.HeaderICMPv6
 		if i.used || i.header != h && !icmp {
@@ -141,7 +141,7 @@ func (p *protocols) fieldAt(l selector.Layer, offset, bits uint32) (*selector.He
 	return h, &h.Fields[i]
 }
 
-func (d *decompiler) setField(v *value, offset, bits uint32) bool {
+func (d *draft) setField(v *value, offset, bits uint32) bool {
 	if v.extension {
 		v.x = selector.ExthdrAt(v.op, v.ext, offset, bits)
 		r, err := selector.ResolveExthdr(v.x.(*syntax.Exthdr))
@@ -161,14 +161,14 @@ func (d *decompiler) setField(v *value, offset, bits uint32) bool {
 	return true
 }
 
-func (d *decompiler) raw(v *value, offset, bits uint32) {
+func (d *draft) raw(v *value, offset, bits uint32) {
 	x := &syntax.RawPayload{Base: word("payload", uint8(v.base), "", "ll", "nh", "th", "ih"), Offset: offset, Bits: bits}
 	if v.x, v.typ, v.raw = x, datatype.Integer, true; x.Base == "" {
 		fail("payload", "the base is not known")
 	}
 }
 
-func (d *decompiler) resolve(v *value) {
+func (d *draft) resolve(v *value) {
 	switch {
 	case v.x != nil || v.data != nil || len(v.parts) > 0:
 	case v.mask != nil && d.bitField(v):
@@ -180,7 +180,7 @@ func (d *decompiler) resolve(v *value) {
 	}
 }
 
-func (d *decompiler) bitField(v *value) bool {
+func (d *draft) bitField(v *value) bool {
 	m := v.number(v.mask)
 	low, high := m.TrailingZeroBits(), uint(m.BitLen())
 	if m.Sign() == 0 || m.Cmp(new(big.Int).Lsh(ones(high-low), low)) != 0 || v.number(v.xor).Sign() != 0 || 8*len(v.mask) != int(v.bits) {
@@ -196,7 +196,7 @@ func (d *decompiler) bitField(v *value) bool {
 }
 
 // payloadWrite adds an assignment to a field, around which the rule writes the original bits.
-func (d *decompiler) payloadWrite(base, offset, n, register uint32) {
+func (d *draft) payloadWrite(base, offset, n, register uint32) {
 	checkPlace("payload", offset, n)
 	v := &value{base: selector.Layer(base) + 1, offset: 8 * offset, bits: 8 * n, order: datatype.BigEndian}
 	in := d.get("payload", register)
@@ -223,7 +223,7 @@ func (d *decompiler) payloadWrite(base, offset, n, register uint32) {
 
 // comparePayload adds a comparison for each field. It returns false unless the payload has several
 // fields or part of a field.
-func (d *decompiler) comparePayload(v *value, op google.CmpOp, data []byte) bool {
+func (d *draft) comparePayload(v *value, op google.CmpOp, data []byte) bool {
 	if v.x != nil || v.base == 0 || v.mask != nil || op != google.CmpOpEq && op != google.CmpOpNeq || int(v.bits) != 8*len(data) {
 		return false
 	}

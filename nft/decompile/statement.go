@@ -110,7 +110,7 @@ func familyWord(family uint32) string {
 }
 
 // span returns a register's value, the range of two constants, or nil for register 0.
-func (d *decompiler) span(name string, low, high uint32, v *value) syntax.Expr {
+func (d *draft) span(name string, low, high uint32, v *value) syntax.Expr {
 	if low == 0 {
 		return nil
 	}

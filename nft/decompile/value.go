@@ -171,7 +171,7 @@ func (v *value) span(from, to []byte) syntax.Expr {
 	return &syntax.Range{From: &syntax.Const{Text: v.format(from, true)}, To: &syntax.Const{Text: v.format(to, true)}}
 }
 
-func (d *decompiler) bitwise(v *value, e *expr.Bitwise) *value {
+func (d *draft) bitwise(v *value, e *expr.Bitwise) *value {
 	out := *v
 	switch {
 	case v.data != nil:
@@ -200,14 +200,14 @@ func (d *decompiler) bitwise(v *value, e *expr.Bitwise) *value {
 	return &out
 }
 
-func (d *decompiler) finish(v *value) {
+func (d *draft) finish(v *value) {
 	if d.resolve(v); v.mask != nil {
 		v.x, v.mask, v.xor, v.field, v.key = v.expr(), nil, nil, nil, nil
 	}
 }
 
 // joined returns one value or a concatenation.
-func (d *decompiler) joined(name string, register, n uint32) *value {
+func (d *draft) joined(name string, register, n uint32) *value {
 	at, out := slot(name, register), &value{}
 	for end := at + int(n+3)/4; at < end; {
 		if at >= expr.Slots || d.regs[at] == nil || d.regs[at].slots() == 0 {
@@ -226,7 +226,7 @@ func (d *decompiler) joined(name string, register, n uint32) *value {
 	return out
 }
 
-func (d *decompiler) keyOf(name string, register uint32, t set.Type) *value {
+func (d *draft) keyOf(name string, register uint32, t set.Type) *value {
 	v := d.joined(name, register, t.Len)
 	parts, err := t.Resolve()
 	values := v.parts
@@ -248,7 +248,7 @@ func (d *decompiler) keyOf(name string, register uint32, t set.Type) *value {
 }
 
 // A constant has the type of v.
-func (d *decompiler) argument(name string, register uint32, v *value) syntax.Expr {
+func (d *draft) argument(name string, register uint32, v *value) syntax.Expr {
 	in := *d.get(name, register)
 	if in.data != nil {
 		return v.list(in.data)
@@ -257,6 +257,6 @@ func (d *decompiler) argument(name string, register uint32, v *value) syntax.Exp
 	return in.expr()
 }
 
-func (d *decompiler) assign(name string, target syntax.Expr, k *selector.Key, register uint32) {
+func (d *draft) assign(name string, target syntax.Expr, k *selector.Key, register uint32) {
 	d.add(&syntax.Assign{Target: target, Value: d.argument(name, register, keyValue(target, k))})
 }

@@ -29,34 +29,34 @@ func hasPorts(protocol uint8) bool {
 	return slices.Contains([]uint8{unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_SCTP, unix.IPPROTO_UDPLITE, unix.IPPROTO_DCCP}, protocol)
 }
 
-func (m *machine) tuple() Tuple {
-	p := &m.out.Packet
+func (w *passage) tuple() Tuple {
+	p := &w.out.Packet
 	var source, destination uint16
-	if at := m.headers.transport; hasPorts(m.headers.protocol) && !m.headers.fragment && len(p.Data) >= at+4 {
+	if at := w.headers.transport; hasPorts(w.headers.protocol) && !w.headers.fragment && len(p.Data) >= at+4 {
 		source, destination = binary.BigEndian.Uint16(p.Data[at:]), binary.BigEndian.Uint16(p.Data[at+2:])
 	}
 	return Tuple{netip.AddrPortFrom(p.Source(), source), netip.AddrPortFrom(p.Destination(), destination)}
 }
 
-func (m *machine) track() {
-	conn := m.out.Packet.Conn
+func (w *passage) track() {
+	conn := w.out.Packet.Conn
 	if conn == nil || conn.State != StateNew || conn.Original != (Tuple{}) {
 		return
 	}
-	conn.Original = m.tuple()
+	conn.Original = w.tuple()
 	conn.Replies = Tuple{conn.Original.Destination, conn.Original.Source}
 }
 
-func (m *machine) translated(destination bool) {
-	conn := m.out.Packet.Conn
+func (w *passage) translated(destination bool) {
+	conn := w.out.Packet.Conn
 	if conn == nil {
 		return
 	}
-	now := m.tuple()
+	now := w.tuple()
 	was := conn.Replies
 	conn.Replies = Tuple{now.Destination, now.Source}
 	switch {
-	case conn.Replies == was && (destination || !m.out.AnySourcePort): // translated to the same address and port
+	case conn.Replies == was && (destination || !w.out.AnySourcePort): // translated to the same address and port
 	case destination:
 		conn.Status |= statusDstNAT
 	default:
@@ -65,13 +65,13 @@ func (m *machine) translated(destination bool) {
 	conn.NAT = conn.Status&(statusDstNAT|statusSrcNAT) != 0
 }
 
-func (m *machine) follows() bool {
-	conn := m.out.Packet.Conn
+func (w *passage) follows() bool {
+	conn := w.out.Packet.Conn
 	return conn != nil && conn.NAT && conn.State != StateNew
 }
 
-func (m *machine) follow() {
-	conn := m.out.Packet.Conn
+func (w *passage) follow() {
+	conn := w.out.Packet.Conn
 	if conn.Original == (Tuple{}) {
 		undecided("how the connection is translated is not known")
 	}
@@ -79,65 +79,65 @@ func (m *machine) follow() {
 	if conn.Reply {
 		want = Tuple{conn.Original.Destination, conn.Original.Source}
 	}
-	now := m.tuple()
-	if destination := m.hook == hookPrerouting || m.hook == hookOutput; destination {
-		m.rewrite(true, now.Destination, want.Destination)
+	now := w.tuple()
+	if destination := w.hook == hookPrerouting || w.hook == hookOutput; destination {
+		w.rewrite(true, now.Destination, want.Destination)
 	} else {
-		m.rewrite(false, now.Source, want.Source)
+		w.rewrite(false, now.Source, want.Source)
 	}
 }
 
-func (m *machine) rewrite(destination bool, now, want netip.AddrPort) {
-	p := &m.out.Packet
+func (w *passage) rewrite(destination bool, now, want netip.AddrPort) {
+	p := &w.out.Packet
 	if now.Addr() != want.Addr() {
-		at, _ := addressAt(m.headers.family, destination)
-		p.write(m.headers, at, want.Addr().AsSlice(), true)
+		at, _ := addressAt(w.headers.family, destination)
+		p.write(w.headers, at, want.Addr().AsSlice(), true)
 	}
 	if now.Port() != want.Port() {
-		at := m.headers.transport
+		at := w.headers.transport
 		if destination {
 			at += 2
 		}
-		p.write(m.headers, at, binary.BigEndian.AppendUint16(nil, want.Port()), false)
+		p.write(w.headers, at, binary.BigEndian.AppendUint16(nil, want.Port()), false)
 	}
 }
 
-func (m *machine) status() uint32 {
-	s := m.out.Packet.Conn.Status
-	if m.out.Packet.Conn.State != StateNew || !m.rules.translates(m.headers.family) {
+func (w *passage) status() uint32 {
+	s := w.out.Packet.Conn.Status
+	if w.out.Packet.Conn.State != StateNew || !w.rules.translates(w.headers.family) {
 		return s
 	}
-	if m.looped {
+	if w.looped {
 		return s | statusDstNATDone | statusSrcNATDone
 	}
 	// once a nat chain exists, each place has a hook, which sets the bits after the nat chains
-	switch m.hook {
+	switch w.hook {
 	case hookPrerouting, hookOutput:
-		if m.pastTranslation() {
+		if w.pastTranslation() {
 			s |= statusDstNATDone
 		}
 		return s
 	case hookForward:
 		return s | statusDstNATDone
 	}
-	if m.pastTranslation() {
+	if w.pastTranslation() {
 		s |= statusSrcNATDone
 	}
 	return s | statusDstNATDone
 }
 
-func (m *machine) pastTranslation() bool {
-	at, place := m.current.Base.Priority, natPriority(m.hook)
-	if m.current.isNAT() {
+func (w *passage) pastTranslation() bool {
+	at, place := w.current.Base.Priority, natPriority(w.hook)
+	if w.current.isNAT() {
 		return false
 	}
-	chains := m.rules.BaseChains(m.headers.family, m.hook)
+	chains := w.rules.BaseChains(w.headers.family, w.hook)
 	nat := slices.IndexFunc(chains, func(b BaseChain) bool { return b.isNAT() })
 	if nat >= 0 {
-		return slices.IndexFunc(chains, func(b BaseChain) bool { return b.Chain == m.current.Chain }) > nat
+		return slices.IndexFunc(chains, func(b BaseChain) bool { return b.Chain == w.current.Chain }) > nat
 	}
 	if at == place {
-		undecided("it is not known whether chain %s is before the translation", m.current.Chain.Decl.Name)
+		undecided("it is not known whether chain %s is before the translation", w.current.Chain.Decl.Name)
 	}
 	return at > place
 }

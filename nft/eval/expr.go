@@ -39,9 +39,11 @@ func (m *machine) expr(r *Rule, e expr.Expr) {
 		inside := bytes.Compare(v, x.FromData) >= 0 && bytes.Compare(v, x.ToData) <= 0
 		m.breakIf(inside != (x.Op == google.CmpOpEq))
 	case *expr.Bitwise:
-		m.bitwise(x)
+		if !m.registers.bitwise(x) {
+			m.unknown(e)
+		}
 	case *google.Byteorder:
-		m.byteorder(x)
+		m.registers.byteorder(x)
 	case *google.Lookup:
 		m.lookup(r, x)
 	case *expr.Dynset:
@@ -73,7 +75,7 @@ func (m *machine) expr(r *Rule, e expr.Expr) {
 		if !ok {
 			m.unknown(e)
 		}
-		m.extension(&extension)
+		extension.run(m)
 	case *google.Reject:
 		m.verdict = set.Verdict{Code: datatype.VerdictDrop}
 	case *google.Counter, *expr.Log:
@@ -99,12 +101,12 @@ func compares(op google.CmpOp, c int) bool {
 	}
 }
 
-func (m *machine) exceeds(e expr.Expr) bool {
+func (w *passage) exceeds(e expr.Expr) bool {
 	what := expr.Format(e)
 	if s, err := expr.StatefulStmt(e); err == nil {
 		what = syntax.PrintStmt(s)
 	}
-	return m.choose(what, 2, 0, func(i int) string { return [...]string{"within", "exceeded"}[i] }) == 1
+	return w.choose(what, 2, 0, func(i int) string { return [...]string{"within", "exceeded"}[i] }) == 1
 }
 
 // random chooses a number. For too many numbers it branches on the intervals of the map keyed by
@@ -121,9 +123,9 @@ func (m *machine) random(r *Rule, what string, register, modulus, offset uint32)
 	m.registers.store(register, binary.NativeEndian.AppendUint32(nil, offset+uint32(i)))
 }
 
-func (m *machine) bitwise(e *expr.Bitwise) {
+func (r *registers) bitwise(e *expr.Bitwise) (known bool) {
 	n := (e.Len + 3) &^ 3
-	src, dst := bytes.Clone(m.registers.at(e.Source, n)), m.registers.at(e.Dest, n)
+	src, dst := bytes.Clone(r.at(e.Source, n)), r.at(e.Dest, n)
 	var carry uint32
 	switch e.Op {
 	case expr.BitwiseBool:
@@ -144,12 +146,13 @@ func (m *machine) bitwise(e *expr.Bitwise) {
 			carry = w << (32 - e.Shift)
 		}
 	default:
-		m.unknown(e)
+		return false
 	}
+	return true
 }
 
-func (m *machine) byteorder(e *google.Byteorder) {
-	src := bytes.Clone(m.registers.at(e.SourceRegister, e.Len))
+func (r *registers) byteorder(e *google.Byteorder) {
+	src := bytes.Clone(r.at(e.SourceRegister, e.Len))
 	for i := uint32(0); e.Size > 0 && i+e.Size <= e.Len; i += e.Size {
 		switch n := src[i:]; e.Size {
 		case 2:
@@ -162,5 +165,5 @@ func (m *machine) byteorder(e *google.Byteorder) {
 			undecided("byteorder of %d bytes", e.Size)
 		}
 	}
-	m.registers.store(e.DestRegister, src)
+	r.store(e.DestRegister, src)
 }

@@ -14,26 +14,26 @@ import (
 )
 
 // ok is false for a short packet.
-func (m *machine) payloadAt(base, offset, n uint32) (at int, ok bool) {
+func (w *passage) payloadAt(base, offset, n uint32) (at int, ok bool) {
 	at = int(offset)
 	switch base {
 	case unix.NFT_PAYLOAD_NETWORK_HEADER:
 	case unix.NFT_PAYLOAD_TRANSPORT_HEADER:
-		if m.headers.fragment {
+		if w.headers.fragment {
 			return 0, false
 		}
-		at += m.headers.transport
+		at += w.headers.transport
 	default:
 		undecided("bytes of the link header or of an inner packet are not known")
 	}
-	if m.out.AnySourcePort {
-		for _, chosen := range []int{m.sourcePortAt(), m.out.Packet.checksumAt(m.headers)} {
+	if w.out.AnySourcePort {
+		for _, chosen := range []int{w.sourcePortAt(), w.out.Packet.checksumAt(w.headers)} {
 			if chosen >= 0 && at < chosen+2 && at+int(n) > chosen {
 				undecided("the source port, which the kernel has chosen, is not known")
 			}
 		}
 	}
-	return at, at+int(n) <= len(m.out.Packet.Data)
+	return at, at+int(n) <= len(w.out.Packet.Data)
 }
 
 func (m *machine) payload(e *google.Payload) {
@@ -49,10 +49,10 @@ func (m *machine) payload(e *google.Payload) {
 	m.registers.store(e.DestRegister, m.out.Packet.Data[at:at+int(e.Len)])
 }
 
-func (m *machine) ofBridge() bool { return m.current.Table.ID.Family == nft.FamilyBridge }
+func (w *passage) ofBridge() bool { return w.current.Table.ID.Family == nft.FamilyBridge }
 
-func (m *machine) etherType() []byte {
-	if m.headers.family == nft.FamilyIP6 {
+func (w *passage) etherType() []byte {
+	if w.headers.family == nft.FamilyIP6 {
 		return []byte{unix.ETH_P_IPV6 >> 8, unix.ETH_P_IPV6 & 0xff}
 	}
 	return []byte{unix.ETH_P_IP >> 8, unix.ETH_P_IP & 0xff}
@@ -159,12 +159,12 @@ func (m *machine) owner(e *google.Meta) {
 	m.registers.store(e.Register, binary.NativeEndian.AppendUint32(nil, *value))
 }
 
-func (m *machine) interfaces() (in, out Interface) {
-	in, out = m.out.Packet.In, m.out.Packet.Out
-	if m.ofBridge() {
-		in, out = m.inPort, m.outPort
+func (w *passage) interfaces() (in, out Interface) {
+	in, out = w.out.Packet.In, w.out.Packet.Out
+	if w.ofBridge() {
+		in, out = w.inPort, w.outPort
 	}
-	switch m.hook {
+	switch w.hook {
 	case hookPrerouting, hookInput:
 		return in, Interface{}
 	case hookForward, hookPostrouting:
@@ -181,19 +181,19 @@ func (m *machine) name(register uint32, i Interface) {
 	m.registers.store(register, name[:])
 }
 
-func (m *machine) beforeTracking() bool {
-	if m.hook != hookPrerouting && m.hook != hookOutput {
+func (w *passage) beforeTracking() bool {
+	if w.hook != hookPrerouting && w.hook != hookOutput {
 		return false
 	}
-	priority := m.current.Base.Priority
+	priority := w.current.Base.Priority
 	if priority == conntrackPriority {
-		undecided("it is not known whether connection tracking is before chain %s", m.current.Chain.Decl.Name)
+		undecided("it is not known whether connection tracking is before chain %s", w.current.Chain.Decl.Name)
 	}
 	return priority < conntrackPriority
 }
 
-func (m *machine) untrack() {
-	if conn := m.out.Packet.Conn; conn != nil && m.beforeTracking() {
+func (w *passage) untrack() {
+	if conn := w.out.Packet.Conn; conn != nil && w.beforeTracking() {
 		conn.State = StateUntracked
 	}
 }

@@ -41,14 +41,14 @@ func (m *machine) randomInterval(r *Rule, what string, register, modulus, offset
 }
 
 // ok is false for more than maxChoice spans. A number without an interval is its own span.
-func (m *machine) spans(s Set, first, last uint64) (spans []span, ok bool) {
+func (w *passage) spans(s Set, first, last uint64) (spans []span, ok bool) {
 	for first <= last {
 		if len(spans) == maxChoice {
 			return nil, false
 		}
 		next := span{first, first}
 		key := string(binary.BigEndian.AppendUint32(nil, uint32(first)))
-		if e, found := m.find(s, key); found && len(e.KeyEnd) == 4 {
+		if e, found := w.find(s, key); found && len(e.KeyEnd) == 4 {
 			next.last = max(first, min(last, uint64(binary.BigEndian.Uint32([]byte(e.KeyEnd)))))
 		}
 		spans, first = append(spans, next), next.last+1

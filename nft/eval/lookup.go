@@ -41,8 +41,8 @@ type changedKey struct {
 	set, key string
 }
 
-func (m *machine) find(s Set, key string) (set.Element, bool) {
-	if e, ok := m.changed[changedKey{m.current.Table.ID, s.Decl.Name, key}]; ok {
+func (w *passage) find(s Set, key string) (set.Element, bool) {
+	if e, ok := w.changed[changedKey{w.current.Table.ID, s.Decl.Name, key}]; ok {
 		if e == nil {
 			return set.Element{}, false
 		}

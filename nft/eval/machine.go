@@ -14,8 +14,8 @@ const (
 	maxSteps = 1 << 20
 )
 
-// Like nft_do_chain, for one combination of choices.
-type machine struct {
+// passage is the way of a packet through the hooks, for one combination of choices.
+type passage struct {
 	rules   *Ruleset
 	host    Host
 	headers headers
@@ -30,29 +30,33 @@ type machine struct {
 	// results per choice
 	taken, sizes []int
 	chosen       int
+	// added by the packet, nil for deleted ones
+	changed map[changedKey]*set.Element
+	out     Outcome
+}
 
+// machine runs the rules of a chain, like nft_do_chain.
+type machine struct {
+	passage
 	verdict   set.Verdict
 	registers registers
 	lookups   []Lookup
 	running   *Rule
 	place     *Chain
 	rest      []expr.Expr
-	// added by the packet, nil for deleted ones
-	changed  map[changedKey]*set.Element
-	executed int
+	executed  int
 	// rules that may still run, shared by evaluations; nil if unlimited
 	budget *int
-	out    Outcome
 }
 
-func (m *machine) choose(what string, n int, probability float64, name func(int) string) int {
-	if m.chosen == len(m.taken) {
-		m.taken = append(m.taken[:m.chosen:m.chosen], 0)
+func (w *passage) choose(what string, n int, probability float64, name func(int) string) int {
+	if w.chosen == len(w.taken) {
+		w.taken = append(w.taken[:w.chosen:w.chosen], 0)
 	}
-	i := m.taken[m.chosen]
-	m.sizes = append(m.sizes, n)
-	m.chosen++
-	m.out.Choices = append(m.out.Choices, Choice{What: what, Result: name(i), Probability: probability})
+	i := w.taken[w.chosen]
+	w.sizes = append(w.sizes, n)
+	w.chosen++
+	w.out.Choices = append(w.out.Choices, Choice{What: what, Result: name(i), Probability: probability})
 	return i
 }
 

@@ -40,16 +40,16 @@ func (m *machine) nat(e *expr.NAT) {
 	m.translate(destination, address, port)
 }
 
-func (m *machine) anySourcePort(chosen bool) {
-	m.out.AnySourcePort = m.out.AnySourcePort || chosen && m.sourcePortAt() >= 0
+func (w *passage) anySourcePort(chosen bool) {
+	w.out.AnySourcePort = w.out.AnySourcePort || chosen && w.sourcePortAt() >= 0
 }
 
 // sourcePortAt returns the offset of the source port or an echo's identifier, or -1 without either.
-func (m *machine) sourcePortAt() int {
-	switch at := m.headers.transport; {
-	case hasPorts(m.headers.protocol):
+func (w *passage) sourcePortAt() int {
+	switch at := w.headers.transport; {
+	case hasPorts(w.headers.protocol):
 		return at
-	case m.headers.protocol == unix.IPPROTO_ICMP || m.headers.protocol == unix.IPPROTO_ICMPV6:
+	case w.headers.protocol == unix.IPPROTO_ICMP || w.headers.protocol == unix.IPPROTO_ICMPV6:
 		return at + 4
 	default:
 		return -1
@@ -71,16 +71,16 @@ func (m *machine) sourcePortOf(from, to uint32, random bool) []byte {
 
 // sourcePort returns nil if the port stays or the kernel chooses one. A port in the range stays if
 // unused (get_unique_tuple in nf_nat_core.c).
-func (m *machine) sourcePort(low, high []byte, random bool) []byte {
-	at := m.headers.transport
+func (w *passage) sourcePort(low, high []byte, random bool) []byte {
+	at := w.headers.transport
 	switch {
-	case !hasPorts(m.headers.protocol):
+	case !hasPorts(w.headers.protocol):
 		return nil
-	case bytes.Equal(low, high) || m.headers.fragment || len(m.out.Packet.Data) < at+2:
+	case bytes.Equal(low, high) || w.headers.fragment || len(w.out.Packet.Data) < at+2:
 		return low
 	}
-	now := m.out.Packet.Data[at : at+2]
-	m.anySourcePort(random || bytes.Compare(now, low) < 0 || bytes.Compare(now, high) > 0)
+	now := w.out.Packet.Data[at : at+2]
+	w.anySourcePort(random || bytes.Compare(now, low) < 0 || bytes.Compare(now, high) > 0)
 	return nil
 }
 
@@ -103,22 +103,22 @@ func (m *machine) redirect(e *google.Redir) {
 	m.translate(true, m.redirection(), port)
 }
 
-func (m *machine) redirection() []byte {
+func (w *passage) redirection() []byte {
 	switch {
-	case m.hook == hookPrerouting:
-		return m.addressOf(m.out.Packet.In)
-	case m.headers.family == nft.FamilyIP:
+	case w.hook == hookPrerouting:
+		return w.addressOf(w.out.Packet.In)
+	case w.headers.family == nft.FamilyIP:
 		return []byte{127, 0, 0, 1}
 	default:
 		return netip.IPv6Loopback().AsSlice()
 	}
 }
 
-func (m *machine) addressOf(i Interface) []byte {
-	p := &m.out.Packet
-	if m.host.Address != nil {
-		_, n := addressAt(m.headers.family, false)
-		if addr, ok := m.host.Address(i, p); ok && addr.BitLen() == 8*n {
+func (w *passage) addressOf(i Interface) []byte {
+	p := &w.out.Packet
+	if w.host.Address != nil {
+		_, n := addressAt(w.headers.family, false)
+		if addr, ok := w.host.Address(i, p); ok && addr.BitLen() == 8*n {
 			return addr.AsSlice()
 		}
 	}

@@ -57,7 +57,7 @@ func explore(rules *Ruleset, p Packet, host Host, h headers, run func(*machine))
 	// later choices are 0
 	var taken []int
 	for len(outcomes) < MaxOutcomes {
-		m := &machine{rules: rules, host: host, headers: h, taken: taken}
+		m := &machine{passage: passage{rules: rules, host: host, headers: h, taken: taken}}
 		m.out.Packet = p
 		m.out.Traced = -1
 		if p.Conn != nil {
@@ -150,11 +150,11 @@ func (m *machine) leave() {
 }
 
 // port returns zero for an interface that is not a bridge, or without rules about ports.
-func (m *machine) port(bridge Interface, addr netip.Addr) Interface {
-	if m.host.Port == nil || !slices.ContainsFunc(m.rules.Tables, func(t Table) bool { return t.ID.Family == nft.FamilyBridge }) {
+func (w *passage) port(bridge Interface, addr netip.Addr) Interface {
+	if w.host.Port == nil || !slices.ContainsFunc(w.rules.Tables, func(t Table) bool { return t.ID.Family == nft.FamilyBridge }) {
 		return Interface{}
 	}
-	port, ok := m.host.Port(bridge, addr)
+	port, ok := w.host.Port(bridge, addr)
 	if !ok {
 		undecided("the port of bridge %s that leads to %s is not known: ping it", bridge.Name, addr)
 	}
@@ -162,16 +162,16 @@ func (m *machine) port(bridge Interface, addr netip.Addr) Interface {
 }
 
 // A sender on a bridge is assumed to have the node's route.
-func (m *machine) switches() bool {
-	p := &m.out.Packet
-	if m.inPort == (Interface{}) || m.host.Route == nil {
+func (w *passage) switches() bool {
+	p := &w.out.Packet
+	if w.inPort == (Interface{}) || w.host.Route == nil {
 		return false
 	}
-	if r, ok := m.host.Route(p); !ok || r.Router || r.Drop != "" || r.Out != p.In {
+	if r, ok := w.host.Route(p); !ok || r.Router || r.Drop != "" || r.Out != p.In {
 		return false
 	}
-	m.track() // the hooks of IP may not
-	p.Out, m.outPort = p.In, m.port(p.In, p.Destination())
+	w.track() // the hooks of IP may not
+	p.Out, w.outPort = p.In, w.port(p.In, p.Destination())
 	return true
 }
 
@@ -192,21 +192,21 @@ func (m *machine) frame(port Interface, hook uint32, priority int32, filtered bo
 	}
 }
 
-func (m *machine) route() (local bool) {
+func (w *passage) route() (local bool) {
 	var r Route
-	ok := m.host.Route != nil
+	ok := w.host.Route != nil
 	if ok {
-		r, ok = m.host.Route(&m.out.Packet)
+		r, ok = w.host.Route(&w.out.Packet)
 	}
 	if !ok {
-		undecided("the route to %s is not known", m.out.Packet.Destination())
+		undecided("the route to %s is not known", w.out.Packet.Destination())
 	}
 	if r.Drop != "" {
 		panic(end{Drop, r.Drop})
 	}
-	m.out.Packet.Out = r.Out
-	if r.Local && m.out.Packet.In == (Interface{}) {
-		m.out.Packet.Out = loopback
+	w.out.Packet.Out = r.Out
+	if r.Local && w.out.Packet.In == (Interface{}) {
+		w.out.Packet.Out = loopback
 	}
 	return r.Local
 }
@@ -214,15 +214,15 @@ func (m *machine) route() (local bool) {
 // the first device of each network namespace
 var loopback = Interface{Index: 1, Name: "lo"}
 
-func (m *machine) decreaseTTL() {
-	p, at := &m.out.Packet, 7
-	if m.headers.family == nft.FamilyIP {
+func (w *passage) decreaseTTL() {
+	p, at := &w.out.Packet, 7
+	if w.headers.family == nft.FamilyIP {
 		at = 8
 	}
 	if p.Data[at] <= 1 {
 		panic(end{Drop, "its time to live ends here"})
 	}
-	p.write(m.headers, at, []byte{p.Data[at] - 1}, false)
+	p.write(w.headers, at, []byte{p.Data[at] - 1}, false)
 }
 
 func (m *machine) pass(hook uint32) {
@@ -266,9 +266,9 @@ func (m *machine) baseChain() {
 	}
 }
 
-func (m *machine) translates() bool {
-	switch conn := m.out.Packet.Conn; {
-	case m.bound || m.looped:
+func (w *passage) translates() bool {
+	switch conn := w.out.Packet.Conn; {
+	case w.bound || w.looped:
 		return false
 	case conn == nil:
 		undecided("it is not known whether the packet is the first of its connection")
@@ -278,10 +278,10 @@ func (m *machine) translates() bool {
 	return false
 }
 
-func (m *machine) step(s Step) {
-	s.Table, s.Hook = m.current.Table.ID, m.hook
-	if m.out.Packet.Trace && m.out.Traced < 0 {
-		m.out.Traced = len(m.out.Steps)
+func (w *passage) step(s Step) {
+	s.Table, s.Hook = w.current.Table.ID, w.hook
+	if w.out.Packet.Trace && w.out.Traced < 0 {
+		w.out.Traced = len(w.out.Steps)
 	}
-	m.out.Steps = append(m.out.Steps, s)
+	w.out.Steps = append(w.out.Steps, s)
 }

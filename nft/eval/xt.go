@@ -40,21 +40,21 @@ func (x *extension) u16(at int) uint16 { return binary.NativeEndian.Uint16(x.kno
 func (x *extension) u32(at int) uint32 { return binary.NativeEndian.Uint32(x.known(at + 4)[at:]) }
 func (x *extension) u8(at int) uint8   { return x.known(at + 1)[at] }
 
-func (m *machine) extension(x *extension) {
+func (x *extension) run(m *machine) {
 	if x.target {
-		m.target(x)
+		x.act(m)
 		return
 	}
 	switch {
 	case x.name == "comment":
 	case x.name == "addrtype" && x.rev == 1:
-		m.breakIf(!m.matchesAddressTypes(x))
+		m.breakIf(!x.matchesAddressTypes(m))
 	case x.name == "conntrack" && x.rev >= 2 && x.rev <= 3:
-		m.breakIf(!m.matchesConn(x))
+		m.breakIf(!x.matchesConn(m))
 	case x.name == "tcp" || x.name == "udp":
-		m.breakIf(!m.matchesTransport(x))
+		m.breakIf(!x.matchesTransport(m))
 	case x.name == "multiport" && x.rev == 1:
-		m.breakIf(!m.matchesMultiport(x))
+		m.breakIf(!x.matchesMultiport(m))
 	case x.name == "mark" && x.rev == 1: // mark, mask, invert
 		m.breakIf((m.out.Packet.Mark&x.u32(4) == x.u32(0)) == (x.u8(8) != 0))
 	case x.name == "statistic" || x.name == "limit" || x.name == "hashlimit" || x.name == "recent":
@@ -65,7 +65,7 @@ func (m *machine) extension(x *extension) {
 }
 
 // matchesAddressTypes reads struct xt_addrtype_info_v1: type bits of source and destination, flags.
-func (m *machine) matchesAddressTypes(x *extension) bool {
+func (x *extension) matchesAddressTypes(m *machine) bool {
 	const invertSource, invertDestination, limits = 1, 2, 4 | 8
 	flags := x.u32(4)
 	if flags&limits != 0 {
@@ -89,7 +89,7 @@ func (m *machine) matchesAddressTypes(x *extension) bool {
 }
 
 // matchesConn reads struct xt_conntrack_mtinfo2 and 3.
-func (m *machine) matchesConn(x *extension) bool {
+func (x *extension) matchesConn(m *machine) bool {
 	const flagState, flagsAt = 1, 8*16 + 2*4 + 5*2
 	const snat, dnat, untracked = 1 << 6, 1 << 7, 1 << 8
 	flags, invert, mask := x.u16(flagsAt), x.u16(flagsAt+2), x.u16(flagsAt+4)
@@ -118,18 +118,18 @@ func (m *machine) matchesConn(x *extension) bool {
 	return (mask&state != 0) != (invert&flagState != 0)
 }
 
-func (m *machine) ports() (source, destination uint16, ok bool) {
-	at, ok := m.payloadAt(unix.NFT_PAYLOAD_TRANSPORT_HEADER, 0, 4)
+func (w *passage) ports() (source, destination uint16, ok bool) {
+	at, ok := w.payloadAt(unix.NFT_PAYLOAD_TRANSPORT_HEADER, 0, 4)
 	if !ok {
 		return 0, 0, false
 	}
-	b := m.out.Packet.Data[at:]
+	b := w.out.Packet.Data[at:]
 	return binary.BigEndian.Uint16(b), binary.BigEndian.Uint16(b[2:]), true
 }
 
 // matchesTransport reads struct xt_tcp and xt_udp: source and destination ports, for TCP an option
 // and flags, inversions.
-func (m *machine) matchesTransport(x *extension) bool {
+func (x *extension) matchesTransport(m *machine) bool {
 	source, destination, ok := m.ports()
 	if !ok {
 		return false
@@ -158,7 +158,7 @@ func (m *machine) matchesTransport(x *extension) bool {
 
 // matchesMultiport reads struct xt_multiport_v1: selected ports, their number, 15 ports, 15 marks
 // of ranges, invert.
-func (m *machine) matchesMultiport(x *extension) bool {
+func (x *extension) matchesMultiport(m *machine) bool {
 	const sources, destinations, invertAt = 0, 1, 2 + 15*2 + 15
 	source, destination, ok := m.ports()
 	if !ok {
@@ -178,7 +178,7 @@ func (m *machine) matchesMultiport(x *extension) bool {
 	return found != (x.u8(invertAt) != 0)
 }
 
-func (m *machine) target(x *extension) {
+func (x *extension) act(m *machine) {
 	switch {
 	case x.name == "LOG" || x.name == "NFLOG" || x.name == "TRACE":
 	case x.name == "NOTRACK" || x.name == "CT" && x.u16(0)&1 != 0: // XT_CT_NOTRACK
@@ -189,14 +189,14 @@ func (m *machine) target(x *extension) {
 		p := &m.out.Packet
 		p.Mark = p.Mark&^x.u32(4) ^ x.u32(0)
 	case x.name == "DNAT" || x.name == "SNAT" || x.name == "MASQUERADE" || x.name == "REDIRECT":
-		m.translateRange(x)
+		x.translateRange(m)
 	default:
 		undecided("target %s of iptables is not known", x.name)
 	}
 }
 
 // translateRange reads struct nf_nat_ipv4_multi_range_compat, nf_nat_range or nf_nat_range2.
-func (m *machine) translateRange(x *extension) {
+func (x *extension) translateRange(m *machine) {
 	const mapIPs, ports, random, fully = 1, 2, 4, 16
 	var flags uint32
 	var first, last, low, high []byte

@@ -7,35 +7,39 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// in nft's own syntax
-type writer struct {
+// text is a text in nft's own syntax, or the first error.
+type text struct {
 	b     strings.Builder
 	depth int
-	// compares a selector with a boolean: whether the packet has the header
-	presence bool
-	// the first
-	err *syntax.Error
+	err   *syntax.Error
 }
 
-func (x *writer) fail(n node, format string, args ...any) {
+// writer writes rules and expressions.
+type writer struct {
+	text
+	// compares a selector with a boolean: whether the packet has the header
+	presence bool
+}
+
+func (x *text) fail(n node, format string, args ...any) {
 	if x.err == nil {
 		x.err = n.errorf(format, args...)
 	}
 }
 
-func (x *writer) str(text ...string) {
-	for _, s := range text {
+func (x *text) str(words ...string) {
+	for _, s := range words {
 		x.b.WriteString(s)
 	}
 }
 
-func (x *writer) separator(i int, sep string) {
+func (x *text) separator(i int, sep string) {
 	if i > 0 {
 		x.str(sep)
 	}
 }
 
-func (x *writer) quoted(n node) {
+func (x *text) quoted(n node) {
 	s := n.text()
 	if strings.ContainsAny(s, "\"\n") {
 		x.fail(n, "%q cannot be written in nft: it contains quotes or line ends", s)
@@ -47,7 +51,7 @@ func (x *writer) quoted(n node) {
 const wordChars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_[] "
 
 // word writes one or two words of nft's vocabulary.
-func (x *writer) word(n node) {
+func (x *text) word(n node) {
 	s := n.text()
 	if s == "" || strings.Count(s, " ") > 1 || strings.Trim(s, wordChars) != "" {
 		x.fail(n, "unexpected %s: want a word of nft", n.describe())
@@ -56,9 +60,9 @@ func (x *writer) word(n node) {
 	x.str(s)
 }
 
-func (x *writer) num(n node) { x.digits(n, n.number()) }
+func (x *text) num(n node) { x.digits(n, n.number()) }
 
-func (x *writer) digits(n node, s string) {
+func (x *text) digits(n node, s string) {
 	if s == "" {
 		x.fail(n, "unexpected %s: want a number", n.describe())
 	}
@@ -66,7 +70,7 @@ func (x *writer) digits(n node, s string) {
 }
 
 // name writes a name, which may begin with "@".
-func (x *writer) name(n node) {
+func (x *text) name(n node) {
 	s := n.text()
 	if !scan.IsName(strings.TrimPrefix(s, "@")) {
 		x.fail(n, "unexpected %s: want a name", n.describe())
@@ -75,7 +79,7 @@ func (x *writer) name(n node) {
 }
 
 // enter limits depth and length; false stops the writer. The caller calls leave in either case.
-func (x *writer) enter(n node) bool {
+func (x *text) enter(n node) bool {
 	if x.depth++; x.depth > syntax.MaxDepth {
 		x.fail(n, "nested deeper than %d levels", syntax.MaxDepth)
 	}
@@ -85,4 +89,4 @@ func (x *writer) enter(n node) bool {
 	return x.err == nil
 }
 
-func (x *writer) leave() { x.depth-- }
+func (x *text) leave() { x.depth-- }

@@ -49,7 +49,7 @@ func (c *Conn) adopt() error {
 			return err
 		}
 	}
-	c.setTables(func(own map[nft.TableID]bool) {
+	c.tables.update(func(own map[nft.TableID]bool) {
 		for _, t := range tables {
 			own[t.ID] = protected[t.ID]
 		}
@@ -61,7 +61,7 @@ func (c *Conn) adopt() error {
 func (c *Conn) acquire(tables []TableInfo) (map[nft.TableID]bool, error) {
 	tables = slices.Clone(tables)
 	for len(tables) > 0 {
-		e := &encoder{features: c.features, seq: c.seq}
+		e := &encoder{features: c.features, buffer: buffer{seq: c.seq}}
 		ops := make([]Op, len(tables))
 		for i, t := range tables {
 			ops[i] = AddTable{Table: t.ID, Comment: t.Comment}

@@ -162,7 +162,7 @@ func TestAdoptTableCreatedWithoutOwnership(t *testing.T) {
 	if len(dump) != 1 || !dump[0].Owned {
 		t.Fatalf("adopted %+v", dump)
 	}
-	if !c.guarded() {
+	if !c.Unprotected() {
 		t.Error("batches on a table without ownership do not carry the generation")
 	}
 	ns.Nft(t, "add table ip other")

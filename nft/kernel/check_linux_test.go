@@ -34,7 +34,7 @@ func TestCheckChangesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		events, err := c.listen(unix.NFNLGRP_NFTABLES)
+		events, err := listen(c.netNS, c.portID.Load(), unix.NFNLGRP_NFTABLES)
 		if err != nil {
 			t.Fatal(err)
 		}

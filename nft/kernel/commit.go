@@ -84,8 +84,8 @@ func (c *Conn) submit(ops []Op, check bool) (*encoder, result, Stats, error) {
 	var stats Stats
 	for attempt := range maxAttempts {
 		e := &encoder{
-			features: c.features, guard: c.guarded(), gen: c.gen, check: check,
-			seq: c.seq, own: c.lookup, buf: c.spare[:0],
+			features: c.features, guard: c.Unprotected(), gen: c.gen, check: check,
+			buffer: buffer{seq: c.seq, buf: c.spare[:0]}, own: c.tables.lookup,
 		}
 		stats.Retries = attempt
 		if err := e.batch(ops); err != nil {
@@ -128,7 +128,7 @@ func (r *result) outdated() bool {
 	return len(r.failures) > 0 && r.failures[0].message == 0 && r.failures[0].errno == unix.ERESTART
 }
 
-func (c *Conn) send(e *encoder) (result, error) {
+func (l *link) send(e *encoder) (result, error) {
 	if !e.changes() {
 		return result{}, nil // before Linux 6.10 no message can request an answer
 	}
@@ -136,14 +136,14 @@ func (c *Conn) send(e *encoder) (result, error) {
 	for _, echo := range e.echoes {
 		receive += e.end(echo.message) - e.messages[echo.message].offset + perEcho
 	}
-	if err := c.sock.reserve(len(e.buf)+sendReserve, min(receive, maxReceive)); err != nil {
+	if err := l.sock.reserve(len(e.buf)+sendReserve, min(receive, maxReceive)); err != nil {
 		return result{}, err
 	}
-	if err := c.sock.drain(); err != nil {
+	if err := l.sock.drain(); err != nil {
 		return result{}, err
 	}
-	c.seq += uint32(len(e.messages))
-	if err := c.sock.send(e.buf); err != nil {
+	l.seq += uint32(len(e.messages))
+	if err := l.sock.send(e.buf); err != nil {
 		switch {
 		case errors.Is(err, unix.EMSGSIZE):
 			return result{}, fmt.Errorf("send %d bytes: %w", len(e.buf), ErrTooLarge)
@@ -152,11 +152,11 @@ func (c *Conn) send(e *encoder) (result, error) {
 		}
 		return result{}, fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
 	}
-	r, err := c.collect(e)
+	r, err := l.collect(e)
 	if err != nil {
 		return result{}, fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
 	}
-	r.took = c.sock.writing.took
+	r.took = l.sock.writing.took
 	return r, nil
 }
 
@@ -164,7 +164,7 @@ func (c *Conn) send(e *encoder) (result, error) {
 var errAnswered = errors.New("answered")
 
 // The kernel puts all answers into the receive buffer before the sending system call returns.
-func (c *Conn) collect(e *encoder) (result, error) {
+func (l *link) collect(e *encoder) (result, error) {
 	var r result
 	if len(e.echoes) > 0 {
 		r.handles = make(map[int]uint64, len(e.echoes))
@@ -178,12 +178,12 @@ func (c *Conn) collect(e *encoder) (result, error) {
 		}
 		return nil
 	}
-	err := c.replies(add)
+	err := l.replies(add)
 	for errors.Is(err, unix.ENOBUFS) { // answers that fitted into the buffer are still there
-		err = c.replies(add)
+		err = l.replies(add)
 	}
 	if errors.Is(err, errAnswered) {
-		c.sock.pending = false
+		l.sock.pending = false
 		return r, nil
 	}
 	switch {
@@ -229,7 +229,7 @@ func (c *Conn) committed(e *encoder, r result) error {
 		return nil
 	}
 	c.advance(e)
-	c.setTables(func(tables map[nft.TableID]bool) {
+	c.tables.update(func(tables map[nft.TableID]bool) {
 		for id, t := range e.tables {
 			if !t.exists {
 				delete(tables, id)
@@ -285,7 +285,7 @@ func (c *Conn) recheck(ops []Op) error {
 	}
 	for _, op := range ops {
 		id := op.table()
-		if _, ok := c.lookup(id); !ok || marked[id] {
+		if _, ok := c.tables.lookup(id); !ok || marked[id] {
 			continue
 		}
 		_, exists := marked[id]

@@ -23,22 +23,37 @@ type Config struct {
 
 // Conn is a connection to nf_tables. While open, it owns its tables, from Linux 6.9 on.
 type Conn struct {
-	netNS int
 	features
 	inherit func() (*os.File, error)
 	portID  atomic.Uint32
+	tables  ownTables
 
-	mu   sync.Mutex // guards the fields below, and use of the socket
-	sock *socket
-	seq  uint32
+	mu sync.Mutex // guards the fields below
+	link
 	// gen is the ruleset's generation after the last commit or dump.
 	gen   uint32
 	spare []byte
+}
 
-	// tables are the created and adopted tables; true if the kernel protects the table. tablesMu
-	// guards them.
-	tablesMu sync.Mutex
-	tables   map[nft.TableID]bool
+// ownTables are the created and adopted tables of a connection.
+type ownTables struct {
+	mu sync.Mutex
+	// protected is true if the kernel protects the table.
+	protected map[nft.TableID]bool
+}
+
+// lookup returns ok if the connection created or adopted a table.
+func (o *ownTables) lookup(id nft.TableID) (protected, ok bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	protected, ok = o.protected[id]
+	return protected, ok
+}
+
+func (o *ownTables) update(f func(protected map[nft.TableID]bool)) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	f(o.protected)
 }
 
 // Open opens a connection and probes the kernel's features, without changing the ruleset. Possible
@@ -48,10 +63,8 @@ func Open(cfg Config) (*Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open nftables: %w", err)
 	}
-	c := &Conn{
-		netNS: cfg.NetNS, inherit: cfg.Inherit, sock: sock, seq: 1,
-		tables: map[nft.TableID]bool{},
-	}
+	c := &Conn{link: link{netNS: cfg.NetNS, sock: sock, seq: 1}, inherit: cfg.Inherit}
+	c.tables.protected = map[nft.TableID]bool{}
 	c.portID.Store(sock.portID)
 	if err := c.probe(cfg.NoOwner); err != nil {
 		return nil, errors.Join(fmt.Errorf("open nftables: %w", err), sock.close())
@@ -71,8 +84,16 @@ func (c *Conn) Close() error {
 // Owner reports whether new tables are protected from other processes.
 func (c *Conn) Owner() bool { return c.owner }
 
-// Unprotected reports whether other processes can change some of the connection's tables.
-func (c *Conn) Unprotected() bool { return c.guarded() }
+// Unprotected reports whether other processes can change some of the connection's tables. Batches
+// then carry the generation.
+func (c *Conn) Unprotected() (found bool) {
+	c.tables.update(func(protected map[nft.TableID]bool) {
+		for _, is := range protected {
+			found = found || !is
+		}
+	})
+	return found || !c.owner
+}
 
 // Generation returns the number of the last transaction of any process in the network namespace.
 func (c *Conn) Generation() (uint32, error) {
@@ -83,33 +104,4 @@ func (c *Conn) Generation() (uint32, error) {
 		return 0, fmt.Errorf("get ruleset generation: %w", err)
 	}
 	return gen, nil
-}
-
-// lookup returns ok if the connection created or adopted a table.
-func (c *Conn) lookup(id nft.TableID) (protected, ok bool) {
-	c.tablesMu.Lock()
-	defer c.tablesMu.Unlock()
-	protected, ok = c.tables[id]
-	return protected, ok
-}
-
-func (c *Conn) setTables(f func(tables map[nft.TableID]bool)) {
-	c.tablesMu.Lock()
-	defer c.tablesMu.Unlock()
-	f(c.tables)
-}
-
-// guarded reports whether batches must carry the generation.
-func (c *Conn) guarded() bool {
-	if !c.owner {
-		return true
-	}
-	c.tablesMu.Lock()
-	defer c.tablesMu.Unlock()
-	for _, protected := range c.tables {
-		if !protected {
-			return true
-		}
-	}
-	return false
 }

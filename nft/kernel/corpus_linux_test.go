@@ -11,7 +11,6 @@ import (
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/object"
 	"github.com/weft-proxy/weft/nft/ruleset"
-	"github.com/weft-proxy/weft/nft/set"
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
@@ -21,26 +20,10 @@ type corpus struct {
 	family nft.Family
 	decls  []string
 	rules  []string
-	scope  *tableScope
+	scope  *declared
 	// unchecked corpora need features that the running kernel may lack.
 	unchecked bool
 }
-
-// tableScope holds the compiled declarations of a table. It implements compile.Scope.
-type tableScope struct {
-	table nft.Table
-	sets  map[string]*set.Set
-	// order has the sets in the order of their declarations.
-	order []*set.Set
-	// elements are the declared elements by set.
-	elements map[string][]set.Element
-	extra    scopeObjects
-}
-
-func (s *tableScope) Set(name string) (*set.Set, bool) { set, ok := s.sets[name]; return set, ok }
-
-// Chain implements compile.Scope. Rules of corpora jump to a and b.
-func (s *tableScope) Chain(name string) bool { return name == "a" || name == "b" }
 
 // readCorpora reads all corpora of package compile.
 func readCorpora(t testing.TB) []*corpus {
@@ -65,7 +48,7 @@ func newCorpus(t testing.TB, text nfttest.Corpus) *corpus {
 		t.Fatal(err)
 	}
 	c := &corpus{name: text.Name, family: f, decls: decls, rules: text.Rules, unchecked: text.Unchecked}
-	if c.scope, err = newScope(tables[0]); err != nil {
+	if c.scope, err = declare(tables[0]); err != nil {
 		t.Fatalf("%s: %v", c.name, err)
 	}
 	return c
@@ -80,47 +63,6 @@ func unusable(family nft.Family, decl string) bool {
 	}
 	_, err = object.Compile(family, &tables[0].Objects[0])
 	return err != nil
-}
-
-// newScope compiles the declarations of a table.
-func newScope(t nft.Table) (*tableScope, error) {
-	s := &tableScope{table: t, sets: map[string]*set.Set{}, elements: map[string][]set.Element{}}
-	add := func(set *set.Set, err error, elements []nft.Element) error {
-		if err != nil {
-			return err
-		}
-		s.sets[set.Name] = set
-		s.order = append(s.order, set)
-		return s.pack(set, elements)
-	}
-	for i := range t.Sets {
-		set, err := set.Compile(t.Family, &t.Sets[i])
-		if err := add(set, err, t.Sets[i].Elements); err != nil {
-			return nil, err
-		}
-	}
-	for i := range t.Maps {
-		set, err := set.CompileMap(t.Family, &t.Maps[i])
-		if err := add(set, err, t.Maps[i].Elements); err != nil {
-			return nil, err
-		}
-	}
-	return s, s.extra.compile(&t)
-}
-
-// pack packs the elements of a set.
-func (s *tableScope) pack(declared *set.Set, elements []nft.Element) error {
-	var packed []set.Element
-	for _, e := range elements {
-		p, err := declared.Pack(e)
-		if err != nil {
-			return err
-		}
-		packed = append(packed, p)
-	}
-	out, err := declared.Normalize(packed)
-	s.elements[declared.Name] = out
-	return err
 }
 
 // ruleset returns rules of the corpus for nft.
@@ -152,16 +94,7 @@ func chainOf(i int) string { return fmt.Sprintf("nfttest-rule-%d", i) }
 // a chain of its own.
 func (c *corpus) ops(rules []compiled) []Op {
 	id := nft.TableID{Family: c.family, Name: "t"}
-	ops := []Op{AddTable{Table: id}, AddChain{Table: id, Chain: chain("a")}, AddChain{Table: id, Chain: chain("b")}}
-	ops = append(ops, c.scope.extra.ops(id)...)
-	for _, s := range c.scope.order {
-		ops = append(ops, AddSet{Table: id, Set: s})
-	}
-	for _, s := range c.scope.order {
-		if elems := c.scope.elements[s.Name]; len(elems) > 0 {
-			ops = append(ops, AddElements{Table: id, Set: s, Elements: elems})
-		}
-	}
+	ops := append(c.scope.ops(), AddChain{Table: id, Chain: chain("a")}, AddChain{Table: id, Chain: chain("b")})
 	for i, r := range rules {
 		ops = append(ops, AddChain{Table: id, Chain: chain(chainOf(i))}, AddRule{Table: id, Chain: chainOf(i), Rule: r.rule, Handle: &Handle{}})
 	}

@@ -17,6 +17,7 @@ func TestDescribe(t *testing.T) {
 	id := testTable()
 	services := mapOf(t, nft.Map{Name: "services", TypeOf: "ip daddr . meta l4proto . th dport : verdict", Comment: "VIPs"})
 	blocked := setOf(t, nft.Set{Name: "blocked", Type: "ipv4_addr", Flags: []string{"interval", "timeout"}, Timeout: time.Hour, GCInterval: time.Minute, Size: 9, Policy: "memory", AutoMerge: true})
+	quota := &object.Object{Kind: nft.ObjectQuota, Name: "q", Text: "over 1 mbytes", Comment: "daily"}
 	lease := pack(t, blocked, "10.0.0.0/8")
 	lease[0].Timeout, lease[0].Comment = time.Minute, "why"
 	for _, tt := range []struct {
@@ -45,6 +46,17 @@ func TestDescribe(t *testing.T) {
 		{AddElements{Table: id, Set: blocked, Elements: lease}, `add element ip weft blocked { 10.0.0.0/8 timeout 1m comment "why" }`},
 		{DeleteElements{Table: id, Set: blocked, Elements: lease}, "delete element ip weft blocked { 10.0.0.0/8 }"},
 		{AddElements{Table: id, Set: blocked, Elements: []set.Element{{}}}, "add element ip weft blocked { * }"},
+		{AddTable{Table: id, Comment: "c", Dormant: true}, `add table ip weft { comment "c"; flags dormant; }`},
+		{AddObject{Table: id, Object: quota}, `add quota ip weft q { comment "daily"; over 1 mbytes; }`},
+		{AddObject{Table: id, Object: &object.Object{Kind: nft.ObjectSynProxy, Name: "s"}}, "add synproxy ip weft s"},
+		{DeleteObject{Table: id, Ref: quota.Ref()}, "delete quota ip weft q"},
+		{AddFlowtable{Table: id, Flowtable: &object.Flowtable{Name: "f", Priority: -5}}, "add flowtable ip weft f { hook ingress priority -5; }"},
+		{AddFlowtable{Table: id, Flowtable: &object.Flowtable{Name: "f", Devices: []string{"a", "b"}, Flags: 3}},
+			`add flowtable ip weft f { hook ingress priority 0; devices = { "a", "b" }; counter; flags offload; }`},
+		{DeleteFlowtable{Table: id, Name: "f"}, "delete flowtable ip weft f"},
+		{AddChain{Table: nft.TableID{Family: nft.FamilyNetdev, Name: "n"}, Chain: &object.Chain{
+			Name: "c", Base: &object.Base{Type: "filter", Devices: object.NewDevices([]string{"b", "a"}), Offload: true},
+		}}, `add chain netdev n c { type filter hook ingress devices = { "a", "b" } priority 0; policy accept; flags offload; }`},
 	} {
 		if got := Describe(tt.op); got != tt.want {
 			t.Errorf("Describe = %s\n      want %s", got, tt.want)

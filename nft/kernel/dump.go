@@ -42,37 +42,33 @@ func (c *Conn) DumpSet(table nft.TableID, set *set.Set) ([]set.Element, error) {
 	return d.finish(), nil
 }
 
-func (c *Conn) dumpSet(table nft.TableID, d *elementDecoder) error {
-	return c.apart(table, func(r *Conn) error {
+func (l *link) dumpSet(table nft.TableID, d *elementDecoder) error {
+	return l.apart(table, func(r *link) error {
 		_, err := r.readElements(d, table, maxSetReads)
 		return err
 	})
 }
 
 // apart reads from one of weft's tables over a new socket, so that commits do not wait.
-func (c *Conn) apart(table nft.TableID, read func(*Conn) error) error {
-	r, err := OpenReader(Config{NetNS: c.netNS})
+func (l *link) apart(table nft.TableID, read func(*link) error) error {
+	r, err := OpenReader(Config{NetNS: l.netNS})
 	if err != nil {
 		return err
 	}
 	defer func() { _ = r.Close() }() // read-only
-	if err := r.c.checkOurs(table); err != nil {
+	info, err := r.table(table)
+	switch {
+	case err != nil:
 		return err
+	case !info.Ours:
+		return fmt.Errorf("%w (%w)", ErrForeignTable, unix.ENOENT)
 	}
-	return read(r.c)
-}
-
-func (c *Conn) checkOurs(id nft.TableID) error {
-	info, err := c.table(id)
-	if err == nil && !info.Ours {
-		err = fmt.Errorf("%w (%w)", ErrForeignTable, unix.ENOENT)
-	}
-	return err
+	return read(&r.link)
 }
 
 // The caller holds the lock.
 func (c *Conn) dumpStable() ([]Table, error) {
-	events, err := c.listen(unix.NFNLGRP_NFTABLES)
+	events, err := listen(c.netNS, c.portID.Load(), unix.NFNLGRP_NFTABLES)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +107,7 @@ func (c *Conn) dumpStable() ([]Table, error) {
 
 func (c *Conn) unprotected(tables []Table) bool {
 	return slices.ContainsFunc(tables, func(t Table) bool {
-		protected, _ := c.lookup(t.ID)
+		protected, _ := c.tables.lookup(t.ID)
 		return !protected
 	})
 }
@@ -119,7 +115,7 @@ func (c *Conn) unprotected(tables []Table) bool {
 // The kernel sends the events of a transaction before the next one begins. So after an empty batch,
 // all events of earlier transactions have arrived.
 func (c *Conn) changed(events *socket, tables []Table) (bool, error) {
-	e := encoder{features: c.features, seq: c.seq}
+	e := encoder{features: c.features, buffer: buffer{seq: c.seq}}
 	if err := e.batch(nil); err != nil {
 		return false, err
 	}
@@ -146,7 +142,7 @@ func (c *Conn) changed(events *socket, tables []Table) (bool, error) {
 }
 
 func (c *Conn) forget(dumped []Table) {
-	c.setTables(func(tables map[nft.TableID]bool) {
+	c.tables.update(func(tables map[nft.TableID]bool) {
 		for id := range tables {
 			if !slices.ContainsFunc(dumped, func(t Table) bool { return t.ID == id }) {
 				delete(tables, id)
@@ -165,7 +161,7 @@ func (c *Conn) dumpTables() ([]Table, error) {
 		if !info.Ours {
 			continue
 		}
-		_, owned := c.lookup(info.ID)
+		_, owned := c.tables.lookup(info.ID)
 		t := Table{ID: info.ID, Comment: info.Comment, Owned: owned, Dormant: info.Dormant}
 		if err := c.dumpContents(&t); err != nil {
 			return nil, fmt.Errorf("table %s: %w", info.ID, err)
@@ -175,29 +171,29 @@ func (c *Conn) dumpTables() ([]Table, error) {
 	return tables, nil
 }
 
-func (c *Conn) dumpContents(t *Table) (err error) {
-	if t.Chains, err = c.dumpChains(t.ID); err != nil {
+func (l *link) dumpContents(t *Table) (err error) {
+	if t.Chains, err = l.dumpChains(t.ID); err != nil {
 		return err
 	}
-	if t.Sets, err = c.dumpSets(t.ID); err != nil {
+	if t.Sets, err = l.dumpSets(t.ID); err != nil {
 		return err
 	}
-	t.Objects, err = list(c.dump, unix.NFT_MSG_GETOBJ, t.ID, named(t.ID.Name, 0, ""), decodeObject)
+	t.Objects, err = list(l.dump, unix.NFT_MSG_GETOBJ, t.ID, named(t.ID.Name, 0, ""), decodeObject)
 	if err != nil {
 		return err
 	}
 	// nil for kinds unknown to nft 1.0.6
 	t.Objects = slices.DeleteFunc(t.Objects, func(o *object.Object) bool { return o == nil })
-	t.Flowtables, err = list(c.dump, unix.NFT_MSG_GETFLOWTABLE, t.ID, named(t.ID.Name, 0, ""), decodeFlowtable)
+	t.Flowtables, err = list(l.dump, unix.NFT_MSG_GETFLOWTABLE, t.ID, named(t.ID.Name, 0, ""), decodeFlowtable)
 	return err
 }
 
-func (c *Conn) listTables() ([]TableInfo, error) {
-	return list(c.dump, unix.NFT_MSG_GETTABLE, nft.TableID{Family: unix.AF_UNSPEC}, nil, decodeTable)
+func (l *link) listTables() ([]TableInfo, error) {
+	return list(l.dump, unix.NFT_MSG_GETTABLE, nft.TableID{Family: unix.AF_UNSPEC}, nil, decodeTable)
 }
 
-func (c *Conn) table(id nft.TableID) (t TableInfo, err error) {
-	err = c.request(msgType(unix.NFT_MSG_GETTABLE), 0, id.Family, named(id.Name, 0, ""), func(m reply) (err error) {
+func (l *link) table(id nft.TableID) (t TableInfo, err error) {
+	err = l.request(msgType(unix.NFT_MSG_GETTABLE), 0, id.Family, named(id.Name, 0, ""), func(m reply) (err error) {
 		t, err = decodeTable(m)
 		return err
 	})
@@ -208,20 +204,20 @@ func (c *Conn) table(id nft.TableID) (t TableInfo, err error) {
 }
 
 // The kernel always lists the chains of the whole family.
-func (c *Conn) listChains(id nft.TableID) ([]*object.Chain, error) {
-	return list(c.dump, unix.NFT_MSG_GETCHAIN, id, nil, decodeChain)
+func (l *link) listChains(id nft.TableID) ([]*object.Chain, error) {
+	return list(l.dump, unix.NFT_MSG_GETCHAIN, id, nil, decodeChain)
 }
 
-func listRules[T any](c *Conn, id nft.TableID, chain string, decode func(reply) (T, error)) ([]T, error) {
-	return list(c.dumpInTable, unix.NFT_MSG_GETRULE, id, named(id.Name, unix.NFTA_RULE_CHAIN, chain), decode)
+func listRules[T any](l *link, id nft.TableID, chain string, decode func(reply) (T, error)) ([]T, error) {
+	return list(l.dumpInTable, unix.NFT_MSG_GETRULE, id, named(id.Name, unix.NFTA_RULE_CHAIN, chain), decode)
 }
 
-func (c *Conn) dumpChains(id nft.TableID) ([]Chain, error) {
-	decls, err := c.listChains(id)
+func (l *link) dumpChains(id nft.TableID) ([]Chain, error) {
+	decls, err := l.listChains(id)
 	if err != nil {
 		return nil, err
 	}
-	rules, err := listRules(c, id, "", decodeRule)
+	rules, err := listRules(l, id, "", decodeRule)
 	if err != nil {
 		return nil, err
 	}
@@ -236,8 +232,8 @@ func (c *Conn) dumpChains(id nft.TableID) ([]Chain, error) {
 	return chains, nil
 }
 
-func (c *Conn) dumpSets(id nft.TableID) ([]Set, error) {
-	decls, err := list(c.dump, unix.NFT_MSG_GETSET, id, named(id.Name, 0, ""), decodeSet)
+func (l *link) dumpSets(id nft.TableID) ([]Set, error) {
+	decls, err := list(l.dump, unix.NFT_MSG_GETSET, id, named(id.Name, 0, ""), decodeSet)
 	if err != nil {
 		return nil, err
 	}
@@ -246,7 +242,7 @@ func (c *Conn) dumpSets(id nft.TableID) ([]Set, error) {
 		if decl.Flags&unix.NFT_SET_ANONYMOUS != 0 {
 			continue
 		}
-		elements, err := c.dumpElements(id, decl)
+		elements, err := l.dumpElements(id, decl)
 		if err != nil {
 			return nil, fmt.Errorf("list elements of set %s: %w", decl.Name, err)
 		}
@@ -258,13 +254,13 @@ func (c *Conn) dumpSets(id nft.TableID) ([]Set, error) {
 // The kernel resumes a dump by skipping the number of elements already sent. If it resizes a hash
 // table meanwhile, the dump repeats some elements and lacks as many, without NLM_F_DUMP_INTR. So a
 // dump with duplicates is repeated, unless elements come and go by themselves.
-func (c *Conn) dumpElements(id nft.TableID, set *set.Set) ([]set.Element, error) {
+func (l *link) dumpElements(id nft.TableID, set *set.Set) ([]set.Element, error) {
 	const volatile = unix.NFT_SET_TIMEOUT | unix.NFT_SET_EVAL
 	d, tries := newElementDecoder(set), maxInterrupted
 	if set.Flags&volatile != 0 {
 		tries = 1
 	}
-	duplicates, err := c.readElements(d, id, tries)
+	duplicates, err := l.readElements(d, id, tries)
 	switch {
 	case err != nil:
 		return nil, err
@@ -274,10 +270,10 @@ func (c *Conn) dumpElements(id nft.TableID, set *set.Set) ([]set.Element, error)
 	return d.finish(), nil
 }
 
-func (c *Conn) readElements(d *elementDecoder, id nft.TableID, tries int) (duplicates bool, err error) {
+func (l *link) readElements(d *elementDecoder, id nft.TableID, tries int) (duplicates bool, err error) {
 	names := named(id.Name, unix.NFTA_SET_ELEM_LIST_SET, d.set.Name)
 	for range tries {
-		if err := c.dumpInTable(unix.NFT_MSG_GETSETELEM, id.Family, names, d.reset, d.message); err != nil {
+		if err := l.dumpInTable(unix.NFT_MSG_GETSETELEM, id.Family, names, d.reset, d.message); err != nil {
 			return false, err
 		}
 		if !d.dedupe() {

@@ -151,7 +151,7 @@ func TestDumpSeesChangeMeanwhile(t *testing.T) {
 	ns := nfttest.New(t)
 	c := open(t, ns, Config{NoOwner: true})
 	populate(t, c)
-	events, err := c.listen(unix.NFNLGRP_NFTABLES)
+	events, err := listen(c.netNS, c.portID.Load(), unix.NFNLGRP_NFTABLES)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -272,13 +272,7 @@ func TestLostAcknowledgement(t *testing.T) {
 	id := testTable()
 	commit(t, c, AddTable{Table: id})
 	// The kernel cannot put an answer into a full buffer.
-	var small error
-	if err := c.sock.raw.Control(func(fd uintptr) {
-		small = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, 1)
-	}); err != nil || small != nil {
-		t.Fatal(err, small)
-	}
-	c.sock.recvSize = 1 << 30 // do not size it again
+	setOption(t, c, unix.SO_RCVBUF, 1)
 	ops := []Op{AddChain{Table: id, Chain: chain("a")}}
 	for i := range 200 {
 		ops = append(ops, AddRule{Table: id, Chain: "a", Rule: ruleOf(t, "counter", strings.Repeat("x", i%100)), Handle: &Handle{}})
@@ -303,13 +297,7 @@ func TestBatchThatIsTooLarge(t *testing.T) {
 	set, elements := loadEndpoints(t, 1000)
 	ops := []Op{AddTable{Table: testTable()}, AddSet{Table: testTable(), Set: set}, AddElements{Table: testTable(), Set: set, Elements: elements}}
 	// The size that a process gets if net.core.wmem_max limits it.
-	var small error
-	if err := c.sock.raw.Control(func(fd uintptr) {
-		small = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_SNDBUF, 4096)
-	}); err != nil || small != nil {
-		t.Fatal(err, small)
-	}
-	c.sock.sendSize = 1 << 30
+	setOption(t, c, unix.SO_SNDBUF, 4096)
 	if _, err := c.Commit(ops); !errors.Is(err, ErrTooLarge) || errors.Is(err, ErrUnknownOutcome) {
 		t.Errorf("Commit = %v, want ErrTooLarge", err)
 	}

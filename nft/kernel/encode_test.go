@@ -54,7 +54,7 @@ func TestOnlyTheEndIsAcknowledged(t *testing.T) {
 }
 
 func TestLastMessageIsAcknowledgedOnOldKernels(t *testing.T) {
-	e := encoder{seq: 1}
+	e := encoder{buffer: buffer{seq: 1}}
 	if err := e.batch([]Op{AddTable{Table: testTable()}, AddChain{Table: testTable(), Chain: chain("c")}}); err != nil {
 		t.Fatal(err)
 	}
@@ -106,14 +106,14 @@ func TestBaseChainOfOwnTableIsNotFresh(t *testing.T) {
 	id := nft.TableID{Family: nft.FamilyIP, Name: "weft"}
 	base := AddChain{Table: id, Chain: &object.Chain{Name: "b", Base: &object.Base{Type: "filter"}}}
 	own := func(nft.TableID) (protected, ok bool) { return false, true }
-	e := encoder{seq: 1, own: own}
+	e := encoder{buffer: buffer{seq: 1}, own: own}
 	if err := e.batch([]Op{AddTable{Table: id}, base}); err != nil {
 		t.Fatal(err)
 	}
 	if _, fresh := e.tails[chainID{id, "b"}]; fresh {
 		t.Error("a base chain of an existing table counts as new")
 	}
-	e = encoder{seq: 1, own: own}
+	e = encoder{buffer: buffer{seq: 1}, own: own}
 	if err := e.batch([]Op{DeleteTable{Table: id}, AddTable{Table: id}, base}); err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func TestBaseChainOfOwnTableIsNotFresh(t *testing.T) {
 // Before Linux 6.10 the kernel does not answer a batch without messages.
 func TestBatchWithoutMessagesIsNotSent(t *testing.T) {
 	s := &set.Set{Name: "s", Key: set.Type{ID: 7, Len: 4}}
-	c := &Conn{tables: map[nft.TableID]bool{testTable(): true}}
+	c := &Conn{tables: ownTables{protected: map[nft.TableID]bool{testTable(): true}}}
 	ops := []Op{AddElements{Table: testTable(), Set: s}}
 	if stats, err := c.Commit(ops); err != nil || stats.Elements != 0 || c.gen != 0 {
 		t.Errorf("Commit = %+v, %v, generation %d", stats, err, c.gen)

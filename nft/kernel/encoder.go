@@ -16,7 +16,7 @@ import (
 // Encode is for tests: it returns the bytes that Commit of a new connection sends on a kernel with
 // all features. Possible errors: *BatchError.
 func Encode(ops []Op) ([]byte, error) {
-	e := encoder{features: features{owner: true, ackEnd: true, destroy: true, renew: true}, seq: 1}
+	e := encoder{features: features{owner: true, ackEnd: true, destroy: true, renew: true}, buffer: buffer{seq: 1}}
 	if err := e.batch(ops); err != nil {
 		return nil, err
 	}
@@ -43,30 +43,17 @@ type encoder struct {
 	gen   uint32
 	// check omits the batch's end, so that the kernel validates and drops the batch.
 	check bool
-	seq   uint32
 	// own is Conn.lookup. If nil, all tables may be changed and all are missing.
 	own func(nft.TableID) (protected, ok bool)
 
-	buf      []byte
-	messages []message
+	buffer
 	elements int
-	// certain means that a message always changes the ruleset.
-	certain bool
-	op      int
-	ids     uint32
-	tables  map[nft.TableID]tableChange
-	rules   map[*Handle]uint32
+	ids      uint32
+	tables   map[nft.TableID]tableChange
+	rules    map[*Handle]uint32
 	// tails are the last rules of created chains; nil if empty.
 	tails  map[chainID]*Handle
 	echoes []echo
-}
-
-type message struct {
-	// op is -1 for begin and end.
-	op int
-	// element is the index of the first element in the op's Elements, or -1.
-	element int
-	offset  int
 }
 
 type tableChange struct {
@@ -133,48 +120,6 @@ func estimate(ops []Op) int {
 	return n
 }
 
-// begin closes the last message. The begin and end of a batch have AF_UNSPEC and name the
-// subsystem.
-func (e *encoder) begin(typ, flags uint16, family nft.Family) {
-	e.closeLast()
-	m := message{op: e.op, element: -1, offset: len(e.buf)}
-	resID := uint16(0)
-	if typ == unix.NFNL_MSG_BATCH_BEGIN || typ == unix.NFNL_MSG_BATCH_END {
-		resID, m.op = unix.NFNL_SUBSYS_NFTABLES, -1
-	}
-	seq := e.seq + uint32(len(e.messages))
-	e.messages = append(e.messages, m)
-	e.certain = e.certain || m.op >= 0 && changesAlways(typ)
-	e.buf = appendHeader(e.buf, typ, unix.NLM_F_REQUEST|flags, seq, uint8(family), resID)
-}
-
-// Adding an existing table or element, destroying a missing element, and flushing an empty set or
-// chain do not change the ruleset.
-func changesAlways(typ uint16) bool {
-	switch typ {
-	case msgType(unix.NFT_MSG_NEWTABLE), msgType(unix.NFT_MSG_NEWSETELEM), msgType(unix.NFT_MSG_DELSETELEM), msgType(nftMsgDestroySetElem), msgType(unix.NFT_MSG_DELRULE):
-		return false
-	default:
-		return true
-	}
-}
-
-func (e *encoder) closeLast() {
-	if n := len(e.messages); n > 0 {
-		closeMessage(e.buf, e.messages[n-1].offset)
-	}
-}
-
-func (e *encoder) open(msg int, flags uint16, table nft.TableID) {
-	e.begin(msgType(msg), flags, table.Family)
-	e.string(nftaTable, table.Name)
-}
-
-func (e *encoder) remove(msg int, table nft.TableID, nameAttr uint16, name string) {
-	e.open(msg, 0, table)
-	e.string(nameAttr, name)
-}
-
 func (e *encoder) beginBatch() { e.begin(unix.NFNL_MSG_BATCH_BEGIN, 0, unix.AF_UNSPEC) }
 
 // endBatch requests an acknowledgement of the last message if the kernel does not acknowledge the
@@ -191,30 +136,6 @@ func (e *encoder) endBatch() {
 		e.begin(unix.NFNL_MSG_BATCH_END, flags, unix.AF_UNSPEC)
 	}
 	e.closeLast()
-}
-
-func (e *encoder) changes() bool {
-	return slices.ContainsFunc(e.messages, func(m message) bool { return m.op >= 0 })
-}
-
-func (e *encoder) end(message int) int {
-	if message+1 < len(e.messages) {
-		return e.messages[message+1].offset
-	}
-	return len(e.buf)
-}
-
-func (e *encoder) string(typ uint16, v string) { e.buf = attr.AppendString(e.buf, typ, v) }
-
-func (e *encoder) bytes(typ uint16, v []byte) { e.buf = attr.AppendBytes(e.buf, typ, v) }
-
-func (e *encoder) uint32(typ uint16, v uint32) { e.buf = attr.AppendUint32BE(e.buf, typ, v) }
-
-func (e *encoder) uint64(typ uint16, v uint64) { e.buf = attr.AppendUint64BE(e.buf, typ, v) }
-
-func (e *encoder) fields(f attr.Fields) (err error) {
-	e.buf, err = f.Append(e.buf)
-	return err
 }
 
 func (e *encoder) encodeOrFail(op Op) (element int, err error) {

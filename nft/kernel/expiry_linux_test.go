@@ -92,7 +92,7 @@ func TestRenew(t *testing.T) {
 			again[2].State = set.NewState(20*time.Minute, nil)
 			for range 2 {
 				commit(t, c, AddElements{Table: id, Set: s, Elements: again, Renew: true})
-				live, err := c.DumpLive(id, []*set.Set{s}, 10)
+				live, err := c.DumpLive(id, LiveQuery{Sets: []*set.Set{s}, Limit: 10})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -118,7 +118,7 @@ func TestOnlySetsWithTimeoutsAreDestroyedFrom(t *testing.T) {
 		{set.Set{Name: "s", Key: set.Type{Len: 4}}, unix.NFT_MSG_DELSETELEM},
 		{set.Set{Name: "s", Key: set.Type{Len: 4}, Flags: unix.NFT_SET_TIMEOUT}, nftMsgDestroySetElem},
 	} {
-		e := encoder{features: features{destroy: true}, seq: 1}
+		e := encoder{features: features{destroy: true}, buffer: buffer{seq: 1}}
 		if _, err := e.encode(DeleteElements{Table: testTable(), Set: &tt.set, Elements: []set.Element{{Key: "abcd"}}}); err != nil {
 			t.Fatal(err)
 		}

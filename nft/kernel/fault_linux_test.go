@@ -78,13 +78,7 @@ func TestFullReceiveBuffer(t *testing.T) {
 	c := open(t, nfttest.New(t), Config{})
 	id := testTable()
 	commit(t, c, AddTable{Table: id})
-	var small error
-	if err := c.sock.raw.Control(func(fd uintptr) {
-		small = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, 1)
-	}); err != nil || small != nil {
-		t.Fatal(err, small)
-	}
-	c.sock.recvSize = 1 << 30 // do not size it again
+	setOption(t, c, unix.SO_RCVBUF, 1)
 	var ops []Op
 	for range 500 {
 		ops = append(ops, DeleteChain{Table: id, Name: "missing"})

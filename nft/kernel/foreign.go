@@ -90,7 +90,7 @@ func (c *Conn) Survey(id nft.TableID) (*Survey, error) {
 	if err != nil {
 		return nil, fmt.Errorf("survey table %s: %w", id, err)
 	}
-	rules, err := listRules(c, id, "", decodeJump)
+	rules, err := listRules(&c.link, id, "", decodeJump)
 	if err != nil {
 		return nil, fmt.Errorf("survey table %s: %w", id, err)
 	}
@@ -142,7 +142,7 @@ func (c *Conn) RemoveForeign(removals ...Removal) error {
 		}
 		ops = append(ops, r.ops()...)
 	}
-	e := &encoder{features: c.features, seq: c.seq}
+	e := &encoder{features: c.features, buffer: buffer{seq: c.seq}}
 	if err := e.batch(ops); err != nil {
 		return err
 	}

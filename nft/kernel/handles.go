@@ -9,7 +9,7 @@ import (
 // findHandles reads the handles of rules with lost echoes: the kernel drops the echo of a rule
 // larger than a page. Handles increase in the batch's order, so among equal rules of an owner the
 // new ones have the greatest.
-func (c *Conn) findHandles(missing []AddRule) error {
+func (l *link) findHandles(missing []AddRule) error {
 	byChain := map[chainID][]AddRule{}
 	var order []chainID
 	for _, r := range missing {
@@ -20,7 +20,7 @@ func (c *Conn) findHandles(missing []AddRule) error {
 		byChain[id] = append(byChain[id], r)
 	}
 	for _, id := range order {
-		rules, err := listRules(c, id.table, id.name, decodeRule)
+		rules, err := listRules(l, id.table, id.name, decodeRule)
 		if err != nil {
 			return fmt.Errorf("chain %s %s: %w", id.table, id.name, err)
 		}

@@ -9,9 +9,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
-	"github.com/weft-proxy/weft/nft/ruleset"
 	"github.com/weft-proxy/weft/nft/set"
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
@@ -26,14 +24,8 @@ func TestListedAsNFT(t *testing.T) {
 	}
 	theirs, ours := nfttest.New(t), nfttest.New(t)
 	theirs.Nft(t, string(text))
-	tables, err := ruleset.Parse("list.nft", string(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := open(t, ours, Config{})
-	for _, table := range tables {
-		commit(t, c, tableOps(t, table)...)
-	}
+	c, table := open(t, ours, Config{}), declareFile(t, string(text))[0]
+	commit(t, c, append(table.ops(), ruleOps(t, table)...)...)
 	want, got := listed(theirs.ListRuleset(t)), listed(ours.ListRuleset(t))
 	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("nft lists another ruleset (-nft +weft):\n%s", diff)
@@ -47,13 +39,12 @@ func TestListedAsNFT(t *testing.T) {
 	if err != nil || len(dumped) != 1 {
 		t.Fatalf("dump: %d tables, %v", len(dumped), err)
 	}
-	sets := tableSets(t, tables[0])
-	if len(dumped[0].Sets) != len(sets) {
-		t.Errorf("%d sets are dumped, %d were declared", len(dumped[0].Sets), len(sets))
+	if len(dumped[0].Sets) != len(table.sets) {
+		t.Errorf("%d sets are dumped, %d were declared", len(dumped[0].Sets), len(table.sets))
 	}
 	for _, s := range dumped[0].Sets {
-		for _, want := range sets {
-			if want.decl.Name == s.Decl.Name {
+		for _, want := range table.sets {
+			if want.Decl.Name == s.Decl.Name {
 				checkDumped(t, want, s)
 			}
 		}
@@ -61,10 +52,10 @@ func TestListedAsNFT(t *testing.T) {
 }
 
 // checkDumped compares a dumped set and its elements with the committed ones.
-func checkDumped(t *testing.T, want packedSet, got Set) {
+func checkDumped(t *testing.T, want, got Set) {
 	t.Helper()
-	if !want.decl.Equal(got.Decl) {
-		t.Errorf("set %s is dumped as %+v, it was declared as %+v", want.decl.Name, got.Decl, want.decl)
+	if !want.Decl.Equal(got.Decl) {
+		t.Errorf("set %s is dumped as %+v, it was declared as %+v", want.Decl.Name, got.Decl, want.Decl)
 	}
 	words := func(s *set.Set, list []set.Element) map[string]string {
 		out := map[string]string{}
@@ -77,95 +68,27 @@ func checkDumped(t *testing.T, want packedSet, got Set) {
 		}
 		return out
 	}
-	if diff := gocmp.Diff(words(want.decl, want.elements), words(got.Decl, got.Elements)); diff != "" {
-		t.Errorf("set %s has other elements (-declared +dumped):\n%s", want.decl.Name, diff)
+	if diff := gocmp.Diff(words(want.Decl, want.Elements), words(got.Decl, got.Elements)); diff != "" {
+		t.Errorf("set %s has other elements (-declared +dumped):\n%s", want.Decl.Name, diff)
 	}
 }
 
-// packedSet is a compiled set with its packed elements.
-type packedSet struct {
-	decl     *set.Set
-	elements []set.Element
-}
-
-// tableSets compiles the sets and maps of a table.
-func tableSets(t *testing.T, table nft.Table) []packedSet {
+// ruleOps returns the ops that add the rules of a table.
+func ruleOps(t *testing.T, d *declared) (ops []Op) {
 	t.Helper()
-	var out []packedSet
-	add := func(decl *set.Set, err error, elements []nft.Element) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := packedSet{decl: decl}
-		for _, e := range elements {
-			p, err := decl.Pack(e)
-			if err != nil {
-				t.Fatal(err)
-			}
-			s.elements = append(s.elements, p)
-		}
-		if s.elements, err = decl.Normalize(s.elements); err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, s)
-	}
-	for i := range table.Sets {
-		s := &table.Sets[i]
-		decl, err := set.Compile(table.Family, s)
-		add(decl, err, s.Elements)
-	}
-	for i := range table.Maps {
-		m := &table.Maps[i]
-		decl, err := set.CompileMap(table.Family, m)
-		add(decl, err, m.Elements)
-	}
-	return out
-}
-
-// tableOps creates a table with its chains and sets.
-func tableOps(t *testing.T, table nft.Table) []Op {
-	t.Helper()
-	id := table.ID()
-	ops := []Op{AddTable{Table: id}}
-	for i := range table.Chains {
-		ops = append(ops, AddChain{Table: id, Chain: chain(table.Chains[i].Name)})
-	}
-	for _, s := range tableSets(t, table) {
-		ops = append(ops, AddSet{Table: id, Set: s.decl})
-		if len(s.elements) > 0 {
-			ops = append(ops, AddElements{Table: id, Set: s.decl, Elements: s.elements})
-		}
-	}
-	scope := setScope(tableSets(t, table))
-	for i := range table.Chains {
+	for _, c := range d.table.Chains {
 		var last *Handle
-		for _, r := range table.Chains[i].Rules {
-			rule, err := compile.CompileRule(table.Family, r, scope)
+		for _, r := range c.Rules {
+			rule, err := compile.CompileRule(d.table.Family, r, d)
 			if err != nil {
 				t.Fatal(err)
 			}
-			h := &Handle{}
-			ops = append(ops, AddRule{Table: id, Chain: table.Chains[i].Name, Rule: rule, After: last, Handle: h})
-			last = h
+			add := AddRule{Table: d.table.ID(), Chain: c.Name, Rule: rule, After: last, Handle: &Handle{}}
+			ops, last = append(ops, add), add.Handle
 		}
 	}
 	return ops
 }
-
-// setScope is a compile.Scope with the sets of a table.
-type setScope []packedSet
-
-func (s setScope) Set(name string) (*set.Set, bool) {
-	for _, p := range s {
-		if p.decl.Name == name {
-			return p.decl, true
-		}
-	}
-	return nil, false
-}
-func (setScope) Chain(string) bool                  { return true }
-func (setScope) Object(nft.ObjectKind, string) bool { return true }
-func (setScope) Flowtable(string) bool              { return true }
 
 // passing matches the parts of a listing that depend on the time or the owner.
 var passing = regexp.MustCompile(`(?m) # progname .*$|^\tflags owner.*\n\n?`)

@@ -47,7 +47,7 @@ func TestDumpLiveLimit(t *testing.T) {
 		{3, [3]int{3, 0, 0}, [3]bool{false, true, false}},
 		{9, [3]int{3, 1, 0}, [3]bool{}},
 	} {
-		live, err := c.DumpLive(table, sets, test.limit)
+		live, err := c.DumpLive(table, LiveQuery{Sets: sets, Limit: test.limit})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,7 +76,7 @@ func TestDumpLive(t *testing.T) {
 	commit(t, c, AddSet{Table: table, Set: blocked},
 		AddRule{Table: table, Chain: "in", Rule: ruleOf(t, "counter packets 7 bytes 420 quota over 1 mbytes counter", ""), Handle: counting},
 		AddRule{Table: table, Chain: "in", Rule: ruleOf(t, "accept", ""), Handle: plain})
-	live, err := c.DumpLive(table, nil, 0)
+	live, err := c.DumpLive(table, LiveQuery{Rules: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestDumpLiveOfNone(t *testing.T) {
 	c := open(t, ns, Config{})
 	ns.Nft(t, "table ip foreign { counter c { }; }")
 	for _, name := range []string{"foreign", "missing"} {
-		if live, err := c.DumpLive(nft.TableID{Family: nft.FamilyIP, Name: name}, nil, 1); !errors.Is(err, unix.ENOENT) {
+		if live, err := c.DumpLive(nft.TableID{Family: nft.FamilyIP, Name: name}, LiveQuery{Rules: true}); !errors.Is(err, unix.ENOENT) {
 			t.Errorf("%s: got %v, error %v: want ENOENT", name, live, err)
 		}
 	}

@@ -1,32 +1,14 @@
 package kernel
 
 import (
-	"bytes"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/attr"
 	"github.com/weft-proxy/weft/nft/object"
 	"github.com/weft-proxy/weft/nft/set"
 )
-
-func TestMessageRoundTrip(t *testing.T) {
-	b := appendHeader(nil, msgType(unix.NFT_MSG_NEWTABLE), unix.NLM_F_REQUEST, 7, uint8(nft.FamilyIP6), 0)
-	b = attr.AppendString(b, 1, "four")
-	closeMessage(b, 0)
-	h, payload, rest, ok := nextMessage(append(b, 1, 2, 3))
-	if !ok || len(rest) != 3 || h.seq != 7 || h.typ != msgType(unix.NFT_MSG_NEWTABLE) || h.flags != unix.NLM_F_REQUEST || payload[0] != uint8(nft.FamilyIP6) {
-		t.Fatalf("message = %+v %x %x %v", h, payload, rest, ok)
-	}
-	if !bytes.Equal(payload[genLen:], b[headerLen+genLen:]) {
-		t.Errorf("attributes = %x", payload[genLen:])
-	}
-	if _, _, _, ok := nextMessage(b[:len(b)-1]); ok {
-		t.Error("a message that is cut short was accepted")
-	}
-}
 
 // FuzzDecode passes arbitrary bytes to every decoder. None may panic, and the elements of
 // an interval set must be ordered.

@@ -16,7 +16,6 @@ import (
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/attr"
 	"github.com/weft-proxy/weft/nft/object"
-	"github.com/weft-proxy/weft/nft/ruleset"
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
@@ -67,41 +66,6 @@ table netdev weft {
 	}
 }
 `
-
-// opsOf returns the ops that create the declarations of a file.
-func opsOf(t testing.TB, text string) []Op {
-	t.Helper()
-	tables, err := ruleset.Parse("", text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var ops []Op
-	for _, table := range tables {
-		ops = append(ops, AddTable{Table: table.ID(), Comment: table.Comment, Dormant: slices.Contains(table.Flags, "dormant")})
-		for _, o := range table.Objects {
-			object, err := object.Compile(table.Family, &o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			ops = append(ops, AddObject{Table: table.ID(), Object: object})
-		}
-		for _, f := range table.Flowtables {
-			flowtable, err := object.CompileFlowtable(&f)
-			if err != nil {
-				t.Fatal(err)
-			}
-			ops = append(ops, AddFlowtable{Table: table.ID(), Flowtable: flowtable})
-		}
-		for _, c := range table.Chains {
-			chain, err := object.CompileChain(table.Family, &c)
-			if err != nil {
-				t.Fatal(err)
-			}
-			ops = append(ops, AddChain{Table: table.ID(), Chain: chain})
-		}
-	}
-	return ops
-}
 
 // withVeth returns a namespace with a device for chains.
 func withVeth(t testing.TB) *nfttest.NS {

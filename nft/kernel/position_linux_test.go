@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/object"
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
@@ -85,18 +84,10 @@ func TestRulePositions(t *testing.T) {
 	check("a", "again")
 	commit(t, c, DeleteTable{Table: id}, AddTable{Table: id}, AddChain{Table: id, Chain: base}, add("b", "1", ""), add("b", "2", "1"))
 	check("b", "1 2")
-}
-
-func TestRuleWithoutHandle(t *testing.T) {
-	ns := nfttest.New(t)
-	c := open(t, ns, Config{})
-	id := testTable()
-	rule := func(name string) *compile.Rule { return ruleOf(t, "counter", name) }
-	commit(t, c, AddTable{Table: id}, AddChain{Table: id, Chain: chain("a")},
-		AddRule{Table: id, Chain: "a", Rule: rule("1")}, AddRule{Table: id, Chain: "a", Rule: rule("2")})
-	if got := comments(t, ns, "a"); got != "2 1" {
-		t.Errorf("chain = %s, want 2 1: both go to the head", got)
-	}
+	// Rules without a handle go to the head.
+	commit(t, c, AddChain{Table: id, Chain: chain("m")}, AddRule{Table: id, Chain: "m", Rule: ruleOf(t, "counter", "1")},
+		AddRule{Table: id, Chain: "m", Rule: ruleOf(t, "counter", "2")})
+	check("m", "2 1")
 }
 
 func TestManyRulesInOneBatch(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 // kernels without the attribute.
 func (c *Conn) probe(noOwner bool) error {
 	table := nft.TableID{Family: nft.FamilyIP, Name: fmt.Sprintf("weft-probe-%d", c.portID.Load())}
-	e := encoder{seq: c.seq}
+	e := encoder{buffer: buffer{seq: c.seq}}
 	e.beginBatch()
 	probe := e.seq + uint32(len(e.messages))
 	e.open(unix.NFT_MSG_NEWTABLE, unix.NLM_F_CREATE|unix.NLM_F_EXCL|unix.NLM_F_ACK, table)
@@ -51,7 +51,7 @@ func (c *Conn) probe(noOwner bool) error {
 		return fmt.Errorf("probe table ownership: no answer: %w", ErrMalformed)
 	}
 
-	e = encoder{features: features{ackEnd: true}, seq: c.seq}
+	e = encoder{features: features{ackEnd: true}, buffer: buffer{seq: c.seq}}
 	if err := e.batch(nil); err != nil {
 		return err
 	}
@@ -92,15 +92,15 @@ func (e *encoder) probeUserData(typ uint16, table nft.TableID) {
 	e.bytes(typ, make([]byte, userdata.Max+1))
 }
 
-func (c *Conn) exchange(e *encoder, f func(header, kernelError) error) error {
-	if err := c.sock.drain(); err != nil {
+func (l *link) exchange(e *encoder, f func(header, kernelError) error) error {
+	if err := l.sock.drain(); err != nil {
 		return err
 	}
-	c.seq += uint32(len(e.messages))
-	if err := c.sock.send(e.buf); err != nil {
+	l.seq += uint32(len(e.messages))
+	if err := l.sock.send(e.buf); err != nil {
 		return err
 	}
-	return c.replies(func(h header, payload []byte) error {
+	return l.replies(func(h header, payload []byte) error {
 		if h.typ != unix.NLMSG_ERROR {
 			return nil
 		}

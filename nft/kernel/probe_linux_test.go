@@ -17,7 +17,7 @@ func TestUserDataIsProbed(t *testing.T) {
 		typ  uint16
 		want error
 	}{{nftaTableUserData, unix.ERANGE}, {200, nil}} {
-		e := encoder{seq: c.seq}
+		e := encoder{buffer: buffer{seq: c.seq}}
 		e.beginBatch()
 		e.probeUserData(tt.typ, testTable())
 		e.closeLast()

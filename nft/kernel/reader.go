@@ -15,7 +15,7 @@ import (
 )
 
 // Reader reads the tables of all programs over its own socket. It belongs to one goroutine.
-type Reader struct{ c *Conn }
+type Reader struct{ link }
 
 // OpenReader opens a Reader. Errors are as for Open.
 func OpenReader(cfg Config) (*Reader, error) {
@@ -23,12 +23,12 @@ func OpenReader(cfg Config) (*Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open nftables: %w", err)
 	}
-	return &Reader{&Conn{netNS: cfg.NetNS, sock: sock, seq: 1}}, nil
+	return &Reader{link{netNS: cfg.NetNS, sock: sock, seq: 1}}, nil
 }
 
 // Close closes the socket. Later calls fail.
 func (r *Reader) Close() error {
-	if err := r.c.sock.close(); err != nil {
+	if err := r.sock.close(); err != nil {
 		return fmt.Errorf("close nftables: %w", err)
 	}
 	return nil
@@ -58,14 +58,16 @@ type ProgramSet struct {
 // Programs reads all tables, in order of creation. Simultaneous changes can mix contents. Errors
 // are as for Conn.Survey.
 func (r *Reader) Programs() ([]Program, error) {
-	infos, err := r.c.listTables()
+	infos, err := r.listTables()
 	if err != nil {
 		return nil, fmt.Errorf("read ruleset: %w", err)
 	}
 	var out []Program
 	for _, info := range infos {
 		p := Program{TableInfo: info}
-		err := r.read(&p)
+		if p.Chains, err = r.listChains(p.ID); err == nil {
+			p.Sets, err = list(r.dump, unix.NFT_MSG_GETSET, p.ID, named(p.ID.Name, 0, ""), decodeProgramSet)
+		}
 		switch {
 		case errors.Is(err, unix.ENOENT):
 			continue
@@ -77,18 +79,10 @@ func (r *Reader) Programs() ([]Program, error) {
 	return out, nil
 }
 
-func (r *Reader) read(p *Program) (err error) {
-	if p.Chains, err = r.c.listChains(p.ID); err != nil {
-		return err
-	}
-	p.Sets, err = list(r.c.dump, unix.NFT_MSG_GETSET, p.ID, named(p.ID.Name, 0, ""), decodeProgramSet)
-	return err
-}
-
 // Rules reads the rules of a chain, in order; a missing chain is not an error. Errors are as for
 // Conn.Survey.
 func (r *Reader) Rules(table nft.TableID, chain string) ([]ProgramRule, error) {
-	rules, err := listRules(r.c, table, chain, decodeProgramRule)
+	rules, err := listRules(&r.link, table, chain, decodeProgramRule)
 	if err != nil && !errors.Is(err, unix.ENOENT) {
 		return nil, fmt.Errorf("read chain %s of table %s: %w", chain, table, err)
 	}
@@ -122,7 +116,7 @@ func decodeProgramSet(m reply) (ProgramSet, error) {
 // Elements is Conn.DumpSet for a set or map of any program.
 func (r *Reader) Elements(table nft.TableID, s *set.Set) ([]set.Element, error) {
 	d := newElementDecoder(s)
-	if _, err := r.c.readElements(d, table, maxSetReads); err != nil {
+	if _, err := r.readElements(d, table, maxSetReads); err != nil {
 		return nil, fmt.Errorf("read set %s of table %s: %w", s.Name, table, err)
 	}
 	return d.finish(), nil
@@ -167,7 +161,7 @@ func (r *Reader) element(d *elementDecoder, table nft.TableID, key string, flags
 	}
 	b = attr.Close(attr.Close(b, one), elements)
 	d.reset()
-	err = r.c.request(msgType(unix.NFT_MSG_GETSETELEM), 0, table.Family, b, d.message)
+	err = r.request(msgType(unix.NFT_MSG_GETSETELEM), 0, table.Family, b, d.message)
 	if errors.Is(err, unix.ENOENT) {
 		return false, nil
 	}

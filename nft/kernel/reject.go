@@ -8,7 +8,7 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-func (c *Conn) rejection(e *encoder, r result, ops []Op) error {
+func (l *link) rejection(e *encoder, r result, ops []Op) error {
 	if len(r.failures) == 0 {
 		return nil
 	}
@@ -16,7 +16,7 @@ func (c *Conn) rejection(e *encoder, r result, ops []Op) error {
 	for _, f := range r.failures[1:] {
 		be.Errors = append(be.Errors, e.batchError(f, ops))
 	}
-	c.explain(be)
+	l.explain(be)
 	return be
 }
 
@@ -35,22 +35,22 @@ func (e *encoder) batchError(f failure, ops []Op) *BatchError {
 	return be
 }
 
-func (c *Conn) explain(be *BatchError) {
+func (l *link) explain(be *BatchError) {
 	switch {
 	case be.Index < 0 && be.Errno == unix.EPERM:
 		be.Err = ErrPermission
 	case be.Op == nil:
 	case be.Errno == unix.EPERM:
-		be.Err = c.ownedError(be.Op.table())
+		be.Err = l.ownedError(be.Op.table())
 	case be.Errno == unix.EEXIST:
 		if add, ok := be.Op.(AddTable); ok {
-			be.Err = c.existsError(add.Table)
+			be.Err = l.existsError(add.Table)
 		}
 	}
 }
 
-func (c *Conn) existsError(id nft.TableID) error {
-	t, err := c.table(id)
+func (l *link) existsError(id nft.TableID) error {
+	t, err := l.table(id)
 	switch {
 	case err != nil:
 		return err
@@ -61,13 +61,13 @@ func (c *Conn) existsError(id nft.TableID) error {
 	}
 }
 
-func (c *Conn) ownedError(id nft.TableID) error {
+func (l *link) ownedError(id nft.TableID) error {
 	owned := &OwnedError{Table: id}
-	if t, err := c.table(id); err == nil {
+	if t, err := l.table(id); err == nil {
 		owned.PortID = t.Owner
 	}
 	if owned.PortID != 0 {
-		owned.PID, owned.Process = processOf(c.netNS, owned.PortID)
+		owned.PID, owned.Process = processOf(l.netNS, owned.PortID)
 	}
 	return owned
 }

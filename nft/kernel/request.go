@@ -13,24 +13,32 @@ import (
 
 const maxInterrupted = 32
 
+// link is a netlink socket with the sequence number of its next message. Its methods send requests
+// and batches, and read tables of any program.
+type link struct {
+	netNS int
+	sock  *socket
+	seq   uint32
+}
+
 // NLM_F_DUMP_INTR
 var errInterrupted = errors.New("dump interrupted")
 
 // request calls f for each object of the answer.
-func (c *Conn) request(typ, flags uint16, family nft.Family, attributes []byte, f func(reply) error) error {
-	if err := c.sock.drain(); err != nil {
+func (l *link) request(typ, flags uint16, family nft.Family, attributes []byte, f func(reply) error) error {
+	if err := l.sock.drain(); err != nil {
 		return err
 	}
-	seq := c.seq
-	c.seq++
+	seq := l.seq
+	l.seq++
 	b := appendHeader(nil, typ, unix.NLM_F_REQUEST|flags, seq, uint8(family), 0)
 	b = append(b, attributes...)
 	closeMessage(b, 0)
-	if err := c.sock.send(b); err != nil {
+	if err := l.sock.send(b); err != nil {
 		return err
 	}
 	done, interrupted := false, false
-	err := c.replies(func(h header, payload []byte) error {
+	err := l.replies(func(h header, payload []byte) error {
 		if h.seq != seq {
 			return nil
 		}
@@ -79,9 +87,9 @@ func doneError(payload []byte) error {
 	return nil
 }
 
-func (c *Conn) replies(f func(h header, payload []byte) error) error {
+func (l *link) replies(f func(h header, payload []byte) error) error {
 	for {
-		b, err := c.sock.recv(false)
+		b, err := l.sock.recv(false)
 		if errors.Is(err, unix.EAGAIN) {
 			return nil
 		}
@@ -101,8 +109,8 @@ func (c *Conn) replies(f func(h header, payload []byte) error) error {
 	}
 }
 
-func (c *Conn) generation() (gen uint32, err error) {
-	err = c.request(msgType(unix.NFT_MSG_GETGEN), 0, unix.AF_UNSPEC, nil, func(m reply) error {
+func (l *link) generation() (gen uint32, err error) {
+	err = l.request(msgType(unix.NFT_MSG_GETGEN), 0, unix.AF_UNSPEC, nil, func(m reply) error {
 		r, _ := attr.Find(m.attrs, unix.NFTA_GEN_ID)
 		gen = r.Uint32BE()
 		return r.Err()
@@ -111,10 +119,10 @@ func (c *Conn) generation() (gen uint32, err error) {
 }
 
 // dump calls reset and starts again if the ruleset changes meanwhile.
-func (c *Conn) dump(typ int, family nft.Family, request []byte, reset func(), f func(reply) error) error {
+func (l *link) dump(typ int, family nft.Family, request []byte, reset func(), f func(reply) error) error {
 	for range maxInterrupted {
 		reset()
-		err := c.request(msgType(typ), unix.NLM_F_DUMP, family, request, f)
+		err := l.request(msgType(typ), unix.NLM_F_DUMP, family, request, f)
 		if !errors.Is(err, errInterrupted) {
 			return err
 		}
@@ -124,9 +132,9 @@ func (c *Conn) dump(typ int, family nft.Family, request []byte, reset func(), f 
 
 // dumpInTable is for objects that the kernel finds through their table. It ignores interruptions:
 // other tables do not matter, and callers detect changes of this table by other means.
-func (c *Conn) dumpInTable(typ int, family nft.Family, request []byte, reset func(), f func(reply) error) error {
+func (l *link) dumpInTable(typ int, family nft.Family, request []byte, reset func(), f func(reply) error) error {
 	reset()
-	err := c.request(msgType(typ), unix.NLM_F_DUMP, family, request, f)
+	err := l.request(msgType(typ), unix.NLM_F_DUMP, family, request, f)
 	if errors.Is(err, errInterrupted) {
 		return nil
 	}

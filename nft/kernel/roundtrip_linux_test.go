@@ -151,7 +151,7 @@ func (c *corpus) rulesFromJSON(t *testing.T, object string) map[string]nft.Rule 
 // sameRule compiles a rule that came from JSON. It must equal the committed rule, or the
 // rule that came from the text, because sometimes one listing is more exact and sometimes
 // the other.
-func (c *corpus) sameRule(t *testing.T, made compiled, listed *compile.Rule, rule nft.Rule, scope *tableScope) {
+func (c *corpus) sameRule(t *testing.T, made compiled, listed *compile.Rule, rule nft.Rule, scope *declared) {
 	t.Helper()
 	got, err := compile.CompileRule(c.family, rule, scope)
 	switch {
@@ -165,14 +165,14 @@ func (c *corpus) sameRule(t *testing.T, made compiled, listed *compile.Rule, rul
 }
 
 // sameSets compares the sets of a listed table with the sets of the corpus.
-func (c *corpus) sameSets(t *testing.T, table nft.Table, text string) *tableScope {
+func (c *corpus) sameSets(t *testing.T, table nft.Table, text string) *declared {
 	t.Helper()
-	scope, err := newScope(table)
+	scope, err := declare(table)
 	if err != nil {
 		t.Fatalf("%s: nft's list: %v", c.name, err)
 	}
-	for name, set := range c.scope.sets {
-		got := scope.sets[name]
+	for name, set := range c.scope.setsScope {
+		got := scope.setsScope[name]
 		if got != nil && set.Size == 0 {
 			// The kernel limits the size of a set to which rules add elements.
 			got.Size = 0

@@ -67,7 +67,7 @@ type TraceEvent struct {
 // 256 events wait for a slow receiver, further ones in the socket's buffer; then the kernel drops
 // events (TraceOverrun).
 func (c *Conn) Trace(ctx context.Context) (<-chan TraceEvent, error) {
-	sock, err := c.listen(unix.NFNLGRP_NFTRACE)
+	sock, err := listen(c.netNS, c.portID.Load(), unix.NFNLGRP_NFTRACE)
 	if err != nil {
 		return nil, fmt.Errorf("trace packets: %w", err)
 	}

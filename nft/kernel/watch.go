@@ -63,11 +63,11 @@ type Change struct {
 // 64 Changes wait for a slow receiver, further ones in the socket's buffer; then the kernel drops
 // events (Overrun).
 func (c *Conn) Watch(ctx context.Context) (<-chan Change, error) {
-	sock, err := c.listen(unix.NFNLGRP_NFTABLES)
+	sock, err := listen(c.netNS, c.portID.Load(), unix.NFNLGRP_NFTABLES)
 	if err != nil {
 		return nil, fmt.Errorf("watch nftables: %w", err)
 	}
-	owns := func(id nft.TableID) bool { _, ok := c.lookup(id); return ok }
+	owns := func(id nft.TableID) bool { _, ok := c.tables.lookup(id); return ok }
 	w := &watcher{portID: c.portID.Load(), owns: owns}
 	events := &stream[Change]{
 		sock: sock, out: make(chan Change, watchQueue), decode: w.datagram, overrun: w.overrun,
@@ -77,8 +77,9 @@ func (c *Conn) Watch(ctx context.Context) (<-chan Change, error) {
 	return events.out, nil
 }
 
-func (c *Conn) listen(group uint32) (*socket, error) {
-	sock, err := dial(c.netNS)
+// listen returns a socket that receives the events of a group, except those caused by portID.
+func listen(netNS int, portID, group uint32) (*socket, error) {
+	sock, err := dial(netNS)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +87,7 @@ func (c *Conn) listen(group uint32) (*socket, error) {
 		if err := sock.reserve(0, watchBuffer); err != nil {
 			return err
 		}
-		filter, err := exceptPort(c.portID.Load())
+		filter, err := exceptPort(portID)
 		if err != nil {
 			return err
 		}

@@ -98,11 +98,3 @@ func TestWatchOverrun(t *testing.T) {
 	}
 	t.Error("no overrun was reported")
 }
-
-func TestReasonString(t *testing.T) {
-	for r, want := range map[Reason]string{Changed: "changed", Deleted: "deleted", Overrun: "overrun", Failed: "failed", 9: "reason(9)"} {
-		if got := r.String(); got != want {
-			t.Errorf("Reason(%d) = %q, want %q", int(r), got, want)
-		}
-	}
-}

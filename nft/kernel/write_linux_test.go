@@ -16,14 +16,6 @@ import (
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
-// setsScope is a compile.Scope with some sets and all chains.
-type setsScope map[string]*set.Set
-
-func (s setsScope) Set(name string) (*set.Set, bool) { set, ok := s[name]; return set, ok }
-func (setsScope) Chain(string) bool                  { return true }
-func (setsScope) Object(nft.ObjectKind, string) bool { return true }
-func (setsScope) Flowtable(string) bool              { return true }
-
 // TestWritesOfRules tests rules that add elements to maps: compilation, dump and a packet
 // must yield the same element.
 func TestWritesOfRules(t *testing.T) {

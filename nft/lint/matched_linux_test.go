@@ -197,7 +197,7 @@ func (s *station) try(ops []kernel.Op) {
 // counted returns how many packets each rule has matched.
 func (s *station) counted(t *testing.T) map[string]int {
 	t.Helper()
-	live, err := s.conn.DumpLive(s.table, nil, 0)
+	live, err := s.conn.DumpLive(s.table, kernel.LiveQuery{Rules: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -59,7 +59,7 @@ func (p *parser) chainStatement(t *table, c *chain) {
 	p.positions.check(&t.table, "chain", c.Name, at.Offset)
 }
 
-func (p *parser) flagsOffload(flags *[]string) {
+func (p *reader) flagsOffload(flags *[]string) {
 	at := p.Tok
 	if word := p.ExpectIdent("offload"); !p.Failed && word != "offload" {
 		p.Fail(at, "unknown flag %q: want offload", word)
@@ -68,7 +68,7 @@ func (p *parser) flagsOffload(flags *[]string) {
 }
 
 // A repetition must have the same value.
-func (p *parser) once(at scan.Token, what string, dst *string, value string) {
+func (p *reader) once(at scan.Token, what string, dst *string, value string) {
 	if p.Failed {
 		return
 	}
@@ -79,7 +79,7 @@ func (p *parser) once(at scan.Token, what string, dst *string, value string) {
 	*dst = value
 }
 
-func (p *parser) base(at scan.Token, c *nft.Chain) {
+func (p *reader) base(at scan.Token, c *nft.Chain) {
 	typ := p.ExpectIdent("filter, nat or route")
 	if !p.AcceptIdent("hook") {
 		p.Unexpected("hook")
@@ -106,7 +106,7 @@ func (p *parser) base(at scan.Token, c *nft.Chain) {
 	}
 }
 
-func (p *parser) priority() string {
+func (p *reader) priority() string {
 	if !p.AcceptIdent("priority") {
 		p.Unexpected("priority")
 	}
@@ -121,7 +121,7 @@ func (p *parser) priority() string {
 	return priority
 }
 
-func (p *parser) deviceList() []string {
+func (p *reader) deviceList() []string {
 	var list []string
 	p.ExpectPunct("=")
 	p.braces("devices", func() {

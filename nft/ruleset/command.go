@@ -184,25 +184,6 @@ func (p *parser) tableID() nft.TableID {
 	return nft.TableID{Family: family, Name: p.name("the name of a table")}
 }
 
-func (p *parser) table(id nft.TableID) *table {
-	if t := p.tables[id]; t != nil && t.flushes == p.flushes[id.Family] {
-		return t
-	}
-	return nil
-}
-
-func (p *parser) addTable(id nft.TableID) *table {
-	t := p.table(id)
-	if t == nil {
-		t = &table{table: nft.Table{Family: id.Family, Name: id.Name}}
-		t.flushes = p.flushes[id.Family]
-		p.tables[id] = t
-		p.mentioned[id] = true
-		p.order = append(p.order, t)
-	}
-	return t
-}
-
 func (p *parser) existingTable() *table {
 	at := p.Tok
 	id := p.tableID()
@@ -239,7 +220,7 @@ func (p *parser) tableStatement(t *table) {
 	}
 }
 
-func (p *parser) tableFlags(t *table) {
+func (p *reader) tableFlags(t *table) {
 	at := p.Tok
 	switch word := p.ExpectIdent("dormant"); {
 	case p.Failed:
@@ -253,7 +234,7 @@ func (p *parser) tableFlags(t *table) {
 }
 
 // A second comment must equal the first.
-func (p *parser) setComment(at scan.Token, dst *string) {
+func (p *reader) setComment(at scan.Token, dst *string) {
 	if p.Failed {
 		return
 	}

@@ -35,7 +35,7 @@ func (p *parser) declareFlowtable(t *table) {
 	}
 }
 
-func (p *parser) flowtableStatement(f *nft.Flowtable) {
+func (p *bodies) flowtableStatement(f *nft.Flowtable) {
 	at := p.Tok
 	switch word := p.ExpectIdent("hook, devices, counter or flags"); {
 	case p.Failed:

@@ -9,7 +9,7 @@ import (
 )
 
 // objectKind returns the kind that begins with word, or "".
-func (p *parser) objectKind(word string) nft.ObjectKind {
+func (p *bodies) objectKind(word string) nft.ObjectKind {
 	kind := nft.ObjectKind(word)
 	if word == "ct" {
 		at := p.Tok
@@ -66,7 +66,7 @@ func (p *parser) declareObject(t *table, kind nft.ObjectKind, command bool) {
 }
 
 // The body may contain the comment.
-func (p *parser) objectBlock(o *nft.Object) {
+func (p *bodies) objectBlock(o *nft.Object) {
 	open := p.Tok
 	p.Advance()
 	inside, start := p.Braces, open.End
@@ -102,7 +102,7 @@ func (p *parser) objectBlock(o *nft.Object) {
 	p.objectText(o, start, string(text))
 }
 
-func (p *parser) objectText(o *nft.Object, offset int, text string) {
+func (p *bodies) objectText(o *nft.Object, offset int, text string) {
 	if !hasTokens(text) {
 		return
 	}

@@ -49,8 +49,8 @@ func CheckLength(name, text string) error {
 	return nil
 }
 
-// Unlike the parser of rules, this parser continues after an error.
-type parser struct {
+// reader reads statements. Unlike the parser of rules, it continues after an error.
+type reader struct {
 	scan.Cursor
 	src  *source
 	sc   *scan.Scanner
@@ -62,60 +62,55 @@ type parser struct {
 	// offsets of the errors
 	wrong   []int
 	unknown map[string]bool
-	// per name
-	copies map[nft.TableID]int
-	// after a declaration outside of a table
-	lost bool
 	// a part of the file was not read
 	partial bool
 	// the rest is meaningless after an error
 	stopped bool
-	tables  map[nft.TableID]*table
-	// in the order of their first mention, including deleted ones
-	order []*table
-	// "flush ruleset" commands of each family; the last one deletes earlier tables
-	flushes map[nft.Family]int
-	// deleted or not
-	mentioned map[nft.TableID]bool
+	// nesting of element lists
+	depth int
+}
+
+// bodies reads the contents of sets, flowtables and objects.
+type bodies struct {
+	reader
+	// nil if not needed
+	positions *Positions
+}
+
+// parser reads commands and keeps the declared tables.
+type parser struct {
+	bodies
+	// per name
+	copies map[nft.TableID]int
+	// after a declaration outside of a table
+	lost bool
+	registry
 	// flushed or deleted before their declaration
 	later []laterTable
 	// in a create command, which must declare new objects
 	creating bool
-	// nil if not needed
-	positions *Positions
-	// nesting of element lists
-	depth int
 }
 
 func newParser(text string) *parser {
 	src, errs := expandVariables(text)
 	return &parser{
-		src: src, sc: scan.New(src.text), errs: errs, unknown: map[string]bool{}, copies: map[nft.TableID]int{},
-		tables: map[nft.TableID]*table{}, mentioned: map[nft.TableID]bool{}, flushes: map[nft.Family]int{},
+		bodies:   bodies{reader: reader{src: src, sc: scan.New(src.text), errs: errs, unknown: map[string]bool{}}},
+		registry: registry{tables: map[nft.TableID]*table{}, mentioned: map[nft.TableID]bool{}, flushes: map[nft.Family]int{}},
+		copies:   map[nft.TableID]int{},
 	}
 }
 
 func (p *parser) parse() {
-	p.Start(p)
+	p.Start(&p.reader)
 	for p.Tok.Kind != scan.EOF && len(p.errs) < MaxErrors {
 		p.command()
 	}
 	p.checkLater()
 }
 
-func (p *parser) build() []nft.Table {
-	tables := make([]nft.Table, 0, len(p.order))
-	for _, t := range p.order {
-		if p.table(t.table.ID()) == t {
-			tables = append(tables, t.build())
-		}
-	}
-	return tables
-}
-
 // Next reports an illegal token. After it, or after a variable without a value, it returns the end
 // of the statement.
-func (p *parser) Next() scan.Token {
+func (p *reader) Next() scan.Token {
 	t := p.sc.Next()
 	if t.Kind != scan.Illegal && !t.Is("$") {
 		return t
@@ -136,31 +131,31 @@ func (p *parser) Next() scan.Token {
 }
 
 // report ignores an error that another error caused; offset is in the expanded text.
-func (p *parser) report(offset int, format string, args ...any) {
+func (p *reader) report(offset int, format string, args ...any) {
 	if len(p.errs) < MaxErrors && !p.stopped && !p.skips(p.begin, offset) {
 		p.errs = append(p.errs, p.src.errorAt(offset, fmt.Sprintf(format, args...)))
 		p.wrong = append(p.wrong, offset)
 	}
 }
 
-func (p *parser) skips(from, to int) bool {
+func (p *reader) skips(from, to int) bool {
 	i := sort.SearchInts(p.skipped, from)
 	return i < len(p.skipped) && p.skipped[i] <= to
 }
 
 // faulty reports whether there is an error from an offset to the current token.
-func (p *parser) faulty(from int) bool {
+func (p *reader) faulty(from int) bool {
 	return p.skips(from, p.Tok.Offset) || slices.ContainsFunc(p.wrong, func(at int) bool { return from <= at && at <= p.Tok.Offset })
 }
 
-func (p *parser) stop(at scan.Token, format string, args ...any) {
+func (p *reader) stop(at scan.Token, format string, args ...any) {
 	p.Fail(at, format, args...)
 	p.stopped, p.partial = true, true
 	p.Tok.Kind, p.Ahead.Kind = scan.EOF, scan.EOF
 }
 
 // undeclared reports the first use of an undeclared name.
-func (p *parser) undeclared(at scan.Token, name, format string, args ...any) {
+func (p *reader) undeclared(at scan.Token, name, format string, args ...any) {
 	if p.unknown[name] {
 		p.Failed = true
 		return
@@ -170,7 +165,7 @@ func (p *parser) undeclared(at scan.Token, name, format string, args ...any) {
 }
 
 // reportInside records another parser's error; place converts its position to an offset.
-func (p *parser) reportInside(place func(syntax.Pos) int, err error) {
+func (p *reader) reportInside(place func(syntax.Pos) int, err error) {
 	pos, msg := syntax.Pos{Line: 1, Column: 1}, err.Error()
 	if e := (*syntax.Error)(nil); errors.As(err, &e) {
 		pos, msg = e.Pos, e.Msg
@@ -179,14 +174,14 @@ func (p *parser) reportInside(place func(syntax.Pos) int, err error) {
 }
 
 // Report stops the parser until recover is called.
-func (p *parser) Report(t scan.Token, format string, args ...any) {
+func (p *reader) Report(t scan.Token, format string, args ...any) {
 	p.report(t.Offset, format, args...)
 	p.Failed = true
 }
 
 // recover skips to the line end or semicolon outside of the statement's braces, or to before the
 // block's closing brace. braces counts the open braces in the block.
-func (p *parser) recover(braces int) {
+func (p *reader) recover(braces int) {
 	if !p.Failed {
 		return
 	}
@@ -203,7 +198,7 @@ func (p *parser) recover(braces int) {
 	}
 }
 
-func (p *parser) name(want string) string {
+func (p *reader) name(want string) string {
 	at := p.Tok
 	name := p.ExpectIdent(want)
 	if p.Failed {
@@ -220,17 +215,17 @@ func (p *parser) name(want string) string {
 	return name
 }
 
-func (p *parser) ends() bool {
+func (p *reader) ends() bool {
 	return p.Failed || p.Tok.EndsStatement()
 }
 
-func (p *parser) expectEnd() {
+func (p *reader) expectEnd() {
 	if !p.ends() {
 		p.Unexpected("the end of the line or \";\"")
 	}
 }
 
-func (p *parser) block(statement func()) {
+func (p *reader) block(statement func()) {
 	open := p.Tok
 	p.ExpectPunct("{")
 	if p.Failed {
@@ -255,7 +250,7 @@ func (p *parser) block(statement func()) {
 
 // text consumes a statement's rest, up to its end, a bracket, or a word or operator in stop, and
 // returns one line without comments. With newlines, line ends count as blanks.
-func (p *parser) text(newlines bool, stop ...string) string {
+func (p *reader) text(newlines bool, stop ...string) string {
 	var b strings.Builder
 	end := -1
 	for !p.Failed && p.Tok.Kind != scan.EOF && !p.stops(stop) {
@@ -277,6 +272,6 @@ func (p *parser) text(newlines bool, stop ...string) string {
 	return b.String()
 }
 
-func (p *parser) stops(stop []string) bool {
+func (p *reader) stops(stop []string) bool {
 	return (p.Tok.Kind == scan.Punct || p.Tok.Kind == scan.Ident) && slices.Contains(stop, p.Tok.Text)
 }

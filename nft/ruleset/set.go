@@ -44,7 +44,7 @@ func sameDeclaration(a, b *set) bool {
 		slices.Equal(x.Stateful, y.Stateful) && x.Policy == y.Policy && x.AutoMerge == y.AutoMerge && x.Comment == y.Comment
 }
 
-func (p *parser) setStatement(s *set) {
+func (p *bodies) setStatement(s *set) {
 	at := p.Tok
 	switch word := p.ExpectIdent("type, typeof, flags, elements or another attribute of a set"); {
 	case p.Failed:
@@ -84,7 +84,7 @@ var statefulWords = [...]string{"counter", "limit", "quota", "ct"}
 var elementStops = append([]string{":", ",", "}", "timeout", "expires", "comment"}, statefulWords[:]...)
 
 // at is the first word, already consumed. With newlines, line ends count as blanks.
-func (p *parser) stateful(at scan.Token, newlines bool) []string {
+func (p *bodies) stateful(at scan.Token, newlines bool) []string {
 	p.text(newlines, ":", ",", "}", "timeout", "expires", "comment")
 	if p.Failed {
 		return nil
@@ -101,7 +101,7 @@ func (p *parser) stateful(at scan.Token, newlines bool) []string {
 	return out
 }
 
-func (p *parser) typeLine(at scan.Token, word string, s *nft.Set) {
+func (p *bodies) typeLine(at scan.Token, word string, s *nft.Set) {
 	text := p.text(false)
 	switch {
 	case p.Failed:
@@ -116,7 +116,7 @@ func (p *parser) typeLine(at scan.Token, word string, s *nft.Set) {
 	}
 }
 
-func (p *parser) flags(at scan.Token, s *nft.Set) {
+func (p *bodies) flags(at scan.Token, s *nft.Set) {
 	if len(s.Flags) > 0 {
 		p.Fail(at, "flags are given twice")
 		return
@@ -145,7 +145,7 @@ func (p *parser) addElements() {
 	s.Elements = p.elements(s.Elements)
 }
 
-func (p *parser) elements(list []nft.Element) []nft.Element {
+func (p *bodies) elements(list []nft.Element) []nft.Element {
 	p.braces("elements", func() {
 		at := p.Tok.Offset
 		if e := p.element(); !p.Failed {
@@ -157,7 +157,7 @@ func (p *parser) elements(list []nft.Element) []nft.Element {
 }
 
 // Nested braces come from variables and are flattened.
-func (p *parser) braces(what string, item func()) {
+func (p *reader) braces(what string, item func()) {
 	open := p.Tok
 	p.ExpectPunct("{")
 	if p.depth++; p.depth > syntax.MaxDepth {
@@ -181,7 +181,7 @@ func (p *parser) braces(what string, item func()) {
 }
 
 // element parses "KEY [statements] [timeout T] [expires T] [comment C] [: VALUE]".
-func (p *parser) element() nft.Element {
+func (p *bodies) element() nft.Element {
 	var e nft.Element
 	if e.Key = p.text(true, elementStops...); e.Key == "" {
 		p.Unexpected("the key of an element")
@@ -202,7 +202,7 @@ func (p *parser) element() nft.Element {
 	return e
 }
 
-func (p *parser) elementOptions(e *nft.Element) {
+func (p *bodies) elementOptions(e *nft.Element) {
 	for !p.Failed && p.Tok.Kind == scan.Ident {
 		at := p.Tok
 		p.Advance()

@@ -46,6 +46,46 @@ func (l *list[K, T]) each(f func(*T)) {
 	}
 }
 
+// registry holds the tables of a file.
+type registry struct {
+	tables map[nft.TableID]*table
+	// in the order of their first mention, including deleted ones
+	order []*table
+	// "flush ruleset" commands of each family; the last one deletes earlier tables
+	flushes map[nft.Family]int
+	// deleted or not
+	mentioned map[nft.TableID]bool
+}
+
+func (r *registry) table(id nft.TableID) *table {
+	if t := r.tables[id]; t != nil && t.flushes == r.flushes[id.Family] {
+		return t
+	}
+	return nil
+}
+
+func (r *registry) addTable(id nft.TableID) *table {
+	t := r.table(id)
+	if t == nil {
+		t = &table{table: nft.Table{Family: id.Family, Name: id.Name}}
+		t.flushes = r.flushes[id.Family]
+		r.tables[id] = t
+		r.mentioned[id] = true
+		r.order = append(r.order, t)
+	}
+	return t
+}
+
+func (r *registry) build() []nft.Table {
+	tables := make([]nft.Table, 0, len(r.order))
+	for _, t := range r.order {
+		if r.table(t.table.ID()) == t {
+			tables = append(tables, t.build())
+		}
+	}
+	return tables
+}
+
 type table struct {
 	table      nft.Table
 	chains     list[string, chain]

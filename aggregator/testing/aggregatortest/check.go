@@ -3,7 +3,6 @@ package aggregatortest
 import (
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/kernel"
-	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
 // Check applies ops to a temporary copy. Refuse and RefuseBatch apply, FailNext does not.
@@ -41,14 +40,6 @@ func (k *Kernel) Owner() bool { return false }
 func (k *Kernel) Unprotected() bool { return false }
 
 // DumpLive returns an empty Live.
-func (k *Kernel) DumpLive(nft.TableID, []*nftset.Set, int) (*kernel.Live, error) {
-	return &kernel.Live{}, nil
-}
-
-// DumpObjects is like DumpLive.
-func (k *Kernel) DumpObjects(nft.TableID) (*kernel.Live, error) { return &kernel.Live{}, nil }
-
-// DumpElements is like DumpLive.
-func (k *Kernel) DumpElements(nft.TableID, []*nftset.Set, int, bool) (*kernel.Live, error) {
+func (k *Kernel) DumpLive(nft.TableID, kernel.LiveQuery) (*kernel.Live, error) {
 	return &kernel.Live{}, nil
 }
