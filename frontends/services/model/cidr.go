@@ -22,7 +22,7 @@ func (m *Model) SetServiceCIDR(o *networkingv1.ServiceCIDR) {
 	if was := m.cidrs[c.name]; was != nil {
 		before = was.bad
 	}
-	m.reportFindings("ServiceCIDR", Key{Name: c.name}, before, c.bad)
+	m.report.findings("ServiceCIDR", Key{Name: c.name}, before, c.bad)
 	m.cidrs[c.name] = c
 	m.cidrsDirty = true
 }

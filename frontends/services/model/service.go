@@ -34,12 +34,14 @@ type service struct {
 	*extras
 }
 
-// Services without extras share an empty value.
+// Services without extras share noExtras.
 type extras struct {
 	external [NumFamilies][]External
 	ranges   Prefixes
 	bad      findings
 }
+
+var noExtras = new(extras)
 
 type servicePort struct {
 	name     interned
@@ -65,7 +67,7 @@ func equalExtras(a, b *extras) bool {
 
 // parseService returns nil for a Service without rules: headless, ExternalName, or of another proxy (rules
 // 101, 102).
-func (m *Model) parseService(o *corev1.Service) (*service, findings) {
+func parseService(o *corev1.Service, ignoreExternalIPs bool) (*service, findings) {
 	if _, foreign := o.Labels[proxyNameLabel]; foreign || o.Spec.Type == corev1.ServiceTypeExternalName || o.Spec.ClusterIP == corev1.ClusterIPNone {
 		return nil, nil
 	}
@@ -80,7 +82,7 @@ func (m *Model) parseService(o *corev1.Service) (*service, findings) {
 		s.internalLocal = *p == corev1.ServiceInternalTrafficPolicyLocal
 	}
 	s.parseAffinity(o)
-	s.parseExternal(o, m.cfg.IgnoreExternalIPs)
+	s.parseExternal(o, ignoreExternalIPs)
 	s.parseRanges(o)
 	s.parseHealthPort(o)
 	seen := make(map[servicePort]bool)
@@ -102,10 +104,9 @@ func (m *Model) parseService(o *corev1.Service) (*service, findings) {
 	slices.SortFunc(s.ports, func(a, b servicePort) int {
 		return cmp.Or(cmp.Compare(a.name.Value(), b.name.Value()), cmp.Compare(a.protocol, b.protocol), cmp.Compare(a.number, b.number))
 	})
-	if equalExtras(s.extras, m.noExtras) {
-		s.extras = m.noExtras
+	if equalExtras(s.extras, noExtras) {
+		s.extras = noExtras
 	}
-	s.of = m.recordFor(o.Namespace, o.Name)
 	return s, s.bad
 }
 
@@ -205,7 +206,7 @@ func (m *Model) compute(r *record) *Service {
 		out.SourceRanges[f] = s.allowed(Family(f), m.this.Addresses[f])
 	}
 	if s.healthPort != 0 {
-		out.LocalReady = m.localReady(s)
+		out.LocalReady = m.lists.localReady(s)
 	}
 	for i := range s.ports {
 		p := &s.ports[i]
@@ -218,28 +219,12 @@ func (m *Model) compute(r *record) *Service {
 			if m.claims.holds(claim{addr: ip, protocol: p.protocol, port: p.number}, s) {
 				q.ClusterIPs[f] = ip
 			}
-			q.External[f] = m.heldExternal(s, p, Family(f))
-			q.Backends[f] = m.backends(s, p, Family(f))
+			q.External[f] = m.claims.external(s, p, Family(f))
+			q.Backends[f] = m.lists.backends(s, p, Family(f))
 		}
 		if p.nodePort != 0 && m.claims.holds(claim{protocol: p.protocol, port: p.nodePort}, s) {
 			q.NodePort = p.nodePort
 		}
 	}
 	return out
-}
-
-// Usually a port has won all external addresses, and all ports share one list.
-func (m *Model) heldExternal(s *service, p *servicePort, f Family) []External {
-	all := s.external[f]
-	has := func(e External) bool {
-		return m.claims.holds(claim{addr: e.Addr, protocol: p.protocol, port: p.number}, s)
-	}
-	lost := func(e External) bool { return !has(e) }
-	if !slices.ContainsFunc(all, lost) {
-		return all
-	}
-	if !slices.ContainsFunc(all, has) {
-		return nil
-	}
-	return slices.DeleteFunc(slices.Clone(all), lost)
 }

@@ -105,9 +105,9 @@ func (m *Model) parseSlice(o *discoveryv1.EndpointSlice) (*slice, findings) {
 		e := endpoint{addr: a, flags: stateFlags(&from.Conditions)}
 		if m.cfg.NodeName == "" || from.NodeName == nil || *from.NodeName != m.cfg.NodeName {
 			e.flags |= elsewhere
-			m.named.elsewhere.Store(m.named.elsewhere.Load() || from.NodeName != nil)
+			m.named.elsewhere = m.named.elsewhere || from.NodeName != nil
 		} else {
-			m.named.here.Store(true)
+			m.named.here = true
 		}
 		if from.Hints != nil {
 			e.flags |= nodeHints(from.Hints, m.cfg.NodeName)

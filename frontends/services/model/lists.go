@@ -15,12 +15,34 @@ type source struct {
 // From largeSize endpoints on, the model keeps a Service's merged lists.
 const largeSize = 128
 
-func (m *Model) gather(all []entry, s *slice, of source) []entry {
+// lists computes the lists of endpoints.
+type lists struct {
+	// of the node
+	zone string
+	// constant except in tests
+	largeSize int
+	report    *reporter
+	work      uint64
+	// room for the next list
+	entries []entry
+	packed  []byte
+}
+
+func (l *lists) shrink() {
+	if cap(l.entries) > maxIdleRoom {
+		l.entries = nil
+	}
+	if cap(l.packed) > maxIdleRoom*widthIPv4 {
+		l.packed = nil
+	}
+}
+
+func (l *lists) gather(all []entry, s *slice, of source) []entry {
 	if s == nil || s.family != of.family {
 		return all
 	}
 	had := len(all)
-	zones := m.zoneFlags(s)
+	zones := l.zoneFlags(s)
 	if of.protocol == 0 {
 		if len(s.ports) > 0 {
 			all = s.gather(all, 0, zones)
@@ -31,21 +53,21 @@ func (m *Model) gather(all []entry, s *slice, of source) []entry {
 			all = s.gather(all, s.ports[at].number, zones)
 		}
 	}
-	m.stats.Work += uint64(1 + len(all) - had)
+	l.work += uint64(1 + len(all) - had)
 	return all
 }
 
 // merged returns the sorted entries of all slices, with repeats.
-func (m *Model) merged(r *record, of source) string {
+func (l *lists) merged(r *record, of source) string {
 	if list, ok := r.merged[of]; ok {
 		return list
 	}
-	m.entries = m.entries[:0]
+	l.entries = l.entries[:0]
 	for s := r.slices; s != nil; s = s.next {
-		m.entries = m.gather(m.entries, s, of)
+		l.entries = l.gather(l.entries, s, of)
 	}
-	list := packSorted(m.entries, widths[of.family])
-	if r.endpoints >= m.largeSize {
+	list := packSorted(l.entries, widths[of.family])
+	if r.endpoints >= l.largeSize {
 		if r.merged == nil {
 			r.merged = make(map[source]string)
 		}
@@ -54,39 +76,36 @@ func (m *Model) merged(r *record, of source) string {
 	return list
 }
 
-func (m *Model) updateMerged(r *record, was, now *slice) {
+func (l *lists) update(r *record, was, now *slice) {
 	r.endpoints += now.len() - was.len()
-	if r.endpoints < m.largeSize {
+	if r.endpoints < l.largeSize {
 		r.merged = nil
 	}
 	for of, list := range r.merged {
-		r.merged[of] = replaceEntries(list, m.gather(nil, was, of), m.gather(nil, now, of), widths[of.family])
+		r.merged[of] = replaceEntries(list, l.gather(nil, was, of), l.gather(nil, now, of), widths[of.family])
 	}
 }
 
 // selected is packed, without repeats.
-func (m *Model) selected(r *record, of source) (list string, c readyCounts) {
+func (l *lists) selected(r *record, of source) (list string, c readyCounts) {
 	width := widths[of.family]
-	list = withoutRepeats(m.merged(r, of), width)
+	list = withoutRepeats(l.merged(r, of), width)
 	for i := width - 1; i < len(list); i += width {
 		c.add(flags(list[i]))
 	}
-	m.stats.Work += uint64(len(list) / width)
+	l.work += uint64(len(list) / width)
 	return list, c
 }
 
-func (m *Model) backends(s *service, p *servicePort, f Family) Backends {
-	list, c := m.selected(s.of, source{name: p.name, protocol: p.protocol, family: f})
-	return m.partition(s, p, list, c.choose(s, p), widths[f])
-}
-
-func (m *Model) partition(s *service, p *servicePort, list string, c choice, width int) (b Backends) {
-	b.Cluster = m.filter(s, p, list, c.inCluster, width)
-	if c.hasLocal {
-		b.Local = m.filter(s, p, list, c.inLocal, width)
+func (l *lists) backends(s *service, p *servicePort, f Family) (b Backends) {
+	list, c := l.selected(s.of, source{name: p.name, protocol: p.protocol, family: f})
+	chosen, width := c.choose(s, p), widths[f]
+	b.Cluster = l.filter(s, p, list, chosen.inCluster, width)
+	if chosen.hasLocal {
+		b.Local = l.filter(s, p, list, chosen.inLocal, width)
 	}
-	if c.hasDraining {
-		b.Draining = m.filter(s, p, list, c.inDraining, width)
+	if chosen.hasDraining {
+		b.Draining = l.filter(s, p, list, chosen.inDraining, width)
 	}
 	if b.Local.Equal(b.Cluster) {
 		b.Local = b.Cluster
@@ -94,9 +113,9 @@ func (m *Model) partition(s *service, p *servicePort, list string, c choice, wid
 	return b
 }
 
-func (m *Model) filter(s *service, p *servicePort, list string, want func(flags) bool, width int) Endpoints {
-	out := append(append(m.packed[:0], byte(width)), list...)
-	m.packed = out
+func (l *lists) filter(s *service, p *servicePort, list string, want func(flags) bool, width int) Endpoints {
+	out := append(append(l.packed[:0], byte(width)), list...)
+	l.packed = out
 	end := 1
 	var last flags
 	wanted := want(last)
@@ -115,7 +134,7 @@ func (m *Model) filter(s *service, p *servicePort, list string, want func(flags)
 		out[end-1] = localFlag(t.local())
 	}
 	if n := end / width; n > MaxEndpoints {
-		m.reportTooMany(s, p, n)
+		l.reportTooMany(s, p, n)
 		end = 1 + MaxEndpoints*width
 	}
 	if end == 1 {
@@ -124,21 +143,21 @@ func (m *Model) filter(s *service, p *servicePort, list string, want func(flags)
 	return Endpoints{string(out[:end])}
 }
 
-func (m *Model) reportTooMany(s *service, p *servicePort, n int) {
+func (l *lists) reportTooMany(s *service, p *servicePort, n int) {
 	if s.tooManyReported {
 		return
 	}
 	s.tooManyReported = true
 	var f findings
 	f.add("spec.ports["+p.name.Value()+"]", fmt.Errorf("%d endpoints: only the first %d are used", n, MaxEndpoints))
-	m.reportFindings("Service", s.of.key, nil, f)
+	l.report.findings("Service", s.of.key, nil, f)
 }
 
 // Terminating endpoints do not count: load balancers should stop sending (rule 121).
-func (m *Model) localReady(s *service) (out [NumFamilies]int) {
+func (l *lists) localReady(s *service) (out [NumFamilies]int) {
 	for f := range NumFamilies {
 		if s.clusterIPs[f].IsValid() {
-			_, c := m.selected(s.of, source{family: f})
+			_, c := l.selected(s.of, source{family: f})
 			out[f] = c.local
 		}
 	}
