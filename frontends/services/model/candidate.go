@@ -135,7 +135,7 @@ func (l *lists) appendOthers(out []Candidate, first int, r *record, of source) [
 	var ports []string
 	var others []entry
 	for s := r.slices; s != nil; s = s.next {
-		if s.family != of.family || slices.ContainsFunc(s.ports, func(p slicePort) bool { return p.name == of.name && p.protocol == of.protocol }) {
+		if s.family != of.family || slices.ContainsFunc(s.ports, func(p port) bool { return p.name == of.name && p.protocol == of.protocol }) {
 			continue
 		}
 		others = s.gather(others, 0, l.zoneFlags(s))

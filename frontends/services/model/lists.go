@@ -48,7 +48,7 @@ func (l *lists) gather(all []entry, s *slice, of source) []entry {
 			all = s.gather(all, 0, zones)
 		}
 	} else {
-		at, _ := slices.BinarySearchFunc(s.ports, of, func(p slicePort, of source) int { return p.compare(of.name, of.protocol) })
+		at, _ := slices.BinarySearchFunc(s.ports, of, func(p port, of source) int { return p.compare(of.name, of.protocol) })
 		for ; at < len(s.ports) && s.ports[at].compare(of.name, of.protocol) == 0; at++ {
 			all = s.gather(all, s.ports[at].number, zones)
 		}

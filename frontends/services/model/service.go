@@ -43,10 +43,15 @@ type extras struct {
 
 var noExtras = new(extras)
 
-type servicePort struct {
+// port is a port of a Service or a slice.
+type port struct {
 	name     interned
 	protocol Protocol
 	number   uint16
+}
+
+type servicePort struct {
+	port
 	nodePort uint16
 }
 
@@ -147,17 +152,21 @@ func (s *service) parseClusterIPs(o *corev1.Service) bool {
 
 // Number 0 means the port is unusable.
 func parseServicePort(o *corev1.ServicePort) (p servicePort, field string, err error) {
-	p.name = unique.Make(o.Name)
-	if p.protocol, err = network.ParseProtocol(o.Protocol); err != nil {
-		return p, ".protocol", err
-	}
-	if p.number, err = network.ParsePort(o.Port); err != nil {
-		return p, ".port", err
-	}
-	if o.NodePort != 0 {
+	if p.port, field, err = parsePort(o.Name, o.Protocol, o.Port); err == nil && o.NodePort != 0 {
 		if p.nodePort, err = network.ParsePort(o.NodePort); err != nil {
 			return p, ".nodePort", err
 		}
+	}
+	return p, field, err
+}
+
+func parsePort(name string, protocol corev1.Protocol, number int32) (p port, field string, err error) {
+	p.name = unique.Make(name)
+	if p.protocol, err = network.ParseProtocol(protocol); err != nil {
+		return p, ".protocol", err
+	}
+	if p.number, err = network.ParsePort(number); err != nil {
+		return p, ".port", err
 	}
 	return p, "", nil
 }
@@ -171,7 +180,7 @@ var (
 // checkRepeats sets the number to 0 if name or number repeats, and nodePort to 0 if only nodePort repeats.
 // seen has each name, number and nodePort separately.
 func (p *servicePort) checkRepeats(seen map[servicePort]bool) (field string, err error) {
-	name, number := servicePort{protocol: p.protocol, name: p.name}, servicePort{protocol: p.protocol, number: p.number}
+	name, number := servicePort{port: port{protocol: p.protocol, name: p.name}}, servicePort{port: port{protocol: p.protocol, number: p.number}}
 	switch {
 	case seen[number]:
 		p.number = 0
@@ -181,7 +190,7 @@ func (p *servicePort) checkRepeats(seen map[servicePort]bool) (field string, err
 		return ".name", errRepeatedName
 	}
 	seen[name], seen[number] = true, true
-	node := servicePort{protocol: p.protocol, nodePort: p.nodePort}
+	node := servicePort{port: port{protocol: p.protocol}, nodePort: p.nodePort}
 	if p.nodePort != 0 && seen[node] {
 		p.nodePort = 0
 		return ".nodePort", errRepeatedNode
