@@ -49,16 +49,22 @@ const (
 // struct nfgenmsg
 const nfgenmsgLen = 4
 
-// kind has no flags. ok is false if the attribute is malformed.
-func nextAttr(b []byte) (kind uint16, data, rest []byte, ok bool) {
-	if len(b) < unix.SizeofNlAttr {
-		return 0, nil, nil, false
+// eachAttr calls f with the kind, without flags, and the data of each attribute until f returns false.
+// It returns false if f does, or if an attribute is malformed.
+func eachAttr(b []byte, f func(kind uint16, data []byte) bool) bool {
+	for len(b) > 0 {
+		if len(b) < unix.SizeofNlAttr {
+			return false
+		}
+		length := int(binary.NativeEndian.Uint16(b))
+		if length < unix.SizeofNlAttr || length > len(b) {
+			return false
+		}
+		kind := binary.NativeEndian.Uint16(b[2:]) &^ (unix.NLA_F_NESTED | unix.NLA_F_NET_BYTEORDER)
+		if !f(kind, b[unix.SizeofNlAttr:length]) {
+			return false
+		}
+		b = b[min((length+unix.NLA_ALIGNTO-1)&^(unix.NLA_ALIGNTO-1), len(b)):]
 	}
-	length := int(binary.NativeEndian.Uint16(b))
-	if length < unix.SizeofNlAttr || length > len(b) {
-		return 0, nil, nil, false
-	}
-	kind = binary.NativeEndian.Uint16(b[2:]) &^ (unix.NLA_F_NESTED | unix.NLA_F_NET_BYTEORDER)
-	next := min((length+unix.NLA_ALIGNTO-1)&^(unix.NLA_ALIGNTO-1), len(b))
-	return kind, b[unix.SizeofNlAttr:length], b[next:], true
+	return true
 }

@@ -41,12 +41,8 @@ func (e *Entry) decode(msg []byte, s selector) bool {
 		return false
 	}
 	selected := false
-	for attrs := msg[nfgenmsgLen:]; len(attrs) > 0; {
-		kind, data, rest, ok := nextAttr(attrs)
-		if !ok {
-			return false
-		}
-		attrs = rest
+	return eachAttr(msg[nfgenmsgLen:], func(kind uint16, data []byte) bool {
+		ok := true
 		switch kind {
 		case ctaTupleOrig:
 			ok = e.decodeTuple(data, &e.Source, &e.Destination)
@@ -65,45 +61,31 @@ func (e *Entry) decode(msg []byte, s selector) bool {
 			}
 		case ctaCountersOrig:
 			e.Accounted = true
-			e.OriginalBytes, ok = decodeBytes(data)
+			ok = decodeBytes(data, &e.OriginalBytes)
 		case ctaCountersReply:
-			e.ReplyBytes, ok = decodeBytes(data)
+			ok = decodeBytes(data, &e.ReplyBytes)
 		case ctaID:
 			if len(data) == 4 {
 				e.ID = binary.BigEndian.Uint32(data)
 			}
 		}
-		if !ok {
-			return false
-		}
 		// the kernel sends the tuples first, and most entries are not selected
-		if !selected && e.Source.IsValid() && e.ReplySource.IsValid() {
-			if selected = s.selects(e); !selected {
-				return false
-			}
+		if ok && !selected && e.Source.IsValid() && e.ReplySource.IsValid() {
+			selected = s.selects(e)
+			return selected
 		}
-	}
-	return selected
+		return ok
+	}) && selected
 }
 
 func (e *Entry) decodeTuple(tuple []byte, source, destination *netip.AddrPort) bool {
 	var src, dst netip.Addr
 	var ports tuplePorts
-	for len(tuple) > 0 {
-		kind, nested, rest, ok := nextAttr(tuple)
-		if !ok {
-			return false
-		}
-		tuple = rest
+	ok := eachAttr(tuple, func(kind uint16, nested []byte) bool {
 		if kind == ctaTupleZone && source == &e.Source && len(nested) == 2 {
 			e.Zone = binary.BigEndian.Uint16(nested)
 		}
-		for len(nested) > 0 && kind <= ctaTupleProto {
-			inner, data, rest, ok := nextAttr(nested)
-			if !ok {
-				return false
-			}
-			nested = rest
+		return kind > ctaTupleProto || eachAttr(nested, func(inner uint16, data []byte) bool {
 			switch {
 			case kind == ctaTupleProto:
 				ports.decode(inner, data)
@@ -112,11 +94,12 @@ func (e *Entry) decodeTuple(tuple []byte, source, destination *netip.AddrPort) b
 			case inner == ctaIPv4Dst && len(data) == 4, inner == ctaIPv6Dst && len(data) == 16:
 				dst, _ = netip.AddrFromSlice(data)
 			}
-		}
-	}
+			return true
+		})
+	})
 	e.Protocol = ports.protocol
 	*source, *destination = netip.AddrPortFrom(src, ports.source), netip.AddrPortFrom(dst, ports.destination)
-	return src.IsValid() && dst.IsValid() && src.Is4() == dst.Is4()
+	return ok && src.IsValid() && dst.IsValid() && src.Is4() == dst.Is4()
 }
 
 type tuplePorts struct {
@@ -140,36 +123,21 @@ func (p *tuplePorts) decode(kind uint16, data []byte) {
 }
 
 func (e *Entry) decodeProtoInfo(info []byte) bool {
-	for len(info) > 0 {
-		kind, nested, rest, ok := nextAttr(info)
-		if !ok {
-			return false
-		}
-		info = rest
-		for kind == ctaProtoInfoTCP && len(nested) > 0 {
-			inner, data, rest, ok := nextAttr(nested)
-			if !ok {
-				return false
-			}
-			nested = rest
+	return eachAttr(info, func(kind uint16, nested []byte) bool {
+		return kind != ctaProtoInfoTCP || eachAttr(nested, func(inner uint16, data []byte) bool {
 			if inner == ctaProtoInfoTCPState && len(data) == 1 {
 				e.TCPState = data[0]
 			}
-		}
-	}
-	return true
+			return true
+		})
+	})
 }
 
-func decodeBytes(counters []byte) (bytes uint64, ok bool) {
-	for len(counters) > 0 {
-		kind, data, rest, ok := nextAttr(counters)
-		if !ok {
-			return 0, false
-		}
-		counters = rest
+func decodeBytes(counters []byte, bytes *uint64) bool {
+	return eachAttr(counters, func(kind uint16, data []byte) bool {
 		if kind == ctaCountersBytes && len(data) == 8 {
-			bytes = binary.BigEndian.Uint64(data)
+			*bytes = binary.BigEndian.Uint64(data)
 		}
-	}
-	return bytes, true
+		return true
+	})
 }

@@ -86,15 +86,13 @@ func localRoute(m netlink.Message) (p netip.Prefix, ok bool) {
 	if family(m.Data[0]) == familyIPv6 {
 		addr = netip.IPv6Unspecified()
 	}
-	for attrs := m.Data[unix.SizeofRtMsg:]; len(attrs) > 0; {
-		kind, data, rest, ok := nextAttr(attrs)
-		if !ok {
-			return p, false
-		}
+	if !eachAttr(m.Data[unix.SizeofRtMsg:], func(kind uint16, data []byte) bool {
 		if kind == unix.RTA_DST {
 			addr, _ = netip.AddrFromSlice(data)
 		}
-		attrs = rest
+		return true
+	}) {
+		return p, false
 	}
 	p, err := addr.Prefix(int(m.Data[1]))
 	return p, err == nil

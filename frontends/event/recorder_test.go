@@ -224,13 +224,6 @@ func TestRecorderLeavesNothing(t *testing.T) {
 	})
 }
 
-// TestLongMessage cuts a message at the limit of the API, between two characters.
-func TestLongMessage(t *testing.T) {
-	if got := shorten(strings.Repeat("ä", 2000)); len(got) > 1024 || !strings.HasSuffix(got, "ä...") {
-		t.Errorf("a long message has %d bytes", len(got))
-	}
-}
-
 // TestObject reports about a NetworkPolicy, whose UID is looked up, and about an object
 // whose UID is not known.
 func TestObject(t *testing.T) {

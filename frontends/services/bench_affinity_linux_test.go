@@ -1,10 +1,12 @@
 package services
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"os"
 	"runtime"
 	"slices"
 	"testing"
@@ -128,4 +130,22 @@ func BenchmarkAffinityPackets(b *testing.B) {
 			b.ReportMetric(m[2]/m[1], "beside-affinity")
 		})
 	}
+}
+
+// kernelMemory returns the bytes of the kernel's slabs, per processor memory and tables.
+func kernelMemory(b *testing.B) (sum int64) {
+	b.Helper()
+	f, err := os.Open("/proc/meminfo")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	for s := bufio.NewScanner(f); s.Scan(); {
+		var name string
+		var kib int64
+		if n, _ := fmt.Sscanf(s.Text(), "%s %d", &name, &kib); n == 2 && slices.Contains([]string{"SUnreclaim:", "Percpu:", "VmallocUsed:"}, name) {
+			sum += kib << 10
+		}
+	}
+	return sum
 }

@@ -74,6 +74,7 @@ func (c *Config) setDefaults() {
 	c.SyncPeriod = cmp.Or(c.SyncPeriod, DefaultSyncPeriod)
 	c.MinSyncPeriod = cmp.Or(c.MinSyncPeriod, DefaultMinSyncPeriod)
 	c.Events = cmp.Or[health.Events](c.Events, health.NoEvents{})
+	c.Network = cmp.Or[health.Network](c.Network, health.Host{})
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.Now == nil {
 		c.Now = time.Now

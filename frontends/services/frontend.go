@@ -79,7 +79,7 @@ func newFrontend(cfg Config) (*Frontend, error) {
 		return nil, err
 	}
 	f := &Frontend{cfg: cfg, have: have, synced: make(chan struct{})}
-	f.state = &state{backlog: publish.NewBacklog(cfg.Now), outcome: f.outcome, want: f.want, refreshed: f.refreshed, model: model.New(model.Config{
+	f.state = &state{backlog: publish.NewBacklog(cfg.Now), refreshed: f.refreshed, model: model.New(model.Config{
 		NodeName: cfg.NodeName, NodeAddresses: cfg.NodeAddresses, IgnoreExternalIPs: cfg.IgnoreExternalIPs,
 		Notify: func(n model.Notice) {
 			if n.Reporter {
@@ -96,6 +96,7 @@ func newFrontend(cfg Config) (*Frontend, error) {
 	}); err != nil {
 		return nil, err
 	}
+	f.state.outcome, f.state.want = f.publisher.Outcome, f.publisher.Want
 	if cfg.Counters != render.CountNothing || cfg.ActiveConnections {
 		f.traffic = traffic.New(traffic.Config{
 			Socket: cfg.Socket, Publisher: Publisher, Counters: cfg.Counters, Flows: cfg.ActiveConnections, Ports: r,
@@ -204,17 +205,13 @@ func (f *Frontend) Health() *health.Proxy { return f.health }
 // Model returns the local model as of the last Refresh.
 func (f *Frontend) Model() model.Snapshot { return f.state.State().Snapshot }
 
-func (f *Frontend) outcome(key model.Key) publish.Outcome { return f.publisher.Outcome(key) }
-
-func (f *Frontend) want(keys ...model.Key) { f.publisher.Want(keys...) }
-
 // Tables returns the tables of the local state.
 func (f *Frontend) Tables() []client.Table { return f.local.Tables() }
 
 func (f *Frontend) deliver(events []source.Event) {
 	counts, dirty, eligible := f.state.apply(events)
 	for resource, n := range counts {
-		f.metrics.events(kindOf(resource)).Add(float64(n))
+		f.metrics.Events.WithLabelValues(kindOf(resource)).Add(float64(n))
 	}
 	f.metrics.proxy.events(counts[serviceEvents], counts[sliceEvents], dirty, f.cfg.Now())
 	// During startup a missing Node does not matter.

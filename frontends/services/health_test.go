@@ -278,22 +278,6 @@ func (n *notes) String() string {
 	return strings.Join(n.list, "\n")
 }
 
-// TestRefusedServiceIsAnEvent tells the owner of a Service that it is left out.
-//
-// Behaviour: 169.
-func TestRefusedServiceIsAnEvent(t *testing.T) {
-	fake := newFake(t)
-	fake.Judge(poisoned(true, endpointOf(1)))
-	var events notes
-	f, _ := run(t, Config{Source: newScript(many(3)...), Socket: fake.Socket, Events: &events})
-	await(t, "the good Services", func() bool { return fake.served() == all(3, 1) && len(f.Status().Quarantined) == 1 })
-	got := events.String()
-	if !strings.HasPrefix(got, "default/s1 Warning ServiceRefused its rules are rejected, so it does not work on node node-1: ") ||
-		!strings.Contains(got, "operation not supported") || strings.Contains(got, "\n") {
-		t.Errorf("events:\n%s", got)
-	}
-}
-
 // TestUnpublished has nothing in force, for one reason after the other: the node is not
 // healthy, and the frontend is not ready, until the first commit. It is alive all the time.
 //

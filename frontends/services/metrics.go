@@ -19,7 +19,6 @@ const (
 
 type metrics struct {
 	*publish.Metrics
-	events  func(kind string) prometheus.Counter
 	changes prometheus.Counter
 	model   prometheus.Gauge
 	proxy   *proxyMetrics
@@ -32,7 +31,6 @@ func newMetrics(reg prometheus.Registerer, proxy *proxyMetrics, f *Frontend) (*m
 		model:   prometheus.NewGauge(prometheus.GaugeOpts{Name: metricModel, Help: "Revision of the local model."}),
 		proxy:   proxy,
 	}
-	m.events = remembered(m.Events.WithLabelValues)
 	m.Gauge(metricServices, "Services that are rendered.", func() float64 { return float64(f.content.Services()) })
 	m.Gauge(metricEndpoints, "Filled endpoint slots, over all addresses of all Services.", func() float64 { return float64(f.content.Elements()) })
 	m.Gauge(metricQuarantined, "Services that are refused, by the aggregator or because they cannot be rendered: they do not work on this node.",

@@ -1,7 +1,6 @@
 package services
 
 import (
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -39,8 +38,8 @@ type proxyMetrics struct {
 	all []prometheus.Collector
 	// values of ip_family; empty for a missing family
 	families            [model.NumFamilies]string
-	sync, full, partial func(family string) prometheus.Observer
-	synced, queued      func(family string) prometheus.Gauge
+	sync, full, partial *prometheus.HistogramVec
+	synced, queued      *prometheus.GaugeVec
 	programming         *prometheus.HistogramVec
 	endpoints           prometheus.Counter
 	services            prometheus.Counter
@@ -78,11 +77,11 @@ func newProxyMetrics(b *publish.Backlog, have [model.NumFamilies]bool, ignoreExt
 	pending(metricEndpointPending, "Pending proxy rules Endpoint changes", sliceEvents)
 	buckets := prometheus.ExponentialBuckets(0.001, 2, 15)
 	m := &proxyMetrics{
-		sync:            remembered(duration(metricSync, "SyncProxyRules latency in seconds", buckets).WithLabelValues),
-		full:            remembered(duration(metricSyncFull, "SyncProxyRules latency in seconds for full resyncs", buckets).WithLabelValues),
-		partial:         remembered(duration(metricSyncPartial, "SyncProxyRules latency in seconds for partial resyncs", buckets).WithLabelValues),
-		synced:          remembered(gauge(metricSynced, "The last time proxy rules were successfully synced", family).WithLabelValues),
-		queued:          remembered(gauge(metricQueued, "The last time a sync of proxy rules was queued", family).WithLabelValues),
+		sync:            duration(metricSync, "SyncProxyRules latency in seconds", buckets),
+		full:            duration(metricSyncFull, "SyncProxyRules latency in seconds for full resyncs", buckets),
+		partial:         duration(metricSyncPartial, "SyncProxyRules latency in seconds for partial resyncs", buckets),
+		synced:          gauge(metricSynced, "The last time proxy rules were successfully synced", family),
+		queued:          gauge(metricQueued, "The last time a sync of proxy rules was queued", family),
 		programming:     duration(metricProgramming, "In Cluster Network Programming Latency in seconds", programmingBuckets()),
 		endpoints:       collect(&all, prometheus.NewCounter(prometheus.CounterOpts{Name: metricEndpointTotal, Help: "Cumulative proxy rules Endpoint changes"})),
 		services:        collect(&all, prometheus.NewCounter(prometheus.CounterOpts{Name: metricServiceTotal, Help: "Cumulative proxy rules Service changes"})),
@@ -97,7 +96,7 @@ func newProxyMetrics(b *publish.Backlog, have [model.NumFamilies]bool, ignoreExt
 		name := model.Family(f).String()
 		m.families[f] = name
 		// A rate needs an initial zero.
-		m.partial(name)
+		m.partial.WithLabelValues(name)
 		m.syncFailures.WithLabelValues(name)
 		m.cleanupFailures.WithLabelValues(name)
 	}
@@ -113,17 +112,6 @@ func newProxyMetrics(b *publish.Backlog, have [model.NumFamilies]bool, ignoreExt
 	return m
 }
 
-func remembered[M any](with func(...string) M) func(label string) M {
-	var known sync.Map
-	return func(label string) M {
-		m, ok := known.Load(label)
-		if !ok {
-			m, _ = known.LoadOrStore(label, with(label))
-		}
-		return m.(M) //nolint:forcetypeassert // it has no others
-	}
-}
-
 func (m *proxyMetrics) each(f func(family string)) {
 	for _, name := range m.families {
 		if name != "" {
@@ -137,7 +125,7 @@ func (m *proxyMetrics) events(services, endpoints int, queued bool, now time.Tim
 	m.services.Add(float64(services))
 	m.endpoints.Add(float64(endpoints))
 	if queued {
-		m.each(func(f string) { m.queued(f).Set(seconds(now)) })
+		m.each(func(f string) { m.queued.WithLabelValues(f).Set(seconds(now)) })
 	}
 }
 
@@ -147,13 +135,13 @@ func (m *proxyMetrics) updated(whole bool, took time.Duration, now time.Time, er
 		kind = m.full
 	}
 	m.each(func(f string) {
-		m.sync(f).Observe(took.Seconds())
-		kind(f).Observe(took.Seconds())
+		m.sync.WithLabelValues(f).Observe(took.Seconds())
+		kind.WithLabelValues(f).Observe(took.Seconds())
 		if err != nil {
 			m.syncFailures.WithLabelValues(f).Inc()
 			return
 		}
-		m.synced(f).Set(seconds(now))
+		m.synced.WithLabelValues(f).Set(seconds(now))
 	})
 }
 

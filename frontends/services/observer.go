@@ -42,14 +42,6 @@ func (o *observer) Committed(items []change) {
 	if o.noLocal.sum != o.metrics.proxy.shown {
 		o.metrics.proxy.noLocal(&o.noLocal.sum)
 	}
-	o.outcomesChanged(items)
-}
-
-func (o *observer) outcomesChanged(items []change) {
-	keys := make([]model.Key, len(items))
-	for i := range items {
-		keys[i] = items[i].Key
-	}
 	o.local.OutcomesChanged()
 }
 

@@ -1,7 +1,6 @@
 package services
 
 import (
-	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -13,37 +12,6 @@ import (
 	"github.com/weft-proxy/weft/frontends/publish"
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
-
-// TestOneFamilyRefused has a kernel that takes nothing of IPv6: IPv4 is served and
-// goes on changing.
-//
-// Behaviour: 96.
-func TestOneFamilyRefused(t *testing.T) {
-	f := newFake(t)
-	f.Judge(func(elements map[string]string) []*weftv1.Violation {
-		var out []*weftv1.Violation
-		for _, k := range slices.Sorted(maps.Keys(elements)) {
-			if strings.HasPrefix(k, "element ip6 ") {
-				out = append(out, &weftv1.Violation{Object: nametest.Parse(k), Message: "no such file or directory", Reason: weftv1.Violation_REASON_KERNEL})
-			}
-		}
-		if out == nil {
-			return nil
-		}
-		return append([]*weftv1.Violation{{Object: nametest.Parse("table ip6 weft"), Message: "operation not supported", Reason: weftv1.Violation_REASON_KERNEL}}, out...)
-	})
-	events := append(many(3), setService("six", 0, "10.96.0.4", "fd00::4"), setSlice("six", ipv4, "10.244.0.4"))
-	src := newScript(events...)
-	frontend, _ := run(t, Config{Source: src, Socket: f.Socket})
-	await(t, "IPv4 to be served", func() bool { return f.served() == all(4) })
-	src.deliver(setService("s4", 0, "10.96.0.5"), setSlice("s4", ipv4, "10.244.0.5"))
-	await(t, "a new Service", func() bool { return f.served() == all(5) })
-	src.deliver(serviceGone("s0"))
-	await(t, "one less", func() bool { return f.served() == all(5, 0) })
-	if q := frontend.Status().Quarantined; len(q) > 0 {
-		t.Errorf("%v are blamed", q)
-	}
-}
 
 // TestFamilyStays has IPv6 refused when there is some of it already: that stays, and
 // what it missed comes once it is taken again. The node is unhealthy when that takes

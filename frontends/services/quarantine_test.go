@@ -10,7 +10,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
-	"github.com/weft-proxy/weft/aggregator/testing/nametest"
 )
 
 const ipv4 = discoveryv1.AddressTypeIPv4
@@ -42,7 +41,7 @@ next:
 }
 
 // TestRefusedServices has bad Services among good ones: the good ones are published
-// and go on changing.
+// and go on changing. Each bad one has one event and one line in the log.
 //
 // Behaviour: 169.
 func TestRefusedServices(t *testing.T) {
@@ -51,12 +50,20 @@ func TestRefusedServices(t *testing.T) {
 			f := newFake(t)
 			f.Judge(poisoned(named, endpointOf(2), endpointOf(5)))
 			src := newScript(many(8)...)
-			frontend, _ := run(t, Config{Source: src, Socket: f.Socket})
+			var events notes
+			var log lines
+			frontend, _ := run(t, Config{Source: src, Socket: f.Socket, Events: &events, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 			await(t, "the good Services", func() bool { return f.served() == all(8, 2, 5) })
 			await(t, "the list of bad ones", func() bool {
 				err := frontend.Degraded()
 				return strings.Join(frontend.Status().Quarantined, " ") == "default/s2 default/s5" && err != nil && strings.HasSuffix(err.Error(), "2 refused: default/s2, default/s5")
 			})
+			for _, name := range []string{"default/s2", "default/s5"} {
+				want := name + " Warning ServiceRefused its rules are rejected, so it does not work on node node-1: "
+				if got := events.String(); strings.Count(got, want) != 1 || !strings.Contains(got, "operation not supported") || strings.Count(log.String(), "items=["+name) != 1 {
+					t.Errorf("events:\n%s\nlog:\n%s", got, log.String())
+				}
+			}
 			// Others change without them.
 			src.deliver(setService("s8", 0, "10.96.0.9"), setSlice("s8", ipv4, "10.244.0.9"))
 			await(t, "a new Service", func() bool { return f.served() == all(9, 2, 5) })
@@ -89,76 +96,6 @@ func TestPassingRefusal(t *testing.T) {
 	await(t, "the acknowledgement", func() bool { return frontend.Status().Published })
 	if q := frontend.Status().Quarantined; len(q) != 0 || f.count() != 2 {
 		t.Errorf("after %v quarantined %v", f.Updates(), q)
-	}
-}
-
-// TestRefusalOfEverything has what all Services share refused for a while.
-//
-// Behaviour: 136.
-func TestRefusalOfEverything(t *testing.T) {
-	f := newFake(t)
-	// What all Services share is refused, then it is not any more.
-	f.Judge(func(map[string]string) []*weftv1.Violation {
-		return []*weftv1.Violation{{Object: nametest.Parse("rule ip weft services #1"), Message: "syntax", Reason: weftv1.Violation_REASON_SYNTAX}}
-	})
-	frontend, _ := run(t, Config{Source: newScript(many(4)...), Socket: f.Socket})
-	await(t, "a few attempts", func() bool { return f.count() >= 3 })
-	if st := frontend.Status(); st.Pending.IsZero() || st.Published {
-		t.Errorf("status %+v", st)
-	}
-	f.Judge(nil)
-	await(t, "all Services", func() bool { return f.served() == all(4) })
-	await(t, "an empty list", func() bool { return len(frontend.Status().Quarantined) == 0 && frontend.Status().Pending.IsZero() })
-}
-
-func TestPermission(t *testing.T) {
-	f := newFake(t)
-	f.Judge(func(map[string]string) []*weftv1.Violation {
-		return []*weftv1.Violation{{Message: "no", Reason: weftv1.Violation_REASON_PERMISSION}}
-	})
-	frontend, _ := run(t, Config{Source: newScript(many(4)...), Socket: f.Socket})
-	await(t, "an attempt", func() bool { return f.count() >= 1 })
-	f.Judge(nil)
-	await(t, "all Services", func() bool { return f.served() == all(4) })
-	if q := frontend.Status().Quarantined; len(q) > 0 {
-		t.Errorf("quarantined %v for a permission", q)
-	}
-}
-
-func TestTakenOver(t *testing.T) {
-	f := newFake(t)
-	_, ended := run(t, Config{Source: newScript(many(1)...), Socket: f.Socket})
-	await(t, "all Services", func() bool { return f.served() == all(1) })
-	f.Judge(func(map[string]string) []*weftv1.Violation {
-		return []*weftv1.Violation{{Message: "taken over", Reason: weftv1.Violation_REASON_TAKEN_OVER}}
-	})
-	src := newScript(many(2)...)
-	_, ended2 := run(t, Config{Source: src, Socket: f.Socket})
-	if err := <-ended2; err == nil || !strings.Contains(err.Error(), "run only one") {
-		t.Errorf("run ended with %v", err)
-	}
-	select {
-	case err := <-ended:
-		t.Errorf("the other ended with %v", err)
-	default:
-	}
-}
-
-// TestRefusalIsLoggedOnce counts the lines that say why a Service is left out.
-func TestRefusalIsLoggedOnce(t *testing.T) {
-	for _, named := range []bool{true, false} {
-		f := newFake(t)
-		f.Judge(poisoned(named, endpointOf(2)))
-		var log lines
-		frontend, _ := run(t, Config{
-			Source: newScript(many(4)...), Socket: f.Socket, Logger: slog.New(slog.NewTextHandler(&log, nil)),
-		})
-		await(t, "the list of bad ones", func() bool {
-			return strings.Join(frontend.Status().Quarantined, " ") == "default/s2" && f.served() == all(4, 2)
-		})
-		if n := strings.Count(log.String(), "operation not supported"); n != 1 || !strings.Contains(log.String(), "items=[default/s2]") {
-			t.Errorf("named %v: the refusal is logged %d times:\n%s", named, n, log.String())
-		}
 	}
 }
 

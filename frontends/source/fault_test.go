@@ -311,36 +311,3 @@ func eventually(t testing.TB, what string, ok func() bool) {
 		}
 	}
 }
-
-// TestKubeOneAtATime delivers one batch at a time, though kinds come from
-// several connections.
-func TestKubeOneAtATime(t *testing.T) {
-	api := apitest.New(t)
-	fill(api, 20)
-	k := kubeOf(t, api, KubeConfig{})
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	var busy sync.Mutex
-	synced := make(chan struct{})
-	alone := func() {
-		if !busy.TryLock() {
-			t.Error("two calls at once")
-			return
-		}
-		defer busy.Unlock()
-		runtime.Gosched()
-	}
-	sub := newRecorder().subscription()
-	sub.Deliver = func([]Event) { alone() }
-	sub.Synced = func() { alone(); close(synced) }
-	if err := k.Subscribe(sub); err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan error, 1)
-	go func() { done <- k.Run(ctx) }()
-	<-synced
-	cancel()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
-}

@@ -3,7 +3,6 @@ package source
 import (
 	"bytes"
 	"errors"
-	"reflect"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,22 +52,18 @@ func (l *partialList) DeepCopyObject() runtime.Object {
 	return &c
 }
 
-// by API version and kind
-type messages map[string]map[string]*messageKind
+// messages has the kind that decodes each type; nil means client-go.
+type messages map[messageType]*kind
 
-type messageKind struct {
-	*kind
-	whole bool
-}
+type messageType struct{ version, kind string }
 
-// Objects with several users are decoded whole.
+// client-go decodes objects with several users.
 func (m messages) add(k *kind) {
-	version := k.gvk.GroupVersion().String()
-	if m[version] == nil {
-		m[version] = make(map[string]*messageKind)
+	t := messageType{k.gvk.GroupVersion().String(), k.gvk.Kind}
+	if _, shared := m[t]; shared || k.unmarshal == nil {
+		k = nil
 	}
-	_, shared := m[version][k.gvk.Kind]
-	m[version][k.gvk.Kind] = &messageKind{k, shared || k.unmarshal == nil}
+	m[t] = k
 }
 
 // errWhole means client-go must decode a message.
@@ -98,21 +93,11 @@ func (m messages) object(data []byte) (runtime.Object, *schema.GroupVersionKind,
 		return nil, nil, err
 	}
 	item, isList := bytes.CutSuffix(name, []byte("List"))
-	k := m[string(version)][string(item)]
-	if k == nil || k.whole && isList {
+	k := m[messageType{string(version), string(item)}]
+	if k == nil {
 		return nil, nil, errWhole
 	}
 	gvk := k.gvk
-	if k.whole {
-		o, ok := reflect.New(reflect.TypeOf(k.object).Elem()).Interface().(interface {
-			runtime.Object
-			Unmarshal([]byte) error
-		})
-		if !ok {
-			return nil, nil, errWhole
-		}
-		return o, &gvk, o.Unmarshal(raw)
-	}
 	if isList {
 		gvk.Kind += "List"
 		list, err := k.partialList(raw)

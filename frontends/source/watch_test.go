@@ -4,13 +4,10 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"slices"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"k8s.io/utils/clock"
 )
 
 // TestWaits tests what ends a wait between two attempts: its time, the end of its context,
@@ -57,26 +54,5 @@ func TestWaits(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-// TestBackoffIsBounded tests that the waits are those of client-go: they grow to 30 s, and
-// as much again at random.
-func TestBackoffIsBounded(t *testing.T) {
-	next := backoff(retryFirst).DelayWithReset(clock.RealClock{}, time.Hour)
-	var all []time.Duration
-	for range 1000 {
-		all = append(all, next())
-	}
-	if all[0] < retryFirst || all[0] > 2*retryFirst {
-		t.Errorf("first wait %v", all[0])
-	}
-	if retryMost != 30*time.Second || slices.Min(all[20:]) == slices.Max(all[20:]) {
-		t.Errorf("after many failures all waits are %v", all[20])
-	}
-	for i, d := range all {
-		if d > 2*retryMost || i > 10 && d < retryMost {
-			t.Fatalf("wait %d is %v", i, d)
-		}
 	}
 }

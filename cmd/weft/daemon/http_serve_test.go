@@ -121,7 +121,9 @@ func TestMetricsPages(t *testing.T) {
 //
 // Behaviour: 125, 126.
 func TestHealthzOfProcess(t *testing.T) {
-	proxy, err := svchealth.NewProxy(svchealth.ProxyConfig{Timeout: time.Minute})
+	proxy, err := svchealth.NewProxy(svchealth.ProxyConfig{
+		Timeout: time.Minute, Pending: func() time.Time { return time.Time{} }, Published: func() error { return nil }, Now: time.Now,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

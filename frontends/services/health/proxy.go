@@ -18,12 +18,11 @@ type ProxyConfig struct {
 	Families [model.NumFamilies]bool
 	// of a change's wait for its commit
 	Timeout time.Duration
-	// Pending returns the start of the oldest change's wait, or zero. Nil means zero.
+	// Pending returns the start of the oldest change's wait, or zero.
 	Pending func() time.Time
 	// Published returns why no rules are in force, or nil. It is not called after the first commit.
 	Published func() error
-	// nil means time.Now
-	Now func() time.Time
+	Now       func() time.Time
 	// may be nil
 	Registerer prometheus.Registerer
 }
@@ -48,15 +47,6 @@ const (
 
 // NewProxy returns a starting, eligible proxy. It fails if the metrics are already registered.
 func NewProxy(cfg ProxyConfig) (*Proxy, error) {
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
-	if cfg.Pending == nil {
-		cfg.Pending = func() time.Time { return time.Time{} }
-	}
-	if cfg.Published == nil {
-		cfg.Published = func() error { return nil }
-	}
 	p := &Proxy{
 		cfg:     cfg,
 		healthz: prometheus.NewCounterVec(prometheus.CounterOpts{Name: metricHealthz, Help: "Cumulative proxy healthz HTTP status"}, []string{"code"}),

@@ -23,8 +23,8 @@ func newProxy(t *testing.T, c *clock, families [model.NumFamilies]bool, reg prom
 	t.Helper()
 	p, err := NewProxy(ProxyConfig{
 		Families: families, Timeout: time.Minute, Registerer: reg,
-		Pending: func() time.Time { return c.pending },
-		Now:     func() time.Time { return c.now },
+		Pending: func() time.Time { return c.pending }, Published: func() error { return nil },
+		Now: func() time.Time { return c.now },
 	})
 	if err != nil {
 		t.Fatal(err)

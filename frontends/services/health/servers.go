@@ -43,12 +43,9 @@ type ServersConfig struct {
 	Families [model.NumFamilies]bool
 	// as in model.NodePortAddressesOf
 	NodePortAddresses []netip.Prefix
-	// nil means always healthy
-	Healthy func() bool
-	// nil means Host
-	Network Network
-	// nil discards
-	Events Events
+	Healthy           func() bool
+	Network           Network
+	Events            Events
 	// Retry is the delay before a failed port is retried, and before interface addresses are reread. 0 means
 	// DefaultRetry.
 	Retry  time.Duration
@@ -90,13 +87,7 @@ type Servers struct {
 
 // NewServers returns servers without listening.
 func NewServers(cfg ServersConfig) *Servers {
-	cfg.Network = cmp.Or[Network](cfg.Network, Host{})
 	cfg.Retry = cmp.Or(cfg.Retry, DefaultRetry)
-	cfg.Events = cmp.Or[Events](cfg.Events, NoEvents{})
-	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
-	if cfg.Healthy == nil {
-		cfg.Healthy = func() bool { return true }
-	}
 	return &Servers{
 		cfg: cfg, log: cfg.Logger, nudge: make(chan struct{}, 1), released: make(chan struct{}),
 		wanted: make(map[model.Key]target), open: make(map[listenAddress]*server), reported: make(map[model.Key]string),

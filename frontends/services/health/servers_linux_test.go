@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"net"
 	"net/http"
@@ -105,7 +106,7 @@ func newBenchWith(t *testing.T, network func(inside) Network, prefixes ...string
 	b.healthy.Store(true)
 	cfg := ServersConfig{
 		NodeName: "node-1", Families: [model.NumFamilies]bool{true, true}, Network: network(b.inside), Events: &b.events,
-		Healthy: b.healthy.Load, Retry: 20 * time.Millisecond,
+		Healthy: b.healthy.Load, Retry: 20 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
 	}
 	for _, p := range prefixes {
 		cfg.NodePortAddresses = append(cfg.NodePortAddresses, netip.MustParsePrefix(p))
@@ -160,17 +161,25 @@ func (b *bench) await(t *testing.T, url string, code int) answer {
 // awaitWeight is await with the weight that the answer must have, if any.
 func (b *bench) awaitWeight(t *testing.T, url string, code int, weight string) answer {
 	t.Helper()
+	var a answer
+	var err error
+	eventually(t, func() bool {
+		a, err = b.ask(url)
+		return err == nil && a.code == code && (weight == "" || a.weight == weight) || code == 0 && refused(err)
+	}, func() string { return fmt.Sprintf("%s is %+v (%v), want %d", url, a, err, code) })
+	return a
+}
+
+// eventually polls a condition.
+func eventually(t *testing.T, ok func() bool, problem func() string) {
+	t.Helper()
 	deadline, tick := time.After(3*time.Minute), time.NewTicker(5*time.Millisecond)
 	defer tick.Stop()
-	for {
-		a, err := b.ask(url)
-		if err == nil && a.code == code && (weight == "" || a.weight == weight) || code == 0 && refused(err) {
-			return a
-		}
+	for !ok() {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatalf("%s is %+v (%v), want %d", url, a, err, code)
+			t.Fatal(problem())
 		}
 	}
 }
@@ -243,15 +252,8 @@ func TestServiceAddresses(t *testing.T) {
 // finish waits until the namespace is listened at as wanted.
 func (b *bench) finish(t *testing.T, want string) {
 	t.Helper()
-	deadline, tick := time.After(3*time.Minute), time.NewTicker(5*time.Millisecond)
-	defer tick.Stop()
-	for got := b.listeners(t); got != want; got = b.listeners(t) {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("listening on %q, want %q", got, want)
-		}
-	}
+	got := ""
+	eventually(t, func() bool { got = b.listeners(t); return got == want }, func() string { return fmt.Sprintf("listening on %q, want %q", got, want) })
 }
 
 // TestServiceAddressesCome has the node's addresses known, and on an interface,
@@ -367,15 +369,7 @@ func TestServicePortComesFree(t *testing.T) {
 
 func (b *bench) awaitEvents(t *testing.T, n int) {
 	t.Helper()
-	deadline, tick := time.After(3*time.Minute), time.NewTicker(5*time.Millisecond)
-	defer tick.Stop()
-	for len(b.events.list()) < n {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("%d events, want %d", len(b.events.list()), n)
-		}
-	}
+	eventually(t, func() bool { return len(b.events.list()) >= n }, func() string { return fmt.Sprintf("%d events, want %d", len(b.events.list()), n) })
 }
 
 // TestServiceServerEnds opens a port again whose server ended by itself.

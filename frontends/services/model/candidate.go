@@ -98,12 +98,16 @@ func (m *Model) Candidates(key Key) (out []Candidate, ok bool) {
 	if r == nil || r.parsed == nil {
 		return nil, false
 	}
+	return m.lists.candidates(r), true
+}
+
+func (l *lists) candidates(r *record) (out []Candidate) {
 	for i := range r.parsed.ports {
 		p := &r.parsed.ports[i]
 		for f := range NumFamilies {
 			width := widths[f]
 			of := source{name: p.name, protocol: p.protocol, family: f}
-			list, c := m.selected(r, of)
+			list, c := l.selected(r, of)
 			chosen := c.choose(r.parsed, p)
 			first := len(out)
 			for ; list != ""; list = list[width:] {
@@ -116,14 +120,14 @@ func (m *Model) Candidates(key Key) (out []Candidate, ok bool) {
 					Excluded: chosen.excluded(t),
 				})
 			}
-			out = m.appendOthers(out, first, r, of)
+			out = l.appendOthers(out, first, r, of)
 		}
 	}
-	return out, true
+	return out
 }
 
 // out[first:] has the endpoints of slices with the port.
-func (m *Model) appendOthers(out []Candidate, first int, r *record, of source) []Candidate {
+func (l *lists) appendOthers(out []Candidate, first int, r *record, of source) []Candidate {
 	have := make(map[netip.Addr]bool)
 	for _, c := range out[first:] {
 		have[c.Addr.Addr()] = true
@@ -131,10 +135,10 @@ func (m *Model) appendOthers(out []Candidate, first int, r *record, of source) [
 	var ports []string
 	var others []entry
 	for s := r.slices; s != nil; s = s.next {
-		if s.family != of.family || slices.ContainsFunc(s.ports, func(p slicePort) bool { return p.name == of.name && p.protocol == of.protocol }) {
+		if s.family != of.family || slices.ContainsFunc(s.ports, func(p port) bool { return p.name == of.name && p.protocol == of.protocol }) {
 			continue
 		}
-		others = s.gather(others, 0, m.zoneFlags(s))
+		others = s.gather(others, 0, l.zoneFlags(s))
 		for _, p := range s.ports {
 			ports = append(ports, portText(p.name.Value(), p.protocol))
 		}

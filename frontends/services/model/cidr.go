@@ -7,7 +7,6 @@ import (
 )
 
 type serviceCIDR struct {
-	name   string
 	ranges Prefixes
 	bad    findings
 }
@@ -16,14 +15,14 @@ type serviceCIDR struct {
 // 16).
 func (m *Model) SetServiceCIDR(o *networkingv1.ServiceCIDR) {
 	m.stats.ServiceCIDREvents++
-	c := &serviceCIDR{name: strings.Clone(o.Name)}
+	c, name := &serviceCIDR{}, strings.Clone(o.Name)
 	c.ranges = parsePrefixes("spec.cidrs", o.Spec.CIDRs, &c.bad)
 	var before findings
-	if was := m.cidrs[c.name]; was != nil {
+	if was := m.cidrs[name]; was != nil {
 		before = was.bad
 	}
-	m.reportFindings("ServiceCIDR", Key{Name: c.name}, before, c.bad)
-	m.cidrs[c.name] = c
+	m.report.findings("ServiceCIDR", Key{Name: name}, before, c.bad)
+	m.cidrs[name] = c
 	m.cidrsDirty = true
 }
 

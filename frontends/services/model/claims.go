@@ -2,6 +2,7 @@ package model
 
 import (
 	"cmp"
+	"log/slog"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -30,6 +31,14 @@ type claims struct {
 	holders map[claim]*service
 	// losers, in the order of succession
 	others map[claim][]*service
+	// current number of losers
+	lost   int
+	log    *slog.Logger
+	notify func(Notice)
+}
+
+func newClaims(cfg *Config) claims {
+	return claims{holders: make(map[claim]*service), others: make(map[claim][]*service), log: cfg.Logger, notify: cfg.Notify}
 }
 
 func (c *claims) holds(k claim, s *service) bool { return c.holders[k] == s }
@@ -110,50 +119,63 @@ func (m *Model) Find(addr netip.Addr, protocol Protocol, port uint16) (key Key, 
 	return Key{}, "", false
 }
 
-// resolveClaims returns the affected Services.
-func (m *Model) resolveClaims(dirty []Key) []Key {
-	touched := make(map[Key]struct{}, len(dirty))
+// resolve takes the latest Services over, adds the Services with affected claims to dirty, and returns the
+// work.
+func (c *claims) resolve(dirty map[*record]struct{}) (work uint64) {
 	// previous claimants, the winner first
-	before := make(map[claim][]Key)
-	for _, key := range dirty {
-		touched[key] = struct{}{}
-		r := m.records[key]
+	before := make(map[claim][]*record)
+	remember := func(k claim) {
+		if _, seen := before[k]; seen {
+			return
+		}
+		var had []*record
+		if h := c.holders[k]; h != nil {
+			had = append(had, h.of)
+		}
+		for _, s := range c.others[k] {
+			had = append(had, s.of)
+		}
+		before[k] = had
+	}
+	work = uint64(len(dirty))
+	for r := range dirty {
 		was, now := r.claimed, r.parsed
 		if was == now {
 			continue
 		}
 		if was != nil {
-			was.eachClaim(func(k claim) { m.rememberClaimants(k, before); m.claims.remove(k, was) })
+			was.eachClaim(func(k claim) { remember(k); c.remove(k, was) })
 		}
 		if now != nil {
-			now.eachClaim(func(k claim) { m.rememberClaimants(k, before); m.claims.add(k, now) })
+			now.eachClaim(func(k claim) { remember(k); c.add(k, now) })
 		}
 		r.claimed = now
 	}
-	m.stats.Work += uint64(len(dirty) + len(before))
 	for k, had := range before {
 		if len(had) > 0 {
-			touched[had[0]] = struct{}{}
+			dirty[had[0]] = struct{}{}
 		}
-		if h := m.claims.holders[k]; h != nil {
-			touched[h.of.key] = struct{}{}
+		if h := c.holders[k]; h != nil {
+			dirty[h.of] = struct{}{}
 		}
-		m.stats.Conflicts += len(m.claims.others[k]) - max(0, len(had)-1)
+		c.lost += len(c.others[k]) - max(0, len(had)-1)
 	}
-	m.report(before)
-	return sortedKeys(touched)
+	c.report(before)
+	return work + uint64(len(before))
 }
 
-func (m *Model) rememberClaimants(k claim, before map[claim][]Key) {
-	if _, seen := before[k]; seen {
-		return
+// Usually a port has won all external addresses, and all ports share one list.
+func (c *claims) external(s *service, p *servicePort, f Family) []External {
+	all := s.external[f]
+	has := func(e External) bool {
+		return c.holds(claim{addr: e.Addr, protocol: p.protocol, port: p.number}, s)
 	}
-	var had []Key
-	if h := m.claims.holders[k]; h != nil {
-		had = append(had, h.of.key)
+	lost := func(e External) bool { return !has(e) }
+	if !slices.ContainsFunc(all, lost) {
+		return all
 	}
-	for _, s := range m.claims.others[k] {
-		had = append(had, s.of.key)
+	if !slices.ContainsFunc(all, has) {
+		return nil
 	}
-	before[k] = had
+	return slices.DeleteFunc(slices.Clone(all), lost)
 }

@@ -19,53 +19,51 @@ const maxNamed = 8
 const reporters = 3
 
 type loss struct {
-	service, holder Key
+	service, holder *record
 	claims          []claim
 }
 
 // report does not repeat a loss to the same Service.
-func (m *Model) report(before map[claim][]Key) {
-	losses := make(map[[2]Key]*loss)
+func (c *claims) report(before map[claim][]*record) {
+	losses := make(map[[2]*record]*loss)
 	for k, had := range before {
-		others := m.claims.others[k]
+		others := c.others[k]
 		if len(others) == 0 {
 			continue
 		}
-		holder := m.claims.holders[k].of.key
-		known := make(map[Key]struct{}, len(had))
+		holder := c.holders[k].of
+		known := make(map[*record]struct{}, len(had))
 		if len(had) > 0 && had[0] == holder {
-			for _, key := range had[1:] {
-				known[key] = struct{}{}
+			for _, r := range had[1:] {
+				known[r] = struct{}{}
 			}
 		}
 		for _, s := range others {
-			if _, ok := known[s.of.key]; ok {
+			if _, ok := known[s.of]; ok {
 				continue
 			}
-			pair := [2]Key{s.of.key, holder}
+			pair := [2]*record{s.of, holder}
 			if losses[pair] == nil {
-				losses[pair] = &loss{service: s.of.key, holder: holder}
+				losses[pair] = &loss{service: s.of, holder: holder}
 			}
 			losses[pair].claims = append(losses[pair].claims, k)
 		}
 	}
-	sorted := slices.Collect(maps.Values(losses))
-	slices.SortFunc(sorted, func(a, b *loss) int {
-		return cmp.Or(CompareKeys(a.service, b.service), CompareKeys(a.holder, b.holder))
-	})
-	for _, l := range sorted {
+	for _, l := range slices.SortedFunc(maps.Values(losses), func(a, b *loss) int {
+		return cmp.Or(CompareKeys(a.service.key, b.service.key), CompareKeys(a.holder.key, b.holder.key))
+	}) {
 		slices.SortFunc(l.claims, claim.compare)
-		m.cfg.Logger.Warn("two Services claim the same address: the Service whose ClusterIP it is wins, then the older one; ties are broken by name",
-			"claims", l.names(), "winner", l.holder.String(), "loser", l.service.String())
-		m.cfg.Notify(Notice{Service: l.service, Reason: AddressConflict, Message: l.message(), Reporter: m.reports(l)})
+		c.log.Warn("two Services claim the same address: the Service whose ClusterIP it is wins, then the older one; ties are broken by name",
+			"claims", l.names(), "winner", l.holder.key.String(), "loser", l.service.key.String())
+		c.notify(Notice{Service: l.service.key, Reason: AddressConflict, Message: l.message(), Reporter: l.isReporter()})
 	}
 }
 
 // A Reporter has one of the first endpoints of the winner, or of the loser if the winner is without
 // endpoints. All nodes know the same endpoints.
-func (m *Model) reports(l *loss) bool {
-	for _, key := range []Key{l.holder, l.service} {
-		if first := m.records[key].firstEndpoints(reporters); len(first) > 0 {
+func (l *loss) isReporter() bool {
+	for _, r := range []*record{l.holder, l.service} {
+		if first := r.firstEndpoints(reporters); len(first) > 0 {
 			return slices.ContainsFunc(first, func(e endpoint) bool { return e.local() })
 		}
 	}
@@ -74,9 +72,6 @@ func (m *Model) reports(l *loss) bool {
 
 func (r *record) firstEndpoints(n int) []endpoint {
 	var all []endpoint
-	if r == nil {
-		return nil
-	}
 	for s := r.slices; s != nil; s = s.next {
 		for i := range min(n, s.len()) {
 			all = append(all, s.at(i))
@@ -106,5 +101,5 @@ func (l *loss) names() string {
 
 func (l *loss) message() string {
 	return fmt.Sprintf("Service %s already has %s, because it is older (ties are broken by name): this Service does not work there.",
-		l.holder, l.names())
+		l.holder.key, l.names())
 }

@@ -96,13 +96,12 @@ func (e Endpoints) Equal(o Endpoints) bool { return e == o }
 func (e Endpoints) Diff(old Endpoints, left, came func(Endpoint)) {
 	was, oldWidth := old.list()
 	now, width := e.list()
-	diffPacked(was, now, max(oldWidth, width), func(s string, isNew bool) bool {
+	diffPacked(was, now, max(oldWidth, width), func(s string, isNew bool) {
 		if isNew {
 			came(unpackEndpoint(s))
 		} else {
 			left(unpackEndpoint(s))
 		}
-		return true
 	})
 }
 

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"log/slog"
 	"slices"
 )
 
@@ -15,12 +16,18 @@ func (f *findings) add(field string, why error) {
 	*f = append(*f, finding{field: field, why: why.Error()})
 }
 
-func (m *Model) reportFindings(kind string, name Key, before, now findings) {
+// reporter logs and counts the invalid parts of objects.
+type reporter struct {
+	log     *slog.Logger
+	skipped uint64
+}
+
+func (r *reporter) findings(kind string, name Key, before, now findings) {
 	for _, f := range now {
 		if slices.Contains(before, f) {
 			continue
 		}
-		m.stats.Skipped++
-		m.cfg.Logger.Warn("object has an invalid field: ignoring it", "kind", kind, "namespace", name.Namespace, "name", name.Name, "field", f.field, "error", f.why)
+		r.skipped++
+		r.log.Warn("object has an invalid field: ignoring it", "kind", kind, "namespace", name.Namespace, "name", name.Name, "field", f.field, "error", f.why)
 	}
 }

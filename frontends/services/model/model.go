@@ -2,11 +2,11 @@ package model
 
 import (
 	"cmp"
+	"iter"
 	"log/slog"
 	"maps"
 	"net/netip"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,19 +41,17 @@ func (c *Config) setDefaults() {
 
 // Model is the state of all parsed objects.
 type Model struct {
-	cfg     Config
-	records map[Key]*record
-	slices  map[types.NamespacedName]*slice
-	cidrs   map[string]*serviceCIDR
-	// constant except in tests
-	largeSize int
-	claims    claims
-	// shared by Services without extras
-	noExtras *extras
-	dirty    map[Key]struct{}
+	cfg      Config
+	records  map[Key]*record
+	slices   map[types.NamespacedName]*slice
+	cidrs    map[string]*serviceCIDR
+	claims   claims
+	lists    lists
+	report   *reporter
+	dirty    map[*record]struct{}
 	triggers triggers
 	// endpoints had the name of this node or of another node
-	named struct{ here, elsewhere atomic.Bool }
+	named struct{ here, elsewhere bool }
 	// as of the last event
 	this          Node
 	nodeFindings  findings
@@ -61,24 +59,23 @@ type Model struct {
 	reportedNode  Node
 	reportedCIDRs Prefixes
 	stats         Stats
-	entries       []entry
-	packed        []byte
 }
 
 // New returns an empty model.
 func New(cfg Config) *Model {
 	cfg.setDefaults()
+	report := &reporter{log: cfg.Logger}
 	return &Model{
-		cfg:       cfg,
-		records:   make(map[Key]*record),
-		slices:    make(map[types.NamespacedName]*slice),
-		cidrs:     make(map[string]*serviceCIDR),
-		largeSize: largeSize,
-		claims:    claims{holders: make(map[claim]*service), others: make(map[claim][]*service)},
-		noExtras:  new(extras),
-		dirty:     make(map[Key]struct{}),
-		triggers:  triggers{started: cfg.Started.UnixNano(), of: make(map[Key][]Trigger)},
-		this:      Node{Addresses: cfg.NodeAddresses},
+		cfg:      cfg,
+		records:  make(map[Key]*record),
+		slices:   make(map[types.NamespacedName]*slice),
+		cidrs:    make(map[string]*serviceCIDR),
+		claims:   newClaims(&cfg),
+		lists:    lists{largeSize: largeSize, report: report},
+		report:   report,
+		dirty:    make(map[*record]struct{}),
+		triggers: triggers{started: cfg.Started.UnixNano(), of: make(map[Key][]Trigger)},
+		this:     Node{Addresses: cfg.NodeAddresses},
 	}
 }
 
@@ -87,22 +84,25 @@ func (m *Model) SetService(o *corev1.Service) {
 	m.stats.ServiceEvents++
 	m.stats.Work += uint64(1 + len(o.Spec.Ports))
 	key := Key{Namespace: o.Namespace, Name: o.Name}
-	s, bad := m.parseService(o)
+	s, bad := parseService(o, m.cfg.IgnoreExternalIPs)
 	var was *service
 	var before findings
 	if r := m.records[key]; r != nil && r.parsed != nil {
 		was = r.parsed
 		before = was.bad
 	}
-	m.reportFindings("Service", key, before, bad)
+	m.report.findings("Service", key, before, bad)
 	if s == nil {
 		m.dropService(was)
-	} else if was == nil || !equalParsed(was, s) {
+		return
+	}
+	s.of = m.recordFor(o.Namespace, o.Name)
+	if was == nil || !equalParsed(was, s) {
 		if was == nil {
 			m.stats.Services++
 		}
 		s.of.parsed, s.of.merged = s, nil
-		m.dirty[s.of.key] = struct{}{}
+		m.dirty[s.of] = struct{}{}
 	}
 }
 
@@ -118,7 +118,7 @@ func (m *Model) dropService(s *service) {
 	if s != nil {
 		s.of.parsed = nil
 		m.stats.Services--
-		m.dirty[s.of.key] = struct{}{}
+		m.dirty[s.of] = struct{}{}
 	}
 }
 
@@ -133,7 +133,7 @@ func (m *Model) SetSlice(o *discoveryv1.EndpointSlice) {
 	if was != nil {
 		before = was.bad
 	}
-	m.reportFindings("EndpointSlice", name, before, bad)
+	m.report.findings("EndpointSlice", name, before, bad)
 	switch {
 	case s == nil:
 		m.dropSlice(was)
@@ -148,9 +148,9 @@ func (m *Model) SetSlice(o *discoveryv1.EndpointSlice) {
 		was = nil
 	}
 	s.of.link(was, s)
-	m.updateMerged(s.of, was, s)
+	m.lists.update(s.of, was, s)
 	m.slices[s.name] = s
-	m.dirty[s.of.key] = struct{}{}
+	m.dirty[s.of] = struct{}{}
 }
 
 // DeleteSlice removes an EndpointSlice.
@@ -165,8 +165,8 @@ func (m *Model) dropSlice(s *slice) {
 	}
 	delete(m.slices, s.name)
 	s.of.unlink(s)
-	m.updateMerged(s.of, s, nil)
-	m.dirty[s.of.key] = struct{}{}
+	m.lists.update(s.of, s, nil)
+	m.dirty[s.of] = struct{}{}
 }
 
 // Dirty reports whether Refresh has work, possibly without changes.
@@ -177,19 +177,19 @@ func (m *Model) Dirty() bool {
 // Refresh computes the Services touched since the last call, and Services with affected claims.
 func (m *Model) Refresh() Changes {
 	var out Changes
-	for _, key := range m.resolveClaims(sortedKeys(m.dirty)) {
-		r := m.records[key]
+	m.stats.Work += m.claims.resolve(m.dirty)
+	for _, r := range sorted(maps.Keys(m.dirty)) {
 		old, now := r.outcome, m.compute(r)
 		if now == nil {
 			r.outcome = nil
-			m.forget(key)
+			m.forget(r)
 		}
 		if equalService(old, now) {
 			continue
 		}
 		r.outcome = now
-		out.Services = append(out.Services, Change{Name: key, Old: old, New: now})
-		out.Triggers = append(out.Triggers, m.triggers.of[key]...)
+		out.Services = append(out.Services, Change{Name: r.key, Old: old, New: now})
+		out.Triggers = append(out.Triggers, m.triggers.of[r.key]...)
 	}
 	if !equalNode(m.this, m.reportedNode) {
 		node := m.this
@@ -216,17 +216,12 @@ const maxIdleRoom = 256
 // Clearing a map costs its past maximum size.
 func (m *Model) reset() {
 	if len(m.dirty) > maxIdleRoom {
-		m.dirty = make(map[Key]struct{})
+		m.dirty = make(map[*record]struct{})
 	} else {
 		clear(m.dirty)
 	}
 	m.triggers.clear()
-	if cap(m.entries) > maxIdleRoom {
-		m.entries = nil
-	}
-	if cap(m.packed) > maxIdleRoom*widthIPv4 {
-		m.packed = nil
-	}
+	m.lists.shrink()
 }
 
 // Service returns a Service as of the last Refresh, or nil.
@@ -240,13 +235,18 @@ func (m *Model) Service(key Key) *Service {
 // Stats returns the counters.
 func (m *Model) Stats() Stats {
 	s := m.stats
-	s.Slices = len(m.slices)
+	s.Slices, s.Skipped, s.Conflicts = len(m.slices), m.report.skipped, m.claims.lost
+	s.Work += m.lists.work
 	return s
 }
 
 // Snapshot returns the state as of the last Refresh.
 func (m *Model) Snapshot() Snapshot {
-	return m.Select(sortedKeys(m.records))
+	var names []Key
+	for _, r := range sorted(maps.Values(m.records)) {
+		names = append(names, r.key)
+	}
+	return m.Select(names)
 }
 
 // Select returns the state with only the named Services, in the given order. Unknown names are ignored.
@@ -263,10 +263,8 @@ func (m *Model) Select(names []Key) Snapshot {
 	return s
 }
 
-func sortedKeys[V any](in map[Key]V) []Key {
-	keys := slices.Collect(maps.Keys(in))
-	slices.SortFunc(keys, CompareKeys)
-	return keys
+func sorted(records iter.Seq[*record]) []*record {
+	return slices.SortedFunc(records, func(a, b *record) int { return CompareKeys(a.key, b.key) })
 }
 
 // CompareKeys orders Services by namespace and name.

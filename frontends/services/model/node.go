@@ -17,7 +17,7 @@ func (m *Model) SetNode(o *corev1.Node) {
 		return
 	}
 	n, bad := m.parseNode(o)
-	m.reportFindings("Node", Key{Name: m.cfg.NodeName}, m.nodeFindings, bad)
+	m.report.findings("Node", Key{Name: m.cfg.NodeName}, m.nodeFindings, bad)
 	m.nodeFindings = bad
 	if none := (Prefixes{}); equalPrefixes(&n.PodCIDRs, &none) && !equalPrefixes(&m.this.PodCIDRs, &none) {
 		// A recreated Node has no podCIDRs at first; its pods keep their addresses.
@@ -45,28 +45,28 @@ func (m *Model) NodeEligible() bool { return m.this.Known && !m.this.Leaving }
 
 // Located reports whether a Node or endpoint has this node's name, or no endpoint has named a node.
 func (m *Model) Located() bool {
-	return m.this.Known || m.named.here.Load() || !m.named.elsewhere.Load()
+	return m.this.Known || m.named.here || !m.named.elsewhere
 }
 
 // Services with hints depend on the zone, Services with source ranges on the address.
 func (m *Model) setNode(n Node) {
 	was := m.this
-	m.this = n
+	m.this, m.lists.zone = n, n.Zone
 	m.stats.Work++
 	if n.Zone != was.Zone {
 		m.stats.Work += uint64(len(m.slices))
 		for _, s := range m.slices {
 			if len(s.zones) > 0 {
-				m.dirty[s.of.key] = struct{}{}
+				m.dirty[s.of] = struct{}{}
 				s.of.merged = nil
 			}
 		}
 	}
 	if n.Addresses != was.Addresses {
 		m.stats.Work += uint64(len(m.records))
-		for key, r := range m.records {
+		for _, r := range m.records {
 			if s := r.parsed; s != nil && (s.ranges[IPv4] != nil || s.ranges[IPv6] != nil) {
-				m.dirty[key] = struct{}{}
+				m.dirty[r] = struct{}{}
 			}
 		}
 	}

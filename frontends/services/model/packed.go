@@ -98,30 +98,25 @@ func replaceEntries(list string, was, now []entry, width int) string {
 	return b.String()
 }
 
-// diffPacked calls f in order, for entries with different flags first with the entry of was. It stops when f
-// returns false.
-func diffPacked(was, now string, width int, f func(entry string, came bool) bool) {
+// diffPacked calls f in order, for entries with different flags first with the entry of was.
+func diffPacked(was, now string, width int, f func(entry string, came bool)) {
 	const block = 64
 	for {
 		// Most entries of two versions of a list are equal.
 		for n := block * width; len(was) >= n && len(now) >= n && was[:n] == now[:n]; {
 			was, now = was[n:], now[n:]
 		}
-		more := true
 		switch key := width - 1; {
 		case was == now:
 			return
 		case now == "" || was != "" && was[:width] != now[:width] && was[:key] <= now[:key]:
-			more = f(was[:width], false)
+			f(was[:width], false)
 			was = was[width:]
 		case was == "" || was[:width] != now[:width]:
-			more = f(now[:width], true)
+			f(now[:width], true)
 			now = now[width:]
 		default:
 			was, now = was[width:], now[width:]
-		}
-		if !more {
-			return
 		}
 	}
 }

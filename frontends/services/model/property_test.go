@@ -63,7 +63,8 @@ func drawObject(t *rapid.T, name string) *corev1.Service {
 	s.Spec.LoadBalancerSourceRanges = some(t, "range", "192.0.2.0/24", "198.51.100.0/24", "bad")
 	s.Spec.SessionAffinity = pick(t, "affinity", corev1.ServiceAffinityNone, corev1.ServiceAffinityClientIP)
 	s.Spec.ExternalTrafficPolicy = pick(t, "external policy", corev1.ServiceExternalTrafficPolicyCluster, corev1.ServiceExternalTrafficPolicyLocal)
-	s.Spec.HealthCheckNodePort = 32000
+	s.Spec.InternalTrafficPolicy = pick(t, "internal policy", nil, new(corev1.ServiceInternalTrafficPolicyLocal))
+	s.Spec.HealthCheckNodePort = pick(t, "health port", int32(32000), 32001)
 	if rapid.Bool().Draw(t, "foreign") && rapid.Bool().Draw(t, "really") {
 		s.Labels = map[string]string{proxyNameLabel: "x"}
 	}
@@ -73,10 +74,12 @@ func drawObject(t *rapid.T, name string) *corev1.Service {
 func drawSlice(t *rapid.T, name string, services []string) *discoveryv1.EndpointSlice {
 	e := eps(name, pick(t, "service", append(services, "")...))
 	e.Ports[0].Port = pick(t, "number", new(int32(8080)), new(int32(9090)))
+	e.Ports[0].Protocol = pick(t, "protocol", new(corev1.ProtocolTCP), new(corev1.ProtocolUDP))
 	if pick(t, "family", 0, 0, 1) == 1 {
 		e.AddressType = discoveryv1.AddressTypeIPv6
 	}
-	for i := range 4 {
+	for i := range 6 {
+		i %= 4 // two addresses may repeat
 		if rapid.Bool().Draw(t, "endpoint") {
 			continue
 		}
@@ -242,7 +245,7 @@ func TestOutcomeDependsOnObjectsAlone(t *testing.T) {
 	port := cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })
 	rapid.Check(t, func(t *rapid.T) {
 		w, m := newObjects(), New(Config{NodeName: "n1"})
-		m.largeSize = pick(t, "a lot", 1, 10, largeSize)
+		m.lists.largeSize = pick(t, "a lot", 1, 10, largeSize)
 		r := &mirror{services: make(map[Key]*Service)}
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
 			w.step(t, m)
@@ -267,7 +270,7 @@ func TestOutcomeDependsOnObjectsAlone(t *testing.T) {
 			t.Errorf("the outcome depends on history (-fresh +model):\n%s", diff)
 		}
 		heard := Snapshot{Node: r.node, ServiceCIDRs: r.cidrs, Services: make([]*Service, 0)}
-		for _, k := range sortedKeys(r.services) {
+		for _, k := range slices.SortedFunc(maps.Keys(r.services), CompareKeys) {
 			heard.Services = append(heard.Services, r.services[k])
 		}
 		if diff := cmp.Diff(got, heard, addr, prefix, port); diff != "" {

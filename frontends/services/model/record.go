@@ -28,9 +28,9 @@ func (m *Model) recordFor(namespace, name string) *record {
 	return r
 }
 
-func (m *Model) forget(key Key) {
-	if r := m.records[key]; r != nil && r.parsed == nil && r.claimed == nil && r.slices == nil && r.outcome == nil {
-		delete(m.records, key)
+func (m *Model) forget(r *record) {
+	if r.parsed == nil && r.claimed == nil && r.slices == nil {
+		delete(m.records, r.key)
 	}
 }
 

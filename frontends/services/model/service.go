@@ -34,17 +34,24 @@ type service struct {
 	*extras
 }
 
-// Services without extras share an empty value.
+// Services without extras share noExtras.
 type extras struct {
 	external [NumFamilies][]External
 	ranges   Prefixes
 	bad      findings
 }
 
-type servicePort struct {
+var noExtras = new(extras)
+
+// port is a port of a Service or a slice.
+type port struct {
 	name     interned
 	protocol Protocol
 	number   uint16
+}
+
+type servicePort struct {
+	port
 	nodePort uint16
 }
 
@@ -65,7 +72,7 @@ func equalExtras(a, b *extras) bool {
 
 // parseService returns nil for a Service without rules: headless, ExternalName, or of another proxy (rules
 // 101, 102).
-func (m *Model) parseService(o *corev1.Service) (*service, findings) {
+func parseService(o *corev1.Service, ignoreExternalIPs bool) (*service, findings) {
 	if _, foreign := o.Labels[proxyNameLabel]; foreign || o.Spec.Type == corev1.ServiceTypeExternalName || o.Spec.ClusterIP == corev1.ClusterIPNone {
 		return nil, nil
 	}
@@ -80,7 +87,7 @@ func (m *Model) parseService(o *corev1.Service) (*service, findings) {
 		s.internalLocal = *p == corev1.ServiceInternalTrafficPolicyLocal
 	}
 	s.parseAffinity(o)
-	s.parseExternal(o, m.cfg.IgnoreExternalIPs)
+	s.parseExternal(o, ignoreExternalIPs)
 	s.parseRanges(o)
 	s.parseHealthPort(o)
 	seen := make(map[servicePort]bool)
@@ -102,10 +109,9 @@ func (m *Model) parseService(o *corev1.Service) (*service, findings) {
 	slices.SortFunc(s.ports, func(a, b servicePort) int {
 		return cmp.Or(cmp.Compare(a.name.Value(), b.name.Value()), cmp.Compare(a.protocol, b.protocol), cmp.Compare(a.number, b.number))
 	})
-	if equalExtras(s.extras, m.noExtras) {
-		s.extras = m.noExtras
+	if equalExtras(s.extras, noExtras) {
+		s.extras = noExtras
 	}
-	s.of = m.recordFor(o.Namespace, o.Name)
 	return s, s.bad
 }
 
@@ -146,17 +152,21 @@ func (s *service) parseClusterIPs(o *corev1.Service) bool {
 
 // Number 0 means the port is unusable.
 func parseServicePort(o *corev1.ServicePort) (p servicePort, field string, err error) {
-	p.name = unique.Make(o.Name)
-	if p.protocol, err = network.ParseProtocol(o.Protocol); err != nil {
-		return p, ".protocol", err
-	}
-	if p.number, err = network.ParsePort(o.Port); err != nil {
-		return p, ".port", err
-	}
-	if o.NodePort != 0 {
+	if p.port, field, err = parsePort(o.Name, o.Protocol, o.Port); err == nil && o.NodePort != 0 {
 		if p.nodePort, err = network.ParsePort(o.NodePort); err != nil {
 			return p, ".nodePort", err
 		}
+	}
+	return p, field, err
+}
+
+func parsePort(name string, protocol corev1.Protocol, number int32) (p port, field string, err error) {
+	p.name = unique.Make(name)
+	if p.protocol, err = network.ParseProtocol(protocol); err != nil {
+		return p, ".protocol", err
+	}
+	if p.number, err = network.ParsePort(number); err != nil {
+		return p, ".port", err
 	}
 	return p, "", nil
 }
@@ -170,7 +180,7 @@ var (
 // checkRepeats sets the number to 0 if name or number repeats, and nodePort to 0 if only nodePort repeats.
 // seen has each name, number and nodePort separately.
 func (p *servicePort) checkRepeats(seen map[servicePort]bool) (field string, err error) {
-	name, number := servicePort{protocol: p.protocol, name: p.name}, servicePort{protocol: p.protocol, number: p.number}
+	name, number := servicePort{port: port{protocol: p.protocol, name: p.name}}, servicePort{port: port{protocol: p.protocol, number: p.number}}
 	switch {
 	case seen[number]:
 		p.number = 0
@@ -180,7 +190,7 @@ func (p *servicePort) checkRepeats(seen map[servicePort]bool) (field string, err
 		return ".name", errRepeatedName
 	}
 	seen[name], seen[number] = true, true
-	node := servicePort{protocol: p.protocol, nodePort: p.nodePort}
+	node := servicePort{port: port{protocol: p.protocol}, nodePort: p.nodePort}
 	if p.nodePort != 0 && seen[node] {
 		p.nodePort = 0
 		return ".nodePort", errRepeatedNode
@@ -205,7 +215,7 @@ func (m *Model) compute(r *record) *Service {
 		out.SourceRanges[f] = s.allowed(Family(f), m.this.Addresses[f])
 	}
 	if s.healthPort != 0 {
-		out.LocalReady = m.localReady(s)
+		out.LocalReady = m.lists.localReady(s)
 	}
 	for i := range s.ports {
 		p := &s.ports[i]
@@ -218,28 +228,12 @@ func (m *Model) compute(r *record) *Service {
 			if m.claims.holds(claim{addr: ip, protocol: p.protocol, port: p.number}, s) {
 				q.ClusterIPs[f] = ip
 			}
-			q.External[f] = m.heldExternal(s, p, Family(f))
-			q.Backends[f] = m.backends(s, p, Family(f))
+			q.External[f] = m.claims.external(s, p, Family(f))
+			q.Backends[f] = m.lists.backends(s, p, Family(f))
 		}
 		if p.nodePort != 0 && m.claims.holds(claim{protocol: p.protocol, port: p.nodePort}, s) {
 			q.NodePort = p.nodePort
 		}
 	}
 	return out
-}
-
-// Usually a port has won all external addresses, and all ports share one list.
-func (m *Model) heldExternal(s *service, p *servicePort, f Family) []External {
-	all := s.external[f]
-	has := func(e External) bool {
-		return m.claims.holds(claim{addr: e.Addr, protocol: p.protocol, port: p.number}, s)
-	}
-	lost := func(e External) bool { return !has(e) }
-	if !slices.ContainsFunc(all, lost) {
-		return all
-	}
-	if !slices.ContainsFunc(all, has) {
-		return nil
-	}
-	return slices.DeleteFunc(slices.Clone(all), lost)
 }

@@ -8,13 +8,11 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/weft-proxy/weft/frontends/source/network"
+	"k8s.io/utils/ptr"
 )
 
 // slice does not refer to the API object.
@@ -22,7 +20,7 @@ type slice struct {
 	name   types.NamespacedName
 	of     *record
 	family Family
-	ports  []slicePort
+	ports  []port
 	// endpoints are sorted by address. Each has 4 or 16 bytes of address and 1 of flags. If the slice has
 	// zones, zoneBytes bytes follow with 1 + the zones' index, or 0 without hint.
 	endpoints string
@@ -34,13 +32,7 @@ type slice struct {
 	bad     findings
 }
 
-type slicePort struct {
-	name     interned
-	protocol Protocol
-	number   uint16
-}
-
-func (p slicePort) compare(name interned, protocol Protocol) int {
+func (p port) compare(name interned, protocol Protocol) int {
 	return cmp.Or(cmp.Compare(p.name.Value(), name.Value()), cmp.Compare(p.protocol, protocol))
 }
 
@@ -83,7 +75,7 @@ func (m *Model) parseSlice(o *discoveryv1.EndpointSlice) (*slice, findings) {
 	}
 	s.of = m.recordFor(o.Namespace, owner)
 	s.name = types.NamespacedName{Namespace: s.of.key.Namespace, Name: strings.Clone(o.Name)}
-	s.ports = make([]slicePort, 0, len(o.Ports))
+	s.ports = make([]port, 0, len(o.Ports))
 	for i := range o.Ports {
 		p, field, err := parseSlicePort(&o.Ports[i])
 		if err != nil {
@@ -92,7 +84,7 @@ func (m *Model) parseSlice(o *discoveryv1.EndpointSlice) (*slice, findings) {
 		}
 		s.ports = append(s.ports, p)
 	}
-	slices.SortStableFunc(s.ports, func(a, b slicePort) int { return a.compare(b.name, b.protocol) })
+	slices.SortStableFunc(s.ports, func(a, b port) int { return a.compare(b.name, b.protocol) })
 	all := make([]endpoint, 0, len(o.Endpoints))
 	zones := make(map[string]uint32)
 	for i := range o.Endpoints {
@@ -105,9 +97,9 @@ func (m *Model) parseSlice(o *discoveryv1.EndpointSlice) (*slice, findings) {
 		e := endpoint{addr: a, flags: stateFlags(&from.Conditions)}
 		if m.cfg.NodeName == "" || from.NodeName == nil || *from.NodeName != m.cfg.NodeName {
 			e.flags |= elsewhere
-			m.named.elsewhere.Store(m.named.elsewhere.Load() || from.NodeName != nil)
+			m.named.elsewhere = m.named.elsewhere || from.NodeName != nil
 		} else {
-			m.named.here.Store(true)
+			m.named.here = true
 		}
 		if from.Hints != nil {
 			e.flags |= nodeHints(from.Hints, m.cfg.NodeName)
@@ -191,23 +183,12 @@ func endpointAddr(e *discoveryv1.Endpoint, f Family) (netip.Addr, error) {
 	return a, err
 }
 
-func parseSlicePort(o *discoveryv1.EndpointPort) (p slicePort, field string, err error) {
+func parseSlicePort(o *discoveryv1.EndpointPort) (p port, field string, err error) {
 	if o.Name == nil {
 		return p, ".name", errNoName
-	}
-	p.name = unique.Make(*o.Name)
-	var protocol corev1.Protocol
-	if o.Protocol != nil {
-		protocol = *o.Protocol
-	}
-	if p.protocol, err = network.ParseProtocol(protocol); err != nil {
-		return p, ".protocol", err
 	}
 	if o.Port == nil {
 		return p, ".port", errNoPort
 	}
-	if p.number, err = network.ParsePort(*o.Port); err != nil {
-		return p, ".port", err
-	}
-	return p, "", nil
+	return parsePort(*o.Name, ptr.Deref(o.Protocol, ""), *o.Port)
 }

@@ -63,14 +63,14 @@ func (s *slice) zoneHints(h *discoveryv1.EndpointHints, seen map[string]uint32) 
 }
 
 // A node without a zone matches no list (rule 73).
-func (m *Model) zoneFlags(s *slice) []flags {
+func (l *lists) zoneFlags(s *slice) []flags {
 	if len(s.zones) == 0 {
 		return nil
 	}
 	out := make([]flags, len(s.zones))
 	for i, list := range s.zones {
 		out[i] = hintedZone
-		if m.this.Zone != "" && slices.ContainsFunc(list, func(z interned) bool { return z.Value() == m.this.Zone }) {
+		if l.zone != "" && slices.ContainsFunc(list, func(z interned) bool { return z.Value() == l.zone }) {
 			out[i] |= forThisZone
 		}
 	}

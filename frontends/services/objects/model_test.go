@@ -3,8 +3,6 @@ package objects
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -14,8 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/yaml"
 
 	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/frontends/source"
@@ -151,121 +147,4 @@ func kubeSlice(name string, addrs ...string) *discoveryv1.EndpointSlice {
 		s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: []string{a}})
 	}
 	return s
-}
-
-// sliceOf is a slice of a Service with the port 8080.
-func sliceOf(service, name string, family discoveryv1.AddressType, addrs ...string) *discoveryv1.EndpointSlice {
-	s := kubeSlice(name, addrs...)
-	port, protocol, text := int32(8080), corev1.ProtocolTCP, ""
-	s.AddressType = family
-	s.Ports = []discoveryv1.EndpointPort{{Name: &text, Port: &port, Protocol: &protocol}}
-	if service != "" {
-		s.Labels = map[string]string{discoveryv1.LabelServiceName: service}
-	}
-	return s
-}
-
-// TestModelAnyOrder has Services before their slices and slices before their
-// Services, in lists and in watches.
-//
-// Behaviour: 70.
-func TestModelAnyOrder(t *testing.T) {
-	for _, late := range []string{"services", "endpointslices"} {
-		t.Run(late+" last", func(t *testing.T) {
-			api := apitest.New(t)
-			api.Set(kubeService("a", "10.96.0.1"), sliceOf("a", "a-1", discoveryv1.AddressTypeIPv4, "10.1.0.1"))
-			hold := make(chan struct{})
-			api.Fault(func(q apitest.Request) apitest.Fault {
-				if q.Resource == late && q.N == 1 {
-					return apitest.Fault{Hold: hold}
-				}
-				return apitest.Fault{}
-			})
-			m := newModelled()
-			follow(t, api, m)
-			m.await(t, "the other kind", func() bool { return len(m.seen) > 0 })
-			close(hold)
-			m.awaitSeen(t, "a=10.1.0.1:8080")
-
-			b, slice := kubeService("b", "10.96.0.2"), sliceOf("b", "b-1", discoveryv1.AddressTypeIPv4, "10.1.0.2")
-			if late == "services" {
-				api.Set(slice)
-				m.await(t, "the slice", func() bool { return m.model.Stats().SliceEvents == 2 })
-				api.Set(b)
-			} else {
-				api.Set(b)
-				m.awaitSeen(t, "a=10.1.0.1:8080 b=")
-				api.Set(slice)
-			}
-			m.awaitSeen(t, "a=10.1.0.1:8080 b=10.1.0.2:8080")
-		})
-	}
-}
-
-// TestModelMove moves an endpoint from one slice to another: between the two
-// events it is in both or in the one, never in none.
-//
-// Behaviour: 67.
-func TestModelMove(t *testing.T) {
-	api := apitest.New(t)
-	v4 := discoveryv1.AddressTypeIPv4
-	api.Set(kubeService("a", "10.96.0.1"), sliceOf("a", "a-1", v4, "10.1.0.1", "10.1.0.2"), sliceOf("a", "a-2", v4, "10.1.0.3"))
-	m := newModelled()
-	follow(t, api, m)
-	before := len(m.awaitSeen(t, "a=10.1.0.1:8080,10.1.0.2:8080,10.1.0.3:8080"))
-	for range 20 {
-		// The controller creates before it takes away.
-		api.Set(sliceOf("a", "a-2", v4, "10.1.0.3", "10.1.0.2"))
-		api.Set(sliceOf("a", "a-1", v4, "10.1.0.1"))
-		api.Set(sliceOf("a", "a-1", v4, "10.1.0.1", "10.1.0.2"))
-		api.Set(sliceOf("a", "a-2", v4, "10.1.0.3"))
-	}
-	api.Set(sliceOf("a", "a-2", v4, "10.1.0.4"))
-	for _, form := range m.awaitSeen(t, "a=10.1.0.1:8080,10.1.0.2:8080,10.1.0.4:8080")[before:] {
-		if !strings.Contains(form, "10.1.0.2:8080") {
-			t.Errorf("the endpoint vanished: %s", form)
-		}
-	}
-}
-
-// TestModelIgnores leaves out slices without a Service's name, those of names
-// rather than addresses, and what is labelled for others: of manifests, too,
-// which no server selects from.
-//
-// Behaviour: 69, 99, 102, 103.
-func TestModelIgnores(t *testing.T) {
-	api := apitest.New(t)
-	v4 := discoveryv1.AddressTypeIPv4
-	foreign := kubeService("foreign", "10.96.0.2")
-	foreign.Labels = map[string]string{proxyNameLabel: "other"}
-	headless := sliceOf("a", "a-4", v4, "10.1.0.4")
-	headless.Labels[corev1.IsHeadlessService] = ""
-	objects := []apitest.Object{kubeService("a", "10.96.0.1"), foreign, sliceOf("a", "a-1", v4, "10.1.0.1"),
-		sliceOf("", "a-2", v4, "10.1.0.2"), sliceOf("a", "a-3", discoveryv1.AddressTypeFQDN, "a.example.com"), headless}
-	api.Set(objects...)
-	m := newModelled()
-	follow(t, api, m)
-	m.awaitSeen(t, "a=10.1.0.1:8080")
-
-	dir := t.TempDir()
-	for i, o := range objects {
-		o.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{Group: "discovery.k8s.io", Version: "v1", Kind: "EndpointSlice"})
-		if _, ok := o.(*corev1.Service); ok {
-			o.GetObjectKind().SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Service"))
-		}
-		b, err := yaml.Marshal(o)
-		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, fmt.Sprint(i, ".yaml")), b, 0o600)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	files, err := source.NewManifests(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m = newModelled()
-	run(t, files, m)
-	m.awaitSeen(t, "a=10.1.0.1:8080")
 }
