@@ -150,7 +150,7 @@ func (b *Builder) addElements(t *tablePart, e *weftv1.ElementPatch) {
 	}
 	for _, m := range e.GetRemovePacked() {
 		x.remove = append(x.remove, b.unpack(t.Table, decl, m.GetCount(), func() ([]set.Element, error) {
-			return decl.UnpackKeys(int(m.GetCount()), m.GetKeys())
+			return set.UnpackKeys(decl, int(m.GetCount()), m.GetKeys())
 		}))
 	}
 	if len(e.GetAdd()) > 0 {

@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"maps"
@@ -25,7 +26,10 @@ import (
 // it is told. It stays when the streams to it end, and when its socket does.
 type fake struct {
 	weftv1.UnimplementedPublisherServer
+	weftv1.UnimplementedInspectServer
 	socket string
+	// features are of GetInfo.
+	features []string
 
 	mu sync.Mutex
 	// open, when set, can refuse a stream.
@@ -74,10 +78,15 @@ func (f *fake) start(t testing.TB) {
 	l.SetUnlinkOnClose(false)
 	s := grpc.NewServer(grpc.MaxRecvMsgSize(server.MaxMessage))
 	weftv1.RegisterPublisherServer(s, f)
+	weftv1.RegisterInspectServer(s, f)
 	f.mu.Lock()
 	f.serving = s
 	f.mu.Unlock()
 	go func() { _ = s.Serve(l) }()
+}
+
+func (f *fake) GetInfo(context.Context, *weftv1.GetInfoRequest) (*weftv1.GetInfoResponse, error) {
+	return &weftv1.GetInfoResponse{Features: f.features}, nil
 }
 
 // stop breaks all connections.

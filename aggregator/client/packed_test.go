@@ -1,7 +1,6 @@
 package client_test
 
 import (
-	"context"
 	"slices"
 	"testing"
 
@@ -11,24 +10,14 @@ import (
 	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
 )
 
-// versioned is a fake of a version with features, which also notes whether requests had packed elements.
-type versioned struct {
-	*fake
-	features []string
-}
-
-func (v *versioned) GetInfo(context.Context, *weftv1.GetInfoRequest) (*weftv1.GetInfoResponse, error) {
-	return &weftv1.GetInfoResponse{Features: v.features}, nil
-}
-
 // TestPackedAsText: an aggregator without the feature gets text, one with it gets the packed elements.
 func TestPackedAsText(t *testing.T) {
 	for _, test := range []struct {
 		features []string
 		want     []string
 	}{{nil, []string{"192.0.2.1", "192.0.2.3"}}, {[]string{"packed"}, []string{}}} {
-		v := &versioned{features: test.features}
-		f := newFakeServing(t, func(f *fake) apiServer { v.fake = f; return v })
+		f := newFake(t)
+		f.features = test.features
 		var packed int
 		f.behave(nil, func(_ string, req *weftv1.PublishRequest) verdict {
 			for _, of := range req.GetSnapshot().GetTables() {

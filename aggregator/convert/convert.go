@@ -153,11 +153,10 @@ func ElementOf(m *weftv1.Element) nft.Element {
 func Unpack(d *set.Set, packed []*weftv1.PackedElements, data bool) ([]*weftv1.Element, error) {
 	out := make([]*weftv1.Element, 0, weftv1.CountPacked(packed))
 	for _, p := range packed {
-		unpack := d.UnpackKeys
+		elements, err := set.UnpackKeys(d, int(p.GetCount()), p.GetKeys())
 		if data {
-			unpack = func(n int, keys []byte) ([]set.Element, error) { return d.Unpack(n, keys, p.GetValues()) }
+			elements, err = d.Unpack(int(p.GetCount()), p.GetKeys(), p.GetValues())
 		}
-		elements, err := unpack(int(p.GetCount()), p.GetKeys())
 		if err != nil {
 			return nil, err
 		}

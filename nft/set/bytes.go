@@ -14,23 +14,23 @@ import (
 // A type is possible if each of its parts may have any value in whole bytes: addresses, protocols, ports,
 // marks and other integers, but not names, verdicts or bit fields. A key has at least four bytes.
 func (s *Set) Unpack(n int, keys, data []byte) ([]Element, error) {
-	u, err := s.unpacker(s.Map)
+	u, err := newUnpacker(s, s.Map)
 	if err != nil {
-		return nil, s.packedError(err)
+		return nil, packedError(s, err)
 	}
 	return u.elements(n, keys, data)
 }
 
 // UnpackKeys is Unpack for Key and KeyEnd alone.
-func (s *Set) UnpackKeys(n int, keys []byte) ([]Element, error) {
-	u, err := s.unpacker(false)
+func UnpackKeys(s *Set, n int, keys []byte) ([]Element, error) {
+	u, err := newUnpacker(s, false)
 	if err != nil {
-		return nil, s.packedError(err)
+		return nil, packedError(s, err)
 	}
 	return u.elements(n, keys, nil)
 }
 
-func (s *Set) packedError(err error) error {
+func packedError(s *Set, err error) error {
 	return fmt.Errorf("packed elements of %s %s: %w", s.noun(), s.Name, err)
 }
 
@@ -44,7 +44,7 @@ type unpacker struct {
 // minPacked bounds the memory that a message's elements take, as its size does for elements in text.
 const minPacked = 4
 
-func (s *Set) unpacker(data bool) (u unpacker, err error) {
+func newUnpacker(s *Set, data bool) (u unpacker, err error) {
 	u = unpacker{set: s, width: int(s.Key.Len)}
 	if s.Flags&FlagInterval != 0 {
 		u.width *= 2
@@ -52,9 +52,9 @@ func (s *Set) unpacker(data bool) (u unpacker, err error) {
 	if data && (s.Verdict || s.Object != "" || s.DataInterval) {
 		return u, errors.New("its values have no packed form: give the elements as text")
 	}
-	if u.key, err = s.keyParts(); err == nil && data {
+	if u.key, err = s.Key.Resolve(); err == nil && data {
 		u.dataLen = int(s.Data.Len)
-		u.data, err = s.dataParts()
+		u.data, err = s.Data.Resolve()
 	}
 	if s.Key.Len < minPacked {
 		return u, fmt.Errorf("a key of %d bytes has no packed form: give the elements as text", s.Key.Len)
@@ -69,7 +69,7 @@ func (s *Set) unpacker(data bool) (u unpacker, err error) {
 
 func (u *unpacker) elements(n int, keys, data []byte) ([]Element, error) {
 	if err := cmp.Or(checkBytes("keys", len(keys), n, u.width), checkBytes("values", len(data), n, u.dataLen)); err != nil {
-		return nil, u.set.packedError(err)
+		return nil, packedError(u.set, err)
 	}
 	allKeys, allData := string(keys), string(data)
 	out := make([]Element, n)
@@ -80,7 +80,7 @@ func (u *unpacker) elements(n int, keys, data []byte) ([]Element, error) {
 			e.Key, e.KeyEnd = e.Key[:u.width/2], e.Key[u.width/2:]
 		}
 		if err := u.check(e); err != nil {
-			return nil, u.set.packedError(fmt.Errorf("element %d: %w", i+1, err))
+			return nil, packedError(u.set, fmt.Errorf("element %d: %w", i+1, err))
 		}
 	}
 	return out, nil

@@ -37,7 +37,7 @@ func TestUnpack(t *testing.T) {
 		if err != nil || len(got) != len(want) {
 			t.Fatalf("%s%s: %d elements, %v", test.set.Type, test.set.TypeOf, len(got), err)
 		}
-		gone, err := s.UnpackKeys(len(want), keys)
+		gone, err := UnpackKeys(s, len(want), keys)
 		for i := range want {
 			if got[i] != want[i] {
 				t.Errorf("%q unpacks to %+v, want %+v", test.texts[i], got[i], want[i])
@@ -78,7 +78,7 @@ func TestUnpackErrors(t *testing.T) {
 		}
 	}
 	s := mustSet(t, nft.Set{Type: "ipv4_addr : verdict"})
-	if e, err := s.UnpackKeys(1, []byte("\x0a\x00\x00\x01")); err != nil || s.FormatKey(e[0]) != "10.0.0.1" {
+	if e, err := UnpackKeys(s, 1, []byte("\x0a\x00\x00\x01")); err != nil || s.FormatKey(e[0]) != "10.0.0.1" {
 		t.Errorf("a key of a map of verdicts unpacks to %v (%v)", e, err)
 	}
 }

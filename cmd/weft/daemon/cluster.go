@@ -54,8 +54,14 @@ func (f *frontendFlags) add(set *pflag.FlagSet, verb Verb) {
 	set.StringVar(&f.manifests, "manifests", "", "directory of YAML manifests ("+kinds+") to follow in place of an API server")
 	if !verb.hasAggregator() {
 		set.StringVar(&f.socket, "socket", client.DefaultSocket, "path of the aggregator's Unix socket")
+		set.String(flagLocalState, "", "")
+		// The only error is an unknown flag.
+		_ = set.MarkDeprecated(flagLocalState, "it has no effect: readers of the local state use the aggregator's socket")
 	}
 }
+
+// Units and manifests of earlier versions have it.
+const flagLocalState = "local-state-socket"
 
 type cluster struct {
 	nodeName string
