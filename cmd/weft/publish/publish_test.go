@@ -169,13 +169,6 @@ func converse(t *testing.T, d *aggregatortest.Daemon) *conversation {
 	return c
 }
 
-func (c *conversation) say(line string) {
-	c.t.Helper()
-	if _, err := io.WriteString(c.in, line+"\n"); err != nil {
-		c.t.Fatal(err)
-	}
-}
-
 func (c *conversation) hear() parsed {
 	c.t.Helper()
 	if !c.out.Scan() {
