@@ -30,7 +30,7 @@
 //	6.18             the same; for IPv6 all versions support only protocol and ports
 //
 // The package checks the same conditions, so a kernel that filters less costs only time. CTA_STATUS
-// is not used: flows to a backend with the address and port of its Service are not translated
+// is not used: a flow to a backend with the address and port of the Service is not translated
 // either.
 //
 // # Concurrency

@@ -14,7 +14,7 @@ import (
 // entry is a file of an archive.
 type entry struct {
 	name string
-	path string // of its content
+	path string // the content
 	mode int64
 }
 
@@ -37,7 +37,7 @@ func writeArchive(src *source, arch, binary, out string) (err error) {
 	return errors.Join(err, z.Close())
 }
 
-// writeTar writes entries, of root and of one time, in their order.
+// writeTar writes entries in their order. They belong to root and have the same time.
 func writeTar(w io.Writer, at time.Time, entries []entry) error {
 	t := tar.NewWriter(w)
 	for _, e := range entries {

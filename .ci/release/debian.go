@@ -17,7 +17,7 @@ import (
 const maintainer = "The weft authors <weft@weft-proxy.invalid>"
 
 // writeDebian writes a package for nodes outside Kubernetes. It enables and
-// starts no unit: which units a node runs, and when, is its operator's choice.
+// starts no unit: the operator of a node chooses its units.
 func writeDebian(src *source, arch, binary string, manual []string, out string) (err error) {
 	stage, err := os.MkdirTemp("", "weft-debian-")
 	if err != nil {
@@ -62,8 +62,7 @@ func writeDebian(src *source, arch, binary string, manual []string, out string) 
 	return packager.Package(info, f)
 }
 
-// debianFiles lists the package's files, and writes to stage those that differ
-// from the repository's.
+// debianFiles lists the package's files, and writes to stage the files that differ from the repository's.
 func debianFiles(src *source, stage, binary string, manual []string) (files.Contents, error) {
 	var contents files.Contents
 	var failed error

@@ -16,7 +16,7 @@ import (
 	"github.com/google/licensecheck"
 )
 
-// allowed are the licences that the modules of weft may have, by their SPDX identifiers.
+// allowed are SPDX identifiers of licences.
 var allowed = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT"}
 
 // leastCoverage is how much of a file must be the text of licences, in percent.
@@ -31,7 +31,7 @@ type module struct {
 	Replace            *module
 }
 
-// modules returns the modules of which the program in a repository is made, without its own.
+// modules returns the modules in weft's binary, without the repository's.
 func modules(repository string) ([]module, error) {
 	cmd := exec.Command("go", "list", "-deps", "-json=Module", "./cmd/weft")
 	cmd.Dir, cmd.Stderr = repository, os.Stderr
@@ -60,8 +60,7 @@ func modules(repository string) ([]module, error) {
 	return slices.SortedFunc(maps.Values(found), func(a, b module) int { return strings.Compare(a.Path, b.Path) }), nil
 }
 
-// licence returns the SPDX expression of a module's licence files. A licence that is not allowed or not
-// known is an error.
+// licence returns the SPDX expression of a module's licence files. A licence outside of allowed is an error.
 func licence(m module) (string, error) {
 	entries, err := os.ReadDir(m.Dir)
 	if err != nil {
@@ -109,7 +108,7 @@ func licences(repository string) (map[string]string, error) {
 	return out, errors.Join(errs...)
 }
 
-// printLicences prints how many modules have which licence.
+// printLicences prints the number of modules by licence.
 func printLicences(w io.Writer, repository string) error {
 	all, err := licences(repository)
 	if err != nil {

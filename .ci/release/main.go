@@ -1,11 +1,11 @@
-// Command release builds what a release of weft consists of from the commit
-// that is checked out, and writes it to a directory:
+// Command release builds the files of a release of weft from the current commit, and writes them to a
+// directory:
 //
 //   - static binaries for linux, as archives and as Debian packages,
 //   - a container image for all architectures, as an archive of an OCI layout,
 //   - the modules of each binary, as SPDX documents,
 //   - a statement of the source and the digests, in in-toto's form; it is not signed,
-//   - SHA256SUMS of all of it.
+//   - SHA256SUMS of all files.
 //
 // Everything is a function of the commit and of the Go toolchain: times are the
 // commit's, owners are root, and entries are sorted.
@@ -14,11 +14,10 @@
 //	release [-C REPOSITORY] [-o DIRECTORY] -debian ARCHITECTURE [-binary FILE]
 //	release [-C REPOSITORY] -licences
 //
-// With -debian it builds one Debian package and nothing else; with -binary too, that of a program that was
-// built before, without manual pages, and the repository may differ from its commit: for tests.
+// With -debian it builds only one Debian package. For tests, -binary packs an earlier program without manual
+// pages, and the repository may differ from its commit.
 //
-// With -licences it builds nothing: it fails unless the licence of each module of weft is known
-// and allowed.
+// With -licences it only checks the licence of each module of weft.
 package main
 
 import (
@@ -130,7 +129,7 @@ func releaseDebian(repository, out, arch, binary string) error {
 	return writeDebian(src, arch, binary, manual, out)
 }
 
-// prepare creates the directory of the release, which must be empty, and one for what is not part of it.
+// prepare creates the directory of the release, unless it has files, and a directory for temporary files.
 func prepare(out string) (tmp string, err error) {
 	if entries, err := os.ReadDir(out); err == nil && len(entries) > 0 {
 		return "", fmt.Errorf("%s is not empty: remove it, or name another directory with -o", out)

@@ -18,9 +18,8 @@ func digest(path string) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// writeProvenance states, as in-toto's statement with SLSA's predicate, which
-// commit the files in out are of. It is not signed, so it proves nothing by
-// itself: building the commit again gives the same digests.
+// writeProvenance states the commit of the files in out, as in-toto's statement with SLSA's predicate. It is
+// not signed, so it is no proof by itself: building the commit again gives the same digests.
 func writeProvenance(src *source, out string) error {
 	entries, err := filesBelow(out)
 	if err != nil {

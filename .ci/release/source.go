@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// source is the commit that a release is built from.
+// source is a release's commit.
 type source struct {
 	dir     string
 	commit  string
@@ -20,7 +20,7 @@ type source struct {
 	time    time.Time
 }
 
-// openSource returns the commit of a repository that does not differ from it.
+// openSource returns the commit of a clean repository.
 func openSource(dir string) (*source, error) {
 	s, err := readSource(dir)
 	if err != nil {
@@ -46,7 +46,7 @@ func readSource(dir string) (*source, error) {
 	if s.commit, err = s.output("git", "rev-parse", "HEAD"); err != nil {
 		return nil, err
 	}
-	// The default length of an abbreviated hash depends on what else the clone holds.
+	// The default length of an abbreviated hash depends on the other commits in the clone.
 	if s.version, err = s.output("git", "describe", "--tags", "--always", "--abbrev=12"); err != nil {
 		return nil, err
 	}
@@ -62,8 +62,7 @@ func readSource(dir string) (*source, error) {
 	return s, nil
 }
 
-// command is a command in the source's directory, with an environment in which
-// no setting of the caller's changes what Go builds.
+// command runs in the source's directory, without the caller's settings for Go.
 func (s *source) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(name, args...)
 	cmd.Dir = s.dir

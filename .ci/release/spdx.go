@@ -46,8 +46,7 @@ type spdxRelationship struct {
 
 var notID = regexp.MustCompile(`[^A-Za-z0-9.-]+`)
 
-// writeSPDX lists the modules that the linker recorded in the binary. Declared has their
-// licences, by their paths.
+// writeSPDX lists the linker's record of modules in the binary. Declared has licences by module path.
 func writeSPDX(src *source, arch, binary string, declared map[string]string, out string) error {
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {

@@ -51,13 +51,13 @@ func networkCalls() []call {
 	return concat(
 		always("accept4", "bind", "connect", "getpeername", "getsockname", "getsockopt", "listen", "recvfrom", "sendto", "setsockopt", "socket"),
 		rarely("a connection is closed while its request arrives", "shutdown"),
+		rarely("weft top and weft get ask for the size of the terminal", "ioctl"),
 	)
 }
 
 // frontendCalls are those of a container with API credentials.
 func frontendCalls() []call {
-	return concat(runtimeCalls(), networkCalls(), always("pread64"),
-		rarely("weft top and weft get ask for the size of the terminal", "ioctl"))
+	return concat(runtimeCalls(), networkCalls(), always("pread64"))
 }
 
 // kernelCalls are those of a container that may program the kernel.
@@ -73,9 +73,7 @@ func kernelCalls() []call {
 		rarely("a directory is missing", "mkdirat"),
 		rarely("a durable fragment is stored", "fallocate"),
 		rarely("the socket is given to its group; on arm64 it is fchownat", "lchown", "fchownat"),
-		rarely("weft run --manifests watches the directory", "inotify_add_watch", "inotify_init1", "inotify_rm_watch"),
-		// Verbs look at the terminal.
-		always("ioctl"))
+		rarely("weft run --manifests watches the directory", "inotify_add_watch", "inotify_init1", "inotify_rm_watch"))
 }
 
 // socketFamilies are the address families of weft's sockets, by number: names differ

@@ -3,11 +3,10 @@
 //
 //	mutate [-n 60] [-seed 1] [-j 2] [-timeout 2m] [-tests PATTERN] DIRECTORY...
 //
-// Each DIRECTORY is that of a package. A mutant is a comparison, a logical or an arithmetic operator that is
-// replaced, a condition that is negated, a boolean result that is inverted, or a statement that is removed. Of
-// all mutants n are tested, chosen by the seed. The tests are those of the package, or of the packages that -tests
-// names. The tree is not changed: go test reads the mutants with -overlay. A mutant that does not compile
-// does not count. Mutants that survive are listed.
+// Each DIRECTORY is a package. A mutant has one operator replaced, one condition negated, one boolean result
+// inverted, or one statement removed. The seed chooses n of all mutants. -tests names the packages with the
+// tests, by default the package itself. The tree stays as it is: go test reads the mutants with -overlay. A
+// mutant that does not compile does not count. Surviving mutants are listed.
 package main
 
 import (
@@ -38,7 +37,7 @@ type mutant struct {
 	what       string
 }
 
-// result is what the tests make of a mutant.
+// result is the outcome of the tests of a mutant.
 type result int
 
 const (
@@ -128,7 +127,7 @@ func test(m mutant, tests []string, timeout time.Duration) result {
 	}
 }
 
-// run runs tests with a mutant in place of its file; without a file they run on the tree.
+// run runs tests with a mutant in place of a file; without a file they run on the tree.
 func run(m mutant, tests []string, timeout time.Duration) ([]byte, error) {
 	args := []string{"test", "-count=1", "-vet=off", "-failfast", "-timeout=" + timeout.String()}
 	if m.file != "" {

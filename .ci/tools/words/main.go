@@ -1,8 +1,9 @@
-// Command words reports phrases that a Go engineer stumbles on, with what to
-// write instead: in the comments and strings of Go sources, in documents, in
-// protos, manifests and scripts, and in the identifiers that Go sources use.
+// Command words reports phrases that stop a reader, and plainer ones: in comments, strings and identifiers of
+// Go sources, in documents, protos, manifests and scripts.
 //
 //	words FILE...
+//
+// It also counts, in the comments and documents of each top-level folder, the forms of rates.go.
 //
 // It exits with 1 if it found any.
 package main
@@ -65,13 +66,14 @@ var camel = regexp.MustCompile(`[A-Z]+[^A-Z_]*|[^A-Z_]+`)
 func re(s string) *regexp.Regexp { return regexp.MustCompile(`(?i)` + s) }
 
 func main() {
-	found := 0
+	found, all := 0, rates{}
 	for _, name := range os.Args[1:] {
 		report := func(line int, what, instead string) {
 			fmt.Printf("%s:%d: %q: write %s\n", name, line, what, instead)
 			found++
 		}
 		text, err := os.ReadFile(name)
+		all.add(name, string(text))
 		if err == nil && filepath.Ext(name) == ".go" {
 			err = checkGo(name, text, report)
 		} else {
@@ -83,6 +85,10 @@ func main() {
 			fmt.Fprintln(os.Stderr, "words:", err)
 			os.Exit(2)
 		}
+	}
+	for _, problem := range all.problems() {
+		fmt.Println(problem)
+		found++
 	}
 	if found > 0 {
 		fmt.Printf("words: %d found\n", found)
