@@ -19,7 +19,7 @@ func digest(path string) (string, error) {
 }
 
 // writeProvenance states the commit of the files in out, as in-toto's statement with SLSA's predicate. It is
-// not signed, so it is no proof by itself: building the commit again gives the same digests.
+// not signed: to prove the digests, build the commit again.
 func writeProvenance(src *source, out string) error {
 	entries, err := filesBelow(out)
 	if err != nil {
