@@ -1,4 +1,4 @@
-// Command reference prints the reference of a protocol, in Markdown, from the comments of its .proto file. It
+// Command reference prints the reference of a protocol, in Markdown, from the comments in the .proto file. It
 // reads a FileDescriptorSet with source information, as buf build writes it, from standard input.
 package main
 
