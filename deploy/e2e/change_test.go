@@ -109,45 +109,6 @@ func without(pods []*lab.Pod, name string) []*lab.Pod {
 	return rest
 }
 
-// serviceNoEndpoints: clients are refused at once, and the first endpoint ends the refusals, also for a
-// UDP client that was refused before.
-//
-// Behaviour: 9, 109, 111.
-func serviceNoEndpoints(t *testing.T, e *env) {
-	s := e.webService(t, "empty", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort })
-	for _, v6 := range []bool{false, true} {
-		for _, network := range []string{"tcp", "udp"} {
-			e.refused(t, e.clients[0], network, s.vip(v6, 80))
-			e.refused(t, e.lab.Nodes[0], network, s.vip(v6, 80))
-		}
-	}
-	for port, network := range map[string]string{"http": "tcp", "http-udp": "udp"} {
-		e.refused(t, e.lab.Outside, network, e.nodePortOf(0, s, port))
-	}
-	conn, err := e.clients[0].Open(e.ctx, "udp", s.vip(false, 80), 40010)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if a, err := e.askUDP(conn); err == nil {
-		t.Errorf("%s answered for a Service without endpoints", a.Pod)
-	}
-	s.endpoints(t, "a", e.web[0])
-	within(t, e.ctx, settled, "the client that was refused is answered", func() error {
-		_, err := e.askUDP(conn)
-		return err
-	})
-	e.spread(t, e.clients[0], "tcp", s.vip(false, 80), e.web[0])
-	s.endpoints(t, "a")
-	e.refused(t, e.clients[0], "tcp", s.vip(false, 80))
-	within(t, e.ctx, settled, "the UDP flow ends with its last endpoint", func() error {
-		if a, err := e.askUDP(conn); err == nil {
-			return fmt.Errorf("%s answered", a.Pod)
-		}
-		return nil
-	})
-}
-
 // serviceDeleted: a deleted Service leaves no rules or UDP flows; TCP connections stay.
 //
 // Behaviour: 12, 110, 112.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -54,22 +53,6 @@ func (e *env) schedule(ctx context.Context, app string, p *lab.Pod, ports map[st
 }
 
 func webContainerPorts() map[string]int32 { return map[string]int32{"http": 8080, "admin": 9090} }
-
-func (e *env) runApp(t *testing.T, app string, pods ...*lab.Pod) []*replica {
-	t.Helper()
-	var all []*replica
-	for _, p := range pods {
-		r, err := e.schedule(e.ctx, app, p, webContainerPorts())
-		if err == nil {
-			err = r.report(e.ctx, true)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, r)
-	}
-	return all
-}
 
 func (r *replica) report(ctx context.Context, ready bool) error {
 	is := map[bool]corev1.ConditionStatus{false: corev1.ConditionFalse, true: corev1.ConditionTrue}[ready]

@@ -1,125 +1,17 @@
 package e2e
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"net/netip"
-	"os"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
-
-// lifecyclePorts: ports come, change and go separately; ports outside of the Service refuse, also if
-// the other protocol has them.
-//
-// Behaviour: 5, 6, 7.
-func lifecyclePorts(t *testing.T, e *env) {
-	s := e.webService(t, "web", func(s *corev1.Service) {
-		selecting("web")(s)
-		s.Spec.Ports = []corev1.ServicePort{{Name: "a", Protocol: corev1.ProtocolTCP, Port: 80, TargetPort: intstr.FromString("http")}}
-	})
-	e.runApp(t, "web", e.web...)
-	c := e.clients[0]
-	e.answersOn(t, s, "tcp", 80, 8080)
-	e.refused(t, c, "udp", s.vip(false, 80))
-	e.refused(t, c, "tcp", s.vip(false, 90))
-
-	s.update(t, func(s *corev1.Service) {
-		s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Name: "b", Protocol: corev1.ProtocolUDP, Port: 80, TargetPort: intstr.FromInt32(9090)})
-	})
-	e.answersOn(t, s, "udp", 80, 9090)
-	e.answersOn(t, s, "tcp", 80, 8080)
-
-	s.update(t, func(s *corev1.Service) {
-		s.Spec.Ports[0].Port = 90
-		s.Spec.Ports[0].TargetPort = intstr.FromString("admin")
-	})
-	e.answersOn(t, s, "tcp", 90, 9090)
-	e.refused(t, c, "tcp", s.vip(false, 80))
-	e.answersOn(t, s, "udp", 80, 9090)
-
-	s.update(t, func(s *corev1.Service) { s.Spec.Ports = s.Spec.Ports[:1] })
-	e.refused(t, c, "udp", s.vip(false, 80))
-	e.answersOn(t, s, "tcp", 90, 9090)
-}
-
-func (e *env) answersOn(t *testing.T, s *service, network string, port, target uint16) {
-	t.Helper()
-	for _, v6 := range []bool{false, true} {
-		to := s.vip(v6, port)
-		within(t, e.ctx, settled, fmt.Sprintf("%s %s leads to port %d", network, to, target), func() error {
-			a, err := e.clients[0].Ask(e.ctx, network, to, answerTime/2)
-			if err == nil && a.Port != target {
-				err = fmt.Errorf("%s answered on %d", a.Pod, a.Port)
-			}
-			return err
-		})
-		e.spread(t, e.clients[1], network, to, e.web...)
-	}
-}
-
-// lifecycleTypes: a Service goes through all types and back, and keeps no addresses of an earlier type.
-//
-// Behaviour: 28, 30, 31, 101.
-func lifecycleTypes(t *testing.T, e *env) {
-	s := e.webService(t, "web", selecting("web"))
-	e.runApp(t, "web", e.web...)
-	c := e.clients[0]
-	e.spread(t, c, "tcp", s.vip(false, 80), e.web...)
-
-	s.update(t, func(s *corev1.Service) {
-		s.Spec.Type = corev1.ServiceTypeNodePort
-		// One number for both protocols.
-		for i := range s.Spec.Ports[:2] {
-			s.Spec.Ports[i].NodePort = 30123
-		}
-	})
-	node := e.nodePortOf(2, s, "http")
-	e.spread(t, e.lab.Outside, "tcp", node, e.web...)
-	e.spread(t, e.lab.Outside, "udp", node, e.web...)
-	e.spread(t, c, "tcp", s.vip(false, 80), e.web...)
-	e.nobodyListens(t, node.Port())
-
-	s.update(t, func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeLoadBalancer })
-	e.spread(t, e.lab.Outside, "tcp", node, e.web...)
-	e.spread(t, c, "tcp", s.vip(false, 80), e.web...)
-
-	s.update(t, func(s *corev1.Service) {
-		s.Spec.Type = corev1.ServiceTypeClusterIP
-		for i := range s.Spec.Ports {
-			s.Spec.Ports[i].NodePort = 0
-		}
-	})
-	e.silent(t, e.lab.Outside, "tcp", node)
-	e.silent(t, e.lab.Outside, "udp", node)
-	e.spread(t, c, "tcp", s.vip(false, 80), e.web...)
-
-	before := *s
-	s.update(t, func(s *corev1.Service) {
-		s.Spec = corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "example.org", Ports: s.Spec.Ports}
-	})
-	for _, v6 := range []bool{false, true} {
-		e.silent(t, c, "tcp", before.vip(v6, 80))
-		e.silent(t, c, "udp", before.vip(v6, 80))
-	}
-	e.noTrace(t, &before)
-
-	s.update(t, func(s *corev1.Service) {
-		dual := corev1.IPFamilyPolicyRequireDualStack
-		s.Spec.Type, s.Spec.ExternalName, s.Spec.IPFamilyPolicy = corev1.ServiceTypeClusterIP, "", &dual
-		selecting("web")(s)
-	})
-	for _, v6 := range []bool{false, true} {
-		e.spread(t, c, "tcp", s.vip(v6, 80), e.web...)
-		e.spread(t, c, "udp", s.vip(v6, 80), e.web...)
-	}
-}
 
 // update changes the newest version of the Service, as kubectl edit does, and s becomes the API
 // server's result.
@@ -146,31 +38,6 @@ func (s *service) ingress(t *testing.T, all ...corev1.LoadBalancerIngress) {
 	}
 	if err != nil {
 		t.Fatalf("write load balancer of service %s: %v", s.Name, err)
-	}
-}
-
-func (e *env) nobodyListens(t *testing.T, port uint16) {
-	t.Helper()
-	for _, n := range e.lab.Nodes {
-		for _, protocol := range []string{"tcp", "tcp6", "udp", "udp6"} {
-			err := n.Do(func() error {
-				f, err := os.Open("/proc/thread-self/net/" + protocol)
-				if err != nil {
-					return err
-				}
-				defer f.Close()
-				lines := bufio.NewScanner(f)
-				for lines.Scan() {
-					if at := strings.Fields(lines.Text()); len(at) > 1 && strings.HasSuffix(at[1], fmt.Sprintf(":%04X", port)) {
-						return fmt.Errorf("%s has a %s socket on %d: %s", n.Name(), protocol, port, lines.Text())
-					}
-				}
-				return lines.Err()
-			})
-			if err != nil {
-				t.Error(err)
-			}
-		}
 	}
 }
 
@@ -250,5 +117,32 @@ func (e *env) noAddress(t *testing.T, a netip.Addr) {
 			return fmt.Errorf("left: %s", found[0])
 		}
 		return nil
+	})
+}
+
+// flow is a UDP client with a constant port, one flow to the kernel.
+type flow struct {
+	*lab.Conversation
+	what string
+}
+
+func (e *env) flow(t *testing.T, from asker, to netip.AddrPort, port uint16) flow {
+	t.Helper()
+	conn, err := from.Open(e.ctx, "udp", to, port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return flow{conn, fmt.Sprintf("the flow from %s:%d to %s", from.Name(), port, to)}
+}
+
+func (f flow) reaches(t *testing.T, e *env, p *lab.Pod) {
+	t.Helper()
+	within(t, e.ctx, settled, f.what+" reaches "+p.Name(), func() error {
+		a, err := e.askUDP(f.Conversation)
+		if err == nil && a.Pod != p.Name() {
+			err = fmt.Errorf("%s answered", a.Pod)
+		}
+		return err
 	})
 }

@@ -15,7 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
@@ -62,15 +61,6 @@ func (w *world) createNodes(ctx context.Context) error {
 
 // Each node has its own zone.
 func zoneOf(n *lab.Node) string { return "zone-of-" + n.Name() }
-
-func (e *env) setZone(t *testing.T, n *lab.Node, zone string) {
-	t.Helper()
-	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, corev1.LabelTopologyZone, zone)
-	// The scenario's context may have ended.
-	if _, err := e.cluster.Client().CoreV1().Nodes().Patch(context.WithoutCancel(e.ctx), n.Name(), types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
-		t.Errorf("set zone of %s: %v", n.Name(), err)
-	}
-}
 
 // service is a Service of the scenario's namespace, with its slices.
 type service struct {

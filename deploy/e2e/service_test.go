@@ -14,34 +14,29 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/cluster"
 )
 
-// serviceClusterIP: pods of both nodes reach all endpoints, on both ports and protocols, with their own
-// source address.
+// serviceClusterIP: pods of both nodes reach all endpoints, on both ports, protocols and families, with their
+// own source address.
 //
 // Behaviour: 1, 4, 5, 6.
-func serviceClusterIP(t *testing.T, e *env) { e.clusterIP(t, false) }
-
-// serviceClusterIPv6: the same over IPv6.
-//
-// Behaviour: 1, 4, 5, 6.
-func serviceClusterIPv6(t *testing.T, e *env) { e.clusterIP(t, true) }
-
-func (e *env) clusterIP(t *testing.T, v6 bool) {
+func serviceClusterIP(t *testing.T, e *env) {
 	s := e.webService(t, "web", nil)
 	s.endpoints(t, "a", e.web...)
 	for _, c := range e.clients {
-		for _, port := range []uint16{80, 90} {
-			for _, network := range []string{"tcp", "udp"} {
-				to := s.vip(v6, port)
-				e.spread(t, c, network, to, e.web...)
-				a, err := c.Ask(e.ctx, network, to, answerTime)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if want := uint16(targetPorts[int32(port)]); a.Port != want {
-					t.Errorf("%s %s: answered on port %d, want %d", network, to, a.Port, want)
-				}
-				if want := c.Addresses.All()[map[bool]int{false: 0, true: 1}[v6]]; a.Client.Addr() != want {
-					t.Errorf("%s %s from %s: seen as %s, want %s", network, to, c.Name(), a.Client.Addr(), want)
+		for family, own := range c.Addresses.All() {
+			for _, port := range []uint16{80, 90} {
+				for _, network := range []string{"tcp", "udp"} {
+					to := s.vip(family == 1, port)
+					e.spread(t, c, network, to, e.web...)
+					a, err := c.Ask(e.ctx, network, to, answerTime)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if want := uint16(targetPorts[int32(port)]); a.Port != want {
+						t.Errorf("%s %s: answered on port %d, want %d", network, to, a.Port, want)
+					}
+					if a.Client.Addr() != own {
+						t.Errorf("%s %s from %s: seen as %s, want %s", network, to, c.Name(), a.Client.Addr(), own)
+					}
 				}
 			}
 		}
@@ -62,27 +57,6 @@ func serviceFromHost(t *testing.T, e *env) {
 				e.spread(t, from, network, to, e.web...)
 				if got := e.client(t, from, network, to); !e.isNode(got) {
 					t.Errorf("%s %s from %s: seen as %s, want a node's address", network, to, from.Name(), got)
-				}
-			}
-		}
-	}
-}
-
-// serviceNodePort: every node answers outside, the other node and pods; the source address is a node's.
-//
-// Behaviour: 25.
-func serviceNodePort(t *testing.T, e *env) {
-	s := e.webService(t, "web", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort })
-	s.endpoints(t, "a", e.web...)
-	for _, from := range []asker{e.lab.Outside, e.clients[0], e.lab.Nodes[0]} {
-		for _, n := range e.lab.Nodes {
-			for _, addr := range n.Addresses.All() {
-				for port, network := range map[string]string{"http": "tcp", "http-udp": "udp"} {
-					to := netip.AddrPortFrom(addr, s.nodePort(port))
-					e.spread(t, from, network, to, e.web...)
-					if got := e.client(t, from, network, to); !e.isNode(got) {
-						t.Errorf("%s %s from %s: seen as %s, want a node's address", network, to, from.Name(), got)
-					}
 				}
 			}
 		}
@@ -142,24 +116,6 @@ func serviceSlices(t *testing.T, e *env) {
 	s.apply(t, before)
 	late := e.webService(t, "late", nil)
 	e.spread(t, e.clients[0], "tcp", late.vip(false, 80), e.web[:2]...)
-}
-
-// serviceHairpin: a pod reaches itself through its own Service, which requires another source address.
-//
-// Behaviour: 10.
-func serviceHairpin(t *testing.T, e *env) {
-	s := e.webService(t, "self", nil)
-	self := e.web[0]
-	s.endpoints(t, "a", self)
-	for _, v6 := range []bool{false, true} {
-		for _, network := range []string{"tcp", "udp"} {
-			to := s.vip(v6, 80)
-			e.spread(t, self, network, to, self)
-			if got := e.client(t, self, network, to); !e.isNode(got) {
-				t.Errorf("%s %s from itself: seen as %s, want a node's address", network, to, got)
-			}
-		}
-	}
 }
 
 // serviceHeadless: a Service without a ClusterIP has no rules.

@@ -6,72 +6,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
-
-// familyPolicies: a Service works on the families that it asks for, in either order.
-//
-// Behaviour: 97.
-func familyPolicies(t *testing.T, e *env) {
-	e.runApp(t, "web", e.web...)
-	v4, v6 := corev1.IPv4Protocol, corev1.IPv6Protocol
-	for name, want := range map[string]struct {
-		policy   corev1.IPFamilyPolicy
-		families []corev1.IPFamily
-	}{
-		"single-v4":  {corev1.IPFamilyPolicySingleStack, []corev1.IPFamily{v4}},
-		"single-v6":  {corev1.IPFamilyPolicySingleStack, []corev1.IPFamily{v6}},
-		"prefer":     {corev1.IPFamilyPolicyPreferDualStack, []corev1.IPFamily{v4, v6}},
-		"prefer-v6":  {corev1.IPFamilyPolicyPreferDualStack, []corev1.IPFamily{v6, v4}},
-		"require-v6": {corev1.IPFamilyPolicyRequireDualStack, []corev1.IPFamily{v6, v4}},
-	} {
-		s := e.webService(t, name, func(s *corev1.Service) {
-			selecting("web")(s)
-			s.Spec.Type = corev1.ServiceTypeNodePort
-			s.Spec.IPFamilyPolicy, s.Spec.IPFamilies = &want.policy, want.families
-		})
-		has := map[bool]bool{}
-		for _, f := range want.families {
-			has[f == v6] = true
-		}
-		for i, addr := range e.lab.Nodes[1].Addresses.All() {
-			is6, node := i == 1, netip.AddrPortFrom(addr, s.nodePort("http"))
-			if got := s.vip(is6, 80).IsValid(); got != has[is6] {
-				t.Fatalf("%s: ClusterIPs %v, want %v", name, s.Spec.ClusterIPs, want.families)
-			}
-			if !has[is6] {
-				e.silent(t, e.lab.Outside, "tcp", node)
-				continue
-			}
-			e.spread(t, e.clients[0], "tcp", s.vip(is6, 80), e.web...)
-			e.spread(t, e.clients[1], "udp", s.vip(is6, 80), e.web...)
-			e.spread(t, e.lab.Outside, "tcp", node, e.web...)
-		}
-	}
-}
-
-// familyHalf: a Service of both families refuses on the family without endpoints, until those come.
-//
-// Behaviour: 98.
-func familyHalf(t *testing.T, e *env) {
-	s := e.webService(t, "half", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort })
-	s.apply(t, s.slice(discoveryv1.AddressTypeIPv4, "a", e.web))
-	c, nodes := e.clients[0], e.lab.Nodes[1].Addresses
-	for _, network := range []string{"tcp", "udp"} {
-		e.spread(t, c, network, s.vip(false, 80), e.web...)
-		e.refused(t, c, network, s.vip(true, 80))
-	}
-	e.spread(t, e.lab.Outside, "tcp", netip.AddrPortFrom(nodes.V4, s.nodePort("http")), e.web...)
-	e.refused(t, e.lab.Outside, "tcp", netip.AddrPortFrom(nodes.V6, s.nodePort("http")))
-	s.apply(t, s.slice(discoveryv1.AddressTypeIPv6, "a", e.web[:2]))
-	e.spread(t, c, "tcp", s.vip(true, 80), e.web[:2]...)
-	e.spread(t, c, "tcp", s.vip(false, 80), e.web...)
-	e.spread(t, e.lab.Outside, "tcp", netip.AddrPortFrom(nodes.V6, s.nodePort("http")), e.web[:2]...)
-}
 
 // cidrAdded: unassigned addresses of a ClusterIP range are dropped while the range exists; assigned
 // addresses never are.
