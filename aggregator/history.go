@@ -85,7 +85,7 @@ func historyChange(s *submission) history.Change {
 
 func weigh(s *submission) int {
 	const each = 64
-	n := each * s.admitted.Cost()
+	n := each * s.Size()
 	for i := range s.update.Tables {
 		for _, chain := range s.update.Tables[i].PutChains {
 			for _, r := range chain.Rules {

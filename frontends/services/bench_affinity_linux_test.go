@@ -1,17 +1,16 @@
 package services
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"os"
 	"runtime"
 	"slices"
 	"testing"
 	"time"
 
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/frontends/services/render"
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
@@ -60,7 +59,7 @@ func BenchmarkAffinityLoad(b *testing.B) {
 					}
 					for _, s := range append(t.GetSets(), t.GetMaps()...) {
 						sets++
-						elements += len(s.GetElements())
+						elements += len(s.GetElements()) + weftv1.CountPacked(s.GetPacked())
 					}
 				}
 				before, began := kernelMemory(b), time.Now()
@@ -130,22 +129,4 @@ func BenchmarkAffinityPackets(b *testing.B) {
 			b.ReportMetric(m[2]/m[1], "beside-affinity")
 		})
 	}
-}
-
-// kernelMemory returns the bytes of the kernel's slabs, per processor memory and tables.
-func kernelMemory(b *testing.B) (sum int64) {
-	b.Helper()
-	f, err := os.Open("/proc/meminfo")
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer f.Close()
-	for s := bufio.NewScanner(f); s.Scan(); {
-		var name string
-		var kib int64
-		if n, _ := fmt.Sscanf(s.Text(), "%s %d", &name, &kib); n == 2 && slices.Contains([]string{"SUnreclaim:", "Percpu:", "VmallocUsed:"}, name) {
-			sum += kib << 10
-		}
-	}
-	return sum
 }

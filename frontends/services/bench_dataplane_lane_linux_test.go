@@ -20,18 +20,20 @@ import (
 //
 //	client 10.244.1.2 -- node -- backend 10.128.0.0/11
 //
-// The client is a pod.
+// The client is a pod, and has an address of no pod, outside, too.
 //
 // One thread plays both client and server. Veth hands packets on within the system
 // call that sends them, so no wait for the scheduler is in what is measured.
 type lane struct {
 	client, node, backend *nfttest.NS
-	// onBackend is a listening socket, at port 8080.
-	onBackend int
+	// onBackend and onNode are listening sockets, at port 8080.
+	onBackend, onNode int
 }
 
 // laneEndpoints is how many endpoints each Service of a lane has.
 const laneEndpoints = 10
+
+var outside = netip.MustParseAddr("192.0.2.10")
 
 // laneEndpoint is the j-th endpoint of the i-th Service.
 func laneEndpoint(i, j int) netip.AddrPort {
@@ -58,14 +60,20 @@ func newLane(b *testing.B) *lane {
 		// What TCP remembers of its peers would favour lanes with few of them.
 		ns.Run(b, "sh", "-c", "echo 1 > /proc/sys/net/ipv4/tcp_no_metrics_save")
 	}
+	l.client.Run(b, "ip", "addr", "add", outside.String(), "dev", "lo")
+	l.node.Route(b, netip.PrefixFrom(outside, outside.BitLen()), netip.MustParseAddr("10.244.1.2"))
 	const endpoints = "10.128.0.0/11"
 	l.node.Route(b, netip.MustParsePrefix(endpoints), netip.MustParseAddr("10.244.2.2"))
 	l.backend.Run(b, "ip", "route", "add", "local", endpoints, "dev", "lo")
 	l.node.Run(b, "sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward")
-	if err := l.backend.Do(func() (err error) { l.onBackend, err = listen(); return err }); err != nil {
-		b.Fatalf("listen: %v", err)
+	listenAt := func(ns *nfttest.NS) (fd int) {
+		if err := ns.Do(func() (err error) { fd, err = listen(); return err }); err != nil {
+			b.Fatalf("listen: %v", err)
+		}
+		b.Cleanup(func() { _ = unix.Close(fd) })
+		return fd
 	}
-	b.Cleanup(func() { _ = unix.Close(l.onBackend) })
+	l.onBackend, l.onNode = listenAt(l.backend), listenAt(l.node)
 	return l
 }
 
@@ -137,6 +145,8 @@ type path struct {
 	to     func(turn int) netip.AddrPort
 	socket int
 	turn   int
+	// from is the client's address, if it matters.
+	from netip.Addr
 }
 
 // toServices dials the first n Services, in an order that is of no use to the
@@ -148,6 +158,19 @@ func (l *lane) toServices(n int) *path {
 // toEndpoints dials one endpoint of each of the first n Services.
 func (l *lane) toEndpoints(n int) *path {
 	return &path{lane: l, socket: l.onBackend, to: func(turn int) netip.AddrPort { return laneEndpoint(turn*7919%n, 0) }}
+}
+
+// fromOutside dials Services from the address outside.
+func (l *lane) fromOutside(n int) *path {
+	p := l.toServices(n)
+	p.from = outside
+	return p
+}
+
+// toNode dials the node itself.
+func (l *lane) toNode() *path {
+	own := netip.MustParseAddrPort("10.244.1.1:8080")
+	return &path{lane: l, socket: l.onNode, to: func(int) netip.AddrPort { return own }}
 }
 
 // pair is both ends of a TCP connection.
@@ -164,6 +187,15 @@ func (p *path) dial() (c pair, answer time.Duration, err error) {
 	// Closing resets: nothing is left to wait for late packets.
 	if err = unix.SetsockoptLinger(c.client, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}); err != nil {
 		return c, 0, err
+	}
+	if p.from.IsValid() {
+		// The port is left to connect, as it is without an address.
+		if err = unix.SetsockoptInt(c.client, unix.SOL_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1); err != nil {
+			return c, 0, err
+		}
+		if err = unix.Bind(c.client, &unix.SockaddrInet4{Addr: p.from.As4()}); err != nil {
+			return c, 0, fmt.Errorf("bind to %s: %w", p.from, err)
+		}
 	}
 	began := time.Now()
 	if err = unix.Connect(c.client, &unix.SockaddrInet4{Addr: to.Addr().As4(), Port: int(to.Port())}); err != nil {

@@ -62,7 +62,7 @@ func TestEveryStatementHasAClass(t *testing.T) {
 			}
 			found++
 			if typ := f.Recv.List[0].Type.(*ast.StarExpr).X.(*ast.Ident).Name; !types[typ] {
-				t.Errorf("statement %s has no class: add it to class.go and to this test", typ)
+				t.Errorf("statement %s has no class: add it to kind.go and to this test", typ)
 			}
 		}
 	}

@@ -10,9 +10,16 @@
 //
 // # Adding a statement
 //
-// Write stmt_NAME.go, and add the first word to the switch in stmt.go and a sample to print_test.go.
-// In package compile, write the statement's method and add a row with its class to kind.go. In package
-// json, add a case in stmt.go.
+// The packages below nft, in order, each with a sample in its tests:
+//
+//   - syntax: stmt_NAME.go, and the first word in the switch of stmt.go
+//   - expr, for an expression without a type in google/nftables: NAME.go and a row in decode.go
+//   - compile: the statement's method, a row with its class in kind.go, lines in testdata/corpus/NAME.txt;
+//     the class in LANGUAGE.md
+//   - json: a row in phrase.go, or a case in stmt.go
+//   - decompile: a case in statement.go
+//   - eval: a case in expr.go, or packets with the statement are undecided
+//   - cost: the price in packet.go, or it costs as little as a comparison
 //
 // # Printing
 //
