@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	bolt "go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 	"golang.org/x/sys/unix"
 )
 
@@ -167,7 +168,10 @@ func (c *copier) part(from *bolt.Tx, p Part) error {
 			return ErrDamaged
 		}
 		err := b.ForEachBucket(func(k []byte) error {
-			if _, err := c.at(path).CreateBucket(k); err != nil {
+			if _, err := c.at(path).CreateBucket(k); isDamage(err) {
+				c.losses = append(c.losses, loss{p, fmt.Errorf("%w: bucket %q: %w", ErrDamaged, k, err)})
+				return nil
+			} else if err != nil {
 				return err
 			}
 			sum, err := c.check(p, append(path, k), func() *bolt.Bucket {
@@ -234,7 +238,7 @@ func (c *copier) bucket(from *bolt.Bucket, path [][]byte) (sum stats, err error)
 		}
 		if v == nil {
 			if _, err := c.at(path).CreateBucket(k); err != nil {
-				return err
+				return asDamage(err)
 			}
 			sub, err := c.bucket(from.Bucket(k), append(slices.Clone(path), k))
 			sum.add(sub)
@@ -243,12 +247,27 @@ func (c *copier) bucket(from *bolt.Bucket, path [][]byte) (sum stats, err error)
 		if !bytes.Equal(k, statsKey) {
 			sum.add(entry(path[len(path)-1], k, v))
 		}
-		return c.at(path).Put(k, v)
+		return asDamage(c.at(path).Put(k, v))
 	})
 	if err == nil && sum != readStats(from) {
 		err = ErrDamaged
 	}
 	return sum, err
+}
+
+// isDamage reports whether bbolt refuses a key or value that a sound source cannot have.
+func isDamage(err error) bool {
+	return slices.ContainsFunc([]error{
+		bolterrors.ErrBucketNameRequired, bolterrors.ErrBucketExists, bolterrors.ErrIncompatibleValue,
+		bolterrors.ErrKeyRequired, bolterrors.ErrKeyTooLarge, bolterrors.ErrValueTooLarge,
+	}, func(of error) bool { return errors.Is(err, of) })
+}
+
+func asDamage(err error) error {
+	if isDamage(err) {
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	return err
 }
 
 // proceed begins another transaction if the present one is full.
