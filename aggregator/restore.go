@@ -37,6 +37,7 @@ func (w *writer) start(ctx context.Context) error {
 		w.log.Warn("weft did not end by itself the last time: it was killed, for example because of its memory limit, or it crashed")
 	}
 	w.unconfirmed.Load()
+	w.flows.Load(stored.Flows)
 	w.intact = stored.Trusted
 	w.state.Expiries.Advance(w.elapsed())
 	adopt.Dump(w.state, dump, stored.Record.Desired)
@@ -57,7 +58,7 @@ func (w *writer) start(ctx context.Context) error {
 		return fmt.Errorf("restore durable fragments: %w", err)
 	}
 	w.tell.started(w.state, w.revision)
-	w.flows.Resume(stored.Flows, func() []conntrack.Destination { return planner.Live(w.state) })
+	w.flows.Resume(func() []conntrack.Destination { return planner.Live(w.state) })
 	w.adoption.returned()
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -72,7 +71,7 @@ type set struct {
 	// by packed key
 	elements map[string]*weftv1.Element
 	// when elements with a timeout are gone from the kernel
-	deadlines map[string]time.Time
+	deadlines map[string]deadline
 	// The fragment may have further elements.
 	unknown bool
 	// decl comes from the kernel, which may not know the original text.
@@ -88,7 +87,7 @@ func newSet(family nft.Family, d *weftv1.Set, isMap bool) (*set, error) {
 }
 
 func makeSet(d *weftv1.Set, packed *nftset.Set) *set {
-	return &set{decl: d, packed: packed, elements: make(map[string]*weftv1.Element), deadlines: make(map[string]time.Time)}
+	return &set{decl: d, packed: packed, elements: make(map[string]*weftv1.Element), deadlines: make(map[string]deadline)}
 }
 
 func (s *set) id(key string) (string, error) {

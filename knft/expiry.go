@@ -12,12 +12,18 @@ import (
 // margin is added to deadlines, because the kernel counts in ticks of up to 10 ms.
 const margin = 20 * time.Millisecond
 
+// deadline is the end of an element; another timeout begins anew.
+type deadline struct {
+	at      time.Time
+	timeout time.Duration
+}
+
 func (s *set) start(id string, now time.Time) {
 	timeout := cmp.Or(s.elements[id].GetTimeout().AsDuration(), s.packed.Timeout)
 	if s.elements[id] == nil || timeout == 0 {
 		delete(s.deadlines, id)
-	} else if _, running := s.deadlines[id]; !running {
-		s.deadlines[id] = now.Add(timeout + margin)
+	} else if s.deadlines[id].timeout != timeout {
+		s.deadlines[id] = deadline{at: now.Add(timeout + margin), timeout: timeout}
 	}
 }
 
@@ -43,7 +49,7 @@ func (c *change) start(now time.Time) {
 }
 
 func (s *set) startAll(now time.Time) {
-	maps.DeleteFunc(s.deadlines, func(id string, _ time.Time) bool { return s.elements[id] == nil })
+	maps.DeleteFunc(s.deadlines, func(id string, _ deadline) bool { return s.elements[id] == nil })
 	if s.packed.Flags&nftset.FlagTimeout == 0 {
 		return
 	}
@@ -60,7 +66,7 @@ func (c *change) lapse(now time.Time) {
 				continue
 			}
 			for id, deadline := range s.deadlines {
-				if !now.Before(deadline) && s.elements[id] != nil {
+				if !now.Before(deadline.at) && s.elements[id] != nil {
 					c.putElement(t, s, id, nil)
 				}
 			}

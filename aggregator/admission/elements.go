@@ -140,6 +140,7 @@ func (b *Builder) unpack(t nft.TableID, decl *set.Set, n uint32, unpack func() (
 
 func (c *chunk) fill(t nft.TableID, decl *set.Set, n int, element func(i int) (key string, out set.Element, err error)) {
 	c.out = make([]set.Element, 0, n)
+	refusal := (*access.Refusal)(nil)
 	for i := 0; i < n && !c.bad.full(); i++ {
 		key, out, err := element(i)
 		switch {
@@ -147,6 +148,8 @@ func (c *chunk) fill(t nft.TableID, decl *set.Set, n int, element func(i int) (k
 			c.out = append(c.out, out)
 		case errors.Is(err, errExpired):
 			c.expired = append(c.expired, out)
+		case errors.As(err, &refusal):
+			c.bad.refused(ElementName(t, decl.Name, Clip(key)), refusal)
 		case errors.Is(err, errTooLong):
 			c.bad.add(weftv1.Violation_REASON_LIMIT, ElementName(t, decl.Name, Clip(key)), err.Error())
 		default:

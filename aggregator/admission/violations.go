@@ -40,9 +40,7 @@ func (v *violations) refused(object *weftv1.ObjectName, r *access.Refusal) {
 	if r == nil {
 		return
 	}
-	if !slices.ContainsFunc(v.refusals, func(o *access.Refusal) bool { return o.Limit == r.Limit }) {
-		v.refusals = append(v.refusals, r)
-	}
+	v.note(r)
 	reason := weftv1.Violation_REASON_LIMIT
 	if r.Limit.Right() {
 		reason = weftv1.Violation_REASON_PERMISSION
@@ -50,11 +48,21 @@ func (v *violations) refused(object *weftv1.ObjectName, r *access.Refusal) {
 	v.add(reason, object, r.Text)
 }
 
+// note keeps one refusal of each limit.
+func (v *violations) note(r *access.Refusal) {
+	if !slices.ContainsFunc(v.refusals, func(o *access.Refusal) bool { return o.Limit == r.Limit }) {
+		v.refusals = append(v.refusals, r)
+	}
+}
+
 func (v *violations) merge(o *violations) {
 	for _, w := range o.list {
 		v.append(w)
 	}
 	v.dropped += o.dropped
+	for _, r := range o.refusals {
+		v.note(r)
+	}
 }
 
 func (v *violations) full() bool { return len(v.list) >= MaxViolations }

@@ -143,15 +143,27 @@ func (f *Flusher) noteFailed(err error) {
 	}
 }
 
-// Resume removes the flows to destinations saved by an earlier process, unless in live: that process died
-// before its commit.
-func (f *Flusher) Resume(noted []conntrack.Change, live func() []conntrack.Destination) {
-	if f.cfg.Conntrack == nil || len(noted) == 0 {
+// Load takes the destinations saved by an earlier process. It must be called before Before, which saves all
+// notes.
+func (f *Flusher) Load(noted []conntrack.Change) {
+	if f.cfg.Conntrack == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.noted = noted[:min(len(noted), maxNoted)]
+}
+
+// Resume removes the flows to noted destinations, unless in live: the earlier process died before its commit.
+func (f *Flusher) Resume(live func() []conntrack.Destination) {
+	f.mu.Lock()
+	none := len(f.noted) == 0
+	f.mu.Unlock()
+	if none {
 		return
 	}
 	now := live()
 	f.mu.Lock()
-	f.noted = append(f.noted, noted...)
 	f.recall(now)
 	f.mu.Unlock()
 	f.task.Wake(0)

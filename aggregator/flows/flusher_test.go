@@ -174,7 +174,8 @@ func TestNoConntrack(t *testing.T) {
 	f.Before(lost(1))
 	f.After(lost(1), commitEvent())
 	f.Reconcile(leads(1))
-	f.Resume(lost(1), nil)
+	f.Load(lost(1))
+	f.Resume(nil)
 	if n := published.n.Load(); n != 1 {
 		t.Errorf("%d events are published, want 1", n)
 	}

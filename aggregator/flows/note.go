@@ -27,7 +27,7 @@ func (f *Flusher) note(change func([]conntrack.Change) []conntrack.Change) error
 func (f *Flusher) add(deserted []conntrack.Change) error {
 	var over error
 	saved := f.note(func(noted []conntrack.Change) []conntrack.Change {
-		room := maxNoted - len(noted)
+		room := max(0, maxNoted-len(noted))
 		if len(deserted) > room {
 			over = fmt.Errorf("note flows: %d destinations have lost all backends at once, and %d are noted: if weft is killed now, or their removal fails, flows to the others stay until they time out",
 				len(deserted), room)

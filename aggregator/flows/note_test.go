@@ -128,14 +128,16 @@ func TestFlowsOfTheRunBefore(t *testing.T) {
 	f, _ := testFlusher(flows, notes.save)
 	f.Before(lost(1, 2, 3))
 	f, _ = testFlusher(flows, notes.save)
-	f.Resume(notes.stored, func() []conntrack.Destination { return leads(2) })
+	f.Load(notes.stored)
+	f.Resume(func() []conntrack.Destination { return leads(2) })
 	notes.want(t, "before the pass", lost(1, 2, 3)...)
 	_ = f.pass(t.Context())
 	flows.want(t, "the start", "1 3")
 	notes.want(t, "after the pass")
 
 	f, _ = testFlusher(flows, notes.save)
-	f.Resume(notes.stored, func() []conntrack.Destination { t.Error("the state is listed, though nothing is noted"); return nil })
+	f.Load(notes.stored)
+	f.Resume(func() []conntrack.Destination { t.Error("the state is listed, though nothing is noted"); return nil })
 }
 
 // TestFlowNotesAreBounded has too many destinations lose everything.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 )
 
@@ -57,10 +58,11 @@ func chgrp(path string, gid int) error {
 	return err
 }
 
-// ownDirectory reports whether the daemon owns the socket's directory and only the socket and its
-// lock are in it. Other directories are left as they are.
+// ownDirectory reports whether the daemon owns the socket's directory, with only its socket, the socket of a
+// holder, and their locks. Other directories are left as they are.
 func ownDirectory(socket string) bool {
 	dir, name := filepath.Split(socket)
+	held := filepath.Base(HoldSocket(socket))
 	st, err := os.Stat(dir)
 	if err != nil || st.Mode().Perm() != directoryMode {
 		return false
@@ -70,7 +72,8 @@ func ownDirectory(socket string) bool {
 	}
 	entries, err := os.ReadDir(dir)
 	return err == nil && !slices.ContainsFunc(entries, func(e os.DirEntry) bool {
-		return e.Name() != name && e.Name() != name+lockSuffix
+		of := strings.TrimSuffix(e.Name(), lockSuffix)
+		return of != name && of != held
 	})
 }
 

@@ -121,7 +121,7 @@ func (m *machine) run() {
 		return
 	}
 	m.inPort = m.port(p.In, p.Source())
-	filtered := m.inPort == (Interface{}) || m.host.Filtered(p)
+	filtered := m.inPort == (Interface{}) || m.host.Filtered != nil && m.host.Filtered(p)
 	m.frame(m.inPort, hookPrerouting, 0, filtered)
 	if m.switches() {
 		m.frame(m.outPort, hookForward, -1, filtered)

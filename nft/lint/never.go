@@ -66,9 +66,11 @@ func endsChain(r *eval.Rule) bool {
 			if name, _, _, ok := k.Extension(); ok && k.Name == "match" && name == "comment" {
 				continue
 			}
+		case *expr.Log:
+			continue
 		case expr.Library:
 			switch k.Any.(type) {
-			case *google.Counter, *google.Log, *google.Verdict, *google.Reject:
+			case *google.Counter, *google.Verdict, *google.Reject:
 				continue
 			}
 		}
