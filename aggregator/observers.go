@@ -26,7 +26,7 @@ import (
 	"github.com/weft-proxy/weft/nft/lint"
 )
 
-// observers belongs to the writer's goroutine, but any goroutine may call report.
+// observers tell readers about outcomes, on the writer's goroutine. Any goroutine may call report.
 type observers struct {
 	log       *slog.Logger
 	now       func() time.Time

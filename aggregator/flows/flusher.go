@@ -69,7 +69,8 @@ type Flusher struct {
 	// mu is not held while saving, because the writer waits for it.
 	mu sync.Mutex
 	// noted are saved, in the order of their commits.
-	noted  []conntrack.Change
+	noted []conntrack.Change
+	// The next pass removes stale, and compares all flows with live if all is true.
 	stale  []conntrack.Change
 	live   []conntrack.Destination
 	all    bool
