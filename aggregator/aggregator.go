@@ -71,7 +71,6 @@ const (
 
 // Config describes an Aggregator. New rejects negative values.
 type Config struct {
-	// Kernel is required.
 	Kernel Kernel
 	// ReadAll reads the tables of all programs, valid until closeRules, concurrently with calls of the
 	// Kernel. If nil, only findings between fragments are found.

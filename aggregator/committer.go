@@ -118,8 +118,9 @@ func inverse(ops []kernel.Op) (undo []kernel.Op, err error) {
 // resaveAfter is the wait, in Config.Retry, before the record is stored again without a commit.
 const resaveAfter = 10
 
-// save stores a changed record before the commit that it describes (see desired.Record). A failure does not
-// stop the commit: the next commit or the loop retries. Each reason is logged once.
+// save stores a changed record before the commit that it describes (see desired.Record). For an unchanged
+// record it only reserves the revision. A failure does not stop the commit: the next commit or the loop
+// retries. Each reason is logged once.
 func (c *committer) save() {
 	version, next := c.state.RecordVersion(), c.revision+1
 	var err error

@@ -37,10 +37,11 @@
 //
 // # New chains
 //
-// In a hook, a packet keeps its generation of rules but finds new map elements, and with one a new chain,
-// still empty for the packet. So if an update adds an element for a new chain to a map in force, the new
-// chains are committed first (desired.Plan.Ahead). If the second transaction is refused, a third removes
-// the first part. After a crash in between, the fragment's next snapshot removes or completes it.
+// In a hook, a packet keeps its generation of rules but finds new map elements. A new element could lead to
+// a new chain, still empty for the packet. So if an update adds an element for a new chain to a map in
+// force, the new chains are committed first (desired.Plan.Ahead). If the second transaction is refused, a
+// third removes the first part. After a crash in between, the fragment's next snapshot removes or completes
+// it.
 //
 // # Large updates
 //

@@ -116,7 +116,7 @@ func (o *observers) count(state *merge.State) {
 	o.counted = now
 }
 
-// report logs one line a minute per publisher and reason.
+// report counts and publishes a rejection, and logs one line a minute per publisher and reason.
 func (o *observers) report(r *RejectedError) {
 	o.statuses.Rejected(r)
 	o.roster.Rejected(r)

@@ -53,8 +53,8 @@ type stagings struct {
 	commitDue time.Time
 }
 
-// begin starts to stage an update that was applied to the state, and reports whether it did. If so, the
-// update is back in the queue.
+// begin undoes the applied update, and reports whether it stages the update. If so, the update is back in
+// the queue.
 func (sg *stagings) begin(s *submission) bool {
 	sets := planner.Stage(sg.state, s.update, stepTime, maxTransaction-stepTime)
 	if len(sets) == 0 {

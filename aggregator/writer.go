@@ -66,7 +66,6 @@ func newWriter(a *Aggregator) *writer {
 	}
 }
 
-// loop returns nil after the pending updates, or ErrCleanedUp after Cleanup.
 func (w *writer) loop(ctx context.Context, changes <-chan kernel.Change) error {
 	always := make(chan struct{})
 	close(always)

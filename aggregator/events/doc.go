@@ -1,4 +1,4 @@
-// Package events distributes the aggregator's events to watchers, as messages of the protocol.
+// Package events distributes the aggregator's events to watchers.
 //
 // A watcher lagging by more than 256 events is dropped.
 //

@@ -159,7 +159,7 @@ func (f *Flusher) Resume(noted []conntrack.Change, live func() []conntrack.Desti
 }
 
 // After receives the stale flows of a commit and its event, or nil. The event is published with the number
-// of removed flows; of several commits in one pass, only the last has it.
+// of removed flows; of several commits in one pass, only the last has the number.
 func (f *Flusher) After(stale []conntrack.Change, e *weftv1.WatchResponse) {
 	f.mu.Lock()
 	f.committing = false

@@ -143,7 +143,7 @@ func RuleText(table nft.TableID, chain string, r *compile.Rule) string {
 	return s
 }
 
-// place is for a rule that does not follow a rule of the same plan.
+// place names the position of a rule, unless it follows a rule of the same plan.
 func place(op kernel.AddRule, before desired.Before) string {
 	switch {
 	case before.Head:
