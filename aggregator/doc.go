@@ -11,7 +11,7 @@
 //	  v
 //	writer (writer.go, commit.go)            one goroutine from here on
 //	  |-- merger: owner of the fragment, limits of the publisher
-//	  |-- merge.State: transition, then plan; both are pure
+//	  |-- merge.State: transition, then plan, without I/O
 //	  |-- committer: stores the record if it changed, sends the transaction, accepts or rolls back
 //	  |     refused: the update to blame is answered, the others are tried again, by halves if needed
 //	  v
@@ -41,7 +41,7 @@
 // a new chain, still empty for the packet. So if an update adds an element for a new chain to a map in
 // force, the new chains are committed first (desired.Plan.Ahead). If the second transaction is refused, a
 // third removes the first part. After a crash in between, the fragment's next snapshot removes or completes
-// it.
+// the part.
 //
 // # Large updates
 //
@@ -50,7 +50,7 @@
 // takes about 40 ms as predicted (package nft/cost). The sets stay unreferenced until the last transaction,
 // so a packet sees either all of the update or the old content. After a crash the next start removes the
 // sets missing from the record. Without a record they stay until their publisher sends the fragment again,
-// or until weft cleanup: the kernel cannot remove a mark from a set.
+// or until weft cleanup: weft does not mark them, because the kernel could not remove the mark.
 //
 // Sets in force cannot be staged: rules refer to the old set, and a new set cannot have the same name. Nor
 // can rules with anonymous sets, or maps to chains or objects. A batch of more than 100 ms is divided. An

@@ -288,7 +288,6 @@ func (w *writer) finish() {
 	w.save()
 }
 
-// stoppedTimer fires only after a Reset.
 func stoppedTimer() *time.Timer {
 	t := time.NewTimer(time.Hour)
 	t.Stop()

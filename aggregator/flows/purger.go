@@ -34,8 +34,8 @@ type Kernel interface {
 // Purger removes affinity map entries if no rule makes them any more: the rule with their value is gone, or
 // the value has left the set looked up by the rule.
 //
-// A map is read after a commit has removed the last rule of a value, or the value from the set, and again
-// after a delay: a packet in the old rules during the commit can make its entry after the first reading.
+// A map is read after a commit has removed the last rule of a value, or the value from the set. It is read
+// again after a delay: a packet in the old rules during the commit can make its entry after the first reading.
 // Entries are compared with the present rules, so extra or late readings are harmless.
 //
 // The kernel cannot filter a dump by value, and single keys cannot be requested, because the clients are
