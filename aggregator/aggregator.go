@@ -33,22 +33,23 @@ import (
 
 // Kernel is the part of nft/kernel used by the writer.
 type Kernel interface {
-	// Commit carries out all ops or none. A *kernel.BatchError names the refused op; after any other error
-	// the outcome is unknown. All Dump methods may run concurrently with other calls.
+	// Commit carries out all ops or none. A *kernel.BatchError names the refused op. After any other error,
+	// except kernel.ErrTooLarge, the outcome counts as unknown. All Dump methods may run concurrently with
+	// other calls.
 	flows.Kernel
 	// Check returns the error that Commit would return and changes nothing.
 	Check(ops []kernel.Op) error
 	// Dump returns the tables with weft's mark.
 	Dump() ([]kernel.Table, error)
-	// Adopt claims and returns the tables of an ended process, or returns a *kernel.OwnedError while it
-	// owns them.
+	// Adopt claims weft's tables and returns them. While another process owns the tables, Adopt returns a
+	// *kernel.OwnedError or kernel.ErrHeld.
 	Adopt() ([]kernel.Table, error)
 	Watch(ctx context.Context) (<-chan kernel.Change, error)
-	// Owner reports whether the kernel protects the tables from other processes. They are not watched: the
-	// kernel would report every element and slow each commit.
+	// Owner reports whether the kernel protects the tables from other processes. Protected tables are not
+	// watched: the kernel would report every element and slow each commit.
 	Owner() bool
-	// Unprotected reports whether other processes can change some tables although Owner is true: left by a
-	// weft or kernel without ownership. It is known after the adoption.
+	// Unprotected reports, after Adopt, whether other processes can change some tables although Owner is
+	// true: tables left by a weft or kernel without ownership.
 	Unprotected() bool
 	// DumpLive reads values changed by packets.
 	DumpLive(table nft.TableID, q kernel.LiveQuery) (*kernel.Live, error)
@@ -70,7 +71,6 @@ const (
 
 // Config describes an Aggregator. New rejects negative values.
 type Config struct {
-	// Kernel is required.
 	Kernel Kernel
 	// ReadAll reads the tables of all programs, valid until closeRules, concurrently with calls of the
 	// Kernel. If nil, only findings between fragments are found.
@@ -87,8 +87,8 @@ type Config struct {
 	HistoryBytes   int64
 	// Access may be nil: everything is allowed, unlike in aggregator/server.
 	Access *access.Control
-	// Rate is the commits per second under load, Burst the commits without a wait after an idle time. For
-	// these and the durations below, 0 means the default.
+	// Rate is the commits per second under load, Burst the commits without a wait after an idle time. Retry
+	// is the wait after an error. For these and the durations below, 0 means the default.
 	Rate  rate.Limit
 	Burst int
 	Retry time.Duration
@@ -96,7 +96,7 @@ type Config struct {
 	SessionGrace time.Duration
 	// ReadyGrace is how long Converged waits for earlier publishers after a start.
 	ReadyGrace time.Duration
-	// Findings uses up to 2 % of a CPU.
+	// Findings enables package findings, for up to 2 % of a CPU.
 	Findings bool
 	// Needs returns the traffic whose drop is a finding. May be nil.
 	Needs func() []lint.Need

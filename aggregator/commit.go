@@ -16,7 +16,7 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// maxFailures is the number of failures with an unknown outcome before a batch is tried one by one.
+// maxFailures is the number of failures with an unknown outcome before a batch is divided.
 const maxFailures = 3
 
 // commit applies a batch and commits it. If the kernel refuses it, commit answers the updates at fault and
@@ -174,7 +174,7 @@ func (w *writer) refused(batch []*submission, plan *desired.Plan, err error) (ag
 }
 
 // suspicious reports whether the kernel may differ from the state: an object to delete is missing (timed
-// out or deleted by another process), or an object to add exists.
+// out or deleted by another process), or an object to add exists or overlaps.
 func suspicious(be *kernel.BatchError) bool {
 	return errors.Is(be.Errno, syscall.ENOENT) || errors.Is(be.Errno, syscall.EEXIST) || errors.Is(be.Errno, syscall.ENOTEMPTY)
 }
@@ -219,7 +219,7 @@ func (o *observers) stored(s *submission, r Result, err error) {
 	s.answer(r)
 }
 
-// changeOf makes the messages when they are stored: updates are immutable.
+// changeOf leaves the messages to be made when stored: updates are immutable.
 func changeOf(s *submission, configured bool, now time.Time) statedir.Change {
 	c, u := statedir.Change{Fragment: s.key(), Configured: configured}, s.update
 	switch {

@@ -32,7 +32,7 @@ type committer struct {
 	record
 }
 
-// record describes the state for the next start.
+// record stores the shares of fragments (desired.Record) for the next start.
 type record struct {
 	dir     *statedir.Dir
 	metrics *metrics
@@ -44,7 +44,7 @@ type record struct {
 	intact bool
 }
 
-// elapsed uses a clock that does not jump.
+// elapsed is the time since the start, by a clock that does not jump.
 func (c *committer) elapsed() time.Duration { return c.cfg.Now().Sub(c.began) }
 
 func (c *committer) carryOut(plan *desired.Plan) (stats kernel.Stats, err error) {
@@ -62,8 +62,7 @@ func (c *committer) carryOut(plan *desired.Plan) (stats kernel.Stats, err error)
 	return stats, nil
 }
 
-// transact uses two transactions if some ops come ahead. If the second one fails, a third removes the
-// additions of the first.
+// transact commits the ops ahead first, and undoes them if the others are refused.
 func (c *committer) transact(plan *desired.Plan) (stats kernel.Stats, err error) {
 	if plan.Ahead == 0 {
 		return c.cfg.Kernel.Commit(plan.Ops)
@@ -116,11 +115,12 @@ func inverse(ops []kernel.Op) (undo []kernel.Op, err error) {
 	return undo, nil
 }
 
-// resaveAfter times Config.Retry is the wait before storing the record is retried without a commit.
+// resaveAfter is the wait, in Config.Retry, before the record is stored again without a commit.
 const resaveAfter = 10
 
-// save stores a changed record before the commit that it describes (see desired.Record). A failure does not
-// stop the commit: the next commit or the loop retries. Each reason is logged once.
+// save stores a changed record before the commit that it describes (see desired.Record). For an unchanged
+// record it only reserves the revision. A failure does not stop the commit: the next commit or the loop
+// retries. Each reason is logged once.
 func (c *committer) save() {
 	version, next := c.state.RecordVersion(), c.revision+1
 	var err error

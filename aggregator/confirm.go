@@ -95,8 +95,8 @@ func (a *Aggregator) mayKeep(key desired.Key, kept, more int) error {
 	return nil
 }
 
-// takeBack withdraws a fragment without earlier content, or with expired content. The publisher's rights
-// apply; the size was within the limits.
+// takeBack restores a fragment's earlier content, or withdraws the fragment without such content, or with
+// expired content. The publisher's rights apply, but not its limits.
 func (a *Aggregator) takeBack(ctx context.Context, key desired.Key, before *weftv1.Fragment) error {
 	if at := before.GetExpireTime(); before == nil || at != nil && !at.AsTime().After(a.cfg.Now()) {
 		_, err := a.submit(ctx, &submission{update: &desired.Update{Fragment: key, Snapshot: true}, reserved: true})
@@ -113,7 +113,7 @@ func (a *Aggregator) takeBack(ctx context.Context, key desired.Key, before *weft
 	return err
 }
 
-// earlier may return nil.
+// earlier returns the present content for a later revert, or nil without a fragment.
 func (a *Aggregator) earlier(ctx context.Context, key desired.Key) (*weftv1.Fragment, error) {
 	var status *weftv1.FragmentStatus
 	var tables []desired.TableUpdate

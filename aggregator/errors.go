@@ -16,8 +16,8 @@ var (
 	ErrHidden = errors.New("object of other publishers")
 	// ErrInvalidName means that a name, a family or an element's key is malformed.
 	ErrInvalidName = admission.ErrInvalidName
-	// ErrProtocol means that a request has no update, too many fragments or no object, or divides a
-	// snapshot.
+	// ErrProtocol means that a request breaks the protocol, for example by an update between the parts of
+	// a snapshot.
 	ErrProtocol = errors.New("protocol error")
 	// ErrStarting means that the kernel's tables are not adopted yet.
 	ErrStarting = errors.New("starting: the kernel's tables are not adopted yet")

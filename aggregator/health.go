@@ -42,8 +42,8 @@ func firstOf(names []string) string {
 
 const notBack = "publishers of before the restart have not come back yet (fragments: %d"
 
-// Converged returns nil once updates are committed and all fragments from before the start are back, except
-// fragments of sessions. After Config.ReadyGrace it does not wait for fragments. Possible errors:
+// Converged returns nil once updates can be committed and all fragments from before the start are back,
+// except fragments of sessions. After Config.ReadyGrace it does not wait for fragments. Possible errors:
 // ErrStarting, ErrStandby, ErrStopped.
 func (h *Health) Converged() error {
 	if s := h.life.phase.Load(); !s.running {
@@ -62,7 +62,7 @@ func (h *Health) Converged() error {
 }
 
 // Missing names publishers of fragments in force that are not back since a restart (even after
-// Config.ReadyGrace), or have ended their session. It returns nil before the first commit.
+// Config.ReadyGrace), or have ended their session. It returns nil during the start.
 func (h *Health) Missing() error {
 	if !h.life.phase.Load().running {
 		return nil
@@ -119,7 +119,7 @@ func (h *Health) Stored() error {
 	return h.dir.Failing()
 }
 
-// Refused names the first fragments that are not in force as published.
+// Refused names the first fragment not in force as published, with the number of such fragments.
 func (h *Health) Refused() error {
 	first, n := h.statuses.Refused()
 	if n == 0 {

@@ -29,7 +29,7 @@ func (o *observers) record(c *outcome) {
 	r.Wait, r.Build, r.Kernel = durationpb.New(c.timing.wait), durationpb.New(c.timing.build), durationpb.New(c.timing.kernel)
 	place := make(map[desired.Key]*weftv1.FragmentChange, len(c.accepted))
 	for _, s := range c.accepted {
-		// After a crash a session sends its fragments again, with their content.
+		// A session's patch may be lost in a crash: the session sends its fragments again.
 		entry.Patient = entry.Patient && !s.update.Snapshot && !s.durable
 		entry.Changes = append(entry.Changes, historyChange(s))
 		key := s.key()

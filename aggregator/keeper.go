@@ -20,7 +20,7 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// keeper keeps the kernel equal to the state. Only the writer's goroutine uses it.
+// keeper keeps the kernel equal to the state.
 type keeper struct {
 	*committer
 	tell *observers
@@ -263,8 +263,8 @@ func (k *keeper) rewatch(ctx context.Context) <-chan kernel.Change {
 }
 
 // suspects reports whether to compare the kernel with the state before blaming an update. If the kernel
-// owns its tables, it does so at most once per Config.Retry: a publisher must not cause a comparison with
-// each wrong update.
+// protects the tables, it is true at most once per Config.Retry: a publisher must not cause a comparison
+// with each wrong update.
 func (k *keeper) suspects(be *kernel.BatchError) bool {
 	if !suspicious(be) || errors.Is(be, kernel.ErrForeignTable) {
 		return false
@@ -323,7 +323,7 @@ func (k *keeper) lapse() {
 	k.tell.statuses.Revision.Store(k.revision)
 }
 
-// forget reports whether a commit is needed.
+// forget drops expired elements from the state, and reports whether a commit is needed.
 func (k *keeper) forget() (successor bool) {
 	expired, successor := k.state.Expire(k.elapsed())
 	for _, u := range expired {

@@ -12,7 +12,7 @@ import (
 )
 
 // lifetimes withdraws fragments at the end of their session, at their expiration, or if their publisher is
-// not back after a restart. Only the writer's goroutine uses it.
+// not back after a restart.
 type lifetimes struct {
 	state *merge.State
 	now   func() time.Time
@@ -39,7 +39,7 @@ func (l *lifetimes) withdrawals(keys []desired.Key, s *Session) []*submission {
 	return out
 }
 
-// end does not affect fragments with another lifetime.
+// end ends a session and returns the withdrawals of its fragments. Fragments with another lifetime stay.
 func (l *lifetimes) end(s *Session) []*submission {
 	s.ended = true
 	delete(l.sessions, s.id)
@@ -85,7 +85,7 @@ func (e expiration) compare(other expiration) int {
 	return cmp.Or(e.at.Compare(other.at), e.key.Compare(other.key))
 }
 
-// A zero time means never.
+// set replaces the expiration time before by at. A zero time means never.
 func (e *expirations) set(key desired.Key, before, at time.Time) {
 	if i, ok := slices.BinarySearchFunc(e.order, expiration{before, key}, expiration.compare); ok {
 		e.order = slices.Delete(e.order, i, i+1)
@@ -129,7 +129,7 @@ func (l *lifetimes) expire() {
 	}
 }
 
-// committed also tells the sessions of withdrawn fragments.
+// committed keeps the expiration time, and tells the earlier session about a withdrawal.
 func (l *lifetimes) committed(s *submission) {
 	if s.update.Snapshot {
 		l.set(s.key(), s.before, s.update.Expires)

@@ -17,7 +17,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/unconfirmed"
 )
 
-// merger belongs to the writer's goroutine.
+// merger checks updates and applies them to the state, on the writer's goroutine.
 type merger struct {
 	access      *access.Control
 	state       *merge.State
@@ -27,7 +27,7 @@ type merger struct {
 	lifetimes   *lifetimes
 }
 
-// check gets the fragment as f if ok is true. done means no change.
+// check gets the fragment as f if ok is true, and updates the session. done means no change.
 func (m *merger) check(s *submission, f desired.Status, ok bool) (done bool, err error) {
 	if c := s.session; c != nil && !s.leaving {
 		if !c.ended {
@@ -37,7 +37,7 @@ func (m *merger) check(s *submission, f desired.Status, ok bool) (done bool, err
 			delete(c.expired, s.key().Name)
 		}
 		if s.withdraws() {
-			// Later patches have no snapshot to build on, valid or not.
+			// Patches need a snapshot in any case.
 			delete(c.broken, s.key().Name)
 		}
 	}
@@ -174,7 +174,7 @@ func (m *merger) isOrphan(key desired.Key) bool {
 }
 
 // maxTransaction bounds the kernel's time for a transaction of a publisher with limits, as predicted by
-// package nft/cost. All writers of nftables wait for it.
+// package nft/cost.
 const maxTransaction = 100 * time.Millisecond
 
 type longError struct {

@@ -34,8 +34,7 @@ const (
 )
 
 type metrics struct {
-	commits prometheus.Counter
-	// duration is by phase: wait, build and kernel.
+	commits  prometheus.Counter
 	duration [3]prometheus.Observer
 	// elements and rules count additions, then deletions.
 	elements, rules [2]prometheus.Counter

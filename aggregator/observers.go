@@ -26,7 +26,7 @@ import (
 	"github.com/weft-proxy/weft/nft/lint"
 )
 
-// observers belongs to the writer's goroutine, but any goroutine may call report.
+// observers tell readers about outcomes, on the writer's goroutine. Any goroutine may call report.
 type observers struct {
 	log       *slog.Logger
 	now       func() time.Time
@@ -116,7 +116,7 @@ func (o *observers) count(state *merge.State) {
 	o.counted = now
 }
 
-// report logs one line a minute per publisher and reason.
+// report counts and publishes a rejection, and logs one line a minute per publisher and reason.
 func (o *observers) report(r *RejectedError) {
 	o.statuses.Rejected(r)
 	o.roster.Rejected(r)

@@ -60,7 +60,6 @@ type planning struct {
 	place    map[desired.Key]int
 	rejected []*RejectedError
 
-	// preview is nil without accepted steps.
 	preview  *desired.Preview
 	accepted []*submission
 	revision uint64
@@ -118,7 +117,6 @@ func (p *planning) add(key desired.Key, s *submission, err error) {
 	p.steps = append(p.steps, s)
 }
 
-// refuse returns false if err is not a rejection.
 func (p *planning) refuse(err error) bool {
 	var r *RejectedError
 	if !errors.As(err, &r) {
@@ -147,7 +145,6 @@ func (w *writer) plan(p *planning) error {
 		var long *longError
 		switch blame := errors.As(err, &be); {
 		case blame && suspicious(be) && !repaired && !w.cfg.Kernel.Owner():
-			// As in a commit: the kernel may have drifted.
 			w.drift, repaired = be.Error(), true
 		case blame || errors.Is(err, kernel.ErrTooLarge) || errors.As(err, &long):
 			i := -1
@@ -194,7 +191,7 @@ func (w *writer) planApply(p *planning, steps []*submission) []*submission {
 	return accepted
 }
 
-// preview also rolls back.
+// preview has the kernel check the applied steps, and rolls them back.
 func (w *writer) preview(p *planning, steps []*submission) (*desired.Preview, error) {
 	keys := make([]desired.Key, 0, len(steps))
 	for _, s := range steps {

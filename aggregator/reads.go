@@ -36,7 +36,8 @@ import (
 // Reader selects the publishers whose content a reader sees.
 type Reader = desired.Reader
 
-// Reads answers readers. It is safe for concurrent use.
+// Reads answers readers. It is safe for concurrent use. Methods wait while the aggregator starts, except
+// List, ListPublishers and Watch.
 type Reads struct {
 	life        *Life
 	cfg         *Config
@@ -89,8 +90,8 @@ func (rs *Reads) List() (fragments []*weftv1.FragmentStatus, revision uint64) {
 	return fragments, revision
 }
 
-// Get returns one fragment's status and its committed content in lazily made parts. It waits while the
-// aggregator starts. An adopted fragment has only names and the elements of sets.
+// Get returns one fragment's status and its committed content in lazily made parts. An adopted fragment has
+// only names and the elements of sets.
 //
 // Possible errors: ErrInvalidName, ErrNotFound, ErrStandby, ErrStopped, ctx's.
 func (rs *Reads) Get(ctx context.Context, publisher, name string) (*weftv1.FragmentStatus, iter.Seq[*weftv1.Fragment], error) {
@@ -100,7 +101,6 @@ func (rs *Reads) Get(ctx context.Context, publisher, name string) (*weftv1.Fragm
 	}
 	var status *weftv1.FragmentStatus
 	var tables []desired.TableUpdate
-	// The values are immutable: convert them on this goroutine.
 	if err := rs.ask(ctx, func(w *writer) { status = w.tell.statuses.Get(key); tables, _ = views.Content(w.state, key) }); err != nil {
 		return nil, nil, err
 	}
@@ -110,8 +110,7 @@ func (rs *Reads) Get(ctx context.Context, publisher, name string) (*weftv1.Fragm
 	return rs.present(status), message.FragmentParts(message.Head(name, status.GetPriority(), status.GetLifetime(), status.GetExpireTime()), tables, time.Time{}, message.PartBytes), nil
 }
 
-// ListTables returns the tables with content visible to a reader, by family and name. It waits while the
-// aggregator starts.
+// ListTables returns the tables with content visible to a reader, by family and name.
 //
 // Possible errors: ErrStandby, ErrStopped, ctx's.
 func (rs *Reads) ListTables(ctx context.Context, r Reader) (*weftv1.ListTablesResponse, error) {
@@ -127,7 +126,7 @@ func (rs *Reads) ListTables(ctx context.Context, r Reader) (*weftv1.ListTablesRe
 }
 
 // GetTable returns the merged content of a table as visible to a reader, in lazily made parts. The text of
-// an adopted rule is unknown. An empty family is ip. GetTable waits while the aggregator starts.
+// an adopted rule is unknown. An empty family is ip.
 //
 // Possible errors: ErrInvalidName (the family), ErrNoObject, ErrHidden, ErrStandby, ErrStopped, ctx's; with
 // live also ErrKernel.
@@ -214,8 +213,7 @@ func (rs *Reads) ListPublishers() (*weftv1.ListPublishersResponse, error) {
 	return out, nil
 }
 
-// Watch subscribes to events, calls started, which must not be nil, and then calls f with every event until
-// ctx ends or a call fails. f must not change the event.
+// Watch calls started and then f with every event, as in events.Hub.
 //
 // Possible errors: ErrSlowWatcher, ErrStopped, started's, f's, ctx's.
 func (rs *Reads) Watch(ctx context.Context, started func() error, f func(*weftv1.WatchResponse) error) error {
@@ -269,8 +267,7 @@ func (rs *Reads) dumpLive(ctx context.Context, id nft.TableID, req *weftv1.GetTa
 }
 
 // Owner returns the fragments of a kernel object that are visible to a reader, in merge order. An adopted
-// object of an unknown fragment has an owner without a name. An empty family is ip. Owner waits while the
-// aggregator starts.
+// object of an unknown fragment has an owner without a name. An empty family is ip.
 //
 // Possible errors: ErrInvalidName (the family, or an element's key), ErrProtocol (not one object),
 // ErrNoObject, ErrHidden, ErrStandby, ErrStopped, ErrGone, ctx's.

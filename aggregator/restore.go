@@ -21,8 +21,9 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// start adopts the kernel's tables. They stay unchanged until their publishers have sent snapshots.
-// Possible errors: *kernel.OwnedError, the kernel's, ctx's.
+// start adopts the kernel's tables, and commits the durable fragments. Other content stays unchanged until
+// its publisher has sent a snapshot. Possible errors: *kernel.OwnedError, statedir.Load's, the kernel's,
+// ctx's.
 func (w *writer) start(ctx context.Context) error {
 	dump, err := w.keeper.takeOver(ctx, w.life)
 	if err != nil {
@@ -138,7 +139,7 @@ func (w *writer) applyStored(f statedir.Fragment, scope admission.Scope, now tim
 // An orphan is a durable fragment that the configuration does not allow at the start. It is listed but not
 // in force until a later start allows it, or it is sent again or deleted.
 
-// Administrators under other names are never in the configuration.
+// withoutPublisher ignores publishers never configured: administrators may publish under such names.
 func (w *writer) withoutPublisher(stored []statedir.Fragment) map[desired.Key]*weftv1.FragmentStatus {
 	orphans := make(map[desired.Key]*weftv1.FragmentStatus)
 	if w.cfg.Access == nil {
@@ -177,8 +178,7 @@ func (w *writer) withdrawOrphans(orphans map[desired.Key]*weftv1.FragmentStatus)
 	return w.apply(withdrawals)
 }
 
-// adoption tracks the content of the last run until its publishers are back. Only the writer's goroutine
-// uses it.
+// adoption tracks the content of the last run until its publishers are back.
 type adoption struct {
 	*committer
 	tell       *observers
@@ -192,7 +192,7 @@ type adoption struct {
 // during a restart are unknown, and before the first start another proxy may have used backends now gone.
 //
 // Once all are back and the record was complete, remaining content without a fragment comes from a crash
-// and is removed. In the tables of a frontend this needs only the frontend.
+// and is removed. In Config.OwnTables it is removed once the frontend is back.
 func (a *adoption) returned() {
 	flows := false
 	if a.returning {

@@ -33,6 +33,7 @@ type Session struct {
 	// left has the fragments found gone by the writer since the last push; true means expired.
 	leftMu sync.Mutex
 	left   map[string]bool
+	// serial counts queued updates.
 	serial uint64
 
 	// broken has the serial of the last refused update that changed a fragment's declarations: later
@@ -91,8 +92,8 @@ func (s *Session) Close() {
 	})
 }
 
-// Push accepts one message of the stream. The channel gets one Result, in the order of the updates; it is
-// nil if more parts of a snapshot are to come. An error ends the stream.
+// Push accepts one message of the stream. The channel gets the Result of the update, and is nil if more
+// parts of a snapshot are to come. An error ends the stream.
 //
 // Possible errors: ErrProtocol, ErrStandby, ErrStopped, ErrGone (the stream ended during the start).
 func (s *Session) Push(req *weftv1.PublishRequest) (<-chan Result, error) {
@@ -117,8 +118,8 @@ func (s *Session) Push(req *weftv1.PublishRequest) (<-chan Result, error) {
 	}
 }
 
-// PushTooLarge rejects an update with a message not decoded because of err, an error of admission.Size. If
-// err is nil, it is Push.
+// PushTooLarge is Push, but rejects the update if err, an error of admission.Size, is not nil: then the
+// message lacks its content.
 func (s *Session) PushTooLarge(req *weftv1.PublishRequest, err error) (<-chan Result, error) {
 	s.tooLarge = err
 	defer func() { s.tooLarge = nil }()
@@ -270,7 +271,7 @@ type declaration struct {
 	expired bool
 }
 
-// Set depends on no order, because all fragments agree on the declaration of a set.
+// Set takes any fragment's declaration, because all fragments agree on the declaration of a set.
 func (l declarations) Set(table nft.TableID, name string) (*set.Set, bool) {
 	for _, f := range l {
 		if d, ok := f.Set(table, name); ok {

@@ -21,7 +21,7 @@ const (
 	// stepTime is the target for the kernel's time of a transaction: less than half of maxTransaction,
 	// because it is predicted. New sets are staged if together they take longer.
 	stepTime = 40 * time.Millisecond
-	// maxStagings bounds the restarts of a staging after commits with an unknown outcome.
+	// maxStagings bounds the beginnings of a staging: an unknown outcome ends it.
 	maxStagings = 3
 )
 
@@ -53,8 +53,8 @@ type stagings struct {
 	commitDue time.Time
 }
 
-// begin starts to stage an update that was applied to the state, and reports whether it did. If so, the
-// update is back in the queue.
+// begin undoes the applied update, and reports whether it stages the update. If so, the update is back in
+// the queue.
 func (sg *stagings) begin(s *submission) bool {
 	sets := planner.Stage(sg.state, s.update, stepTime, maxTransaction-stepTime)
 	if len(sets) == 0 {
@@ -92,7 +92,7 @@ func (sg *stagings) step() (failed *staging, rejected, err error) {
 	}
 	st := sg.all[0]
 	if wait := sg.commitDue.Sub(sg.cfg.Now()); wait > 0 && wait < stepTime && !st.postponed {
-		// The commit would wait for the step. After it there is time until the next.
+		// The commit would wait for the step. After the commit there is time until the next one.
 		st.postponed = true
 		sg.next(wait + time.Millisecond)
 		return nil, nil, nil
@@ -168,6 +168,7 @@ func (sg *stagings) fail(st *staging, err error) (rejected error) {
 	return nil
 }
 
+// end removes staged sets that are not in force.
 func (sg *stagings) end(st *staging) {
 	sg.forget(st)
 	ops := planner.Unstage(sg.state, st.sets)

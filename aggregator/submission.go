@@ -25,7 +25,7 @@ type submission struct {
 	admitted *admission.Builder
 	// session is nil for unary calls.
 	session *Session
-	// alive may be nil: always.
+	// alive may be nil: the sender never goes.
 	alive Alive
 	// declaration is as after the update; nil for withdrawals and unary calls.
 	declaration *declaration
@@ -36,14 +36,15 @@ type submission struct {
 	durable, stored bool
 	// mustExist makes the withdrawal of an unknown fragment an error.
 	mustExist bool
-	// reserved marks an update awaiting confirmation and its revert: only they may change such a fragment.
+	// reserved marks an update awaiting confirmation and its revert: only these and leaving may change such
+	// a fragment.
 	reserved bool
-	// returns marks content restored by a revert: it was within the limits.
+	// returns marks content restored by a revert: limits do not apply again.
 	returns bool
 	// ends marks the end of a session, after its last update.
 	ends bool
-	// leaving withdraws a fragment only if it has expired or no session owns it. For an expired fragment,
-	// owner is its session and expired the time.
+	// leaving withdraws a fragment only if it has expired or no session owns it. owner is the fragment's
+	// earlier session; expired is set only for a leaving fragment that has expired.
 	leaving bool
 	owner   uint64
 	expired time.Time
@@ -51,9 +52,9 @@ type submission struct {
 	// before is the fragment's earlier expiration time.
 	before  time.Time
 	staging *staging
-	// weight caches writer.cost of an admitted update; 0 means unknown.
+	// weight caches the part of writer.cost for new content; 0 means unknown.
 	weight int
-	// leaveTime is State.LeaveTime before the update.
+	// leaveTime is planner.LeaveTime before the update.
 	leaveTime time.Duration
 	queued    time.Time
 	// result gets exactly one answer, without blocking.

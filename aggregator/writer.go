@@ -21,7 +21,7 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// writer is the only goroutine that changes the state and the kernel.
+// writer and its parts change the state and the kernel, on one goroutine.
 type writer struct {
 	*committer
 	life        *Life
@@ -36,7 +36,7 @@ type writer struct {
 	stagings    *stagings
 	tell        *observers
 
-	// held are updates that wait for a repair, before the queue.
+	// held are updates to commit after a repair, before the queue's.
 	held []*submission
 	// failures counts consecutive commits with an unknown outcome.
 	failures int
@@ -66,7 +66,6 @@ func newWriter(a *Aggregator) *writer {
 	}
 }
 
-// loop returns nil after the pending updates, or ErrCleanedUp after Cleanup.
 func (w *writer) loop(ctx context.Context, changes <-chan kernel.Change) error {
 	always := make(chan struct{})
 	close(always)
@@ -182,8 +181,8 @@ func (w *writer) commitGroups(groups [][]*submission) (left [][]*submission, err
 	return groups, err
 }
 
-// cost counts the elements and rules added or replaced by an update, in units of elements of a set without
-// ranges by kernel time.
+// cost is the weight of an update for the queue: the elements and rules added or replaced. Content that is
+// slow for the kernel counts by its time, in elements of a set without ranges.
 func (w *writer) cost(s *submission) int {
 	n := 1
 	if s.admitted != nil {
@@ -216,7 +215,7 @@ func (w *writer) batch() []*submission {
 	if len(batch) == 0 {
 		batch = w.queue.Take(w.cost)
 		for len(batch) == 1 && w.stage(batch[0]) {
-			// The others need not wait for the next commit.
+			// While it is staged, other updates can be committed.
 			batch = w.queue.Take(w.cost)
 		}
 	}
@@ -289,7 +288,6 @@ func (w *writer) finish() {
 	w.save()
 }
 
-// stoppedTimer fires only after a Reset.
 func stoppedTimer() *time.Timer {
 	t := time.NewTimer(time.Hour)
 	t.Stop()

@@ -2,5 +2,5 @@
 //
 // # Concurrency
 //
-// All functions are pure. Results share slices with the arguments.
+// All functions are pure, except the result of Text. Results share slices with the arguments.
 package convert

@@ -1,6 +1,6 @@
-// Package events distributes events to watchers.
+// Package events distributes the aggregator's events to watchers.
 //
-// Any goroutine may publish events. A watcher lagging by more than 256 events is dropped.
+// A watcher lagging by more than 256 events is dropped.
 //
 // # Concurrency
 //

@@ -32,6 +32,7 @@ type Config struct {
 	Needs func() []lint.Need
 	// Changed is called for each new and each gone finding.
 	Changed func(f *lint.Finding, gone bool)
+	// Counted is called after each look.
 	Counted func(map[lint.ID]int)
 	Logger  *slog.Logger
 }
@@ -65,7 +66,7 @@ func (i *Inspector) Wake() { i.task.Wake(0) }
 // Of returns the findings of a fragment as visible to its publisher. They are read-only.
 func (i *Inspector) Of(key desired.Key) []*weftv1.Finding { return i.state.Load().of[key.String()] }
 
-// Run looks after commits until ctx ends.
+// Run looks for findings after each Wake until ctx ends.
 func (i *Inspector) Run(ctx context.Context) { i.task.Run(ctx, ctx) }
 
 func (i *Inspector) look(ctx context.Context) error {

@@ -14,7 +14,7 @@ import (
 )
 
 // Ruleset joins merged tables with foreign, the tables of all programs, or nil. The merged tables replace
-// weft's.
+// weft's tables in foreign.
 func Ruleset(merged []*desired.Merged, foreign *eval.Ruleset) *eval.Ruleset {
 	out := &eval.Ruleset{}
 	ours := make(map[nft.TableID]*desired.Merged, len(merged))

@@ -1,5 +1,5 @@
-// Package flows removes stale kernel state outside of the ruleset after a commit. Stale changes come in;
-// calls of conntrack and the kernel go out.
+// Package flows removes conntrack entries and affinity entries left by the old rules after a commit. Stale
+// destinations and maps come in; calls of conntrack and the kernel go out.
 //
 // [Flusher] removes UDP conntrack entries that lead to removed backends, and [Purger] entries of affinity
 // maps without a rule. Package desired decides which entries are stale. TCP stays. Read flusher.go first.

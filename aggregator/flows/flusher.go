@@ -69,7 +69,8 @@ type Flusher struct {
 	// mu is not held while saving, because the writer waits for it.
 	mu sync.Mutex
 	// noted are saved, in the order of their commits.
-	noted  []conntrack.Change
+	noted []conntrack.Change
+	// The next pass removes stale, and compares all flows with live if all is true.
 	stale  []conntrack.Change
 	live   []conntrack.Destination
 	all    bool
@@ -170,7 +171,7 @@ func (f *Flusher) Resume(live func() []conntrack.Destination) {
 }
 
 // After receives the stale flows of a commit and its event, or nil. The event is published with the number
-// of removed flows; of several commits in one pass, only the last has it.
+// of removed flows; of several commits in one pass, only the last has the number.
 func (f *Flusher) After(stale []conntrack.Change, e *weftv1.WatchResponse) {
 	f.mu.Lock()
 	f.committing = false

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// purgeChunk is the number of affinity entries removed by one batch, purgeScan the number checked at a
-	// time.
+	// purgeChunk is the number of affinity entries removed by one transaction, purgeScan the number checked
+	// at a time.
 	purgeChunk = 4096
 	purgeScan  = 4 * purgeChunk
 )
@@ -32,10 +32,10 @@ type Kernel interface {
 }
 
 // Purger removes affinity map entries if no rule makes them any more: the rule with their value is gone, or
-// the value has left the set looked up by the rule. It belongs to the goroutine that owns the kernel.
+// the value has left the set looked up by the rule.
 //
-// A map is read after a commit has removed the last rule of a value, or the value from the set, and again
-// after a delay: a packet in the old rules during the commit can make its entry after the first reading.
+// A map is read after a commit has removed the last rule of a value, or the value from the set. It is read
+// again after a delay: a packet in the old rules during the commit can make its entry after the first reading.
 // Entries are compared with the present rules, so extra or late readings are harmless.
 //
 // The kernel cannot filter a dump by value, and single keys cannot be requested, because the clients are
@@ -48,7 +48,7 @@ type Purger struct {
 
 	pending, later []purge
 	armed          bool
-	// found entries are to be removed.
+	// entries are to be checked, found ones to be removed.
 	current        purge
 	entries, found []set.Element
 	// reading is true while Run reads a map.
@@ -207,7 +207,7 @@ func (p *Purger) Drain(d time.Duration) {
 	}
 }
 
-// remove returns the number of deleted entries. It uses one batch, unless entries have timed out.
+// remove returns the number of deleted entries. It uses one transaction, unless entries have timed out.
 func (p *Purger) remove(entries []set.Element) (int, error) {
 	if len(entries) == 0 {
 		return 0, nil

@@ -4,5 +4,6 @@
 //
 // # Concurrency
 //
-// All functions are pure. Results share values with the arguments.
+// Fragment completes its head, and Parts sorts shadows and live elements. Other functions are pure. Results
+// share values with the arguments.
 package message

@@ -15,8 +15,8 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// Fragment returns a fragment with the content of table updates. If stated is not zero, elements stated
-// then get their expiration time.
+// Fragment adds the content of table updates to head. If stated, the time of the update, is not zero, timed
+// elements get their expiration time.
 func Fragment(head *weftv1.Fragment, tables []desired.TableUpdate, stated time.Time) *weftv1.Fragment {
 	for f := range FragmentParts(head, tables, stated, math.MaxInt) {
 		return f
@@ -24,7 +24,7 @@ func Fragment(head *weftv1.Fragment, tables []desired.TableUpdate, stated time.T
 	return head
 }
 
-// FragmentParts returns messages of about limit bytes, the first one with the head.
+// FragmentParts is Fragment in messages of about limit bytes. The first one is head.
 func FragmentParts(head *weftv1.Fragment, tables []desired.TableUpdate, stated time.Time, limit int) iter.Seq[*weftv1.Fragment] {
 	return func(yield func(*weftv1.Fragment) bool) {
 		b := fragmentParts{parts: parts[*weftv1.Fragment]{limit: limit, yield: yield, part: head}, stated: stated}
@@ -153,7 +153,7 @@ func elementsMessage(e *desired.Elements, stated time.Time) *weftv1.ElementPatch
 	return m
 }
 
-// written is empty for an adopted fragment.
+// written returns the declaration as published, empty for an adopted fragment.
 func written[T any](source *T) (d T) {
 	if source != nil {
 		d = *source

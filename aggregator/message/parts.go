@@ -2,8 +2,8 @@ package message
 
 import "google.golang.org/protobuf/proto"
 
-// PartBytes is the approximate size of a message in a streamed answer. An unread stream holds three
-// messages.
+// PartBytes is the approximate size of a message in a streamed answer. An unread stream keeps three
+// messages in memory.
 const PartBytes = 128 << 10
 
 // entryOverhead is the cost of an entry beside its own bytes.

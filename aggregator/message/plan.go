@@ -16,14 +16,13 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// Plan is the outcome of a plan.
+// Plan is the answer to a PlanRequest.
 type Plan struct {
 	// Revision is the last commit before the plan.
 	Revision uint64
 	// Rejections are in the order of the answer.
 	Rejections []*weftv1.Rejection
-	// Preview is nil without accepted updates.
-	Preview *desired.Preview
+	Preview    *desired.Preview
 	// Fragments are by desired.Plan.Origin.
 	Fragments []desired.Key
 	Findings  []*weftv1.Finding
@@ -77,7 +76,6 @@ func (b *planParts) addAllChanges() {
 	}
 }
 
-// addChanges adds one change for an op, or one for each element.
 func (b *planParts) addChanges(i int) {
 	var fragment *weftv1.FragmentName
 	if o := b.p.Preview.Origin[i]; o >= 0 && o < len(b.p.Fragments) {
@@ -145,7 +143,7 @@ func RuleText(table nft.TableID, chain string, r *compile.Rule) string {
 	return s
 }
 
-// place is for a rule that does not follow a rule of the same plan.
+// place names the position of a rule, unless it follows a rule of the same plan.
 func place(op kernel.AddRule, before desired.Before) string {
 	switch {
 	case before.Head:

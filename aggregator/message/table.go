@@ -174,7 +174,8 @@ func TableStatus(st *desired.TableStatus) *weftv1.TableStatus {
 }
 
 // splitLive divides the elements of a set into fragments' elements, with their kernel state, and elements
-// added by packets. The merged elements must be ordered by compareElements. Expired elements are left out.
+// added by packets. The merged elements must be ordered by compareElements. Elements missing in live have
+// expired and are left out, unless live.More.
 func splitLive(merged []set.Element, live kernel.LiveElements) (inForce, added []set.Element) {
 	slices.SortFunc(live.Elements, compareElements)
 	for _, e := range live.Elements {

@@ -10,7 +10,7 @@
 // updates of different lanes. So a small update waits for at most one large update.
 //
 // After a long commit a publisher pauses, to use at most a fifth of the writer's time while others are
-// active.
+// active. After a slow commit, the publisher's small updates take turns as large ones.
 //
 // The queue is unbounded: streams and unary calls bound their updates in flight.
 //

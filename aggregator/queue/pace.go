@@ -21,15 +21,16 @@ const (
 	slowEvery = 20 * time.Second
 	// freeOfCharge is the time of a commit up to which its publisher does not pause.
 	freeOfCharge = 20 * time.Millisecond
-	// measuredFrom is in elements and rules of an update.
+	// measuredFrom is the Size from which the commit of an update is measured.
 	measuredFrom = 256
 	// slowFrom is the time from which a commit and its publishers are slow.
-	slowFrom  = 50 * time.Millisecond
+	slowFrom = 50 * time.Millisecond
+	// maxActive is the number from which idle publishers are forgotten.
 	maxActive = 64
 )
 
-// pace decides which publishers pause. It charges measured processor time, including the kernel's: the form
-// of the updates, their outcome and other load do not matter.
+// pace decides which publishers pause. It charges measured processor time, including the kernel's: form and
+// outcome of the updates and other load do not matter.
 type pace struct {
 	limited     func(publisher string) bool
 	byPublisher map[string]*paced
@@ -81,8 +82,8 @@ func (p *pace) paced(publisher string, now time.Time) bool {
 }
 
 // Meter begins to measure the commit of updates; charge charges their publishers. Reading the processor
-// time costs 5 % of a small commit. So Meter reads it only if exact is true, an update is not small, or the
-// last commit of a publisher was long.
+// time costs 5 % of a small commit. So Meter reads it only if exact is true, an update has a Size of
+// measuredFrom, or the last commit of a publisher was long.
 func (q *Queue[U]) Meter(updates []U, exact bool) (charge func()) {
 	q.mu.Lock()
 	exact = exact || slices.ContainsFunc(updates, func(s U) bool {
@@ -147,7 +148,7 @@ func (p *pace) pause(publisher string, took time.Duration, now time.Time) time.D
 }
 
 // Rest returns the pause after a staging step: as long as the step took, or the pause of a commit if it
-// took longer than expected.
+// took more than twice the expected time.
 func (q *Queue[U]) Rest(publisher string, took, expected time.Duration) time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -20,7 +20,7 @@ type Config struct {
 	// Failing is logged with each new error. Again, if not empty, is logged with the first success
 	// after errors.
 	Failing, Again string
-	// Failed counts errors.
+	// Failed counts errors, except after the end of the work's context.
 	Failed func()
 }
 
@@ -76,7 +76,7 @@ func (t *Task) Err() error {
 // idle is the wait without work.
 const idle = 24 * time.Hour
 
-// Run calls the function with work until ctx ends.
+// Run calls the function when due, with the context work, until ctx ends.
 func (t *Task) Run(ctx, work context.Context) {
 	for {
 		timer := time.NewTimer(t.wait())

@@ -27,13 +27,14 @@ type Fragments struct {
 	byKey map[desired.Key]*weftv1.FragmentStatus
 	// usage omits publishers without content.
 	usage map[string]Holding
+	// paths is the last measured version of State.Paths.
 	paths uint64
 }
 
 // Holding is the usage of a publisher.
 type Holding struct {
 	desired.Usage
-	// Worst and Every are State.PacketTime.
+	// Worst and Every are State.Paths.PacketTime, in nanoseconds.
 	Worst, Every int
 }
 
@@ -126,7 +127,7 @@ func (s *Fragments) Committed(keys []desired.Key, state *merge.State, revision u
 	}
 }
 
-// Rejected adds violations to the status.
+// Rejected sets the violations until the fragment's next commit.
 func (s *Fragments) Rejected(r *admission.RejectedError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,7 +152,7 @@ func fragmentStatus(f desired.Status, revision uint64, changed *timestamppb.Time
 	return st
 }
 
-// Lapsed follows the expiration of elements.
+// Lapsed counts a fragment's elements after an expiration.
 func (s *Fragments) Lapsed(state *merge.State, key desired.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -164,14 +165,15 @@ func (s *Fragments) Lapsed(state *merge.State, key desired.Key) {
 	s.measure(state, key.Publisher, false)
 }
 
-// Orphaned lists orphans.
+// Orphaned lists stored fragments that are not in force.
 func (s *Fragments) Orphaned(orphans map[desired.Key]*weftv1.FragmentStatus) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	maps.Copy(s.byKey, orphans)
 }
 
-// Missing returns the publishers that have not come back, in order, and their number of fragments.
+// Missing returns the publishers not back since the start, in order, and their number of fragments, except
+// fragments of sessions.
 func (s *Fragments) Missing() (publishers []string, fragments int) {
 	all, _ := s.List()
 	for _, f := range all {

@@ -6,7 +6,7 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// Limits accepts a nil p: no limits.
+// Limits returns each limit of a publisher with its use. A nil p has no limits.
 func Limits(p *access.Publisher, u Holding, streams int) []*weftv1.LimitStatus {
 	held := admission.Held(u.Usage)
 	held[access.LimitStreams], held[access.LimitPacket], held[access.LimitEveryPacket] = streams, u.Worst, u.Every

@@ -26,7 +26,7 @@ type Session struct {
 	since   time.Time
 }
 
-// Publishers records the connected publishers, and counts their updates.
+// Publishers records present and earlier publishers, and counts their updates.
 type Publishers struct {
 	now func() time.Time
 
@@ -105,7 +105,7 @@ func (r *Publishers) Leave(s *Session) {
 	}
 }
 
-// Gone returns the publishers that have left, and the time since then.
+// Gone returns the publishers absent after a steady session, and the time since they left.
 func (r *Publishers) Gone() map[string]time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -22,8 +22,8 @@ var (
 // maxLinks is as in the kernel.
 const maxLinks = 40
 
-// MakeDir creates a directory and its missing parents. The umask does not reduce the mode. An existing
-// directory keeps its mode.
+// MakeDir creates a directory and its missing parents, and checks the path. The umask does not reduce the
+// mode. An existing directory keeps its mode.
 //
 // Possible errors: ErrUnsafe, ErrLink, the file system's.
 func MakeDir(path string, mode os.FileMode) (created bool, err error) {

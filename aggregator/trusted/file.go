@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OpenFile is os.OpenFile for a regular file writable only by trusted users. It does not follow a last
-// link, and a FIFO does not block it.
+// OpenFile is os.OpenFile for a regular file writable only by trusted users, in a directory checked by
+// MakeDir. It does not follow a last link, and a FIFO does not block it.
 //
 // Possible errors: ErrUnsafe, the file system's.
 func OpenFile(name string, flag int, mode os.FileMode) (*os.File, error) {

@@ -32,7 +32,8 @@ type ownTurns struct {
 	calls int
 	// first has a value while a call is under way.
 	first chan struct{}
-	next  time.Time
+	// next is the end of the rest.
+	next time.Time
 }
 
 // New names the operation, such as "lists flows".
@@ -105,7 +106,7 @@ func (t *Turn) Work() {
 	}
 }
 
-// Take waits until no other caller has its turn.
+// Take waits until no other call has its turn.
 //
 // Possible errors: ctx's.
 func (t *Turn) Take(ctx context.Context) error {
