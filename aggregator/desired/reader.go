@@ -3,7 +3,7 @@ package desired
 // Reader selects visible content. The zero value sees no content.
 type Reader struct {
 	Publisher string
-	// All includes content without a fragment.
+	// All sees all content, also without a fragment.
 	All bool
 }
 

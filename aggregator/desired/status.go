@@ -12,17 +12,18 @@ import (
 type TableStatus struct {
 	Table   nft.TableID
 	Comment string
-	// Fragments are in merge order. Content without a fragment counts too.
+	// Fragments are in merge order. The numbers include content without a fragment.
 	Fragments           []Key
 	Chains, Rules, Sets int
 	Objects             int
 	Dormant             bool
-	// Elements counts elements in force, without those of packets before a restart. Shadowed counts
-	// hidden elements.
+	// Elements counts elements in force, for a restricted Reader stated ones, never elements that
+	// packets add. Shadowed counts hidden elements.
 	Elements, Shadowed int
 }
 
-// Owned is a fragment with a part in an object. Content without owner has the zero Key.
+// Owned is a fragment with its rule, element or share of a part. Content without a fragment has the
+// zero Key.
 type Owned struct {
 	Fragment Key
 	Priority int32

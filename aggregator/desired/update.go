@@ -23,6 +23,7 @@ func ParseKey(owner string) (Key, bool) {
 	return Key{Publisher: owner[:i], Name: owner[i+1:]}, true
 }
 
+// CompareTables orders tables by family and name.
 func CompareTables(a, b nft.TableID) int {
 	return cmp.Or(cmp.Compare(a.Family, b.Family), strings.Compare(a.Name, b.Name))
 }
@@ -68,14 +69,14 @@ type TableUpdate struct {
 	DeleteFlowtables []string
 	// PutChains and PutSets replace whole shares.
 	PutChains []Chain
-	// All deletions come before declarations. Unknown names are ignored.
+	// All deletions come before declarations, and ignore unknown names.
 	DeleteChains []string
 	PutSets      []Set
 	DeleteSets   []string
 	// Elements come last.
 	Elements []Elements
 	// Uses are the sets and maps outside of this update that its rules refer to, as compiled. If
-	// the table has another one, Apply returns ErrStale.
+	// the table has another declaration, Apply returns ErrStale.
 	Uses map[string]*nftset.Set
 }
 
@@ -108,12 +109,12 @@ func (s *Set) All() iter.Seq[nftset.Element] {
 	return slices.Values(s.Elements)
 }
 
-// Elements changes a share of a set or map: removals, if present, then additions, which replace
-// equal keys.
+// Elements changes a share of a set or map: removals, which ignore missing keys, then additions,
+// which replace equal keys.
 type Elements struct {
 	Set string
-	// Elements are packed for Decl. If the fragment's differs, Apply returns ErrStale; nil skips
-	// the check.
+	// Decl is the declaration that packed the elements. If the fragment's share has another, Apply
+	// returns ErrStale; nil skips the check.
 	Decl   *nftset.Set
 	Remove []nftset.Element
 	Add    []nftset.Element

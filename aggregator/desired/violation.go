@@ -24,13 +24,15 @@ const (
 	ReasonSnapshotNeeded Reason = 8
 )
 
-// Place is a table, an object in it, or a part of an object. The zero value is a whole fragment.
+// Place is a table, a part (chain, set, object), or a rule or element in a part. The zero value is
+// a whole fragment.
 type Place struct {
 	Table nft.TableID
-	// Kind is "chain", "set", "map" or the kind of an object, such as "ct helper"; empty for the
-	// table.
+	// Kind is "chain", "set", "map" or the kind of a named object, such as "ct helper"; empty for
+	// the table.
 	Kind, Name string
-	// Rule is a number among the fragment's in the chain, from 1, or 0.
+	// Rule is the number among the fragment's rules in the chain, from 1, or 0. Key is an
+	// element's.
 	Rule int
 	Key  string
 }

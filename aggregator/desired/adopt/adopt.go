@@ -70,7 +70,7 @@ type recorded struct {
 	set   desired.SetRecord
 }
 
-// adoption is the index of a record.
+// adoption is the state with an index of the record.
 type adoption struct {
 	s          *merge.State
 	identities map[desired.Key]merge.Identity
@@ -170,7 +170,7 @@ func (ad *adoption) table(d *kernel.Table) {
 		ad.s.Unclaimed.Hold(ad.s, t.ID)
 	}
 	if d.Dormant && !slices.ContainsFunc(t.Holdings, func(h *merge.Holding) bool { return h.Dormant != merge.Awake }) {
-		// The record does not name the fragments that declare it: their publishers will.
+		// No record says which fragments want the table dormant: their snapshots will.
 		for _, h := range t.Holdings {
 			h.Dormant = merge.Dormant
 		}
@@ -198,7 +198,7 @@ func (ad *adoption) chain(o *merge.Chain, d *kernel.Chain) {
 	}
 	for _, rec := range ad.shares[o.At()] {
 		sh := share(ad.fragment(rec.key))
-		// A record can be ahead of the kernel.
+		// A record is written before its commit, and can be ahead of the kernel.
 		for _, id := range references(&rec.chain) {
 			target := o.Table.Part(id)
 			ad.s.Mark(target)

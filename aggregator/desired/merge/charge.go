@@ -12,7 +12,7 @@ import (
 
 // ledger has the usage of each publisher, and the shadowed elements.
 type ledger struct {
-	// Held is by publisher, without empty usage.
+	// Held is by publisher, without empty usage. shaded are the fragments for TakeShadowChanges.
 	Held     map[string]desired.Usage
 	shadowed int
 	shaded   map[desired.Key]struct{}

@@ -10,7 +10,7 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// Identity is replaced as a whole by a snapshot.
+// Identity has the attributes of a fragment. A snapshot replaces all.
 type Identity struct {
 	Priority int32
 	Lifetime desired.Lifetime
@@ -21,7 +21,8 @@ type Identity struct {
 	Adopted bool
 }
 
-// No list may have the shares while the priority changes.
+// setIdentity needs the fragment's shares out of parts with several shares if the priority changes:
+// the lists are in its order.
 func (f *Fragment) setIdentity(s *State, id Identity) {
 	if id.Lifetime != f.Lifetime {
 		s.noteLifetime(f.Key, s.Fragments[f.Key])
@@ -53,13 +54,13 @@ func (f *Fragment) SortedHoldings() []*Holding {
 // Fragment has an identity and holdings.
 type Fragment struct {
 	Key desired.Key
-	// Owner is the key in rules, or "" if unclaimed.
+	// Owner is Key.String, as in the rules of the kernel, or "" if unclaimed.
 	Owner string
 	Identity
 	// Unclaimed marks the one fragment for content without a fragment.
 	Unclaimed bool
 	Tables    map[nft.TableID]*Holding
-	// Shadowed counts elements with hidden data.
+	// Holds is the usage, Shadowed the number of elements with hidden data.
 	Holds    desired.Usage
 	Shadowed int
 }
@@ -70,7 +71,8 @@ type Holding struct {
 	Table    *Table
 	Comment  string
 	Shares   map[ObjectID]Share
-	// Apart: a Record keeps the shares apart from the fragment. Recorded: all are stored.
+	// Apart is true if a Record keeps the shares apart from the fragment, Recorded if all are
+	// stored there.
 	Apart, Recorded bool
 	Dormant         Dormancy
 }
@@ -95,12 +97,13 @@ func (f *Fragment) String() string {
 	}
 }
 
-// A nil f removes the fragment.
+// setFragment puts a fragment; nil removes it.
 func (s *State) setFragment(key desired.Key, f *Fragment) {
 	s.noteLifetime(key, s.Fragments[key])
 	do(&s.journal, func(f *Fragment) { s.WriteFragment(key, f) }, f, s.Fragments[key])
 }
 
+// WriteFragment is setFragment without journal.
 func (s *State) WriteFragment(key desired.Key, f *Fragment) {
 	s.recordedAt++
 	if old := s.Fragments[key]; old != nil {

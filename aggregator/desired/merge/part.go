@@ -10,7 +10,7 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// Named objects have other kinds.
+// KindSet is also for maps. Named objects have the kinds of package nft.
 const (
 	KindChain     nft.ObjectKind = "chain"
 	KindSet       nft.ObjectKind = "set"
@@ -24,8 +24,8 @@ type Part interface {
 	At() desired.Place
 	// Declared returns a *nftobject.Chain, a *nftset.Set or an ObjectDecl.
 	Declared() any
-	// Remade reports whether the kernel cannot change the declaration in place: delete and add the
-	// part.
+	// Remade reports whether the kernel cannot change the declaration from before in place: the
+	// plan deletes and adds the part.
 	Remade(before any) bool
 	Addition() kernel.Op
 	Removal(before any) []kernel.Op
@@ -51,7 +51,7 @@ type node struct {
 	Dirty  bool
 	queued uint64
 	// Callers counts shares of chains and elements of maps that lead packets here. outdated, round,
-	// active and loops are for Evaluate.
+	// active and loops are for Paths.Evaluate.
 	Callers       map[caller]int
 	outdated      bool
 	round         uint64
@@ -103,7 +103,7 @@ func (t *Table) SortedParts() []Part {
 	return slices.SortedFunc(maps.Values(t.Parts), CompareParts)
 }
 
-// Share is one fragment's declaration of a part.
+// Share is one fragment's declaration and content of a part.
 type Share interface {
 	Owner() *Fragment
 	Usage() desired.Usage
@@ -134,6 +134,7 @@ func (o *shared[S]) unclaimed() (none S) {
 	return none
 }
 
+// awaited reports whether an adopted fragment has a share.
 func (o *shared[S]) awaited() bool {
 	return slices.ContainsFunc(o.Shares, func(sh S) bool { return sh.Owner().Adopted })
 }
@@ -163,7 +164,7 @@ func (o *shared[S]) Fragments() []*Fragment {
 }
 
 // agrees reports whether the fragment may share a part without contradiction. An unclaimed share
-// that alone differs is given up.
+// that differs is given up.
 func agrees[S Share](a *Apply, h *Holding, o Part, shares []S, differs func(S) (string, bool)) bool {
 	a.s.Mark(o)
 	a.s.Looked.Objects++
@@ -213,7 +214,8 @@ func (m *marks) Mark(o Part) {
 	}
 }
 
-// check is a part to check after the running change. old is its declaration before, or nil.
+// check is a part to check after the running change. old is the declaration before the change, or
+// nil.
 type check struct {
 	Part
 	old any
@@ -233,7 +235,7 @@ func (m *marks) queue(o Part) {
 	m.checks = append(m.checks, c)
 }
 
-// Marking lets the next Accept or Rollback forget a missing target.
+// refer counts references. It marks a missing target, so that Reset can remove it.
 func (m *marks) refer(o Part, by int) {
 	o.Base().Refs += by
 	if !o.Exists() {
@@ -254,6 +256,7 @@ func (s *State) changed(o Part, f *Fragment) {
 	}
 }
 
+// relink is Link with journal, and claims the elements of a new share.
 func (s *State) relink(o Part, sh Share, in bool) {
 	s.changed(o, sh.Owner())
 	s.Link(o, sh, in, true)
@@ -263,7 +266,7 @@ func (s *State) relink(o Part, sh Share, in bool) {
 	}
 }
 
-// Link adds or removes a share. It is its own inverse.
+// Link adds or removes a share. It is its own inverse. For journal see Part.link.
 func (s *State) Link(o Part, sh Share, in, journal bool) {
 	s.Looked.Objects++
 	s.queue(o)

@@ -13,6 +13,7 @@ type Counts struct {
 
 const countLen = 4
 
+// NewCounts returns counts for keys of a length in bytes, with room for n.
 func NewCounts(key, n int) Counts { return Counts{table: newTable(key, countLen, n)} }
 
 func (c *Counts) count(i int) int { return int(int32(binary.NativeEndian.Uint32(c.valueAt(i)))) } //nolint:gosec // as it was put in
