@@ -21,7 +21,6 @@ const (
 
 var lifetimeNames = [...]string{"", "sticky", "session", "durable"}
 
-// String returns the name of the lifetime.
 func (l Lifetime) String() string {
 	if l < 0 || int(l) >= len(lifetimeNames) {
 		return fmt.Sprintf("lifetime(%d)", int32(l))

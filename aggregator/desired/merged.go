@@ -33,14 +33,13 @@ type MergedChain struct {
 	Rules     []MergedRule
 }
 
-// MergedRule is a rule in its place. An adopted rule has no text.
+// MergedRule is without text if adopted.
 type MergedRule struct {
 	Rule   *compile.Rule
 	Owner  string
 	Handle uint64
 }
 
-// MergedSet is a set or map.
 type MergedSet struct {
 	Decl      *nftset.Set
 	Source    *nft.Set

@@ -7,7 +7,6 @@ type Reader struct {
 	All bool
 }
 
-// Sees reports whether a publisher's fragments are seen.
 func (r Reader) Sees(publisher string) bool {
 	return r.All || publisher != "" && publisher == r.Publisher
 }

@@ -15,7 +15,6 @@ type Record struct {
 	Fragments []FragmentRecord `json:"fragments,omitempty"`
 }
 
-// FragmentRecord is a fragment in a Record.
 type FragmentRecord struct {
 	Publisher string        `json:"publisher"`
 	Name      string        `json:"name"`

@@ -34,7 +34,6 @@ type Key struct{ Publisher, Name string }
 // String returns "publisher/name".
 func (k Key) String() string { return k.Publisher + "/" + k.Name }
 
-// Compare orders keys by publisher and name.
 func (k Key) Compare(other Key) int {
 	return cmp.Or(cmp.Compare(k.Publisher, other.Publisher), cmp.Compare(k.Name, other.Name))
 }

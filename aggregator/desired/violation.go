@@ -58,7 +58,6 @@ func (p Place) InTable() string {
 	}
 }
 
-// Violation describes an error in an update.
 type Violation struct {
 	Object  Place
 	Message string
@@ -66,7 +65,6 @@ type Violation struct {
 	Err     error
 }
 
-// String returns "object: message".
 func (v Violation) String() string {
 	if v.Object == (Place{}) {
 		return v.Message
@@ -80,7 +78,6 @@ type Rejection struct {
 	Violations []Violation
 }
 
-// Error names the first violation and the number of others.
 func (r *Rejection) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "apply fragment %s", r.Fragment)
@@ -93,5 +90,4 @@ func (r *Rejection) Error() string {
 	return b.String()
 }
 
-// MaxViolations bounds a rejection.
 const MaxViolations = 32

@@ -18,18 +18,16 @@ const (
 	MaxContent = 512 << 10
 )
 
-// Config describes a Recorder.
 type Config struct {
 	// Store is not loaded yet. Without a directory no commit is recorded.
 	Store *store.Store
-	// If one bound is 0, no commit is recorded.
+	// If MaxEntries or MaxBytes is 0, no commit is recorded.
 	MaxEntries int
 	MaxBytes   int64
-	// Lost gets, in any goroutine, the number of commits without an entry.
+	// Lost gets, in any goroutine, the number of commits without an entry of their own.
 	Lost func(commits int)
 }
 
-// Commit describes a commit to the recorder.
 type Commit struct {
 	// Revision belongs to the recorder.
 	Revision *weftv1.Revision
@@ -62,7 +60,7 @@ const Kind = "history"
 
 const bucket = "history"
 
-// Recorder is a history.
+// Recorder writes and reads the history.
 type Recorder struct {
 	cfg  Config
 	task *retry.Task

@@ -15,7 +15,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/store"
 )
 
-// maxCompared bounds the bytes of each compared revision, unless the reader sees everything.
+// maxCompared bounds the bytes of content in a comparison, unless the reader sees everything.
 const maxCompared = 16 << 20
 
 // Query selects entries for List.
@@ -172,7 +172,7 @@ type changed struct {
 	before
 }
 
-// compare adds the differences of a publisher without entries up to forgotten.
+// compare adds the differences of a publisher. Entries up to the revision forgotten are removed.
 func (c *comparison) compare(s *share, forgotten uint64) error {
 	changes := make(map[string][]changed)
 	for key, value := range s.before.Backward() {

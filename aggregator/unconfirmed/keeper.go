@@ -45,7 +45,6 @@ var (
 	ErrNotStored = errors.New("cannot write the state directory")
 )
 
-// Config describes a Keeper.
 type Config struct {
 	// Store is not loaded yet. Without a directory no update can be taken back.
 	Store *store.Store
@@ -67,7 +66,7 @@ const (
 	confirming
 	// reverting, or waiting again after a failure.
 	reverting
-	// ended: left in the store.
+	// ended: only left in the store.
 	ended
 )
 
@@ -82,7 +81,7 @@ type Keeper struct {
 
 	// disk is held while the store is used. It is locked before mu; mu is not held during I/O.
 	disk sync.Mutex
-	// boot caches readBoot. The disk guards it.
+	// boot caches readBoot. disk guards it.
 	boot string
 
 	mu      sync.Mutex
@@ -92,14 +91,14 @@ type Keeper struct {
 type entry struct {
 	state  state
 	before *weftv1.Fragment
-	// size is in bytes. stored is true also for an earlier entry of the fragment.
+	// size is in bytes. stored is true also if the store has an ended entry of the fragment.
 	size     int
 	stored   bool
 	at       time.Time
 	boot     string
 	deadline time.Duration
 	overdue  bool
-	// attempt is the present or next one.
+	// overdue is true after a failed revert. attempt is the present or next one.
 	attempt *attempt
 }
 
@@ -136,7 +135,7 @@ func (k *Keeper) Waits(key desired.Key) (at time.Time, ok bool) {
 	return time.Time{}, false
 }
 
-// active returns a waiting entry, or nil. The lock is held.
+// active returns an entry that has not ended, or nil. mu is held.
 func (k *Keeper) active(key desired.Key) *entry {
 	if e := k.entries[key]; e != nil && e.state != ended {
 		return e
@@ -144,7 +143,7 @@ func (k *Keeper) active(key desired.Key) *entry {
 	return nil
 }
 
-// Kept returns the size of a publisher's stored entries in bytes.
+// Kept returns the size of a publisher's entries in bytes.
 func (k *Keeper) Kept(publisher string) int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -152,7 +151,7 @@ func (k *Keeper) Kept(publisher string) int {
 	return n
 }
 
-// kept is called with the lock.
+// kept is called with mu held.
 func (k *Keeper) kept(publisher string) (bytes, entries int) {
 	for key, e := range k.entries {
 		if key.Publisher == publisher {
@@ -162,7 +161,8 @@ func (k *Keeper) kept(publisher string) (bytes, entries int) {
 	return bytes, entries
 }
 
-// Reserve reserves a fragment for its own update. The caller calls Begin or Cancel.
+// Reserve reserves a fragment for an update that needs a confirmation. The caller calls Begin or
+// Cancel.
 //
 // Possible errors: ErrDisabled, ErrWaits.
 func (k *Keeper) Reserve(key desired.Key) error {
@@ -188,8 +188,8 @@ func (k *Keeper) Reserve(key desired.Key) error {
 	return nil
 }
 
-// Begin stores the content of a reserved fragment, and returns the time of the revert. The caller
-// calls Committed or Cancel.
+// Begin stores the content of a reserved fragment before its update, and returns the time of the
+// revert. The caller calls Committed or Cancel.
 //
 // Possible errors: ErrNotStored, Config.Allow's.
 func (k *Keeper) Begin(key desired.Key, before *weftv1.Fragment, after time.Duration) (at time.Time, err error) {
@@ -228,7 +228,7 @@ func (k *Keeper) Begin(key desired.Key, before *weftv1.Fragment, after time.Dura
 	return e.at, nil
 }
 
-// Committed says that the update is committed: its time can end.
+// Committed says that the update is committed: from now on it can be taken back.
 func (k *Keeper) Committed(key desired.Key) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -317,7 +317,7 @@ func (k *Keeper) Revert(ctx context.Context, key desired.Key) error {
 	}
 }
 
-// CleanedUp says that the kernel is empty: only durable content comes back.
+// CleanedUp says that the kernel is empty: a revert brings back only durable content.
 func (k *Keeper) CleanedUp() {
 	k.disk.Lock()
 	defer k.disk.Unlock()

@@ -74,7 +74,6 @@ func UDPPort(key string) (port uint16, ok bool) {
 	return binary.BigEndian.Uint16([]byte(key[partLen:])), true
 }
 
-// ByPort reports whether the keys have no address.
 func (l *Layout) ByPort() bool { return l.addr == 0 }
 
 // DestLen and BackendLen are in bytes.

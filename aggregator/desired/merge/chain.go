@@ -10,7 +10,6 @@ import (
 	nftobject "github.com/weft-proxy/weft/nft/object"
 )
 
-// Chain is the merge of a chain.
 type Chain struct {
 	shared[*ChainShare]
 	// Rules are the kernel's as of the last Accept.
@@ -21,7 +20,6 @@ type Chain struct {
 	Price Price
 }
 
-// ChainShare is one fragment's share of a chain.
 type ChainShare struct {
 	Fragment *Fragment
 	Decl     *nftobject.Chain
@@ -152,7 +150,6 @@ func (sh *ChainShare) referAll(m *marks, o *Chain, in bool) {
 	}
 }
 
-// EqualChain reports whether two declarations agree.
 func EqualChain(a, b *nftobject.Chain) bool {
 	return a.Comment == b.Comment && sameBase(a.Base, b.Base)
 }

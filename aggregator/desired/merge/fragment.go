@@ -41,17 +41,14 @@ func Seen(r desired.Reader, f *Fragment) bool {
 	return r.All || !f.Unclaimed && r.Sees(f.Key.Publisher)
 }
 
-// SortedFragments returns the fragments by publisher and name.
 func (s *State) SortedFragments() []*Fragment {
 	return slices.SortedFunc(maps.Values(s.Fragments), func(a, b *Fragment) int { return a.Key.Compare(b.Key) })
 }
 
-// SortedHoldings returns the fragment's holdings by table.
 func (f *Fragment) SortedHoldings() []*Holding {
 	return slices.SortedFunc(maps.Values(f.Tables), func(a, b *Holding) int { return desired.CompareTables(a.Table.ID, b.Table.ID) })
 }
 
-// Fragment has an identity and holdings.
 type Fragment struct {
 	Key desired.Key
 	// Owner is Key.String, as in the rules of the kernel, or "" if unclaimed.
@@ -65,7 +62,6 @@ type Fragment struct {
 	Shadowed int
 }
 
-// Holding has the shares of a fragment in one table.
 type Holding struct {
 	Fragment *Fragment
 	Table    *Table

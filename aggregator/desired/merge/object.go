@@ -22,7 +22,6 @@ type ObjectID = nftobject.Ref
 // Object is the merge of a named object or a flowtable.
 type Object struct{ shared[*ObjectShare] }
 
-// ObjectShare is one fragment's declaration.
 type ObjectShare struct {
 	Fragment *Fragment
 	Decl     ObjectDecl
@@ -173,7 +172,6 @@ func SortIDs(ids []ObjectID) []ObjectID {
 	return slices.Compact(ids)
 }
 
-// SortedObjects returns a map's keys in order.
 func SortedObjects[V any](m map[ObjectID]V) []ObjectID {
 	return slices.SortedFunc(maps.Keys(m), compareObjectIDs)
 }

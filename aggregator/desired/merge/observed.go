@@ -52,7 +52,6 @@ func (b *observed) unrecord(o Part) {
 	}
 }
 
-// declared notes a changed declaration.
 func (b *observed) declared(o Part) {
 	n := o.Base()
 	b.scopeChanges(n.Table.ID)[n.ID] = struct{}{}
@@ -113,7 +112,6 @@ func (s *Scope) Table(id nft.TableID) *TableScope {
 	return &TableScope{}
 }
 
-// Set returns the declaration of a set or map.
 func (s *Scope) Set(id nft.TableID, name string) (*nftset.Set, bool) {
 	return s.Table(id).Set(name)
 }

@@ -17,7 +17,6 @@ const (
 	KindFlowtable nft.ObjectKind = "flowtable"
 )
 
-// Part is a chain, a set or map, or a named object or flowtable.
 type Part interface {
 	Base() *node
 	Exists() bool
@@ -64,7 +63,6 @@ func (o *node) At() desired.Place {
 	return desired.Place{Table: o.Table.ID, Kind: string(o.ID.Kind), Name: o.ID.Name}
 }
 
-// CompareParts orders parts by table, kind and name.
 func CompareParts(a, b Part) int {
 	x, y := a.Base(), b.Base()
 	return cmp.Or(desired.CompareTables(x.Table.ID, y.Table.ID), compareObjectIDs(x.ID, y.ID))

@@ -46,7 +46,6 @@ type Touch struct {
 	Origin int
 }
 
-// SetShare is one fragment's share of a set.
 type SetShare struct {
 	Fragment *Fragment
 	Decl     *nftset.Set

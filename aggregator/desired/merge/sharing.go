@@ -46,7 +46,6 @@ func ownerOf(o Part) string {
 	return ""
 }
 
-// Declares reports whether a fragment of a publisher declares a part.
 func Declares(publisher string, o Part) bool {
 	return slices.ContainsFunc(o.Fragments(), func(f *Fragment) bool { return !f.Unclaimed && f.Key.Publisher == publisher })
 }

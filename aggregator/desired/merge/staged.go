@@ -26,7 +26,6 @@ type Staged struct {
 	Content cost.Content
 }
 
-// StagedID names a staged set.
 type StagedID struct {
 	Table nft.TableID
 	Name  string

@@ -10,7 +10,6 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// Existing returns a table, or an empty one.
 func (s *State) Existing(id nft.TableID) *Table { return cmp.Or(s.Tables[id], &Table{}) }
 
 // Find returns an existing part of type O.
@@ -82,7 +81,6 @@ type Table struct {
 	DirtyParts []Part
 }
 
-// New returns an empty state.
 func New() *State {
 	return &State{
 		Tables:    map[nft.TableID]*Table{},
@@ -98,7 +96,6 @@ func New() *State {
 	}
 }
 
-// Work returns the work counters.
 func (s *State) Work() desired.Work {
 	w := s.Looked
 	w.Objects += s.Paths.evaluated

@@ -26,7 +26,6 @@ func (c *Counts) Get(a, b string) int {
 	return 0
 }
 
-// Add changes the count of the key a+b.
 func (c *Counts) Add(a, b string, by int) {
 	key := c.join(a, b)
 	i, ok := c.find(key)

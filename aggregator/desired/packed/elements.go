@@ -70,7 +70,6 @@ func (el *Elements) Has(id string) bool {
 	return ok
 }
 
-// Get returns the element with an ID.
 func (el *Elements) Get(id string) (nftset.Element, bool) {
 	i, ok := el.find([]byte(id))
 	if !ok {
@@ -122,7 +121,6 @@ func (el *Elements) Differs(other *Elements, id string) bool {
 	return ok && a.Data != b.Data
 }
 
-// Put adds or replaces an element.
 func (el *Elements) Put(id string, e *nftset.Element) {
 	if !el.fits(id, e) {
 		el.Remove(id)
@@ -150,7 +148,6 @@ func (el *Elements) Put(id string, e *nftset.Element) {
 	el.extras.set(i, optionsOf(e))
 }
 
-// Remove removes an element, if it exists.
 func (el *Elements) Remove(id string) {
 	i, ok := el.find([]byte(id))
 	if !ok {
@@ -191,7 +188,6 @@ func (el *Elements) All() iter.Seq2[string, nftset.Element] {
 	}
 }
 
-// IDs returns the IDs in order.
 func (el *Elements) IDs() []string {
 	ids := make([]string, 0, el.Len())
 	for id := range el.All() {

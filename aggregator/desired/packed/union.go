@@ -52,7 +52,6 @@ func NewUnion[S Holder](d *nftset.Set, shares []S) *Union[S] {
 	return m
 }
 
-// Get returns a merged range.
 func (m *Union[S]) Get(id string) (nftset.Element, bool) {
 	if len(id) != m.merged.IDLen() || !m.merged.Has(id) {
 		return nftset.Element{}, false
@@ -60,10 +59,8 @@ func (m *Union[S]) Get(id string) (nftset.Element, bool) {
 	return m.Element(id), true
 }
 
-// Size returns the number of merged ranges.
 func (m *Union[S]) Size() int { return m.merged.Len() }
 
-// Ranges returns the merged ranges in order.
 func (m *Union[S]) Ranges() iter.Seq2[string, nftset.Element] {
 	return func(yield func(string, nftset.Element) bool) {
 		for id := range m.merged.From("") {

@@ -31,7 +31,6 @@ func (v *View) Add(el *Elements, hidden bool) {
 	v.shares = append(v.shares, viewed{now, hidden})
 }
 
-// View returns the present elements.
 func (el *Elements) View() *View {
 	v := &View{}
 	v.Add(el, false)

@@ -14,7 +14,8 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// Flows in a watched map of another table are not stale: they can belong to another publisher.
+// leadsElsewhere reports whether a watched map of another table has the backend: the flows can
+// belong to another publisher, and are not stale.
 func leadsElsewhere(s *merge.State, table *merge.Table, dest, to netip.AddrPort) bool {
 	for o := range s.Watched {
 		if o.Table == table {
@@ -177,7 +178,7 @@ func leadsToPorts(o *merge.Set) bool {
 }
 
 // addressesOf returns the single addresses in the sets that lead to destinations without an
-// address. Of a range only local addresses count.
+// address. It leaves out ranges: of a range, only local addresses count.
 func addressesOf(t *merge.Table) map[netip.Addr]struct{} {
 	var all map[netip.Addr]struct{}
 	for o := range t.Addresses {
