@@ -53,7 +53,6 @@ type Detail int
 
 // Each detail includes the earlier ones.
 const (
-	// DetailObjects has named objects and flowtables.
 	DetailObjects Detail = iota
 	// DetailRules has chains with rules, and declarations of sets.
 	DetailRules

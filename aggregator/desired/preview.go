@@ -12,8 +12,7 @@ type Preview struct {
 	// Before has by index in Ops the rule or set that the op deletes or flushes, and marks rules
 	// added at the head.
 	Before map[int]Before
-	// Shadows are map elements with different values, at least one from a previewed fragment, in no
-	// order.
+	// Shadows are map elements with different values, one from a previewed fragment, in no order.
 	Shadows []Shadow
 	// Paths has the most expensive base chains of the fragments' tables, in falling order, without
 	// Time.

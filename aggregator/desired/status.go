@@ -8,7 +8,6 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// TableStatus describes a table's content and fragments.
 type TableStatus struct {
 	Table   nft.TableID
 	Comment string

@@ -1,6 +1,5 @@
 package desired
 
-// Usage is a publisher's total.
 type Usage struct {
 	Fragments, Chains, Rules, Sets, Elements int
 	Objects                                  int

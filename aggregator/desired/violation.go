@@ -72,7 +72,6 @@ func (v Violation) String() string {
 	return v.Object.String() + ": " + v.Message
 }
 
-// Rejection is the error of an invalid update.
 type Rejection struct {
 	Fragment   Key
 	Violations []Violation

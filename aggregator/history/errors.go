@@ -3,7 +3,6 @@ package history
 import "errors"
 
 var (
-	// ErrDisabled means that weft records no history.
 	ErrDisabled = errors.New("no history is recorded: weft has no state directory, or --history-entries is 0")
 	// ErrForgotten means that a revision is older than the history.
 	ErrForgotten = errors.New("revision is forgotten")

@@ -11,7 +11,6 @@ import (
 )
 
 const (
-	// DefaultMaxEntries and DefaultMaxBytes are the default bounds of a history.
 	DefaultMaxEntries = 10_000
 	DefaultMaxBytes   = 16 << 20
 	// MaxContent is the largest content of a fragment to keep, in bytes.
@@ -75,7 +74,6 @@ func New(cfg Config) *Recorder {
 	return r
 }
 
-// Enabled reports whether commits are recorded.
 func (r *Recorder) Enabled() bool {
 	return r.cfg.Store.Enabled() && r.cfg.MaxEntries > 0 && r.cfg.MaxBytes > 0
 }

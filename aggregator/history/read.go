@@ -18,7 +18,6 @@ import (
 // maxCompared bounds the bytes of content in a comparison, unless the reader sees everything.
 const maxCompared = 16 << 20
 
-// Query selects entries for List.
 type Query struct {
 	// Limit is the greatest number of entries; 0 means all.
 	Limit int
@@ -83,7 +82,6 @@ type Content struct {
 	Fragment *weftv1.Fragment
 }
 
-// Difference is a fragment that changed between two revisions.
 type Difference struct {
 	Fragment desired.Key
 	From, To Content

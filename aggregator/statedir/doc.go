@@ -2,7 +2,7 @@
 // fragments, the record of declarations, and the destinations with flows to remove.
 //
 // Its input is a [Change] for each committed update of a durable fragment, and a [Record] before
-// each commit that changes the record. Package store has files, damage and versions.
+// each commit with another one. Package store has files, damage and versions.
 //
 // # Buckets
 //

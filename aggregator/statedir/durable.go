@@ -13,7 +13,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/store"
 )
 
-// Change is a committed update of a fragment that is or was durable. At most one of Snapshot and
+// Change is a committed update of a fragment, durable before or after. At most one of Snapshot and
 // Patch is set; without both the fragment is removed.
 type Change struct {
 	Fragment desired.Key

@@ -44,7 +44,7 @@ type Dir struct {
 	// record is the stored text, or nil if unknown. It and reserved belong to the goroutine that
 	// saves records.
 	record []byte
-	// reserved is the greatest revision that a commit may use.
+	// reserved is the greatest revision allowed to a commit.
 	reserved uint64
 
 	mu      sync.Mutex
@@ -61,7 +61,7 @@ type Contents struct {
 	Fragments []Fragment
 	// Flows are from the last SaveFlows.
 	Flows []conntrack.Change
-	// Killed is true if the last process was killed or crashed.
+	// Killed is Store.Killed.
 	Killed bool
 }
 
@@ -192,8 +192,8 @@ func putRevision(tx *store.Tx, revision uint64) error {
 	return b.PutNumber(revisionKey, revision)
 }
 
-// Room returns an error without room for a fragment that came in messages of n bytes. Entries may
-// be larger: their texts are in full.
+// Room returns an error without room for a fragment with messages of n bytes. Entries may be
+// larger: their texts are in full.
 func (d *Dir) Room(n int) error { return d.store.Room(2*int64(n) + minRoom) }
 
 // minRoom is enough bytes of pages for a small change.

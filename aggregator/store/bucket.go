@@ -241,5 +241,4 @@ func (b *Bucket) Names() (names []string) {
 	return names
 }
 
-// NextSequence returns a new number.
 func (b *Bucket) NextSequence() (uint64, error) { return b.b.NextSequence() }

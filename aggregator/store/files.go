@@ -90,7 +90,6 @@ func removeTemporary(dir string) {
 	}
 }
 
-// BootID returns the identity of the boot.
 func BootID() (string, error) {
 	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	boot := strings.TrimSpace(string(b))

@@ -22,8 +22,7 @@ var (
 	// ErrDamaged means that a part of the database is not as written.
 	ErrDamaged = errors.New("database is damaged")
 	// ErrInUse means that another process has the database open.
-	ErrInUse = errors.New("state directory is in use by another process")
-	// ErrNotOpen is returned before Load and after Close.
+	ErrInUse   = errors.New("state directory is in use by another process")
 	ErrNotOpen = errors.New("state directory is not open")
 )
 
@@ -50,7 +49,6 @@ type Part struct {
 	Lost   string
 }
 
-// Store is a state directory.
 type Store struct {
 	cfg   Config
 	parts []Part
@@ -62,19 +60,18 @@ type Store struct {
 
 	// db is nil before Load and after Close.
 	db atomic.Pointer[bolt.DB]
-	// outdated is true while the file is named outdatedName. lost has the parts of Lost.
+	// outdated is true while the file is named outdatedName.
 	outdated atomic.Bool
 	killed   bool
 	lost     map[string]bool
 
 	// mu is held by writers. It guards unwritten (the reason for a database in memory) and replaced
-	// (the present file is damaged: keep it under another name).
+	// (the present file is damaged).
 	mu        sync.Mutex
 	unwritten error
 	replaced  bool
 }
 
-// New returns a Store. It does no I/O until Load.
 func New(cfg Config) *Store {
 	return &Store{cfg: cfg, lost: make(map[string]bool), done: make(chan struct{})}
 }

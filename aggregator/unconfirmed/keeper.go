@@ -33,15 +33,11 @@ const (
 )
 
 var (
-	// ErrDisabled means that there is no state directory.
 	ErrDisabled = errors.New("nothing can be taken back after a restart: weft has no state directory")
-	// ErrWaits means that the fragment waits already.
-	ErrWaits = errors.New("the fragment waits for a confirmation")
+	ErrWaits    = errors.New("the fragment waits for a confirmation")
 	// ErrNone means that the fragment does not wait.
-	ErrNone = errors.New("no fragment waits for this confirmation")
-	// ErrReverting means that the fragment is being taken back.
+	ErrNone      = errors.New("no fragment waits for this confirmation")
 	ErrReverting = errors.New("the fragment is being taken back")
-	// ErrNotStored means that the state directory cannot be written.
 	ErrNotStored = errors.New("cannot write the state directory")
 )
 
@@ -110,7 +106,6 @@ type attempt struct {
 
 func newAttempt() *attempt { return &attempt{done: make(chan struct{})} }
 
-// New returns a Keeper without fragments.
 func New(cfg Config) *Keeper {
 	k := &Keeper{
 		cfg: cfg, readBoot: store.BootID, now: bootTime, failing: func(string) error { return nil }, entries: make(map[desired.Key]*entry),
@@ -122,7 +117,6 @@ func New(cfg Config) *Keeper {
 	return k
 }
 
-// Enabled reports whether updates can be taken back.
 func (k *Keeper) Enabled() bool { return k.cfg.Store.Enabled() }
 
 // Waits reports whether a fragment waits, and when it is taken back.
@@ -340,7 +334,6 @@ func (k *Keeper) CleanedUp() {
 	}
 }
 
-// Run takes updates back until ctx ends.
 func (k *Keeper) Run(ctx context.Context) {
 	if k.Enabled() {
 		k.task.Wake(0)

@@ -63,7 +63,6 @@ func unmerged(s *merge.State, id nft.TableID, d *kernel.Set) {
 	}
 }
 
-// recorded is a recorded share.
 type recorded struct {
 	key   desired.Key
 	chain desired.ChainRecord

@@ -168,7 +168,6 @@ func (a *Apply) leave(h *Holding) {
 	h.release(a.s)
 }
 
-// Withdraw removes a fragment with all its shares.
 func (a *Apply) Withdraw(f *Fragment) {
 	shared := f.setsShared()
 	for _, h := range f.Tables {

@@ -42,7 +42,6 @@ type ruleList struct {
 	ends  bool
 }
 
-// Slot is one rule in its place.
 type Slot struct {
 	Rule *compile.Rule
 	// Owner is stored in the kernel: "publisher/name", or "".
@@ -56,7 +55,6 @@ type Slot struct {
 // Decl is the declaration; all shares agree on it.
 func (o *Chain) Decl() *nftobject.Chain { return o.Shares[0].Decl }
 
-// Merged returns the rules in order of precedence.
 func (o *Chain) Merged() []*Slot {
 	n := 0
 	for _, sh := range o.Shares {

@@ -71,7 +71,6 @@ func (q *expiryQueue) Pop() any {
 	return e
 }
 
-// Timed reports whether an element of a set expires.
 func Timed(d *nftset.Set, e *nftset.Element) bool {
 	return d.Flags&nftset.FlagTimeout != 0 && packed.Timeout(d, e) != 0
 }

@@ -18,7 +18,6 @@ type Hook struct {
 	device string
 }
 
-// HooksOf returns the hooks of a base chain, if any.
 func HooksOf(family nft.Family, base *nftobject.Base) (hooks []Hook) {
 	if base == nil {
 		return nil
@@ -121,7 +120,7 @@ func (o *Chain) sharedBy(publisher string) bool {
 	})
 }
 
-// kernelBase reports whether the kernel has the chain at its hook.
+// kernelBase reports whether the kernel has the chain at a hook with the same number.
 func (o *Chain) kernelBase() bool {
 	d, ok := o.Kernel.(*nftobject.Chain)
 	return ok && d.Base != nil && d.Base.Hook == o.Decl().Base.Hook

@@ -19,7 +19,6 @@ import (
 // ObjectID names a part of a table. Each kind has its own names.
 type ObjectID = nftobject.Ref
 
-// Object is the merge of a named object or a flowtable.
 type Object struct{ shared[*ObjectShare] }
 
 type ObjectShare struct {
@@ -42,7 +41,6 @@ func (d ObjectDecl) ID() ObjectID {
 	return ObjectID{Kind: d.Object.Kind, Name: d.Object.Name}
 }
 
-// String is in nft's syntax.
 func (d ObjectDecl) String() string {
 	if d.Object != nil {
 		return "{ " + Definition(d.Object) + " }"

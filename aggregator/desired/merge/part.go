@@ -68,7 +68,6 @@ func CompareParts(a, b Part) int {
 	return cmp.Or(desired.CompareTables(x.Table.ID, y.Table.ID), compareObjectIDs(x.ID, y.ID))
 }
 
-// Part returns a part, and makes a missing one.
 func (t *Table) Part(id ObjectID) Part {
 	o, ok := t.Parts[id]
 	if !ok {
@@ -101,7 +100,6 @@ func (t *Table) SortedParts() []Part {
 	return slices.SortedFunc(maps.Values(t.Parts), CompareParts)
 }
 
-// Share is one fragment's declaration and content of a part.
 type Share interface {
 	Owner() *Fragment
 	Usage() desired.Usage

@@ -125,7 +125,6 @@ func (a *Apply) checkReferences() {
 	}
 }
 
-// rank puts violations of chains first, then sets, then objects.
 func (c check) rank() int {
 	switch c.Base().ID.Kind {
 	case KindChain:

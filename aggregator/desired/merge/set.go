@@ -127,7 +127,6 @@ func (o *Set) Decided(id string) (nftset.Element, *SetShare, bool) {
 	return nftset.Element{}, nil, false
 }
 
-// Winner returns the share that decides on a key.
 func (o *Set) Winner(id string) *SetShare {
 	for _, sh := range o.Shares {
 		if sh.Elements.Has(id) {

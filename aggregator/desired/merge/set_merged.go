@@ -153,7 +153,6 @@ func (o *Set) InForce() iter.Seq2[string, nftset.Element] {
 	}
 }
 
-// Sorted returns the elements of InForce in nft's order.
 func (o *Set) Sorted() (all []nftset.Element) {
 	for _, e := range o.InForce() {
 		all = append(all, e)

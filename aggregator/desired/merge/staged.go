@@ -44,7 +44,6 @@ func (s *State) stagedElements(o *Set, p *desired.Set) *packed.Elements {
 	return nil
 }
 
-// Complete reports whether the kernel has all elements.
 func (st *Staged) Complete() bool { return st.Begun && st.Sent == len(st.Elements) }
 
 // Is reports whether the kernel has exactly the newly applied set.

@@ -66,7 +66,6 @@ type derived struct {
 	Watched map[*Set]struct{}
 }
 
-// Table is the merge in one table.
 type Table struct {
 	ID       nft.TableID
 	Parts    map[ObjectID]Part

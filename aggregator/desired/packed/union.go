@@ -19,7 +19,6 @@ type Union[S Holder] struct {
 	options map[string]options
 }
 
-// Holder is a share of a set.
 type Holder interface{ Packed() *Elements }
 
 // NewUnion returns nil for a set without auto-merge.
