@@ -7,21 +7,22 @@
 //	merge.State
 //	   | planner.Make           derives Plan: operations, stale flows, purges
 //	   v
-//	Plan, which the caller commits
+//	Plan, which the caller (the writer of package aggregator) commits
 //	   | planner.Accept         the kernel has it: the state is the kernel's now
 //	   | State.Rollback         the kernel refused it: every change since Accept is undone
 //	   v
 //	views                       status, content, owners and the Record to store
 //
 // After a restart adopt makes the state from a dump and a Record. Imports go one way: adopt,
-// planner and views use merge; merge uses packed and backends; all use desired.
+// planner and views use merge; merge uses packed and backends; all use desired. Package merge
+// defines part, share and holding.
 //
 // # The merge
 //
 // The merge is a pure function of the accepted fragments, in order of (priority, publisher, name).
 // A chain has the rules of all. In a map the first fragment with a key decides on its value; others
-// are shadowed. A set is the union; auto-merge also joins intervals. Declarations must agree, and
-// references must resolve within the table.
+// are shadowed. A set is the union of all; auto-merge also joins intervals. Declarations must
+// agree, and references must resolve within the table.
 //
 // Elements that packets add are in no plan. The entries of an affinity map belong to rules:
 // Plan.Purges names a map that lost the last rule for a value. After the commit planner.Leftovers

@@ -33,7 +33,7 @@ type MergedChain struct {
 	Rules     []MergedRule
 }
 
-// MergedRule is without text if adopted.
+// MergedRule has no text if it is adopted.
 type MergedRule struct {
 	Rule   *compile.Rule
 	Owner  string

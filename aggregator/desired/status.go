@@ -16,8 +16,8 @@ type TableStatus struct {
 	Chains, Rules, Sets int
 	Objects             int
 	Dormant             bool
-	// Elements counts elements in force, for a restricted Reader stated ones, never elements that
-	// packets add. Shadowed counts hidden elements.
+	// Elements counts elements in force; for a Reader without All, stated elements. Elements of
+	// packets do not count. Shadowed counts hidden elements.
 	Elements, Shadowed int
 }
 

@@ -112,8 +112,8 @@ func (s *Set) All() iter.Seq[nftset.Element] {
 // which replace equal keys.
 type Elements struct {
 	Set string
-	// Decl is the declaration that packed the elements. If the fragment's share has another, Apply
-	// returns ErrStale; nil skips the check.
+	// Decl is the declaration for which the elements are packed. If the fragment's share has
+	// another, Apply returns ErrStale; nil skips the check.
 	Decl   *nftset.Set
 	Remove []nftset.Element
 	Add    []nftset.Element

@@ -22,7 +22,8 @@ var (
 	// ErrDamaged means that a part of the database is not as written.
 	ErrDamaged = errors.New("database is damaged")
 	// ErrInUse means that another process has the database open.
-	ErrInUse   = errors.New("state directory is in use by another process")
+	ErrInUse = errors.New("state directory is in use by another process")
+	// ErrNotOpen is returned before Load and after Close.
 	ErrNotOpen = errors.New("state directory is not open")
 )
 
@@ -72,6 +73,7 @@ type Store struct {
 	replaced  bool
 }
 
+// New returns a Store, without I/O.
 func New(cfg Config) *Store {
 	return &Store{cfg: cfg, lost: make(map[string]bool), done: make(chan struct{})}
 }

@@ -38,6 +38,7 @@ var (
 	// ErrNone means that the fragment does not wait.
 	ErrNone      = errors.New("no fragment waits for this confirmation")
 	ErrReverting = errors.New("the fragment is being taken back")
+	// ErrNotStored means that the store lacks the change: it is too large, or a write failed.
 	ErrNotStored = errors.New("cannot write the state directory")
 )
 

@@ -21,8 +21,8 @@ type Identity struct {
 	Adopted bool
 }
 
-// setIdentity needs the fragment's shares out of parts with several shares if the priority changes:
-// the lists are in its order.
+// setIdentity replaces the identity. Before another priority, take the fragment's shares out of
+// parts with several shares: their lists are in order of priority.
 func (f *Fragment) setIdentity(s *State, id Identity) {
 	if id.Lifetime != f.Lifetime {
 		s.noteLifetime(f.Key, s.Fragments[f.Key])
@@ -49,12 +49,13 @@ func (f *Fragment) SortedHoldings() []*Holding {
 	return slices.SortedFunc(maps.Values(f.Tables), func(a, b *Holding) int { return desired.CompareTables(a.Table.ID, b.Table.ID) })
 }
 
+// Fragment is the state of one fragment.
 type Fragment struct {
 	Key desired.Key
 	// Owner is Key.String, as in the rules of the kernel, or "" if unclaimed.
 	Owner string
 	Identity
-	// Unclaimed marks the one fragment for content without a fragment.
+	// Unclaimed marks State.Unclaimed.
 	Unclaimed bool
 	Tables    map[nft.TableID]*Holding
 	// Holds is the usage, Shadowed the number of elements with hidden data.

@@ -17,6 +17,7 @@ const (
 	KindFlowtable nft.ObjectKind = "flowtable"
 )
 
+// Part is a *Chain, *Set or *Object.
 type Part interface {
 	Base() *node
 	Exists() bool
@@ -100,6 +101,7 @@ func (t *Table) SortedParts() []Part {
 	return slices.SortedFunc(maps.Values(t.Parts), CompareParts)
 }
 
+// Share is a *ChainShare, *SetShare or *ObjectShare.
 type Share interface {
 	Owner() *Fragment
 	Usage() desired.Usage

@@ -17,8 +17,8 @@ type Set struct {
 	// it has only elements that changed after their share came, for their origin.
 	Touched   map[string]Touch
 	conflicts map[string]struct{}
-	// conflicts has the keys with disagree. union is the number of different keys of several
-	// shares.
+	// conflicts has the keys that disagree reports. union is the number of different keys of
+	// several shares.
 	union int
 	// Merge is the union of a set with auto-merge, or nil.
 	Merge *packed.Union[*SetShare]

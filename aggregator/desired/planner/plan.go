@@ -92,7 +92,8 @@ const (
 	addChains
 	addElements
 	addRules
-	// The flags come last: the kernel accepts no base chain after a change of flags.
+	// changeTables follows addChains: the kernel accepts no base chain after a change of the
+	// table's flags.
 	changeTables
 	deleteTables
 	phases
