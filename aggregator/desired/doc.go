@@ -13,8 +13,8 @@
 //	   v
 //	views                       status, content, owners and the Record to store
 //
-// After a restart adopt makes the state from a dump and a Record. Imports go one way: adopt,
-// planner and views use merge; merge uses packed and backends; all use desired. Package merge
+// After a restart adopt makes the state from a dump and a Record. Imports go one way: planner,
+// adopt, merge, desired, packed. views uses merge; planner and merge use backends. Package merge
 // defines part, share and holding.
 //
 // # The merge

@@ -26,7 +26,7 @@
 //	                     recorded commit; without entries if the content is not known
 //	forgotten
 //	  PUBLISHER          8 bytes: entries up to this revision were removed
-//	  *                  8 bytes: the greatest number of removed publishers; it holds for all
+//	  *                  8 bytes: the greatest such revision of removed publishers; it holds for all
 //
 // An entry is a commit. Its parts have the same REVISION NUMBER, 16 bytes. Totals are with the only
 // publisher of the entry, otherwise under "-".

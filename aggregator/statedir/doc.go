@@ -1,8 +1,8 @@
 // Package statedir stores state outside the kernel for the next start of the aggregator: durable
 // fragments, the record of declarations, and the destinations with flows to remove.
 //
-// Its input is a [Change] for each committed update of a durable fragment, and a [Record] before
-// each commit with another one. Package store has files, damage and versions.
+// Its input is a [Change] for each committed update of a durable fragment, and a changed [Record]
+// before its commit. Package store has files, damage and versions.
 //
 // # Buckets
 //

@@ -107,7 +107,7 @@ func (d *Dir) Load() (*Contents, error) {
 	case d.store.Outdated():
 		err = errors.New("the last record could not be stored")
 	default:
-		// The last process may have failed to mark the record. On a full disk it could.
+		// The last process may have failed to mark the record, except on a full disk.
 		if err = d.store.Unwritten(); errors.Is(err, unix.ENOSPC) {
 			err = nil
 		}

@@ -15,7 +15,7 @@ import (
 )
 
 // Dump replaces the state by a dump and a record. An adopted fragment keeps its content until its
-// snapshot; an equal snapshot costs no ops. Recorded objects missing in the kernel are ignored.
+// snapshot; an equal snapshot costs no ops. Recorded parts missing in the kernel are ignored.
 //
 // A rule names its fragment. Elements belong to the recorded fragment of the set. Of several, each
 // holds its won elements, and the rest has no owner until all have come back or been withdrawn.

@@ -53,7 +53,7 @@ func staleOf(o *merge.Set, before *nftset.Set, touched map[string]merge.Touch, a
 	// balance counts additional elements by destination. kept are backends without watched flows.
 	balance := map[string]int{}
 	kept := map[backends.Backend]bool{}
-	// begun destinations have a pool with its first backend.
+	// begun destinations have a group of slots with its first backend.
 	begun := map[string]bool{}
 	sameLayout := o.Exists() && hasLayout(o, l)
 	for id, t := range touched {
@@ -98,9 +98,9 @@ func staleOf(o *merge.Set, before *nftset.Set, touched map[string]merge.Touch, a
 	}
 }
 
-// begins reports whether an element is the first of a pool of consecutive slots. A destination may
-// have several: a NodePort with externalTrafficPolicy Local has one of all endpoints and one of
-// this node's. A client of the latter is not translated without a backend.
+// begins reports whether an element is the first of a group of consecutive slots. A destination may
+// have several groups: a NodePort with externalTrafficPolicy Local has one of all endpoints and one
+// of this node's. A client of the latter is not translated without a backend.
 func begins(o *merge.Set, e *nftset.Element) bool {
 	key, first, ok := o.Pools.Layout.Previous(e.Key)
 	if !ok || first {
