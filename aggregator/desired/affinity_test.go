@@ -181,8 +181,8 @@ func writeKeys(set, name string) *compile.Rule {
 	return r
 }
 
-// TestPurgeOfKeys: entries are those of a set's keys. One that leaves the set, by whatever
-// update, is looked for, and no other change is.
+// TestPurgeOfKeys has a rule write the keys of a set into a map. Only an update that removes a key
+// from the set makes a purge.
 //
 // Behaviour: 81.
 func TestPurgeOfKeys(t *testing.T) {

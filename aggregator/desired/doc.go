@@ -7,29 +7,31 @@
 //	merge.State
 //	   | planner.Make           derives Plan: operations, stale flows, purges
 //	   v
-//	Plan, which the caller commits
+//	Plan, which the caller (the writer of package aggregator) commits
 //	   | planner.Accept         the kernel has it: the state is the kernel's now
-//	   | State.Rollback         it has not: every change since Accept is undone
+//	   | State.Rollback         the kernel refused it: every change since Accept is undone
 //	   v
 //	views                       status, content, owners and the Record to store
 //
-// After a restart adopt makes the state from a dump and a Record. Imports go one way: adopt,
-// planner and views use merge; merge uses packed and backends; all use desired.
+// After a restart adopt makes the state from a dump and a Record. Imports go one way: planner,
+// adopt, merge, desired, packed. views uses merge; planner and merge use backends. Package merge
+// defines part, share and holding.
 //
 // # The merge
 //
 // The merge is a pure function of the accepted fragments, in order of (priority, publisher, name).
-// A chain has the rules of each. In a map the first fragment with a key decides on its value;
-// others are shadowed. A set with auto-merge is the union. Declarations must agree, and references
-// must resolve within the table.
+// A chain has the rules of all. In a map the first fragment with a key decides on its value; others
+// are shadowed. A set is the union of all; auto-merge also joins intervals. Declarations must
+// agree, and references must resolve within the table.
 //
-// Elements that packets add are in no plan. For affinity maps a plan names maps that lost the last
-// rule for a value; planner.Leftovers selects entries to remove after the commit.
+// Elements that packets add are in no plan. The entries of an affinity map belong to rules:
+// Plan.Purges names a map that lost the last rule for a value. After the commit planner.Leftovers
+// selects the entries to remove.
 //
 // # Limits
 //
-// These packages do no I/O, read no clock and start no goroutine. Loops of jumps and overlapping
-// intervals are left to the kernel; Plan.Origin attributes its answer to an update.
+// These packages do no I/O, read no clock and start no goroutine. Only the kernel checks for loops
+// of jumps and overlapping intervals; Plan.Origin attributes its error to an update.
 //
 // # Concurrency
 //

@@ -28,18 +28,17 @@ func noOps(p *desired.Plan) bool {
 	return !slices.ContainsFunc(p.Ops, func(op kernel.Op) bool { add, ok := op.(kernel.AddElements); return !ok || !add.Renew })
 }
 
-// Unclaimed is an object, or a part of one, that was in the kernel at Adopt
-// and that no fragment is known for.
+// Unclaimed is a table or part with content that adopt.Dump found, without a fragment.
 type Unclaimed struct {
 	Table nft.TableID
 	// Object is "chain input", "set blocked" or "counter drops"; "" is the table
 	// itself.
 	Object string
-	// Rules and Elements count the parts of the object that no fragment owns.
+	// Rules and Elements count content without a fragment.
 	Rules, Elements int
 }
 
-// Unclaimed lists what DropUnclaimed would remove, in a fixed order.
+// unclaimedOf lists the content that DropUnclaimed would remove, in a fixed order.
 func unclaimedOf(s *merge.State) []Unclaimed {
 	var all []Unclaimed
 	for _, h := range s.Unclaimed.SortedHoldings() {

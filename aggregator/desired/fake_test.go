@@ -35,8 +35,8 @@ type fakeTable struct {
 	objects map[merge.ObjectID]fakeItem
 }
 
-// fakeItem is an object or flowtable; what it counts is the number of those that
-// were made before it, so that each is another.
+// fakeItem is an object or flowtable. state is the number of items made before, so that each item
+// differs.
 type fakeItem struct {
 	decl  merge.ObjectDecl
 	state uint64

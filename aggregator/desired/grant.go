@@ -9,8 +9,7 @@ type Effect struct {
 	// Path is the most expensive way that the update makes more expensive. Time is 0 without such a
 	// way.
 	Path Path
-	// Every is the base chain with most of the time of every packet, at a hook where the update
-	// adds some. Time is 0 without such a hook.
+	// Every is the same for the least time, which every packet takes.
 	Every Path
 }
 
@@ -26,7 +25,8 @@ type Path struct {
 }
 
 // Grant returns why a publisher may not share, or refer to, a part that owner declared first, or
-// nil. A place without a kind is the flag dormant of a table with content of owner.
+// nil. A place without a kind is the flag dormant of a table; owner may then be empty, for any
+// publisher.
 type Grant func(publisher, owner string, at Place) error
 
 // Limit returns why an update may not change a publisher's usage, or nil.

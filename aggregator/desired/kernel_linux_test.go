@@ -173,7 +173,7 @@ func (l *live) checkDiff() {
 	planner.Accept(l.State)
 }
 
-// restart closes the connection and adopts what is there.
+// restart closes the connection and adopts the tables.
 func (l *live) restart() {
 	l.t.Helper()
 	record := views.Record(l.State)

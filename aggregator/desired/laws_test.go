@@ -49,7 +49,7 @@ func fixpoint(s *merge.State, updates []*desired.Update) (accepted []*desired.Up
 	return accepted
 }
 
-// told is all that others are told of a state: status, content, record, scope.
+// told returns the views of a state as text: status, content, record, scope.
 func told(t *rapid.T, s *merge.State) string {
 	t.Helper()
 	record, err := json.Marshal(views.Record(s))
@@ -134,7 +134,7 @@ func TestLawOrderOfArrival(t *testing.T) {
 			if refused < len(left) || len(left) == 0 {
 				continue
 			}
-			// All that are left are refused: by the one who is passing by, or wrongly.
+			// All other updates are refused: because of the passing fragment, or wrongly.
 			if !came {
 				t.Fatalf("%d fragments are refused in this order", len(left))
 			}

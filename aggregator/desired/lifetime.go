@@ -13,7 +13,7 @@ const (
 	LifetimeUnspecified Lifetime = 0
 	// LifetimeSticky keeps the fragment when its publisher or the aggregator restarts.
 	LifetimeSticky Lifetime = 1
-	// LifetimeSession withdraws the fragment with its session.
+	// LifetimeSession withdraws the fragment when its session ends.
 	LifetimeSession Lifetime = 2
 	// LifetimeDurable stores the fragment, to commit it after a reboot.
 	LifetimeDurable Lifetime = 3
@@ -21,7 +21,6 @@ const (
 
 var lifetimeNames = [...]string{"", "sticky", "session", "durable"}
 
-// String returns the name of the lifetime.
 func (l Lifetime) String() string {
 	if l < 0 || int(l) >= len(lifetimeNames) {
 		return fmt.Sprintf("lifetime(%d)", int32(l))

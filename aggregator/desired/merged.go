@@ -33,19 +33,18 @@ type MergedChain struct {
 	Rules     []MergedRule
 }
 
-// MergedRule is a rule in its place. An adopted rule has no text.
+// MergedRule has no text if it is adopted.
 type MergedRule struct {
 	Rule   *compile.Rule
 	Owner  string
 	Handle uint64
 }
 
-// MergedSet is a set or map.
 type MergedSet struct {
 	Decl      *nftset.Set
 	Source    *nft.Set
 	Fragments []Key
-	// Elements are nil with less Detail.
+	// Elements is nil if the reader did not ask for elements: see views.Merged.
 	Elements *packed.View
 }
 
@@ -54,11 +53,10 @@ type Detail int
 
 // Each detail includes the earlier ones.
 const (
-	// DetailObjects is named objects and flowtables.
 	DetailObjects Detail = iota
-	// DetailRules is chains with rules, and declarations of sets.
+	// DetailRules has chains with rules, and declarations of sets.
 	DetailRules
 	DetailElements
-	// DetailPlanned is the rules after the last plan or preview, with known handles.
+	// DetailPlanned has the rules as the last plan or preview will leave them, with known handles.
 	DetailPlanned
 )

@@ -6,15 +6,16 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// Preview is a Plan with its description, also after a Rollback.
+// Preview is a Plan with its description, valid also after a Rollback.
 type Preview struct {
 	*Plan
-	// Before has by index of an op the rule or set that it deletes or flushes, and rules added at
-	// the head.
+	// Before has by index in Ops the rule or set that the op deletes or flushes, and marks rules
+	// added at the head.
 	Before map[int]Before
-	// Shadows are map elements with several values, one previewed, in no order.
+	// Shadows are map elements with different values, one from a previewed fragment, in no order.
 	Shadows []Shadow
-	// Paths has the base chains of the tables, the most expensive first, without Time.
+	// Paths has the most expensive base chains of the fragments' tables, in falling order, without
+	// Time.
 	Paths []Path
 }
 
@@ -24,7 +25,7 @@ type Before struct {
 	Set  *nftset.Set
 	// Head is true for a rule that is added before its chain's rules.
 	Head bool
-	// Staged sets and tables of another update are in no committed state.
+	// Staged marks a set or table that staging (planner.Stage) brought: no committed state has it.
 	Staged bool
 }
 
@@ -32,7 +33,7 @@ type Before struct {
 type Shadow struct {
 	Table nft.TableID
 	Decl  *nftset.Set
-	// Winner's value is in force. Without an owner it is the zero Key.
+	// Winner's value is in force. Content without a fragment has the zero Key.
 	Winner, Hidden         Key
 	Element, HiddenElement nftset.Element
 }

@@ -15,8 +15,8 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// TestPreview previews random updates on random states: the ops are those of
-// Plan, all that they name is known, and Rollback leaves no trace.
+// TestPreview previews random updates on random states: the ops equal those of planner.Make, the
+// State has each rule and set in them, and Rollback leaves no trace.
 func TestPreview(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
@@ -61,7 +61,7 @@ func (w *world) checkBefore(p *desired.Preview) {
 	}
 }
 
-// checkShadows compares with all that any share of any set says.
+// checkShadows compares the shadows with the elements of all shares.
 func (w *world) checkShadows(p *desired.Preview, keys []desired.Key) {
 	w.t.Helper()
 	text := func(s *desired.Shadow) string {

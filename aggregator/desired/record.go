@@ -9,12 +9,12 @@ import (
 // Record has the shares of fragments, which a dump does not tell, as JSON. Its size is that of the
 // declarations and of elements with several fragments.
 //
-// Write it before its commit: an unrecorded fragment in the kernel loses its elements.
+// Write it before its commit: a fragment that is in the kernel but not recorded loses its elements
+// at a restart.
 type Record struct {
 	Fragments []FragmentRecord `json:"fragments,omitempty"`
 }
 
-// FragmentRecord is a fragment in a Record.
 type FragmentRecord struct {
 	Publisher string        `json:"publisher"`
 	Name      string        `json:"name"`
@@ -35,12 +35,12 @@ type TableRecord struct {
 	Chains  []ChainRecord  `json:"chains,omitempty"`
 	Sets    []SetRecord    `json:"sets,omitempty"`
 	Objects []ObjectRecord `json:"objects,omitempty"`
-	// Owned are the publisher's parts with several fragments, if it is in the configuration.
+	// Owned are the parts with several fragments that the publisher owns: see merge.Apply.mayShare.
 	Owned []ObjectRecord `json:"owned,omitempty"`
 	// Apart is true if the shares are in Shares.
 	Apart bool `json:"apart,omitempty"`
-	// Shares has by kind and name each share that changed since Recorded, or all if Whole is true.
-	// A removed share is nil.
+	// Shares has by kind and name each share that changed since merge.State.Recorded, or all if
+	// Whole is true. A removed share is nil.
 	Shares map[string]*TableRecord `json:"-"`
 	Whole  bool                    `json:"-"`
 }
@@ -50,7 +50,7 @@ func (r *TableRecord) Add(share *TableRecord) {
 	r.Objects, r.Owned = append(r.Objects, share.Objects...), append(r.Owned, share.Owned...)
 }
 
-// ObjectRecord names an object, flowtable, chain or set (also a map).
+// ObjectRecord names a part: a named object, flowtable, chain or set (also a map).
 type ObjectRecord struct {
 	Kind nft.ObjectKind `json:"kind"`
 	Name string         `json:"name"`
@@ -69,7 +69,8 @@ type SetRecord struct {
 	Name      string `json:"name"`
 	Conntrack bool   `json:"conntrack,omitempty"`
 	Affinity  bool   `json:"affinity,omitempty"`
-	// Wins are packed keys that this fragment decides against others: in a map all, in a set with
-	// different options, at most 4,096. They tell after a restart which value the kernel has.
+	// Wins are packed keys that several fragments state and this one decides: in a map all, in a
+	// set only keys with different options. With more than 4,096 such keys, the set has no Wins.
+	// They tell after a restart whose value the kernel has.
 	Wins [][]byte `json:"wins,omitempty"`
 }

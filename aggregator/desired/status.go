@@ -8,21 +8,21 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// TableStatus describes a table's content and fragments.
 type TableStatus struct {
 	Table   nft.TableID
 	Comment string
-	// Fragments are in merge order. Content without a fragment counts too.
+	// Fragments are in merge order. The numbers include content without a fragment.
 	Fragments           []Key
 	Chains, Rules, Sets int
 	Objects             int
 	Dormant             bool
-	// Elements counts elements in force, without those of packets before a restart. Shadowed counts
-	// hidden elements.
+	// Elements counts elements in force; for a Reader without All, stated elements. Elements of
+	// packets do not count. Shadowed counts hidden elements.
 	Elements, Shadowed int
 }
 
-// Owned is a fragment with a part in an object. Content without owner has the zero Key.
+// Owned is a fragment with its rule, element or share of a part. Content without a fragment has the
+// zero Key.
 type Owned struct {
 	Fragment Key
 	Priority int32

@@ -23,6 +23,7 @@ func ParseKey(owner string) (Key, bool) {
 	return Key{Publisher: owner[:i], Name: owner[i+1:]}, true
 }
 
+// CompareTables orders tables by family and name.
 func CompareTables(a, b nft.TableID) int {
 	return cmp.Or(cmp.Compare(a.Family, b.Family), strings.Compare(a.Name, b.Name))
 }
@@ -33,7 +34,6 @@ type Key struct{ Publisher, Name string }
 // String returns "publisher/name".
 func (k Key) String() string { return k.Publisher + "/" + k.Name }
 
-// Compare orders keys by publisher and name.
 func (k Key) Compare(other Key) int {
 	return cmp.Or(cmp.Compare(k.Publisher, other.Publisher), cmp.Compare(k.Name, other.Name))
 }
@@ -68,14 +68,14 @@ type TableUpdate struct {
 	DeleteFlowtables []string
 	// PutChains and PutSets replace whole shares.
 	PutChains []Chain
-	// All deletions come before declarations. Unknown names are ignored.
+	// All deletions come before declarations, and ignore unknown names.
 	DeleteChains []string
 	PutSets      []Set
 	DeleteSets   []string
 	// Elements come last.
 	Elements []Elements
 	// Uses are the sets and maps outside of this update that its rules refer to, as compiled. If
-	// the table has another one, Apply returns ErrStale.
+	// the table has another declaration, Apply returns ErrStale.
 	Uses map[string]*nftset.Set
 }
 
@@ -108,12 +108,12 @@ func (s *Set) All() iter.Seq[nftset.Element] {
 	return slices.Values(s.Elements)
 }
 
-// Elements changes a share of a set or map: removals, if present, then additions, which replace
-// equal keys.
+// Elements changes a share of a set or map: removals, which ignore missing keys, then additions,
+// which replace equal keys.
 type Elements struct {
 	Set string
-	// Elements are packed for Decl. If the fragment's differs, Apply returns ErrStale; nil skips
-	// the check.
+	// Decl is the declaration for which the elements are packed. If the fragment's share has
+	// another, Apply returns ErrStale; nil skips the check.
 	Decl   *nftset.Set
 	Remove []nftset.Element
 	Add    []nftset.Element

@@ -1,11 +1,10 @@
 package desired
 
-// Usage is a publisher's total.
 type Usage struct {
 	Fragments, Chains, Rules, Sets, Elements int
 	Objects                                  int
-	// Bytes are for rule texts, packed elements, names and comments. Adopted rules count 0 here, in
-	// LogRate and in Anonymous.
+	// Bytes are for rule texts, packed elements, names and comments. Adopted rules count 0 here and
+	// in LogRate, Anonymous and Memory.
 	Bytes int
 	// LogRate bounds logged packets an hour.
 	LogRate    int

@@ -102,12 +102,12 @@ func TestApplyWithinCountsAllFragmentsOfAPublisher(t *testing.T) {
 	if err := h.ApplyWithin(snapshot(other, 0, in(ipWeft, addrSet("o", member("10.0.0.3")))), most(3), nil); err != nil {
 		t.Fatal(err)
 	}
-	// What is over a limit that was lowered may stay, and shrink.
+	// Content over a lowered limit may stay, and shrink.
 	less := patch(policy, in(ipWeft, desired.Elements{Set: "a", Remove: []nftset.Element{member("10.0.0.1")}}))
 	if err := h.ApplyWithin(less, most(1), nil); err != nil {
 		t.Fatalf("an update that gives back: %v", err)
 	}
-	// What the kernel refuses is given back.
+	// Rollback after a refusal of the kernel restores the usage.
 	h.Rollback()
 	if got := h.Usage(policy.Publisher); got != before {
 		t.Errorf("usage after rollback %+v, want %+v", got, before)

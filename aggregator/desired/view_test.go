@@ -15,7 +15,7 @@ import (
 // everything is the reader who sees all.
 var everything = desired.Reader{All: true}
 
-// contentOf is State.Content with the elements in place of views.
+// contentOf is views.Content with the elements in place of views.
 func contentOf(s *merge.State, key desired.Key) ([]desired.TableUpdate, bool) {
 	tables, ok := views.Content(s, key)
 	for i := range tables {

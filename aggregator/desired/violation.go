@@ -24,13 +24,15 @@ const (
 	ReasonSnapshotNeeded Reason = 8
 )
 
-// Place is a table, an object in it, or a part of an object. The zero value is a whole fragment.
+// Place is a table, a part (chain, set, object), or a rule or element in a part. The zero value is
+// a whole fragment.
 type Place struct {
 	Table nft.TableID
-	// Kind is "chain", "set", "map" or the kind of an object, such as "ct helper"; empty for the
-	// table.
+	// Kind is "chain", "set", "map" or the kind of a named object, such as "ct helper"; empty for
+	// the table.
 	Kind, Name string
-	// Rule is a number among the fragment's in the chain, from 1, or 0.
+	// Rule is the number among the fragment's rules in the chain, from 1, or 0. Key is an
+	// element's.
 	Rule int
 	Key  string
 }
@@ -56,7 +58,6 @@ func (p Place) InTable() string {
 	}
 }
 
-// Violation describes an error in an update.
 type Violation struct {
 	Object  Place
 	Message string
@@ -64,7 +65,6 @@ type Violation struct {
 	Err     error
 }
 
-// String returns "object: message".
 func (v Violation) String() string {
 	if v.Object == (Place{}) {
 		return v.Message
@@ -72,13 +72,11 @@ func (v Violation) String() string {
 	return v.Object.String() + ": " + v.Message
 }
 
-// Rejection is the error of an invalid update.
 type Rejection struct {
 	Fragment   Key
 	Violations []Violation
 }
 
-// Error names the first violation and the number of others.
 func (r *Rejection) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "apply fragment %s", r.Fragment)
@@ -91,5 +89,4 @@ func (r *Rejection) Error() string {
 	return b.String()
 }
 
-// MaxViolations bounds a rejection.
 const MaxViolations = 32

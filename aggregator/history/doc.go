@@ -26,10 +26,10 @@
 //	                     recorded commit; without entries if the content is not known
 //	forgotten
 //	  PUBLISHER          8 bytes: entries up to this revision were removed
-//	  *                  8 bytes: the same for all publishers that are not in the log
+//	  *                  8 bytes: the greatest such revision of removed publishers; it holds for all
 //
-// The parts of an entry have the same REVISION NUMBER. Totals are with the only publisher of the
-// entry, or under "-".
+// An entry is a commit. Its parts have the same REVISION NUMBER, 16 bytes. Totals are with the only
+// publisher of the entry, otherwise under "-".
 //
 // Entries hold backward differences. Earlier content is "content" with later differences undone,
 // the newest first: the oldest entries can be removed alone.
@@ -42,12 +42,13 @@
 // [MaxContent] or a quarter of MaxBytes is not kept. The disk holds at most about twice MaxBytes.
 //
 // If a publisher's part after the first compared revision was removed, the earlier content of all
-// its fragments is unknown. A comparison over a single commit has the rest of the commit.
+// its fragments is unknown. A comparison over a single commit has the remaining parts of the
+// commit.
 //
 // # Faults
 //
 // A crash loses unwritten commits. A damaged history is lost as a whole (package store). A failed
-// write is logged, counted and tried again. Surplus waiting commits are joined in one entry with
+// write is logged, counted and tried again. Commits beyond the queue are joined in one entry with
 // their number; the content of their fragments is unknown until the next snapshot.
 //
 // # Concurrency

@@ -3,14 +3,13 @@ package history
 import "errors"
 
 var (
-	// ErrDisabled means that weft records no history.
 	ErrDisabled = errors.New("no history is recorded: weft has no state directory, or --history-entries is 0")
 	// ErrForgotten means that a revision is older than the history.
 	ErrForgotten = errors.New("revision is forgotten")
 	// ErrNoRevision means that the revision does not exist yet.
 	ErrNoRevision = errors.New("no such revision")
-	// ErrTooLarge: a publisher asked for too much content at once.
+	// ErrTooLarge means that a reader asked for too much content at once.
 	ErrTooLarge = errors.New("too much content")
-	// ErrUnavailable: the history could not be written or read.
+	// ErrUnavailable means that the history could not be written or read.
 	ErrUnavailable = errors.New("history is unavailable")
 )

@@ -11,25 +11,22 @@ import (
 )
 
 const (
-	// DefaultMaxEntries and DefaultMaxBytes are the default bounds of a history.
 	DefaultMaxEntries = 10_000
 	DefaultMaxBytes   = 16 << 20
 	// MaxContent is the largest content of a fragment to keep, in bytes.
 	MaxContent = 512 << 10
 )
 
-// Config describes a Recorder.
 type Config struct {
 	// Store is not loaded yet. Without a directory no commit is recorded.
 	Store *store.Store
-	// If one bound is 0, no commit is recorded.
+	// If MaxEntries or MaxBytes is 0, no commit is recorded.
 	MaxEntries int
 	MaxBytes   int64
-	// Lost gets, in any goroutine, the number of commits without an entry.
+	// Lost gets, in any goroutine, the number of commits without an entry of their own.
 	Lost func(commits int)
 }
 
-// Commit describes a commit to the recorder.
 type Commit struct {
 	// Revision belongs to the recorder.
 	Revision *weftv1.Revision
@@ -62,7 +59,7 @@ const Kind = "history"
 
 const bucket = "history"
 
-// Recorder is a history.
+// Recorder writes and reads the history.
 type Recorder struct {
 	cfg  Config
 	task *retry.Task
@@ -77,7 +74,6 @@ func New(cfg Config) *Recorder {
 	return r
 }
 
-// Enabled reports whether commits are recorded.
 func (r *Recorder) Enabled() bool {
 	return r.cfg.Store.Enabled() && r.cfg.MaxEntries > 0 && r.cfg.MaxBytes > 0
 }

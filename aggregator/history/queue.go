@@ -76,6 +76,7 @@ func (c *Commit) forgetContent() {
 	}
 }
 
+// lose joins a commit to the gap.
 func (r *Recorder) lose(c *Commit) {
 	c.forgetContent()
 	lost := c.Revision.GetLost()

@@ -15,10 +15,9 @@ import (
 	"github.com/weft-proxy/weft/aggregator/store"
 )
 
-// maxCompared bounds the bytes of each compared revision, unless the reader sees everything.
+// maxCompared bounds the bytes of content in a comparison, unless the reader sees everything.
 const maxCompared = 16 << 20
 
-// Query selects entries for List.
 type Query struct {
 	// Limit is the greatest number of entries; 0 means all.
 	Limit int
@@ -83,7 +82,6 @@ type Content struct {
 	Fragment *weftv1.Fragment
 }
 
-// Difference is a fragment that changed between two revisions.
 type Difference struct {
 	Fragment desired.Key
 	From, To Content
@@ -172,7 +170,7 @@ type changed struct {
 	before
 }
 
-// compare adds the differences of a publisher without entries up to forgotten.
+// compare adds the differences of a publisher. Entries up to the revision forgotten are removed.
 func (c *comparison) compare(s *share, forgotten uint64) error {
 	changes := make(map[string][]changed)
 	for key, value := range s.before.Backward() {

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// common is the share of several publishers or no publisher, and no publisher's name.
+	// common is the share for several publishers or no publisher. No publisher can have the name.
 	common = "-"
 	// joined is the key of the removed shares' last forgotten revision.
 	joined = "*"
@@ -16,6 +16,7 @@ const (
 	maxShares = 1024
 )
 
+// share is a publisher's part of the tables.
 type share struct {
 	publisher            string
 	log, before, content *store.Bucket
@@ -23,7 +24,7 @@ type share struct {
 	forgotten *store.Bucket
 }
 
-// Each table but forgotten has a bucket for each publisher.
+// tables are the inner buckets of the history. All but forgotten have a bucket for each publisher.
 type tables struct{ log, before, content, forgotten *store.Bucket }
 
 // open makes missing buckets to write.
@@ -142,7 +143,7 @@ func (r *Recorder) makeRoom(t *tables, own share) (bool, error) {
 	return true, nil
 }
 
-// lost returns the last revision that may lack entries of the publisher.
+// lost returns the last revision from which entries of the publisher may be missing.
 func (s *share) lost() uint64 {
 	return max(s.forgotten.Number(joined), s.forgotten.Number(s.publisher))
 }

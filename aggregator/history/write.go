@@ -27,7 +27,7 @@ type before struct {
 	State    weftv1.ContentState `json:"state"`
 	// Whole entries are complete, not only the changed ones.
 	Whole bool `json:"whole,omitempty"`
-	// Entries are nil where there was no entry.
+	// Entries have nil for an entry that was missing.
 	Entries map[string][]byte `json:"entries,omitempty"`
 }
 
@@ -97,7 +97,7 @@ func (r *Recorder) store(t *tables, c *Commit) error {
 	return nil
 }
 
-// divide returns an entry's parts by publisher. With several, totals are in the common part.
+// divide returns an entry's parts by publisher. Totals are in the only part, or in the common part.
 func divide(c *weftv1.Revision) map[string]*weftv1.Revision {
 	out := make(map[string]*weftv1.Revision)
 	part := func(publisher string) *weftv1.Revision {

@@ -1,8 +1,8 @@
 // Package statedir stores state outside the kernel for the next start of the aggregator: durable
 // fragments, the record of declarations, and the destinations with flows to remove.
 //
-// In comes a [Change] for each committed update of a durable fragment, and a [Record] before each
-// commit that changes it. Package store has files, damage and versions.
+// Its input is a [Change] for each committed update of a durable fragment, and a changed [Record]
+// before its commit. Package store has files, damage and versions.
 //
 // # Buckets
 //
@@ -19,7 +19,7 @@
 //	    configured  if the publisher was in the configuration
 //	    ...         the entries of the fragment (package entries)
 //	staged
-//	  PUBLISHER/NAME  a snapshot that is being stored
+//	  PUBLISHER/NAME  a snapshot that is being stored; the next start forgets it
 //
 // Numbers are big-endian. Writes touch only changed entries and shares.
 //
@@ -29,8 +29,9 @@
 // transactions; Load sees it after the last. Failed changes stay queued (package retry): every new
 // change that waits for an answer tries again, too.
 //
-// A revision is never used twice: a start counts from the stored one, some thousand ahead of the
-// commit. If the directory cannot be written only the clock is left.
+// A revision is never used twice: a start counts from the stored one, up to 10,000 ahead of the
+// last commit, or from the clock if later. If the directory cannot be written, only the clock is
+// left.
 //
 // # Concurrency
 //

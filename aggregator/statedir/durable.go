@@ -13,8 +13,8 @@ import (
 	"github.com/weft-proxy/weft/aggregator/store"
 )
 
-// Change is a committed update of a fragment that is or was durable. Without Snapshot and Patch, at
-// most one, the fragment is removed.
+// Change is a committed update of a fragment, durable before or after. At most one of Snapshot and
+// Patch is set; without both the fragment is removed.
 type Change struct {
 	Fragment desired.Key
 	// Snapshot returns the whole content, Patch the difference, at each attempt to store the
@@ -39,7 +39,7 @@ func (d *Dir) Store(c Change) {
 	}
 }
 
-// A snapshot or removal replaces earlier changes of the fragment. The lock is held.
+// add queues a change. A snapshot or removal replaces earlier changes of the fragment. mu is held.
 func (d *Dir) add(c Change) {
 	if c.Patch == nil {
 		d.pending = slices.DeleteFunc(d.pending, func(o Change) bool { return o.Fragment == c.Fragment })
@@ -55,7 +55,7 @@ const partEntries = 8192
 
 const configuredKey = "configured"
 
-// write queues the changes again after a failure.
+// write stores the queued changes. After a failure they come before later ones.
 func (d *Dir) write() error {
 	d.mu.Lock()
 	batch := d.pending
@@ -105,7 +105,7 @@ func (d *Dir) storeAll(batch []Change) error {
 }
 
 // stage stores a large snapshot beside the fragments, in place of an earlier one. A transaction
-// holds its entries in memory, and delays one with the record: there are several.
+// holds its entries in memory and delays the one with the record, so stage uses several.
 func (d *Dir) stage(id string, all []entries.Entry) error {
 	for part := range slices.Chunk(all, partEntries) {
 		first := &part[0] == &all[0]
@@ -126,7 +126,7 @@ func (d *Dir) stage(id string, all []entries.Entry) error {
 	return nil
 }
 
-// A nil snapshot is staged.
+// store writes a change. Without Patch, a nil snapshot was staged.
 func (c *Change) store(tx *store.Tx, snapshot []entries.Entry) error {
 	id := c.Fragment.String()
 	live, err := tx.Bucket(fragmentsBucket)

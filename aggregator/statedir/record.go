@@ -10,7 +10,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/store"
 )
 
-// Record is for the next start.
+// Record has the declarations for the next start.
 type Record struct {
 	// Partial is true while the kernel may hold content without a known fragment, after the loss of
 	// a record.

@@ -44,34 +44,32 @@ type Dir struct {
 	// record is the stored text, or nil if unknown. It and reserved belong to the goroutine that
 	// saves records.
 	record []byte
-	// reserved is the greatest revision allowed to use.
+	// reserved is the greatest revision allowed to a commit.
 	reserved uint64
 
 	mu      sync.Mutex
 	pending []Change
 }
 
-// Contents is the content of a state directory.
 type Contents struct {
 	// Revision is at least the last used revision.
 	Revision uint64
-	// Trusted is false if the kernel may hold unrecorded content. Record then has only names and
-	// lifetimes of fragments.
+	// Trusted is false if the kernel may hold unrecorded content. Record then has only names,
+	// lifetimes and expiry times of fragments.
 	Record    Record
 	Trusted   bool
 	Fragments []Fragment
 	// Flows are from the last SaveFlows.
 	Flows []conntrack.Change
-	// Killed is true if the last process was killed or crashed.
+	// Killed is Store.Killed.
 	Killed bool
 }
 
-// Fragment is a durable fragment with its whole content.
 type Fragment struct {
 	Key     desired.Key
 	Content *weftv1.Fragment
-	// Configured is true if the publisher was in the configuration then, false for a fragment of an
-	// administrator under another name.
+	// Configured is true if the configuration had the publisher at the commit, false for a fragment
+	// of an administrator under another name.
 	Configured bool
 }
 
@@ -109,7 +107,7 @@ func (d *Dir) Load() (*Contents, error) {
 	case d.store.Outdated():
 		err = errors.New("the last record could not be stored")
 	default:
-		// Commits may have followed the unmarked record.
+		// The last process may have failed to mark the record, except on a full disk.
 		if err = d.store.Unwritten(); errors.Is(err, unix.ENOSPC) {
 			err = nil
 		}
@@ -153,8 +151,8 @@ func (c *Contents) read(tx *store.Tx) error {
 	return c.readFragments(tx)
 }
 
-// distrust keeps only names and lifetimes of fragments: an old record must not give elements to a
-// wrong fragment.
+// distrust keeps only names, lifetimes and expiry times of fragments: an old record must not give
+// elements to a wrong fragment.
 func (c *Contents) distrust() {
 	c.Trusted = false
 	for i, f := range c.Record.Desired.Fragments {
@@ -198,7 +196,7 @@ func putRevision(tx *store.Tx, revision uint64) error {
 // larger: their texts are in full.
 func (d *Dir) Room(n int) error { return d.store.Room(2*int64(n) + minRoom) }
 
-// minRoom is the bytes of pages for a small change.
+// minRoom is enough bytes of pages for a small change.
 const minRoom = 1 << 15
 
 // Close writes all queues once more, and closes the store.

@@ -10,7 +10,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// statsKey sorts after the keys of entries, which never begin with 0xff.
+// statsKey has a bucket's stats. It sorts after the keys of entries, which never begin with 0xff.
 var statsKey = []byte{0xff}
 
 type stats struct {
@@ -57,7 +57,7 @@ type Tx struct {
 
 func newTx(tx *bolt.Tx) *Tx { return &Tx{tx, make(map[string]*Bucket)} }
 
-// Bucket returns the bucket of a part, and makes a missing one to write.
+// Bucket returns the bucket of a part, and makes a missing one if the transaction writes.
 //
 // Possible errors: ErrDamaged, bbolt's.
 func (t *Tx) Bucket(name string) (*Bucket, error) {
@@ -101,7 +101,7 @@ type Bucket struct {
 	name   []byte
 	parent *Bucket
 	open   map[string]*Bucket
-	// stats are current, stored in the database. Both include inner buckets.
+	// stats are current, stored are in the database. Both include inner buckets.
 	stats, stored stats
 }
 
@@ -207,7 +207,6 @@ func (b *Bucket) Number(key string) uint64 {
 	return binary.BigEndian.Uint64(value)
 }
 
-// PutNumber puts a number.
 func (b *Bucket) PutNumber(key string, n uint64) error {
 	return b.Put(key, binary.BigEndian.AppendUint64(nil, n))
 }
@@ -242,5 +241,4 @@ func (b *Bucket) Names() (names []string) {
 	return names
 }
 
-// NextSequence returns a new number.
 func (b *Bucket) NextSequence() (uint64, error) { return b.b.NextSequence() }

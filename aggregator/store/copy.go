@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// version is the format's.
+// version is the version of the format.
 const version = "5"
 
 var (
@@ -71,7 +71,7 @@ func (s *Store) create(source *bolt.DB) (db *bolt.DB, losses []loss, renamed str
 	if err := os.Remove(temporary); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, "", err
 	}
-	// It is synced once, as a whole.
+	// create syncs it once, as a whole.
 	db, err = open(temporary, &bolt.Options{NoSync: true, NoGrowSync: true, InitialMmapSize: mapSize})
 	if err != nil {
 		return nil, nil, "", err
@@ -153,7 +153,7 @@ type copier struct {
 	losses []loss
 }
 
-// part copies a part without its damage. Errors are those of writes.
+// part copies a part without its damage. It returns only errors of writes.
 func (c *copier) part(from *bolt.Tx, p Part) error {
 	path := [][]byte{[]byte(p.Bucket)}
 	if !p.Single {

@@ -16,8 +16,8 @@ import (
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
-// TestEveryDamageIsTold flips bits of a database and cuts it: what is read is what was stored, and
-// what is missing is reported. The store goes on with the rest.
+// TestEveryDamageIsTold flips bits of a database and cuts it: the entries read are as stored, and
+// lost ones are reported. The store goes on with the rest.
 func TestEveryDamageIsTold(t *testing.T) {
 	// With the first seed, a key becomes empty.
 	for _, seed := range []uint64{13978793386136057670, rand.Uint64()} {
@@ -74,7 +74,7 @@ func tellDamage(t *testing.T, seed uint64) {
 	}
 }
 
-// TestDamageOfOneBucket changes a bucket behind the back of the store: its part is lost, or it alone.
+// TestDamageOfOneBucket changes a bucket with bbolt alone: its part is lost, or only the bucket.
 func TestDamageOfOneBucket(t *testing.T) {
 	for name, test := range map[string]struct {
 		damage      func(tx *bolt.Tx) error

@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	// lockTimeout bounds the wait for a stopping process, which has up to Config.Drain to store its
-	// rest.
+	// lockTimeout bounds the wait for a stopping process, which has up to aggregator.Config.Drain
+	// to store its rest.
 	lockTimeout = 10 * time.Second
-	// mapSize is in bytes of address space. For more, bbolt waits for all readers.
+	// mapSize is in bytes of address space. To map more, bbolt waits for all readers.
 	mapSize   = 1 << (25 + 5*(strconv.IntSize/64))
 	allocSize = 1 << 20
 	copySize  = 4 << 20
@@ -79,8 +79,8 @@ const (
 	metaSize   = 56
 )
 
-// checkMeta checks both copies of the meta data. bbolt ignores a damaged copy, and uses the one of
-// the transaction before. A crash damages no copy: it is less than a sector.
+// checkMeta checks both copies of the meta data. bbolt ignores a damaged copy, and uses the other:
+// the transaction before. A crash damages no copy: a copy is less than a sector.
 func checkMeta(path string, pageSize int64) error {
 	f, err := trusted.OpenFile(path, os.O_RDONLY, 0)
 	if err != nil {

@@ -1,7 +1,7 @@
 // Package store keeps the state directory: one bbolt database.
 //
 // The packages statedir, history and unconfirmed register [Part]s and tasks (package retry) before
-// [Store.Load]. [Store.Update] waits for the disk, a task writes later.
+// [Store.Load]. [Store.Update] waits for the disk; a task ([Store.NewTask]) writes later.
 //
 // # Files
 //
@@ -23,7 +23,8 @@
 //
 // A start copies the whole database and checks it on the way: damage to pages such as the list of
 // free pages would spread with the next write. The copy lacks damaged parts; their loss is logged
-// and counted, and the damaged file renamed. Damage found later fails transactions until the next start.
+// and counted, and the damaged file is renamed. Damage found later fails transactions until the
+// next start.
 //
 // # Durability
 //

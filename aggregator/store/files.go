@@ -47,7 +47,7 @@ func quarantine(path, suffix string) (string, error) {
 	return "", fmt.Errorf("there are %d files with names like %s already: remove them", maxQuarantined, path+suffix)
 }
 
-// Both names are in one directory.
+// rename syncs the directory of both names.
 func rename(from, to string) error {
 	if err := os.Rename(from, to); err != nil {
 		return err
@@ -90,7 +90,6 @@ func removeTemporary(dir string) {
 	}
 }
 
-// BootID returns the identity of the boot.
 func BootID() (string, error) {
 	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	boot := strings.TrimSpace(string(b))

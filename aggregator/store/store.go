@@ -27,7 +27,6 @@ var (
 	ErrNotOpen = errors.New("state directory is not open")
 )
 
-// Config describes a Store.
 type Config struct {
 	// Path is the directory, made if missing. An empty Path stores no data.
 	Path string
@@ -41,17 +40,16 @@ type Config struct {
 	Fault func() error
 }
 
-// Part is a top-level bucket.
+// Part is a top-level bucket. Kind is for Config.Failed.
 type Part struct {
 	Bucket string
 	Kind   string
-	// Single parts have only buckets: damage to one leaves the others intact. Other parts are lost
-	// as a whole.
+	// Single is true for a part of inner buckets only: each is lost alone. Other parts are lost as
+	// a whole. Lost is the log message of a loss.
 	Single bool
 	Lost   string
 }
 
-// Store is a state directory.
 type Store struct {
 	cfg   Config
 	parts []Part
@@ -63,30 +61,27 @@ type Store struct {
 
 	// db is nil before Load and after Close.
 	db atomic.Pointer[bolt.DB]
-	// outdated is true with the name outdatedName.
+	// outdated is true while the file is named outdatedName.
 	outdated atomic.Bool
 	killed   bool
 	lost     map[string]bool
 
 	// mu is held by writers. It guards unwritten (the reason for a database in memory) and replaced
-	// (the present file must be renamed).
+	// (the present file is damaged).
 	mu        sync.Mutex
 	unwritten error
 	replaced  bool
 }
 
-// New returns a Store. It does no I/O until Load.
+// New returns a Store, without I/O.
 func New(cfg Config) *Store {
 	return &Store{cfg: cfg, lost: make(map[string]bool), done: make(chan struct{})}
 }
 
-// Enabled reports whether there is a directory.
 func (s *Store) Enabled() bool { return s.cfg.Path != "" }
 
-// Register adds a part.
 func (s *Store) Register(p Part) { s.parts = append(s.parts, p) }
 
-// Failed counts a failure.
 func (s *Store) Failed(kind string) { s.cfg.Failed(kind) }
 
 // Load reads the directory and copies the database. It logs and counts lost data, and renames the
@@ -158,7 +153,7 @@ func (s *Store) file() string {
 // Outdated reports whether the record is older than the kernel.
 func (s *Store) Outdated() bool { return s.outdated.Load() }
 
-// SetOutdated renames the database.
+// SetOutdated marks the record, by the name of the database.
 func (s *Store) SetOutdated(outdated bool) error {
 	if s.outdated.Load() == outdated {
 		return nil

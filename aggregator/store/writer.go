@@ -54,8 +54,8 @@ func (s *Store) createAgain() error {
 	return s.db.Swap(db).Close()
 }
 
-// NewTask returns a Task that runs from Load to Close, and once more then. After an error of write
-// it is called again after Config.Retry.
+// NewTask returns a Task that runs from Load to Close, and once more then. After an error, write is
+// called again after Config.Retry.
 func (s *Store) NewTask(kind, failing, again string, write func() error) *retry.Task {
 	t := retry.New(retry.Config{
 		Do: func(context.Context) error { return write() }, Retry: s.cfg.Retry, Logger: s.cfg.Logger,

@@ -1,5 +1,5 @@
 // Package unconfirmed stores the content of fragments before updates that need a confirmation, and
-// has unconfirmed updates taken back in time, also after a restart. It commits no update.
+// calls Config.Revert for unconfirmed updates in time, also after a restart. It commits no update.
 //
 // # States
 //
@@ -8,18 +8,18 @@
 //	Reserve, Begin, Committed   committing, then waiting
 //	Cancel                      committing, then gone
 //	Confirm                     confirming, then gone; waiting again if it cannot be removed from the store
-//	Revert, or the time is over reverting, then gone; waiting again if the content cannot be put back
+//	Revert, or the end of time  reverting, then gone; waiting again if the content cannot be put back
 //	restart                     waiting, if it is in the store
 //
 // A failed revert is tried again after Config.Retry; meanwhile the update can be confirmed. If the
-// removal from the store fails after Cancel or a revert, the state is ended, and Run (package retry)
-// tries again.
-// Until then a restart reverts the fragment once more, also over a later update.
+// removal from the store fails after Cancel or a revert, the state is ended, and Run (package
+// retry) tries again. Until then a restart reverts the fragment once more, also over a later
+// update.
 //
 // # Limits
 //
-// The stored content of a publisher counts as its bytes (Config.Allow), at most 32 MiB. At most 32
-// updates of a publisher wait.
+// Stored content counts among its publisher's bytes (Config.Allow): at most 16 MiB for an update,
+// 32 MiB for a publisher. At most 32 updates of a publisher wait, and 256 in all.
 //
 // # Buckets
 //

@@ -33,19 +33,15 @@ const (
 )
 
 var (
-	// ErrDisabled means that there is no state directory.
 	ErrDisabled = errors.New("nothing can be taken back after a restart: weft has no state directory")
-	// ErrWaits means that the fragment waits already.
-	ErrWaits = errors.New("the fragment waits for a confirmation")
+	ErrWaits    = errors.New("the fragment waits for a confirmation")
 	// ErrNone means that the fragment does not wait.
-	ErrNone = errors.New("no fragment waits for this confirmation")
-	// ErrReverting means that the fragment is being taken back.
+	ErrNone      = errors.New("no fragment waits for this confirmation")
 	ErrReverting = errors.New("the fragment is being taken back")
-	// ErrNotStored means that the state directory cannot be written.
+	// ErrNotStored means that the store lacks the change: it is too large, or a write failed.
 	ErrNotStored = errors.New("cannot write the state directory")
 )
 
-// Config describes a Keeper.
 type Config struct {
 	// Store is not loaded yet. Without a directory no update can be taken back.
 	Store *store.Store
@@ -67,7 +63,7 @@ const (
 	confirming
 	// reverting, or waiting again after a failure.
 	reverting
-	// ended: left in the store.
+	// ended: only left in the store.
 	ended
 )
 
@@ -82,7 +78,7 @@ type Keeper struct {
 
 	// disk is held while the store is used. It is locked before mu; mu is not held during I/O.
 	disk sync.Mutex
-	// boot caches readBoot. The disk guards it.
+	// boot caches readBoot. disk guards it.
 	boot string
 
 	mu      sync.Mutex
@@ -92,14 +88,14 @@ type Keeper struct {
 type entry struct {
 	state  state
 	before *weftv1.Fragment
-	// size is in bytes. stored is true also for an earlier entry of the fragment.
+	// size is in bytes. stored is true also if the store has an ended entry of the fragment.
 	size     int
 	stored   bool
 	at       time.Time
 	boot     string
 	deadline time.Duration
 	overdue  bool
-	// attempt is the present or next one.
+	// overdue is true after a failed revert. attempt is the present or next one.
 	attempt *attempt
 }
 
@@ -111,7 +107,6 @@ type attempt struct {
 
 func newAttempt() *attempt { return &attempt{done: make(chan struct{})} }
 
-// New returns a Keeper without fragments.
 func New(cfg Config) *Keeper {
 	k := &Keeper{
 		cfg: cfg, readBoot: store.BootID, now: bootTime, failing: func(string) error { return nil }, entries: make(map[desired.Key]*entry),
@@ -123,7 +118,6 @@ func New(cfg Config) *Keeper {
 	return k
 }
 
-// Enabled reports whether updates can be taken back.
 func (k *Keeper) Enabled() bool { return k.cfg.Store.Enabled() }
 
 // Waits reports whether a fragment waits, and when it is taken back.
@@ -136,7 +130,7 @@ func (k *Keeper) Waits(key desired.Key) (at time.Time, ok bool) {
 	return time.Time{}, false
 }
 
-// active returns a waiting entry, or nil. The lock is held.
+// active returns an entry that has not ended, or nil. mu is held.
 func (k *Keeper) active(key desired.Key) *entry {
 	if e := k.entries[key]; e != nil && e.state != ended {
 		return e
@@ -144,7 +138,7 @@ func (k *Keeper) active(key desired.Key) *entry {
 	return nil
 }
 
-// Kept returns the size of a publisher's stored entries in bytes.
+// Kept returns the size of a publisher's entries in bytes.
 func (k *Keeper) Kept(publisher string) int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -152,7 +146,7 @@ func (k *Keeper) Kept(publisher string) int {
 	return n
 }
 
-// kept is called with the lock.
+// kept is called with mu held.
 func (k *Keeper) kept(publisher string) (bytes, entries int) {
 	for key, e := range k.entries {
 		if key.Publisher == publisher {
@@ -162,7 +156,8 @@ func (k *Keeper) kept(publisher string) (bytes, entries int) {
 	return bytes, entries
 }
 
-// Reserve reserves a fragment for its own update. The caller calls Begin or Cancel.
+// Reserve reserves a fragment for an update that needs a confirmation. The caller calls Begin or
+// Cancel.
 //
 // Possible errors: ErrDisabled, ErrWaits.
 func (k *Keeper) Reserve(key desired.Key) error {
@@ -188,8 +183,8 @@ func (k *Keeper) Reserve(key desired.Key) error {
 	return nil
 }
 
-// Begin stores the content of a reserved fragment, and returns the time of the revert. The caller
-// calls Committed or Cancel.
+// Begin stores the content of a reserved fragment before its update, and returns the time of the
+// revert. The caller calls Committed or Cancel.
 //
 // Possible errors: ErrNotStored, Config.Allow's.
 func (k *Keeper) Begin(key desired.Key, before *weftv1.Fragment, after time.Duration) (at time.Time, err error) {
@@ -228,7 +223,7 @@ func (k *Keeper) Begin(key desired.Key, before *weftv1.Fragment, after time.Dura
 	return e.at, nil
 }
 
-// Committed says that the update is committed: its time can end.
+// Committed says that the update is committed: from now on it can be taken back.
 func (k *Keeper) Committed(key desired.Key) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -317,7 +312,7 @@ func (k *Keeper) Revert(ctx context.Context, key desired.Key) error {
 	}
 }
 
-// CleanedUp says that the kernel is empty: only durable content comes back.
+// CleanedUp says that the kernel is empty: a revert brings back only durable content.
 func (k *Keeper) CleanedUp() {
 	k.disk.Lock()
 	defer k.disk.Unlock()
@@ -340,7 +335,6 @@ func (k *Keeper) CleanedUp() {
 	}
 }
 
-// Run takes updates back until ctx ends.
 func (k *Keeper) Run(ctx context.Context) {
 	if k.Enabled() {
 		k.task.Wake(0)

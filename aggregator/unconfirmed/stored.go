@@ -41,7 +41,7 @@ func encode(e *entry) (update, before []byte, err error) {
 	return update, before, err
 }
 
-// write replaces an earlier entry. The disk is locked.
+// write stores an entry. disk is held.
 func (k *Keeper) write(key desired.Key, update, before []byte) error {
 	if err := k.failing("write"); err != nil {
 		return err
@@ -67,7 +67,7 @@ func (k *Keeper) write(key desired.Key, update, before []byte) error {
 	return nil
 }
 
-// remove is called with the disk locked.
+// remove is called with disk held.
 func (k *Keeper) remove(key desired.Key) error {
 	if err := k.failing("remove"); err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 )
 
 // Dump replaces the state by a dump and a record. An adopted fragment keeps its content until its
-// snapshot; an equal snapshot costs no ops. Recorded objects missing in the kernel are ignored.
+// snapshot; an equal snapshot costs no ops. Recorded parts missing in the kernel are ignored.
 //
 // A rule names its fragment. Elements belong to the recorded fragment of the set. Of several, each
 // holds its won elements, and the rest has no owner until all have come back or been withdrawn.
@@ -63,14 +63,13 @@ func unmerged(s *merge.State, id nft.TableID, d *kernel.Set) {
 	}
 }
 
-// recorded is a recorded share.
 type recorded struct {
 	key   desired.Key
 	chain desired.ChainRecord
 	set   desired.SetRecord
 }
 
-// adoption is the index of a record.
+// adoption is the state with an index of the record.
 type adoption struct {
 	s          *merge.State
 	identities map[desired.Key]merge.Identity
@@ -170,7 +169,7 @@ func (ad *adoption) table(d *kernel.Table) {
 		ad.s.Unclaimed.Hold(ad.s, t.ID)
 	}
 	if d.Dormant && !slices.ContainsFunc(t.Holdings, func(h *merge.Holding) bool { return h.Dormant != merge.Awake }) {
-		// The record does not name the fragments that declare it: their publishers will.
+		// No record says which fragments want the table dormant: their snapshots will.
 		for _, h := range t.Holdings {
 			h.Dormant = merge.Dormant
 		}
@@ -198,7 +197,7 @@ func (ad *adoption) chain(o *merge.Chain, d *kernel.Chain) {
 	}
 	for _, rec := range ad.shares[o.At()] {
 		sh := share(ad.fragment(rec.key))
-		// A record can be ahead of the kernel.
+		// A record is written before its commit, and can be ahead of the kernel.
 		for _, id := range references(&rec.chain) {
 			target := o.Table.Part(id)
 			ad.s.Mark(target)

@@ -9,7 +9,6 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// DumpedRule makes the slot of a dumped rule.
 func DumpedRule(family nft.Family, d *kernel.Rule) *merge.Slot {
 	r := &compile.Rule{Family: family, Comment: d.Info.Comment, Fingerprint: d.Info.Fingerprint, Writes: d.Writes}
 	return &merge.Slot{Rule: r, Owner: d.Info.Owner, Handle: d.Handle}
@@ -56,7 +55,6 @@ type DumpedPart struct {
 	Set   *kernel.Set
 }
 
-// DumpedParts returns the declarations of a dumped table.
 func DumpedParts(d *kernel.Table) []DumpedPart {
 	var all []DumpedPart
 	tu := desired.TableUpdate{PutObjects: d.Objects, PutFlowtables: d.Flowtables}

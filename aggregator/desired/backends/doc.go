@@ -1,3 +1,3 @@
-// Package backends reads maps from destinations to backends. The key is an optional address,
-// inet_proto and inet_service, the data an address and a port. It is pure.
+// Package backends reads maps from destinations to backends. A key begins with an optional address,
+// inet_proto and inet_service; the data is an address and a port. The functions are pure.
 package backends

@@ -16,18 +16,18 @@ const partLen = 4
 type Layout struct {
 	addr        int // length in the key, or 0
 	proto, port int
-	// end is the length of the destination, dataAddr of the address in the data.
+	// end is the length of the destination, dataAddr of the address in the data, data of the data.
 	end, dataAddr, data int
 }
 
 // Backend is a packed UDP destination with a backend.
 type Backend struct {
-	// Dest is the packed key up to the port.
+	// Dest is the packed key up to the port, Data the packed address and port of the backend.
 	Dest string
 	Data string
 }
 
-// NewLayout returns the layout of a map with watchable flows. It uses only the names of types: a
+// NewLayout returns the layout of a map with watchable flows. Of types it uses only the names: a
 // dumped declaration has no more.
 func NewLayout(d *nftset.Set) (Layout, bool) {
 	var l Layout
@@ -74,7 +74,6 @@ func UDPPort(key string) (port uint16, ok bool) {
 	return binary.BigEndian.Uint16([]byte(key[partLen:])), true
 }
 
-// ByPort reports whether the keys have no address.
 func (l *Layout) ByPort() bool { return l.addr == 0 }
 
 // DestLen and BackendLen are in bytes.

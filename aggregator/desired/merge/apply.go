@@ -32,8 +32,8 @@ func (s *State) Apply(u *desired.Update) error {
 	return s.Change(u.Fragment, func(a *Apply) { a.update(u) }, nil)
 }
 
-// ApplyWithin is Apply for a publisher with limits. It calls limit, not nil, after a merge without
-// violations, and grant for each shared part of others; nil grants all. Both must not use the
+// ApplyWithin is Apply for a publisher with limits. It calls limit after a merge without
+// violations, and grant for each part of another owner; a nil grant allows all. Neither may use the
 // State.
 //
 // Possible errors: as Apply; limit's.
@@ -47,7 +47,7 @@ func (s *State) ApplyWithin(u *desired.Update, limit desired.Limit, grant desire
 // Change makes one change completely or not at all. limit may be nil.
 func (s *State) Change(key desired.Key, f func(*Apply), limit desired.Limit) error {
 	before := s.Usage(key.Publisher)
-	// Prices touched by an undone change come first: they are not an effect of this change.
+	// Prices outdated by an undone change come first: they are not an effect of this change.
 	s.Paths.Evaluate()
 	s.Paths.grown, s.Paths.attached = s.Paths.grown[:0], s.Paths.attached[:0]
 	mark := len(s.undo)
@@ -168,7 +168,6 @@ func (a *Apply) leave(h *Holding) {
 	h.release(a.s)
 }
 
-// Withdraw removes a fragment with all its shares.
 func (a *Apply) Withdraw(f *Fragment) {
 	shared := f.setsShared()
 	for _, h := range f.Tables {
@@ -225,6 +224,7 @@ func (a *Apply) checkUses(tu *desired.TableUpdate) {
 	}
 }
 
+// giveUp removes a share; join adds one.
 func (a *Apply) giveUp(h *Holding, id ObjectID) {
 	if sh, ok := h.Shares[id]; ok {
 		enter(&a.s.journal, h.Shares, id, nil, false)

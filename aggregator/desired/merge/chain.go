@@ -10,7 +10,6 @@ import (
 	nftobject "github.com/weft-proxy/weft/nft/object"
 )
 
-// Chain is the merge of a chain.
 type Chain struct {
 	shared[*ChainShare]
 	// Rules are the kernel's as of the last Accept.
@@ -21,7 +20,6 @@ type Chain struct {
 	Price Price
 }
 
-// ChainShare is one fragment's share of a chain.
 type ChainShare struct {
 	Fragment *Fragment
 	Decl     *nftobject.Chain
@@ -44,7 +42,6 @@ type ruleList struct {
 	ends  bool
 }
 
-// Slot is one rule in its place.
 type Slot struct {
 	Rule *compile.Rule
 	// Owner is stored in the kernel: "publisher/name", or "".
@@ -58,7 +55,6 @@ type Slot struct {
 // Decl is the declaration; all shares agree on it.
 func (o *Chain) Decl() *nftobject.Chain { return o.Shares[0].Decl }
 
-// Merged returns the rules in order of precedence.
 func (o *Chain) Merged() []*Slot {
 	n := 0
 	for _, sh := range o.Shares {
@@ -152,7 +148,6 @@ func (sh *ChainShare) referAll(m *marks, o *Chain, in bool) {
 	}
 }
 
-// EqualChain reports whether two declarations agree.
 func EqualChain(a, b *nftobject.Chain) bool {
 	return a.Comment == b.Comment && sameBase(a.Base, b.Base)
 }

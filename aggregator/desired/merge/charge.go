@@ -12,7 +12,7 @@ import (
 
 // ledger has the usage of each publisher, and the shadowed elements.
 type ledger struct {
-	// Held is by publisher, without empty usage.
+	// Held is by publisher, without empty usage. shaded are the fragments for TakeShadowChanges.
 	Held     map[string]desired.Usage
 	shadowed int
 	shaded   map[desired.Key]struct{}
@@ -20,7 +20,6 @@ type ledger struct {
 
 func (l *ledger) Shadowed() int { return l.shadowed }
 
-// Usage returns the usage of a publisher.
 func (l *ledger) Usage(publisher string) desired.Usage { return l.Held[publisher] }
 
 // TakeShadowChanges returns, in no order, fragments with a possibly different Shadowed since the
@@ -44,7 +43,6 @@ func (l *ledger) charge(f *Fragment, o desired.Usage, by int) {
 	setKey(l.Held, f.Key.Publisher, u, u != desired.Usage{})
 }
 
-// shade adds by to the shadow count of a share.
 func (l *ledger) shade(sh *SetShare, by int) {
 	sh.Shadowed += by
 	sh.Fragment.Shadowed += by

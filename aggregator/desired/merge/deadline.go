@@ -23,7 +23,7 @@ type Due struct {
 // ends up to its ticks.
 const ExpiryMargin = 2 * packed.Jiffy
 
-// expirySlack bounds the error of a kernel's deadline: the kernel sees an element before its
+// expirySlack bounds the error of a deadline: the kernel starts an element's time before the
 // transaction ends.
 const expirySlack = time.Second
 
@@ -34,7 +34,8 @@ type expiries struct {
 	Now   time.Duration
 	Queue expiryQueue
 	most  int
-	// stated are the statements with timeouts since Accept.
+	// stated are the statements with timeouts since Accept. most is the length at which ExpireAt
+	// cleans Queue.
 	stated []expiry
 }
 
@@ -70,7 +71,6 @@ func (q *expiryQueue) Pop() any {
 	return e
 }
 
-// Timed reports whether an element of a set expires.
 func Timed(d *nftset.Set, e *nftset.Element) bool {
 	return d.Flags&nftset.FlagTimeout != 0 && packed.Timeout(d, e) != 0
 }
@@ -88,8 +88,8 @@ func (x *expiries) NextExpiry() (at time.Duration, ok bool) {
 }
 
 // Expire forgets elements that the kernel has removed after their time, and returns a patch for
-// each share. With successor, another fragment states an element with time left: commit the next
-// plan at once. No change may have followed the last Accept.
+// each share. successor is true if another fragment states such an element with time left: commit
+// the next plan at once. No change may have followed the last Accept.
 func (s *State) Expire(now time.Duration) (expired []*desired.Update, successor bool) {
 	s.Expiries.Advance(now)
 	x, of := &s.Expiries, map[*SetShare]*desired.Update{}
@@ -125,7 +125,7 @@ func (e *expiry) forget(s *State) (old nftset.Element, takesOver bool) {
 	old, _ = e.share.Elements.Get(e.id)
 	c := e.share.write(&s.derived, e.set, e.id, old, true, nftset.Element{}, false)
 	if e.set.Merge != nil {
-		// The kernel has statements without a timeout already.
+		// A merged range has no timeout: the kernel has it already.
 		_, c.had = e.set.Merge.Get(e.id)
 		c.has = c.has && !c.had
 	}
@@ -165,7 +165,8 @@ func (sh *SetShare) expiry(id string) time.Duration {
 	return sh.Due[id].At
 }
 
-// restate journals a statement, or (has is false) its end.
+// restate notes a fragment's statement of an element with a timeout, or (has is false) its end,
+// with journal.
 func (sh *SetShare) restate(s *State, o *Set, id string, has bool) {
 	d, had := sh.Due[id]
 	if !had && !has {
@@ -222,7 +223,7 @@ func (x *expiries) AcceptTimes() {
 	}
 }
 
-// Deadline returns when an element with time left is surely removed.
+// Deadline returns when the kernel has surely removed an element with the time left.
 func (x *expiries) Deadline(left time.Duration) time.Duration {
 	return x.Now + left + ExpiryMargin
 }

@@ -72,10 +72,9 @@ func (o *Set) index(d *derived, anew bool) {
 	}
 }
 
-// A destination without an address, such as a NodePort, answers at local addresses, and at
-// addresses in a set that a rule looks up beside a map by port. A flow from before its address was
-// in the set was not translated, and becomes stale.
-
+// indexAddresses keeps Addresses, the sets of addresses. A destination without an address, such as
+// a NodePort, answers at local addresses, and at addresses in a set that a rule looks up beside a
+// map by port. A flow from before its address was in the set was not translated, and becomes stale.
 func (t *Table) indexAddresses(o *Set) {
 	delete(t.Addresses, o)
 	if !o.Exists() {

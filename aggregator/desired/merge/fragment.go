@@ -10,7 +10,7 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// Identity is replaced as a whole by a snapshot.
+// Identity has the attributes of a fragment. A snapshot replaces all.
 type Identity struct {
 	Priority int32
 	Lifetime desired.Lifetime
@@ -21,7 +21,8 @@ type Identity struct {
 	Adopted bool
 }
 
-// No list may have the shares while the priority changes.
+// setIdentity replaces the identity. Before another priority, take the fragment's shares out of
+// parts with several shares: their lists are in order of priority.
 func (f *Fragment) setIdentity(s *State, id Identity) {
 	if id.Lifetime != f.Lifetime {
 		s.noteLifetime(f.Key, s.Fragments[f.Key])
@@ -40,37 +41,35 @@ func Seen(r desired.Reader, f *Fragment) bool {
 	return r.All || !f.Unclaimed && r.Sees(f.Key.Publisher)
 }
 
-// SortedFragments returns the fragments by publisher and name.
 func (s *State) SortedFragments() []*Fragment {
 	return slices.SortedFunc(maps.Values(s.Fragments), func(a, b *Fragment) int { return a.Key.Compare(b.Key) })
 }
 
-// SortedHoldings returns the fragment's holdings by table.
 func (f *Fragment) SortedHoldings() []*Holding {
 	return slices.SortedFunc(maps.Values(f.Tables), func(a, b *Holding) int { return desired.CompareTables(a.Table.ID, b.Table.ID) })
 }
 
-// Fragment has an identity and holdings.
+// Fragment is the state of one fragment.
 type Fragment struct {
 	Key desired.Key
-	// Owner is the key in rules, or "" if unclaimed.
+	// Owner is Key.String, as in the rules of the kernel, or "" if unclaimed.
 	Owner string
 	Identity
-	// Unclaimed marks the one fragment for content without a fragment.
+	// Unclaimed marks State.Unclaimed.
 	Unclaimed bool
 	Tables    map[nft.TableID]*Holding
-	// Shadowed counts elements with hidden data.
+	// Holds is the usage, Shadowed the number of elements with hidden data.
 	Holds    desired.Usage
 	Shadowed int
 }
 
-// Holding has the shares of a fragment in one table.
 type Holding struct {
 	Fragment *Fragment
 	Table    *Table
 	Comment  string
 	Shares   map[ObjectID]Share
-	// Apart: a Record keeps the shares apart from the fragment. Recorded: all are stored.
+	// Apart is true if a Record keeps the shares apart from the fragment, Recorded if all are
+	// stored there.
 	Apart, Recorded bool
 	Dormant         Dormancy
 }
@@ -95,12 +94,13 @@ func (f *Fragment) String() string {
 	}
 }
 
-// A nil f removes the fragment.
+// setFragment puts a fragment; nil removes it.
 func (s *State) setFragment(key desired.Key, f *Fragment) {
 	s.noteLifetime(key, s.Fragments[key])
 	do(&s.journal, func(f *Fragment) { s.WriteFragment(key, f) }, f, s.Fragments[key])
 }
 
+// WriteFragment is setFragment without journal.
 func (s *State) WriteFragment(key desired.Key, f *Fragment) {
 	s.recordedAt++
 	if old := s.Fragments[key]; old != nil {

@@ -18,7 +18,6 @@ type Hook struct {
 	device string
 }
 
-// HooksOf returns the hooks of a base chain, if any.
 func HooksOf(family nft.Family, base *nftobject.Base) (hooks []Hook) {
 	if base == nil {
 		return nil
@@ -42,7 +41,7 @@ func HooksOf(family nft.Family, base *nftobject.Base) (hooks []Hook) {
 	return hooks
 }
 
-// attach adds or removes a base chain, if any, at its hooks. It may be repeated.
+// attach adds or removes a chain at the hooks of base, which may be nil. It may be repeated.
 func (p *Paths) attach(o *Chain, base *nftobject.Base, in bool) {
 	if base == nil {
 		return
@@ -94,8 +93,8 @@ func (p *Paths) effect(publisher string) desired.Effect {
 	return e
 }
 
-// pricesAt returns the price of a publisher's base chains and of also, and the most expensive
-// chains.
+// pricesAt returns the price of a publisher's base chains at a hook, with the chain also (or nil),
+// and the most expensive chains.
 func (p *Paths) pricesAt(h Hook, publisher string, also *Chain) (sum Price, worst, every *Chain) {
 	dearer := func(o, most *Chain, of func(Price) int) bool {
 		return most == nil || of(o.Price) > of(most.Price) || of(o.Price) == of(most.Price) && CompareParts(o, most) < 0
@@ -121,7 +120,7 @@ func (o *Chain) sharedBy(publisher string) bool {
 	})
 }
 
-// kernelBase reports whether the kernel has the chain at its hook.
+// kernelBase reports whether the kernel has the chain at a hook with the same number.
 func (o *Chain) kernelBase() bool {
 	d, ok := o.Kernel.(*nftobject.Chain)
 	return ok && d.Base != nil && d.Base.Hook == o.Decl().Base.Hook

@@ -19,10 +19,8 @@ import (
 // ObjectID names a part of a table. Each kind has its own names.
 type ObjectID = nftobject.Ref
 
-// Object is the merge of a named object or a flowtable.
 type Object struct{ shared[*ObjectShare] }
 
-// ObjectShare is one fragment's declaration.
 type ObjectShare struct {
 	Fragment *Fragment
 	Decl     ObjectDecl
@@ -43,7 +41,6 @@ func (d ObjectDecl) ID() ObjectID {
 	return ObjectID{Kind: d.Object.Kind, Name: d.Object.Name}
 }
 
-// String is in nft's syntax.
 func (d ObjectDecl) String() string {
 	if d.Object != nil {
 		return "{ " + Definition(d.Object) + " }"
@@ -173,7 +170,6 @@ func SortIDs(ids []ObjectID) []ObjectID {
 	return slices.Compact(ids)
 }
 
-// SortedObjects returns a map's keys in order.
 func SortedObjects[V any](m map[ObjectID]V) []ObjectID {
 	return slices.SortedFunc(maps.Keys(m), compareObjectIDs)
 }

@@ -12,7 +12,8 @@ import (
 const (
 	// SharesApart bounds the shares of a table that a Record keeps with the fragment.
 	SharesApart = 512
-	// MaxUnrecorded bounds the remembered parts while no Record can be stored.
+	// MaxUnrecorded bounds the remembered parts while no Record can be stored; beyond, the next
+	// Record has all.
 	MaxUnrecorded = 1 << 16
 )
 
@@ -26,10 +27,10 @@ type observed struct {
 	scope      *Scope
 	scopeDirty map[nft.TableID]map[ObjectID]struct{}
 	recordedAt uint64
-	// Unrecorded parts may differ in a Record since Recorded.
+	// Unrecorded has the parts with shares that may have changed since Recorded.
 	Unrecorded map[tablePart]struct{}
-	// Lifetimes has possibly different lifetimes as of Accept, LifetimeUnspecified for new
-	// fragments.
+	// Lifetimes has the lifetimes as of Accept of fragments that may have another now,
+	// LifetimeUnspecified for new fragments.
 	Lifetimes map[desired.Key]desired.Lifetime
 }
 
@@ -51,7 +52,6 @@ func (b *observed) unrecord(o Part) {
 	}
 }
 
-// declared notes a changed declaration.
 func (b *observed) declared(o Part) {
 	n := o.Base()
 	b.scopeChanges(n.Table.ID)[n.ID] = struct{}{}
@@ -76,11 +76,10 @@ func (b *observed) noteLifetime(key desired.Key, f *Fragment) {
 	}
 }
 
-// AcceptLifetimes accepts the present lifetimes.
+// AcceptLifetimes changes RecordVersion if the last Record may have an earlier lifetime.
 func (b *observed) AcceptLifetimes(fragments map[desired.Key]*Fragment) {
 	for key, before := range b.Lifetimes {
 		if f := fragments[key]; f != nil && before != desired.LifetimeUnspecified && before != f.Lifetime {
-			// The record may have the earlier lifetime.
 			b.recordedAt++
 		}
 	}
@@ -99,7 +98,7 @@ func (s *State) Recorded() {
 // RecordVersion changes with the result of Record.
 func (b *observed) RecordVersion() uint64 { return b.recordedAt }
 
-// scopeChanges bounds the changed parts of a small table.
+// scopeChanges bounds TableScope.changed of a small table.
 const scopeChanges = 64
 
 // Scope is an immutable picture of all declarations, for any goroutine.
@@ -113,7 +112,6 @@ func (s *Scope) Table(id nft.TableID) *TableScope {
 	return &TableScope{}
 }
 
-// Set returns the declaration of a set or map.
 func (s *Scope) Set(id nft.TableID, name string) (*nftset.Set, bool) {
 	return s.Table(id).Set(name)
 }
@@ -122,7 +120,7 @@ func (s *Scope) Set(id nft.TableID, name string) (*nftset.Set, bool) {
 type TableScope struct {
 	// decls has a *nftobject.Chain, a *nftset.Set or an ObjectDecl. Scopes share it.
 	decls map[ObjectID]any
-	// changed differs from decls; nil is a removed part.
+	// changed takes precedence over decls; nil is a removed part.
 	changed map[ObjectID]any
 }
 
@@ -168,7 +166,7 @@ func (s *State) Scope() *Scope {
 	return s.scope
 }
 
-// Only dirty parts may differ from before.
+// scope returns the declarations of a table. Only dirty parts may differ from before.
 func (t *Table) scope(before *TableScope, dirty map[ObjectID]struct{}, work *desired.Work) *TableScope {
 	ts := &TableScope{decls: before.decls, changed: maps.Clone(before.changed)}
 	if n := len(before.changed) + len(dirty); before.decls == nil || n > scopeChanges+len(before.decls)/8 {

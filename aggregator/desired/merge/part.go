@@ -10,22 +10,22 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// Named objects have other kinds.
+// KindSet is also for maps. Named objects have the kinds of package nft.
 const (
 	KindChain     nft.ObjectKind = "chain"
 	KindSet       nft.ObjectKind = "set"
 	KindFlowtable nft.ObjectKind = "flowtable"
 )
 
-// Part is a chain, a set or map, or a named object or flowtable.
+// Part is a *Chain, *Set or *Object.
 type Part interface {
 	Base() *node
 	Exists() bool
 	At() desired.Place
 	// Declared returns a *nftobject.Chain, a *nftset.Set or an ObjectDecl.
 	Declared() any
-	// Remade reports whether the kernel cannot change the declaration in place: delete and add the
-	// part.
+	// Remade reports whether the kernel cannot change the declaration from before in place: the
+	// plan deletes and adds the part.
 	Remade(before any) bool
 	Addition() kernel.Op
 	Removal(before any) []kernel.Op
@@ -51,7 +51,7 @@ type node struct {
 	Dirty  bool
 	queued uint64
 	// Callers counts shares of chains and elements of maps that lead packets here. outdated, round,
-	// active and loops are for Evaluate.
+	// active and loops are for Paths.Evaluate.
 	Callers       map[caller]int
 	outdated      bool
 	round         uint64
@@ -64,13 +64,11 @@ func (o *node) At() desired.Place {
 	return desired.Place{Table: o.Table.ID, Kind: string(o.ID.Kind), Name: o.ID.Name}
 }
 
-// CompareParts orders parts by table, kind and name.
 func CompareParts(a, b Part) int {
 	x, y := a.Base(), b.Base()
 	return cmp.Or(desired.CompareTables(x.Table.ID, y.Table.ID), compareObjectIDs(x.ID, y.ID))
 }
 
-// Part returns a part, and makes a missing one.
 func (t *Table) Part(id ObjectID) Part {
 	o, ok := t.Parts[id]
 	if !ok {
@@ -103,7 +101,7 @@ func (t *Table) SortedParts() []Part {
 	return slices.SortedFunc(maps.Values(t.Parts), CompareParts)
 }
 
-// Share is one fragment's declaration of a part.
+// Share is a *ChainShare, *SetShare or *ObjectShare.
 type Share interface {
 	Owner() *Fragment
 	Usage() desired.Usage
@@ -134,6 +132,7 @@ func (o *shared[S]) unclaimed() (none S) {
 	return none
 }
 
+// awaited reports whether an adopted fragment has a share.
 func (o *shared[S]) awaited() bool {
 	return slices.ContainsFunc(o.Shares, func(sh S) bool { return sh.Owner().Adopted })
 }
@@ -163,7 +162,7 @@ func (o *shared[S]) Fragments() []*Fragment {
 }
 
 // agrees reports whether the fragment may share a part without contradiction. An unclaimed share
-// that alone differs is given up.
+// that differs is given up.
 func agrees[S Share](a *Apply, h *Holding, o Part, shares []S, differs func(S) (string, bool)) bool {
 	a.s.Mark(o)
 	a.s.Looked.Objects++
@@ -213,7 +212,8 @@ func (m *marks) Mark(o Part) {
 	}
 }
 
-// check is a part to check after the running change. old is its declaration before, or nil.
+// check is a part to check after the running change. old is the declaration before the change, or
+// nil.
 type check struct {
 	Part
 	old any
@@ -233,7 +233,7 @@ func (m *marks) queue(o Part) {
 	m.checks = append(m.checks, c)
 }
 
-// Marking lets the next Accept or Rollback forget a missing target.
+// refer counts references. It marks a missing target, so that Reset can remove it.
 func (m *marks) refer(o Part, by int) {
 	o.Base().Refs += by
 	if !o.Exists() {
@@ -254,6 +254,7 @@ func (s *State) changed(o Part, f *Fragment) {
 	}
 }
 
+// relink is Link with journal, and claims the elements of a new share.
 func (s *State) relink(o Part, sh Share, in bool) {
 	s.changed(o, sh.Owner())
 	s.Link(o, sh, in, true)
@@ -263,7 +264,7 @@ func (s *State) relink(o Part, sh Share, in bool) {
 	}
 }
 
-// Link adds or removes a share. It is its own inverse.
+// Link adds or removes a share. It is its own inverse. For journal see Part.link.
 func (s *State) Link(o Part, sh Share, in, journal bool) {
 	s.Looked.Objects++
 	s.queue(o)

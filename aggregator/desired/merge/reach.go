@@ -10,9 +10,9 @@ import (
 )
 
 // Each chain has a price: the nanoseconds (package cost) of a packet there and in the chains that
-// it leads to, in the worst case and for every packet. The worst case has all rules, and for a rule
-// that jumps its most expensive target, because a packet takes one and comes back; not so from a
-// goto.
+// it leads to, in the worst case and for every packet. The worst case has all rules. A rule that
+// jumps adds its most expensive target, because a packet takes one and comes back; after a goto the
+// chain ends.
 //
 // Changes mark parts as outdated. Evaluate starts at the targets and goes on to callers while
 // prices change: it computes each part once.
@@ -53,8 +53,8 @@ const (
 )
 
 type call struct {
-	// at is the worst price of the rules up to this one, included, the same for all calls of a
-	// rule.
+	// at is the worst price of the rules up to and including the call's, the same for all calls of
+	// a rule.
 	at int
 	id ObjectID
 	// leaves is true for a goto, every if no packet avoids the call.
@@ -67,8 +67,8 @@ type caller struct {
 	leaves bool
 }
 
-// routes counts elements of a verdict map by their target's worst price: those that jump, and those
-// that leave.
+// routes counts elements of a verdict map by their target's worst price: in counts[0] if they jump,
+// in counts[1] if they leave (goto).
 type routes struct {
 	counts [2]map[int]int
 	// most are the greatest prices known to callers.
@@ -182,7 +182,7 @@ func (p *Paths) Evaluate() {
 	p.outdated, p.order = p.outdated[:0], p.order[:0]
 }
 
-// step enters a part, or leaves it after its callers.
+// step enters a part, or (leaves is true) finishes it after its callers.
 type step struct {
 	priced
 	leaves bool
@@ -317,7 +317,7 @@ func (o *Chain) target(c call) (lookup, jump, leave int) {
 	return 0, 0, 0
 }
 
-// longestPath: the kernel allows 16 chains.
+// longestPath is the number of chains that the kernel allows on a way.
 const longestPath = 16
 
 // Path names the chains on the most expensive way.

@@ -11,9 +11,9 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// PartsOf returns the declarations and references of a snapshot, by kind and name. Parts of another
-// owner need a grant. If the snapshot wants the table dormant, the first Place has no kind, as in
-// [desired.Grant].
+// PartsOf returns the parts that a snapshot declares or refers to in a table, by kind and name.
+// Parts of another owner need a grant. If the snapshot wants the table dormant, the first Place has
+// no kind, as in [desired.Grant].
 func PartsOf(tu *desired.TableUpdate) []desired.Place {
 	var ids []ObjectID
 	if tu.Dormant {
@@ -54,7 +54,7 @@ type reference struct {
 	fragment *Fragment
 	at       desired.Place
 	more     int
-	// slot is nil for an element.
+	// slot is nil for an element; more counts further elements.
 	slot   *Slot
 	serial uint64
 }
@@ -125,7 +125,6 @@ func (a *Apply) checkReferences() {
 	}
 }
 
-// rank puts violations of chains first, then sets, then objects.
 func (c check) rank() int {
 	switch c.Base().ID.Kind {
 	case KindChain:
@@ -137,8 +136,8 @@ func (c check) rank() int {
 	}
 }
 
-// blame reports references to a missing object or a base chain: the fragment's own one by one,
-// others together.
+// blame reports references to a missing part or a base chain: the fragment's own one by one, others
+// together.
 func (a *Apply) blame(at desired.Place, count int, refs []reference, base bool) {
 	what := at.InTable()
 	reason, own, other := desired.ReasonReference, "does not exist in table "+at.Table.String()+": publish it first or with this", "is still in use"

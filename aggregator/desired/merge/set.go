@@ -13,11 +13,12 @@ import (
 // Set is the merge of a set or map, without a merged copy. For each key the first share decides.
 type Set struct {
 	shared[*SetShare]
-	// Touched has the keys with another merged element since Accept. Where Kernel is nil, it only
-	// has the origin of an element that its share did not bring first.
+	// Touched has the keys with another merged element since Accept. If the kernel lacks the set,
+	// it has only elements that changed after their share came, for their origin.
 	Touched   map[string]Touch
 	conflicts map[string]struct{}
-	// union is the number of different keys of several shares.
+	// conflicts has the keys that disagree reports. union is the number of different keys of
+	// several shares.
 	union int
 	// Merge is the union of a set with auto-merge, or nil.
 	Merge *packed.Union[*SetShare]
@@ -35,7 +36,8 @@ type Set struct {
 	resized bool
 }
 
-// Touch is the kernel's element of a key, and the last update of the merged one.
+// Touch has the kernel's element of a key: Before if Had is true, Flows if its flows were watched,
+// Due as in SetShare. Origin is the last update of the merged element.
 type Touch struct {
 	Before nftset.Element
 	Had    bool
@@ -44,7 +46,6 @@ type Touch struct {
 	Origin int
 }
 
-// SetShare is one fragment's share of a set.
 type SetShare struct {
 	Fragment *Fragment
 	Decl     *nftset.Set
@@ -57,8 +58,8 @@ type SetShare struct {
 	// bytes is for Usage. Content determines the memory.
 	bytes   int
 	Content cost.Content
-	// Origin is the update that brought the share, -1 after Accept. Fresh are its elements until
-	// then, in its order, or nil with repeated keys.
+	// Origin is the update that brought the share, -1 after Accept. Fresh are the update's elements
+	// until Accept, in its order, or nil with repeated keys.
 	Origin   int
 	Fresh    []nftset.Element
 	Shadowed int
@@ -89,8 +90,8 @@ type change struct {
 	renewed bool
 }
 
-// Decl is the declaration; a dumped one knows less. No share is left while the elements of the last
-// one leave the union.
+// Decl returns a publisher's declaration if there is one: a dumped one has less. While the last
+// share's elements leave the union, the set has no share.
 func (o *Set) Decl() *nftset.Set {
 	if len(o.Shares) == 0 {
 		return o.Merge.Decl
@@ -126,7 +127,6 @@ func (o *Set) Decided(id string) (nftset.Element, *SetShare, bool) {
 	return nftset.Element{}, nil, false
 }
 
-// Winner returns the share that decides on a key.
 func (o *Set) Winner(id string) *SetShare {
 	for _, sh := range o.Shares {
 		if sh.Elements.Has(id) {
@@ -226,7 +226,8 @@ func (o *Set) claim(s *State, id string) {
 	}
 }
 
-// touch counts another winner of an equal element only in a set that the kernel lacks.
+// touch notes a change of a merged element in Touched. In a set that the kernel has, an equal
+// element is not a change.
 func (o *Set) touch(s *State, id string, c *change) bool {
 	same := c.had && c.has && packed.Same(o.Decl(), &c.before, &c.after) && !c.renewed && c.from.expiry(id) == c.to.expiry(id)
 	if o.Kernel != nil && (same || !c.had && !c.has) {
@@ -344,6 +345,7 @@ func (o *Set) link(s *State, linked Share, in, journal bool) {
 	o.index(&s.derived, false)
 }
 
+// touchAll returns touch with one journal entry for all keys.
 func (o *Set) touchAll(s *State) func(string, *change) {
 	type undone struct {
 		id   string
@@ -370,7 +372,7 @@ func (sh *SetShare) visit(d *derived, o *Set, in bool, visit func(string, *chang
 	if in && len(o.Shares) == 2 {
 		o.union = o.Shares[0].Elements.Len() + o.Shares[1].Elements.Len() - sh.Elements.Len()
 	}
-	// One for all, as it escapes.
+	// One variable for all elements: its address escapes.
 	var c change
 	behind := false
 	for id, e := range sh.Elements.All() {

@@ -25,7 +25,7 @@ func (o *Set) updateConflict(b *observed, id string) {
 		if o.conflicts == nil {
 			o.conflicts = map[string]struct{}{}
 		}
-		// The ID may be part of a longer text.
+		// The ID may be part of a longer text, which it would keep in memory.
 		o.conflicts[strings.Clone(id)] = struct{}{}
 	case was && !is:
 		delete(o.conflicts, id)
@@ -79,7 +79,7 @@ func (o *Set) Wins(sh *SetShare) [][]byte {
 	return wins
 }
 
-// Size returns the number of merged elements, without a Passive share.
+// Size returns the number of different keys, before auto-merge, without a Passive share.
 func (o *Set) Size() int {
 	n := o.union
 	switch len(o.Shares) {
@@ -153,7 +153,6 @@ func (o *Set) InForce() iter.Seq2[string, nftset.Element] {
 	}
 }
 
-// Sorted returns the elements of InForce in nft's order.
 func (o *Set) Sorted() (all []nftset.Element) {
 	for _, e := range o.InForce() {
 		all = append(all, e)

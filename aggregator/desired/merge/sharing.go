@@ -9,8 +9,8 @@ import (
 )
 
 // mayShare reports whether a fragment may share a part. The first publisher owns it; others need a
-// grant. If the first one has a grant, the next publisher without one becomes the owner. Without a
-// Grant all may share, and no owner is recorded.
+// grant. If the owner has a grant, a publisher without one becomes the owner. Without a Grant all
+// may share, and no owner is recorded.
 func (a *Apply) mayShare(h *Holding, o Part) bool {
 	n, mine := o.Base(), h.Fragment.Key.Publisher
 	if a.grant == nil || n.Owner == mine {
@@ -46,7 +46,6 @@ func ownerOf(o Part) string {
 	return ""
 }
 
-// Declares reports whether a fragment of a publisher declares a part.
 func Declares(publisher string, o Part) bool {
 	return slices.ContainsFunc(o.Fragments(), func(f *Fragment) bool { return !f.Unclaimed && f.Key.Publisher == publisher })
 }
@@ -63,8 +62,8 @@ func (a *Apply) disown(o Part) {
 	}
 }
 
-// checkReferred finds references to parts of another owner: they would block a removal, run its
-// rules, and use up its quotas.
+// checkReferred finds references without a grant to parts of another owner: they would block a
+// removal, run the owner's rules, and use up its quotas.
 func (a *Apply) checkReferred(tu *desired.TableUpdate) {
 	h := a.F.Tables[tu.Table]
 	if a.grant == nil || h == nil {
@@ -138,6 +137,7 @@ func (t *Table) Dormant() bool {
 	})
 }
 
+// awakeBeside returns the first awake fragment of another publisher, or nil.
 func (t *Table) awakeBeside(publisher string) *Fragment {
 	var found *Fragment
 	for _, h := range t.Holdings {
@@ -149,7 +149,7 @@ func (t *Table) awakeBeside(publisher string) *Fragment {
 	return found
 }
 
-// setDormant needs a grant beside another publisher.
+// setDormant needs a grant beside another publisher. Without one a fragment is DormantAlone.
 func (a *Apply) setDormant(h *Holding, on bool) {
 	wanted := Awake
 	if on {

@@ -16,7 +16,8 @@ type Staged struct {
 	// Comment is for a table that the kernel lacks.
 	Comment string
 	Decl    *nftset.Set
-	// Elements are for the kernel, Stated the update's, Packed the share's.
+	// Elements are for the kernel, merged with auto-merge; Stated are the update's, Packed the
+	// share's.
 	Elements, Stated []nftset.Element
 	Packed           *packed.Elements
 	// Begun is true if the kernel has the set; Sent and Content describe its elements there.
@@ -25,17 +26,17 @@ type Staged struct {
 	Content cost.Content
 }
 
-// StagedID names a staged set.
 type StagedID struct {
 	Table nft.TableID
 	Name  string
 }
 
+// SameSlice compares addresses, not elements.
 func SameSlice(a, b []nftset.Element) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
-// stagedElements may return nil.
+// stagedElements returns the elements that Stage has packed, or nil.
 func (s *State) stagedElements(o *Set, p *desired.Set) *packed.Elements {
 	if st := s.Staged[StagedID{o.Table.ID, o.ID.Name}]; st != nil && st.Decl == p.Decl && SameSlice(st.Stated, p.Elements) {
 		return st.Packed
@@ -43,7 +44,6 @@ func (s *State) stagedElements(o *Set, p *desired.Set) *packed.Elements {
 	return nil
 }
 
-// Complete reports whether the kernel has all.
 func (st *Staged) Complete() bool { return st.Begun && st.Sent == len(st.Elements) }
 
 // Is reports whether the kernel has exactly the newly applied set.

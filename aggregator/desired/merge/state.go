@@ -10,7 +10,6 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// Existing returns a table, or an empty one.
 func (s *State) Existing(id nft.TableID) *Table { return cmp.Or(s.Tables[id], &Table{}) }
 
 // Find returns an existing part of type O.
@@ -21,11 +20,12 @@ func Find[O Part](s *State, table nft.TableID, id ObjectID) (O, bool) {
 
 // Decision is the result of a plan besides its ops, for Accept.
 type Decision struct {
-	// Handles are for added rules, and for rules in the place of equal ones.
+	// Handles are for added rules, and for rules that take the place of equal ones in the kernel.
 	Handles []Assignment
 	// Orders are the rules of changed chains after the commit.
 	Orders map[*Chain][]*Slot
-	// Unstaged sets become part of the state, or are deleted.
+	// Unstaged are the staged sets that Accept forgets: the update has brought them, or the plan
+	// deletes them.
 	Unstaged []StagedID
 }
 
@@ -34,8 +34,8 @@ type Assignment struct {
 	Handle *kernel.Handle
 }
 
-// State is the merge of all accepted fragments, and the difference to the kernel's state, the last
-// Accept.
+// State is the merge of all accepted fragments, and its difference from the kernel's state as of
+// the last Accept.
 type State struct {
 	Tables    map[nft.TableID]*Table
 	Fragments map[desired.Key]*Fragment
@@ -44,14 +44,14 @@ type State struct {
 
 	journal
 	derived
-	// Plan is nil after a change of the state.
+	// Plan has the decisions of the last plan, nil after a change of the state.
 	Plan *Decision
 
 	Expiries expiries
 	// FixedFlags says that the kernel refuses to change a table's flags, as from Linux 6.9 while a
 	// process owns it. Then a change of Dormant remakes the table.
 	FixedFlags bool
-	// Staged sets reach the kernel before their updates.
+	// Staged sets are new sets that reach the kernel before their updates.
 	Staged map[StagedID]*Staged
 }
 
@@ -66,13 +66,12 @@ type derived struct {
 	Watched map[*Set]struct{}
 }
 
-// Table is the merge in one table.
 type Table struct {
 	ID       nft.TableID
 	Parts    map[ObjectID]Part
 	Holdings []*Holding
 	Sets     cost.Sets
-	// Kernel and Asleep (dormant there) are as of the last Accept.
+	// Kernel (the kernel has the table) and Asleep (dormant there) are as of the last Accept.
 	Kernel, Asleep bool
 	Origin         int
 	Addresses      map[*Set]struct{}
@@ -81,7 +80,6 @@ type Table struct {
 	DirtyParts []Part
 }
 
-// New returns an empty state.
 func New() *State {
 	return &State{
 		Tables:    map[nft.TableID]*Table{},
@@ -97,7 +95,6 @@ func New() *State {
 	}
 }
 
-// Work returns the work counters.
 func (s *State) Work() desired.Work {
 	w := s.Looked
 	w.Objects += s.Paths.evaluated
@@ -110,7 +107,8 @@ func (s *State) Rollback() {
 	s.Reset()
 }
 
-// Reset forgets the journal, and parts neither desired nor in the kernel.
+// Reset forgets the journal and the marks, and removes parts and tables without shares. A part
+// stays while others refer to it.
 func (s *State) Reset() {
 	for _, t := range s.Dirty {
 		t.Origin = -1
@@ -182,6 +180,7 @@ func (j *journal) undoTo(mark int) {
 	j.undo = j.undo[:mark]
 }
 
+// stamp sets an origin to the running change.
 func (j *journal) stamp(origin *int) {
 	if *origin != j.Origin {
 		assign(j, origin, j.Origin)
@@ -200,13 +199,14 @@ func do[T any](j *journal, write func(T), v, old T) {
 	j.onUndo(func() { write(old) })
 }
 
+// enter puts a key into a map, or removes it if has is false, with journal.
 func enter[K comparable, V any](j *journal, m map[K]V, key K, v V, has bool) {
 	old, had := m[key]
 	j.onUndo(func() { setKey(m, key, old, had) })
 	setKey(m, key, v, has)
 }
 
-// setKey removes the key if has is false.
+// setKey is enter without journal.
 func setKey[K comparable, V any](m map[K]V, key K, v V, has bool) {
 	if has {
 		m[key] = v

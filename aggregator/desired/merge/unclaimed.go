@@ -6,6 +6,7 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
+// setsShared returns the sets of the fragment that the unclaimed fragment shares.
 func (f *Fragment) setsShared() []*Set {
 	var shared []*Set
 	for _, h := range f.Tables {
@@ -18,8 +19,8 @@ func (f *Fragment) setsShared() []*Set {
 	return shared
 }
 
-// resolveUnclaimed drops unclaimed shares of sets without awaited fragments, if they waited or are
-// empty.
+// resolveUnclaimed drops unclaimed shares of sets without awaited fragments: Waiting ones, and
+// beside other shares Passive or empty ones.
 func (a *Apply) resolveUnclaimed(sets []*Set) {
 	for _, o := range sets {
 		sh := o.unclaimed()

@@ -11,9 +11,9 @@ import (
 // for use.
 type written struct {
 	Rules map[Value]int
-	// sources counts by set the rules that write any key.
+	// sources counts by set the rules that write any key of the set.
 	sources map[*Set]int
-	// before has changed counts as of the last Accept.
+	// before has the counts as of the last Accept, of changed values.
 	before map[Value]int
 }
 
@@ -80,6 +80,7 @@ func (w *written) Lost() bool {
 	return false
 }
 
+// Makes reports whether a rule may make the entry.
 func (w *written) Makes(e *nftset.Element) bool {
 	data := compile.PadData(e.Data)
 	if w.all() || w.Rules[Value{Data: data}] > 0 {
@@ -93,7 +94,7 @@ func (w *written) Makes(e *nftset.Element) bool {
 	return false
 }
 
-// countRules is its own inverse and writes no journal.
+// countRules adds or removes rules. It is its own inverse, without journal.
 func (t *Table) countRules(m *marks, rules []*Slot, in bool) {
 	for _, r := range rules {
 		t.Sets.Anonymous += sign(in) * len(r.Rule.Anonymous)

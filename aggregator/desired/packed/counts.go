@@ -13,6 +13,7 @@ type Counts struct {
 
 const countLen = 4
 
+// NewCounts returns counts for keys of a length in bytes, with room for n.
 func NewCounts(key, n int) Counts { return Counts{table: newTable(key, countLen, n)} }
 
 func (c *Counts) count(i int) int { return int(int32(binary.NativeEndian.Uint32(c.valueAt(i)))) } //nolint:gosec // as it was put in
@@ -25,7 +26,6 @@ func (c *Counts) Get(a, b string) int {
 	return 0
 }
 
-// Add changes the count of the key a+b.
 func (c *Counts) Add(a, b string, by int) {
 	key := c.join(a, b)
 	i, ok := c.find(key)

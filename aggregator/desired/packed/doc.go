@@ -1,6 +1,6 @@
-// Package packed stores the elements of sets and maps in tables without pointers.
+// Package packed stores the elements of sets and maps in hash tables without pointers.
 //
-// [Elements] has a share's elements: key and data, and eight bytes more; options are beside the
+// [Elements] has a share's elements: each takes key, data and eight bytes; options are beside the
 // tables. [Counts] counts by packed keys. [Union] merges ranges. A [View] is an immutable copy that
 // shares pages.
 //

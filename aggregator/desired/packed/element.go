@@ -56,7 +56,6 @@ func stateless(statement string) string {
 	return text
 }
 
-// Timeout is an element's own timeout or else its set's.
 func Timeout(d *nftset.Set, e *nftset.Element) time.Duration {
 	if e.Timeout != 0 {
 		return e.Timeout

@@ -13,19 +13,20 @@ import (
 // Elements are a share's packed elements, by ID.
 type Elements struct {
 	Shape
-	// The key of a record is the ID, its value the data, or with targets the number of a text.
+	// The key of a row is the ID, its value the data, or with targets the number of a text.
 	table
 	// targets has the few texts that elements lead to.
 	targets texts
-	// extras has options by record.
+	// extras has options by row.
 	extras extras
-	// odd elements cannot be packed: without a key or data from other programs, or packed for
-	// another declaration.
+	// odd elements do not fit the shape: the catch-all element, elements of other programs without
+	// data, or packed for another declaration.
 	odd map[string]nftset.Element
 }
 
+// Shape is the layout of a row.
 type Shape struct {
-	// Lengths are in bytes. dataLen is 0 in sets and in maps with targets.
+	// Lengths are in bytes. dataLen is 0 in sets and in maps with targets (leads).
 	keyLen, idLen, dataLen int
 	leads                  bool
 }
@@ -43,7 +44,7 @@ func ShapeOf(d *nftset.Set) Shape {
 	return s
 }
 
-// fits reports whether an element can be packed, as results of compile.Set.Pack.
+// fits reports whether an element has the shape, as results of nft/set.Set.Pack have.
 func (s Shape) fits(id string, e *nftset.Element) bool {
 	end := e.KeyEnd == "" || s.idLen > s.keyLen && len(e.KeyEnd) == s.keyLen
 	return len(id) == s.idLen && len(e.Key) == s.keyLen && end && (s.leads || len(e.Data) == s.dataLen)
@@ -69,7 +70,6 @@ func (el *Elements) Has(id string) bool {
 	return ok
 }
 
-// Get returns the element with an ID.
 func (el *Elements) Get(id string) (nftset.Element, bool) {
 	i, ok := el.find([]byte(id))
 	if !ok {
@@ -79,7 +79,7 @@ func (el *Elements) Get(id string) (nftset.Element, bool) {
 	return el.element(i, string(el.at(i)[linkLen:])), true
 }
 
-// text is the record after the link.
+// text is the row after the link.
 func (el *Elements) element(i int, text string) nftset.Element {
 	e := nftset.Element{Key: text[:el.keyLen], KeyEnd: text[el.keyLen:el.idLen], Data: text[el.idLen:]}
 	if el.leads {
@@ -111,7 +111,7 @@ func (el *Elements) dataIs(i int, data string) bool {
 	return string(el.valueAt(i)) == data
 }
 
-// Differs reports whether both have an ID, with other data.
+// Differs reports whether both have an ID, with different data.
 func (el *Elements) Differs(other *Elements, id string) bool {
 	a, ok := el.Get(id)
 	if !ok {
@@ -121,7 +121,6 @@ func (el *Elements) Differs(other *Elements, id string) bool {
 	return ok && a.Data != b.Data
 }
 
-// Put adds or replaces an element.
 func (el *Elements) Put(id string, e *nftset.Element) {
 	if !el.fits(id, e) {
 		el.Remove(id)
@@ -149,7 +148,6 @@ func (el *Elements) Put(id string, e *nftset.Element) {
 	el.extras.set(i, optionsOf(e))
 }
 
-// Remove removes an element, if it exists.
 func (el *Elements) Remove(id string) {
 	i, ok := el.find([]byte(id))
 	if !ok {
@@ -190,7 +188,6 @@ func (el *Elements) All() iter.Seq2[string, nftset.Element] {
 	}
 }
 
-// IDs returns the IDs in order.
 func (el *Elements) IDs() []string {
 	ids := make([]string, 0, el.Len())
 	for id := range el.All() {

@@ -18,12 +18,12 @@ func optionsOf(e *nftset.Element) options {
 	return options{timeout: e.Timeout, comment: e.Comment, state: e.State}
 }
 
-// extras has options by record. The zero value is ready for use.
+// extras has options by row. The zero value is ready for use.
 type extras struct {
-	// pages have rowsPerChunk records each; n counts options.
+	// pages have rowsPerChunk rows each; n counts rows with options.
 	pages []map[int]options
 	n     int
-	// shared pages are in a view: copy before a change.
+	// shared pages are in a view: copy them before a change.
 	shared []bool
 }
 

@@ -7,27 +7,28 @@ import (
 	"slices"
 )
 
-// table is a hash table of equally long records without pointers. A record costs its bytes, four
-// for the link, and four for a bucket.
+// table is a hash table of equally long rows without pointers. A row costs its bytes, four for the
+// link, and four for a bucket.
 //
-// The table grows by one bucket (Litwin's linear hashing) and one chunk at a time, so that no insertion
-// moves all records. Records have numbers without gaps: the last one replaces a removed one.
+// The table grows by one bucket (Litwin's linear hashing) and one chunk at a time, so that no
+// insertion moves all rows. Rows have numbers without gaps: the last row takes the number of a
+// removed one.
 type table struct {
 	// key and value are lengths in bytes.
 	key, value int
 	n          int
 	seed       maphash.Seed
-	// chunks have rowsPerChunk records each, the last may have fewer.
+	// chunks have rowsPerChunk rows each, the last may have fewer.
 	chunks [][]byte
-	// heads are the first records, plus one; 0 is an empty bucket.
+	// heads are the first row of each bucket, plus one; 0 is an empty bucket.
 	heads []uint32
-	// shared chunks are in a view: copy before a change.
+	// shared chunks are in a view: copy them before a change.
 	shared []bool
 }
 
 const (
 	rowsPerChunk = 1024
-	// linkLen is for the next record of the bucket, plus one.
+	// linkLen is for the next row of the bucket, plus one.
 	linkLen = 4
 )
 
@@ -51,7 +52,7 @@ func (r *table) keyAt(i int) []byte { return r.at(i)[linkLen : linkLen+r.key] }
 
 func (r *table) valueAt(i int) []byte { return r.at(i)[linkLen+r.key:] }
 
-// next returns the record after i in its bucket, plus one; link sets it.
+// next returns the row after i in its bucket, plus one; link sets it.
 func (r *table) next(i int) uint32 { return binary.NativeEndian.Uint32(r.at(i)) }
 
 func (r *table) link(i int, n uint32) {
@@ -59,7 +60,7 @@ func (r *table) link(i int, n uint32) {
 	binary.NativeEndian.PutUint32(r.at(i), n)
 }
 
-// share returns the present records for views, to read by number only.
+// share returns the present rows for views, to read by number only.
 func (r *table) share() table {
 	view := *r
 	view.chunks, view.heads = slices.Clone(r.chunks), nil
@@ -145,8 +146,7 @@ func (r *table) split() {
 	}
 }
 
-// remove gives the last record the number of the removed one, and returns the last record's old
-// number.
+// remove gives the last row the number of the removed one, and returns the last row's old number.
 func (r *table) remove(i int) (last int) {
 	r.replace(i, r.next(i))
 	last = r.n - 1
@@ -167,7 +167,7 @@ func (r *table) remove(i int) (last int) {
 	return last
 }
 
-// replace redirects the link to record i to by, a record plus one.
+// replace redirects the link to row i to by, a row plus one.
 func (r *table) replace(i int, by uint32) {
 	bucket := r.bucket(r.keyAt(i))
 	if int(r.heads[bucket]) == i+1 {

@@ -4,13 +4,14 @@ import (
 	"slices"
 )
 
-// texts numbers common texts, and counts their users. Its zero value is ready for use.
+// texts numbers the texts that many elements share, and counts the elements of each. Its zero value
+// is ready for use.
 type texts struct {
 	numbers map[string]uint32
 	list    []string
 	users   []int
 	free    []uint32
-	// shared is the length of list in a view: copy it before these change.
+	// shared is the length of list in a view: copy list before these texts change.
 	shared int
 }
 

@@ -10,16 +10,15 @@ import (
 )
 
 // Union is the union of the intervals in a set with auto-merge, as in the kernel: no ranges touch.
-// It leaves out elements with a timeout.
+// Elements with a timeout stay apart.
 type Union[S Holder] struct {
 	Decl *nftset.Set
-	// merged is the union of stated.
+	// stated has the intervals of all shares, merged their union.
 	stated, merged *intervals.Index
 	// options are by ID of merged.
 	options map[string]options
 }
 
-// Holder is a share of a set.
 type Holder interface{ Packed() *Elements }
 
 // NewUnion returns nil for a set without auto-merge.
@@ -52,7 +51,6 @@ func NewUnion[S Holder](d *nftset.Set, shares []S) *Union[S] {
 	return m
 }
 
-// Get returns a merged range.
 func (m *Union[S]) Get(id string) (nftset.Element, bool) {
 	if len(id) != m.merged.IDLen() || !m.merged.Has(id) {
 		return nftset.Element{}, false
@@ -60,10 +58,8 @@ func (m *Union[S]) Get(id string) (nftset.Element, bool) {
 	return m.Element(id), true
 }
 
-// Size returns the number of merged ranges.
 func (m *Union[S]) Size() int { return m.merged.Len() }
 
-// Ranges returns the merged ranges in order.
 func (m *Union[S]) Ranges() iter.Seq2[string, nftset.Element] {
 	return func(yield func(string, nftset.Element) bool) {
 		for id := range m.merged.From("") {
@@ -87,7 +83,7 @@ func (m *Union[S]) Element(id string) nftset.Element {
 	return nftset.Element{Key: id[:len(id)/2], KeyEnd: id[len(id)/2:], Comment: x.comment, State: x.state}
 }
 
-// Apart reports whether the kernel has a deciding element unmerged.
+// Apart reports whether the kernel has an element outside of the union: its share decides.
 func (m *Union[S]) Apart(id string, e *nftset.Element) bool {
 	return !m.Decl.Merged(e) && !m.stated.Has(id) && !m.merged.Has(id)
 }
@@ -173,8 +169,8 @@ func (m *Union[S]) around(first, last string) (before []nftset.Element, now inte
 // above is greater than all IDs with a first key, less than the next.
 func above(first string) string { return first + strings.Repeat("\xff", len(first)+1) }
 
-// first returns the options at the start of a range: as in nft, others are dropped. Of several, the
-// last to end counts.
+// first returns the options at the start of a range: as in nft, others are dropped. Of several
+// elements, the last to end counts.
 func (m *Union[S]) first(shares []S, id string) options {
 	low := m.stated.Before(above(id[:len(id)/2]))
 	for _, sh := range shares {

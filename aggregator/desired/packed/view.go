@@ -10,17 +10,18 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// View has the elements of a set at one time. It shares their memory: Elements copy a page before a
-// change. Any goroutine may use a view.
+// View has the elements of a set at one time. It shares their memory: Elements copy a chunk or page
+// before a change. Any goroutine may use a view.
 type View struct {
-	// Merge is nil unless all elements of a set with auto-merge are seen, merged.
+	// Merge is the declaration that joins the elements of a set with auto-merge, nil unless the
+	// reader sees all.
 	Merge  *nftset.Set
 	shares []viewed
 }
 
 type viewed struct {
 	elements *Elements
-	// hidden elements hide elements of later shares.
+	// hidden elements are not seen, but hide equal keys of later shares.
 	hidden bool
 }
 
@@ -30,7 +31,6 @@ func (v *View) Add(el *Elements, hidden bool) {
 	v.shares = append(v.shares, viewed{now, hidden})
 }
 
-// View returns the present elements.
 func (el *Elements) View() *View {
 	v := &View{}
 	v.Add(el, false)
@@ -96,7 +96,7 @@ func (v *View) divideMerged(elements []nftset.Element) (seen, others []nftset.El
 	return seen, others
 }
 
-// number counts records, then odd elements.
+// number counts rows, then odd elements.
 type viewedElement struct{ share, number uint32 }
 
 // Sorted returns the elements by packed key: numbers and addresses are in their own order.

@@ -8,7 +8,7 @@ import (
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
-// Equal ruleIDs let a kernel rule stay for a wanted one.
+// ruleID is the identity of a rule: a kernel rule can stay for a wanted one with an equal ruleID.
 type ruleID struct {
 	fingerprint userdata.Fingerprint
 	owner       string
@@ -98,7 +98,7 @@ func alignSegment(before, after []*merge.Slot, match []int, s span, keep func(*m
 	longest(candidates(after, s, places, keep), match)
 }
 
-// before could stay in the place of after.
+// pair has a kernel rule that could stay in the place of a wanted one.
 type pair struct{ before, after int }
 
 // maxPairs bounds the work of equal rules: beyond, the first is only paired with the first, the

@@ -72,7 +72,8 @@ func (p *planner) mergedElements(o *merge.Set, sc *partChange, b *elementBatch) 
 	}
 }
 
-// A Diff touches other elements, and therefore cannot use Fresh.
+// shareElements adds the untouched elements that a share decides, in the update's order if known. A
+// Diff touches other elements, and therefore cannot use Fresh.
 func (p *planner) shareElements(o *merge.Set, sc *partChange, sh *merge.SetShare, b *elementBatch) {
 	if sh.Passive {
 		return
@@ -168,7 +169,7 @@ func (p *planner) forcedElements(tc *tableChange, o *merge.Set, sc *partChange, 
 	}
 }
 
-// addElements adds each group like an op. First: the kernel has no element.
+// addElements adds each group like an op. First says that the kernel has no element.
 func (p *planner) addElements(tc *tableChange, o *merge.Set, b elementBatch, like kernel.AddElements) {
 	like.Table, like.Set = tc.table.ID, o.Decl()
 	for i, g := range b {

@@ -75,8 +75,8 @@ func (c *partChange) updated() bool {
 	return ok && c.Exists() && !merge.EqualChain(before, c.Declared().(*nftobject.Chain))
 }
 
-// phase is the position of an op in the batch. Objects are added before the ops on them, and
-// deleted after. Deletions come first, so that an object can be remade.
+// phase is the position of an op in the batch. Parts are added before the ops on them, and deleted
+// after. Deletions come first, so that a part can be remade.
 type phase int
 
 const (
@@ -92,7 +92,8 @@ const (
 	addChains
 	addElements
 	addRules
-	// The kernel accepts no base chain after a change of the table's flags.
+	// changeTables follows addChains: the kernel accepts no base chain after a change of the
+	// table's flags.
 	changeTables
 	deleteTables
 	phases
@@ -253,7 +254,7 @@ func (p *planner) unseen(c *partChange) bool {
 	}
 }
 
-// force finds remade parts, and adds their references to the change.
+// force finds remade parts, and adds the parts that refer to them to the change.
 func (p *planner) force(tc *tableChange) {
 	leads := false
 	for i := range tc.parts {

@@ -8,7 +8,7 @@ import (
 	nftobject "github.com/weft-proxy/weft/nft/object"
 )
 
-// reflag returns true if it has remade the whole table.
+// reflag plans a change of the flag dormant. It returns true if it has remade the whole table.
 func (p *planner) reflag(tc *tableChange) bool {
 	t := tc.table
 	p.counts.Tables++

@@ -25,7 +25,7 @@ const (
 	fewElements = 128
 )
 
-// Unstaged reports whether an update has many elements in new sets and maps, for Stage.
+// Unstaged reports whether an update has many elements in new sets and maps: Stage may help.
 func Unstaged(s *merge.State, u *desired.Update) bool {
 	n := 0
 	for i := range u.Tables {
@@ -202,8 +202,8 @@ func (p *planner) unstageTable(id nft.TableID) {
 	}
 }
 
-// dropStagedTable deletes a table for staged sets only, if the new one differs: the kernel cannot
-// change a comment.
+// dropStagedTable deletes a table that only staged sets need, if the update's table is dormant or
+// has another comment: the kernel cannot change a comment.
 func (p *planner) dropStagedTable(t *merge.Table) {
 	if st := stagedIn(p.s, t.ID); st != nil && (t.Dormant() || st.Comment != t.Comment()) {
 		p.add(dropTables, t.Origin, kernel.DeleteTable{Table: t.ID})

@@ -14,7 +14,8 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
-// Flows in a watched map of another table are not stale: they can belong to another publisher.
+// leadsElsewhere reports whether a watched map of another table has the backend: the flows can
+// belong to another publisher, and are not stale.
 func leadsElsewhere(s *merge.State, table *merge.Table, dest, to netip.AddrPort) bool {
 	for o := range s.Watched {
 		if o.Table == table {
@@ -52,7 +53,7 @@ func staleOf(o *merge.Set, before *nftset.Set, touched map[string]merge.Touch, a
 	// balance counts additional elements by destination. kept are backends without watched flows.
 	balance := map[string]int{}
 	kept := map[backends.Backend]bool{}
-	// begun destinations have a pool with its first backend.
+	// begun destinations have a group of slots with its first backend.
 	begun := map[string]bool{}
 	sameLayout := o.Exists() && hasLayout(o, l)
 	for id, t := range touched {
@@ -97,9 +98,9 @@ func staleOf(o *merge.Set, before *nftset.Set, touched map[string]merge.Touch, a
 	}
 }
 
-// begins reports whether an element is the first of a pool of consecutive slots. A destination may
-// have several: a NodePort with externalTrafficPolicy Local has one of all endpoints and one of
-// this node's. A client of the latter is not translated without a backend.
+// begins reports whether an element is the first of a group of consecutive slots. A destination may
+// have several groups: a NodePort with externalTrafficPolicy Local has one of all endpoints and one
+// of this node's. A client of the latter is not translated without a backend.
 func begins(o *merge.Set, e *nftset.Element) bool {
 	key, first, ok := o.Pools.Layout.Previous(e.Key)
 	if !ok || first {
@@ -177,7 +178,7 @@ func leadsToPorts(o *merge.Set) bool {
 }
 
 // addressesOf returns the single addresses in the sets that lead to destinations without an
-// address. Of a range only local addresses count.
+// address. It leaves out ranges: of a range, only local addresses count.
 func addressesOf(t *merge.Table) map[netip.Addr]struct{} {
 	var all map[netip.Addr]struct{}
 	for o := range t.Addresses {

@@ -109,7 +109,7 @@ func unseen(o *merge.Set, elements []nftset.Element) (out []nftset.Element) {
 	return out
 }
 
-// The shares must have lost the elements already.
+// removals returns the time to remove elements that the shares have lost already.
 func removals(o *merge.Set, elements []nftset.Element) time.Duration {
 	c, d := o.Content(), o.Kernel.(*nftset.Set)
 	for i := range elements {

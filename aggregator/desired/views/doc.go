@@ -1,3 +1,3 @@
 // Package views reads a state: statuses, content, merged tables, owners, and the record to store.
-// It changes no input of the merge.
+// Only [Record] writes to the state: its notes about stored shares.
 package views

@@ -25,8 +25,8 @@ func Tables(s *merge.State, r desired.Reader) []desired.TableStatus {
 }
 
 // Merged returns the visible content of a table, or nil; exists is true also for an invisible
-// table. It copies rules and shares elements. With DetailObjects it also returns the named sets
-// with elements.
+// table. It copies rules and shares elements. It returns each set in sets with elements, whatever
+// the detail.
 func Merged(s *merge.State, id nft.TableID, detail desired.Detail, r desired.Reader, sets map[string]struct{}) (m *desired.Merged, exists bool) {
 	t := s.Existing(id)
 	if !seenBy(t, r) {

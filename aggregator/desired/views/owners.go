@@ -40,7 +40,6 @@ func Owners(s *merge.State, id nft.TableID, ref nftobject.Ref) ([]desired.Owned,
 	return owners, o.Addition(), true
 }
 
-// OwnerOfRule returns the owner of the rule with a handle.
 func OwnerOfRule(s *merge.State, id nft.TableID, name string, handle uint64) (desired.Owned, bool) {
 	o, ok := merge.Find[*merge.Chain](s, id, merge.ChainID(name))
 	if !ok {

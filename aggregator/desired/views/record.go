@@ -7,8 +7,8 @@ import (
 	"github.com/weft-proxy/weft/aggregator/desired/merge"
 )
 
-// recordedLifetime returns the earlier lifetime for a committed fragment that becomes one of a
-// session: after a crash before the commit, the next process would withdraw it.
+// recordedLifetime returns the earlier lifetime of a committed fragment that becomes
+// LifetimeSession: after a crash before the commit, the next process would withdraw it.
 func recordedLifetime(s *merge.State, f *merge.Fragment) desired.Lifetime {
 	if before := s.Lifetimes[f.Key]; before != desired.LifetimeUnspecified && f.Lifetime == desired.LifetimeSession {
 		return before
@@ -32,7 +32,7 @@ func recordChain(name string, sh *merge.ChainShare) desired.ChainRecord {
 }
 
 // Record returns the record of all fragments, in a fixed order. Of a table with many shares it has
-// the changes since the last Recorded.
+// only the changes since merge.State.Recorded.
 func Record(s *merge.State) desired.Record {
 	var r desired.Record
 	all := len(s.Unrecorded) > merge.MaxUnrecorded

@@ -9,7 +9,6 @@ import (
 	"github.com/weft-proxy/weft/nft/compile"
 )
 
-// Fragment returns one fragment's status.
 func Fragment(s *merge.State, key desired.Key) (desired.Status, bool) {
 	f, ok := s.Fragments[key]
 	if !ok {
