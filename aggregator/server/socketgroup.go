@@ -16,8 +16,8 @@ func (s *Server) reloaded() {
 	s.streams.review()
 }
 
-// giveSocket restores the daemon's own group if none is configured and an earlier call changed the
-// group.
+// giveSocket gives the socket to the configured group. Without one, it restores the daemon's own
+// group if an earlier call changed it.
 func (s *Server) giveSocket() error {
 	gid := os.Getegid()
 	if g := s.cfg.Access.Policy().SocketGroup; g != nil {
@@ -57,8 +57,8 @@ func chgrp(path string, gid int) error {
 	return err
 }
 
-// ownDirectory reports whether the daemon owns the socket's directory and only the socket and its
-// lock are in it. Other directories are left as they are.
+// ownDirectory reports whether the daemon owns the socket's directory (mode 0750) and only the
+// socket and its lock are in it. Other directories keep their group.
 func ownDirectory(socket string) bool {
 	dir, name := filepath.Split(socket)
 	st, err := os.Stat(dir)
