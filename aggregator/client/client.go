@@ -40,7 +40,7 @@ type Text func() func(*weftv1.PublishRequest) (*weftv1.PublishRequest, error)
 type Config struct {
 	// path; empty means DefaultSocket
 	Socket string
-	// 1 to 63 of [a-z0-9._-]; if empty, the aggregator chooses "uid-<n>"
+	// 1 to 63 of [a-z0-9._-]; if empty, the aggregator chooses (access.Policy.Resolve)
 	Publisher string
 	// how long Dial retries without a listener; 0 means DefaultDialTimeout, negative a single
 	// attempt

@@ -29,7 +29,7 @@ type fragment struct {
 	behind bool
 	retry  time.Time
 	delay  time.Duration
-	// the aggregator may have an update that was answered otherwise, so it must get the
+	// the aggregator may have committed an update with an unknown outcome, so it must get the
 	// base, even nil
 	unsure bool
 	// error of the last resync
