@@ -27,7 +27,7 @@ type Size struct {
 	Fragments, Tables, Chains, Sets, Rules, Objects, Elements int
 	// sets with elements changed by a patch
 	Changes int
-	// to delete
+	// strings of lists, such as names to delete
 	Names int
 	// fragments' names in a plan
 	Withdrawals int
@@ -154,8 +154,8 @@ func Head(m protoreflect.MessageDescriptor, b []byte) ([]byte, error) {
 	return head, err
 }
 
-// Check compares a request with the limits of an update and of its publisher, or nil. held returns
-// the publisher's current content: it may send as much again, or remove it.
+// Check compares a request with the limits of an update, and of its publisher unless p is nil. held
+// returns the publisher's current content: it may send as much again, or remove it.
 //
 // Possible errors: a *access.Refusal, ErrTooLarge.
 func (s Size) Check(p *access.Publisher, held func() (rules, elements int)) error {
