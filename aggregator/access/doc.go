@@ -2,8 +2,8 @@
 //
 // Its input is the configuration file, the credentials of a peer (from aggregator/server, at every
 // call) and the requests of an update (from aggregator/admission). Its output is a publisher or a
-// *Refusal; a nil *Refusal allows. Methods of Publisher refuse only content outside of its rights
-// and limits. Without a file only administrators may call.
+// *Refusal; a nil *Refusal allows. Methods of Publisher refuse only requests outside of its
+// rights and limits. Without a file only administrators may call.
 //
 // Read policy.go first, then rights.go and parse.go.
 //
@@ -181,10 +181,10 @@
 //
 // Administrators may act as every publisher, by its name. They are peers of a publisher with admin,
 // processes of root known to hold CAP_NET_ADMIN in the daemon's user namespace, and the user of the
-// daemon, unless that is root. The capability is read with the executable, and is unknown for a process in a PID namespace that
-// the daemon does not see. Root without the capability is a publisher like others: uid: 0 matches
-// it. Rights and limits belong to the name: an administrator under a name that is not configured
-// has no limits.
+// daemon, unless that is root. The capability is read with the executable, and is unknown for a
+// process in a PID namespace that the daemon does not see. Root without the capability is a
+// publisher like others: uid: 0 matches it. Rights and limits belong to the name: an administrator
+// under a name that is not configured has no limits.
 //
 // # Changes
 //

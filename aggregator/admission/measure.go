@@ -95,7 +95,8 @@ func (s *Size) count(message protoreflect.Name) {
 
 const packedElements = "PackedElements"
 
-// countPacked adds the stated number of elements. Nothing is allocated for a number that the keys do not have.
+// countPacked adds the stated number of elements. Nothing is allocated for a number that the keys
+// do not have.
 func (s *Size) countPacked(whole []byte) {
 	number, typ, tag := protowire.ConsumeTag(whole)
 	if number == 1 && typ == protowire.VarintType {

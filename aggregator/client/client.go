@@ -32,8 +32,8 @@ const (
 	window = 8 << 20
 )
 
-// Text returns a function for the requests of one stream, in their order, that replaces packed elements by
-// text. The function does not change its argument.
+// Text returns a function for the requests of one stream, in their order, that replaces packed
+// elements by text. The function does not change its argument.
 type Text func() func(*weftv1.PublishRequest) (*weftv1.PublishRequest, error)
 
 // Config describes the aggregator's address and the caller.
@@ -47,7 +47,8 @@ type Config struct {
 	DialTimeout time.Duration
 	// optional; carries the sessions' streams, not other calls
 	Local grpc.ClientConnInterface
-	// for a publisher of packed elements, if the aggregator behind the socket lacks the feature packed
+	// for a publisher of packed elements, if the aggregator behind the socket lacks the feature
+	// packed
 	Text Text
 	// nil discards
 	Logger *slog.Logger

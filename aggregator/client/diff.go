@@ -84,8 +84,8 @@ func diffSets(p *weftv1.TablePatch, from, to *weftv1.Table) bool {
 	return unique && !slices.ContainsFunc(p.GetDeleteSets(), func(name string) bool { return names[name] != nil })
 }
 
-// diffElements reports false if a key occurs twice, a changed key may be another spelling of a key that
-// stays, or packed elements differ.
+// diffElements reports false if a key occurs twice, a changed key may be another spelling of a key
+// that stays, or packed elements differ.
 func diffElements(from, to *weftv1.Set) (*weftv1.ElementPatch, bool) {
 	if !slices.EqualFunc(from.GetPacked(), to.GetPacked(), same[*weftv1.PackedElements]) || len(to.GetPacked()) > 0 && to.GetTimeout() != nil {
 		return nil, false

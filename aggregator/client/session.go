@@ -21,9 +21,9 @@ type SessionConfig struct {
 	// content is unknown. The session does not change the result.
 	Snapshot func(name string) *weftv1.Fragment
 	// OnSync is called with the outcome of every resync (a snapshot for a new stream, at the
-	// aggregator's request, or a retry), before callers waiting for it continue. The error is an error of Put, or ErrNoSnapshot. If the reason for a
-	// rejection can go away by itself, the session retries after 250 ms at first, and finally every
-	// 30 s.
+	// aggregator's request, or a retry), before callers waiting for it continue. The error is an
+	// error of Put, or ErrNoSnapshot. If the reason for a rejection can go away by itself, the
+	// session retries after 250 ms at first, and finally every 30 s.
 	OnSync func(name string, revision uint64, err error)
 	// OnStream is called with nil for an accepted stream, and with the reason for a lost or refused
 	// stream, except at Close. The session always retries.

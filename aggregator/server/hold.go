@@ -22,8 +22,8 @@ import (
 
 // A holder keeps the netlink socket that owns weft's tables while no weft runs. It listens on a
 // Unix socket; a connected weft holds a lease. The holder first sends one byte: holderHas with the
-// netlink socket as SCM_RIGHTS, holderHasNone, or holderBusy with the process number of the lease's owner.
-// A weft with its own socket sends leaseKeeps with it.
+// netlink socket as SCM_RIGHTS, holderHasNone, or holderBusy with the process number of the lease's
+// owner. A weft with its own socket sends leaseKeeps with it.
 const (
 	holderHas     = 'h'
 	holderHasNone = 'n'

@@ -36,7 +36,8 @@ type budget struct {
 
 func newBudget() *budget { return &budget{byPublisher: counts[string]{}} }
 
-// add counts n more bytes of a publisher, unless check refuses the sums. A negative n needs no check.
+// add counts n more bytes of a publisher, unless check refuses the sums. A negative n needs no
+// check.
 func (b *budget) add(publisher string, n int, check func(total, own int) error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -102,8 +102,8 @@ type Server struct {
 }
 
 // Listen makes the socket (mode 0660) and its server; a missing directory is made with mode 0750.
-// Callers can connect; Serve answers them. A lock file beside the socket excludes other servers, and
-// stays after Close.
+// Callers can connect; Serve answers them. A lock file beside the socket excludes other servers,
+// and stays after Close.
 //
 // Possible errors: ErrInUse, ErrNotSocket, ErrForeignSocket, trusted.ErrUnsafe and trusted.ErrLink
 // (another user could change the directory or the lock), errors of an invalid Config, of
