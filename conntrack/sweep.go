@@ -74,7 +74,7 @@ func (c *Conn) sweepFamily(ctx context.Context, m *matcher, f filter) (deleted i
 
 type selector interface{ selects(e *Entry) bool }
 
-// pass returns EINTR if the dump may have missed entries because the table changed.
+// pass wraps EINTR if the dump may have missed entries because the table changed.
 func (c *Conn) pass(ctx context.Context, req netlink.Message, s selector, f func(*Entry) error) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -98,8 +98,8 @@ func unknownOfElements(elements []*Element) *UnknownField {
 	return nil
 }
 
-// name completes u.Object from m at a position of a list: the message with the field, or one
-// around.
+// name completes u.Object from m, at a position of a list: the message with the field, or one
+// around that.
 func (u *UnknownField) name(m any, list protoreflect.Name, position int) {
 	if u.Object == nil {
 		// The kind in "put_chains" is "chain".
