@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Change is a change of a UDP destination's backends. The aggregator stores its JSON form.
+// Change is a change of a UDP destination's backends. State directories have its JSON form.
 type Change struct {
 	// Addr and Port are the original destination of the flows. The unspecified address of a family
 	// (0.0.0.0, ::) means all local addresses of the family in the namespace, as for a NodePort.
@@ -35,8 +35,8 @@ type Change struct {
 	Answered bool `json:"-"`
 }
 
-// Destination lists the backends of a UDP destination. One with an address precedes one for all
-// local addresses.
+// Destination lists the backends of a UDP destination. A Destination with an address precedes one
+// for all local addresses.
 type Destination struct {
 	// As in Change, with Backends in place of Removed.
 	Addr     netip.Addr

@@ -19,10 +19,10 @@ const msgDelete = 2
 // about 1 KiB.
 const deleteBatch = 64
 
-// The kernel can drop an answer if short of memory.
+// answerTimeout is for answers that the kernel drops if short of memory.
 const answerTimeout = 10 * time.Second
 
-// The kernel answers in order, so earlier errors precede this acknowledgement.
+// ackRequest is answered last, because the kernel answers in order.
 func ackRequest() netlink.Message {
 	return netlink.Message{Header: netlink.Header{Type: netlink.Noop, Flags: netlink.Request | netlink.Acknowledge}}
 }
@@ -70,6 +70,7 @@ func (c *Conn) remove(reqs []netlink.Message) (deleted int, err error) {
 	}
 }
 
+// probe checks the capability by deleting a missing entry.
 func (c *Conn) probe() error {
 	end := netip.AddrPortFrom(netip.IPv4Unspecified(), 0)
 	req, err := (&Entry{Protocol: unix.IPPROTO_UDP, Source: end, Destination: end}).deletion()

@@ -6,16 +6,17 @@
 // longer exist. After the entry is removed, the new rules handle the next packet.
 //
 // In: the changed destinations ([Conn.Flush]), or all destinations with their backends
-// ([Conn.Reconcile]). Out: deletions of entries, and their number. Read conntrack.go first, then
-// match.go, which decides about a flow, sweep.go and local.go. list.go, entry.go and identity.go
-// list and delete entries for callers.
+// ([Conn.Reconcile]). Out: deletions of entries, and their number. [Conn.Watch] reports new local
+// addresses. Package aggregator/flows calls these. Read conntrack.go first, then match.go, which
+// decides about a flow, sweep.go and local.go. list.go, entry.go and identity.go are for
+// [Conn.List] and [Conn.Delete].
 //
 // The package does not know Services or policies, and does not log.
 //
 // # Cost
 //
-// A call makes one pass over the table for each family of destinations. In a pass the kernel walks
-// all entries: 50 ms for 200,000 flows on the development machine.
+// Reconcile makes one pass over the table for each family of destinations, Flush at most two. In a
+// pass the kernel walks all entries: 50 ms for 200,000 flows on the development machine.
 //
 // A filter limits the entries sent by the kernel. It has one condition for each field, so it
 // contains only values common to all flows to remove. Without common values, every UDP flow of the

@@ -14,14 +14,14 @@ import (
 // IPCTNL_MSG_CT_GET
 const msgGet = 1
 
-// With answered, filter selects flows begun by to.
+// filter selects flows to an end with replies from an end or, with answered, flows begun by to.
 type filter struct {
 	family   family
 	to, from end
 	answered bool
 }
 
-// The zero addr means any address, 0 any port.
+// end has the zero addr for any address, and 0 for any port.
 type end struct {
 	addr netip.Addr
 	port uint16
@@ -52,8 +52,8 @@ func (h *hull) add(e end) {
 	h.end = h.widen(e)
 }
 
-// filter is the narrowest for the flows that m may remove; false without destinations of the
-// family.
+// filter returns the narrowest filter for the flows that m may remove; false without destinations
+// of the family.
 func (m *matcher) filter(f family) (filter, bool) {
 	var to, from hull
 	add := func(dst end, t *target) {
@@ -73,8 +73,8 @@ func (m *matcher) filter(f family) (filter, bool) {
 	return filter{family: f, to: to.end, from: from.end, answered: m.answered}, to.some
 }
 
-// from is the source of replies of flows to remove: the removed backends, and the destination for
-// untranslated flows. With keep, replies can come from any other address.
+// from returns the source of replies of flows to remove: the removed backends, and the destination
+// for untranslated flows. With keep, replies can come from any other address.
 func (t *target) from(to end) end {
 	if t.keep {
 		return end{}
@@ -99,8 +99,8 @@ const (
 	filterDstPort = 1 << 5
 )
 
-// Older kernels return more flows than f. The filters of github.com/ti-mo/conntrack support neither
-// protocol nor tuple.
+// dumpRequest selects by f; older kernels return more flows. The filters of
+// github.com/ti-mo/conntrack support neither protocol nor tuple.
 func dumpRequest(f filter) (netlink.Message, error) {
 	orig, origFlags := tupleFilter(ctaTupleOrig, f.to, ctaIPv4Dst, filterIPDst, ctaProtoDstPort, filterDstPort)
 	if f.answered {

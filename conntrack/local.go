@@ -58,7 +58,7 @@ func (c *Conn) listLocals() (all locals, err error) {
 	return all, nil
 }
 
-// The error wraps EINTR if the routes changed meanwhile.
+// listRoutes returns EINTR if routes changed meanwhile.
 func (c *Conn) listRoutes(f family, all *locals) error {
 	header := make([]byte, unix.SizeofRtMsg)
 	header[0], header[4], header[7] = byte(f), unix.RT_TABLE_LOCAL, unix.RTN_LOCAL

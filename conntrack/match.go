@@ -31,7 +31,7 @@ type flow struct {
 	reply netip.AddrPort
 }
 
-// A matcher is built once per pass.
+// matcher decides which flows a sweep removes.
 type matcher struct {
 	addrs map[netip.AddrPort]*target
 	ports map[localPort]*target
@@ -89,7 +89,7 @@ func newMatcher() *matcher {
 	}
 }
 
-// A destination without a family has a target for each family of the backends, and both without
+// targets returns a target for each family of the backends if addr has no family, and both without
 // backends.
 func (m *matcher) targets(addr netip.Addr, port uint16, backends []netip.AddrPort) []*target {
 	addr = normalize(addr)
@@ -132,7 +132,7 @@ func ofFamily(backends []netip.AddrPort, f family) []netip.AddrPort {
 	return out
 }
 
-// normalize returns the form of the table's entries.
+// normalize returns an address in the form of the table's entries.
 func normalize(addr netip.Addr) netip.Addr { return addr.Unmap().WithZone("") }
 
 func (m *matcher) selects(e *Entry) bool {
@@ -146,8 +146,8 @@ func (m *matcher) selects(e *Entry) bool {
 	return e.Protocol == unix.IPPROTO_UDP && m.remove(f)
 }
 
-// An address with known backends decides before a local port, as in the ruleset. A translated
-// flow's address was local at the translation, so current local addresses do not matter.
+// remove asks for the address before the local port, as the ruleset does. A translated flow's
+// address was local at the translation, so current local addresses do not matter.
 func (m *matcher) remove(f flow) bool {
 	if t := m.addrs[f.dst]; t != nil {
 		if t.remove(f) {

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// passes, the first included
 const maxInterrupts = 5
 
 func (c *Conn) sweep(ctx context.Context, what string, m *matcher) (deleted int, err error) {
@@ -41,8 +42,7 @@ func (c *Conn) sweep(ctx context.Context, what string, m *matcher) (deleted int,
 	return deleted, nil
 }
 
-// The error wraps EINTR if the dump may have missed flows. If an entry cannot be removed, the pass
-// continues.
+// sweepFamily makes one pass, and continues if an entry cannot be removed.
 func (c *Conn) sweepFamily(ctx context.Context, m *matcher, f filter) (deleted int, err error) {
 	if !c.reply {
 		f.from = end{}
@@ -74,7 +74,7 @@ func (c *Conn) sweepFamily(ctx context.Context, m *matcher, f filter) (deleted i
 
 type selector interface{ selects(e *Entry) bool }
 
-// The error wraps EINTR if the dump may have missed entries because the table changed.
+// pass wraps EINTR if the dump may have missed entries because the table changed.
 func (c *Conn) pass(ctx context.Context, req netlink.Message, s selector, f func(*Entry) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -108,7 +108,7 @@ func (c *Conn) pass(ctx context.Context, req netlink.Message, s selector, f func
 	return nil
 }
 
-// A kernel without connection tracking has no entries.
+// repeat repeats an interrupted pass. A kernel without connection tracking has no entries.
 func repeat(pass func() error) (err error) {
 	for range maxInterrupts {
 		if err = pass(); !errors.Is(err, unix.EINTR) {

@@ -2,6 +2,7 @@ package knft
 
 import "github.com/weft-proxy/weft/nft"
 
+// absent is for a deletion or flush of an undeclared object.
 func (c *change) absent(cmd *command) error {
 	v, err := c.view(cmd.table, false)
 	if err != nil {

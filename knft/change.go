@@ -10,15 +10,17 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
+// change applies the commands of a transaction to the content; rollback undoes them.
 type change struct {
 	content *content
 	merged  views
+	// own rules by the kernel's handle
 	handles map[nft.TableID]map[uint64]*weftv1.Rule
 
 	// chains with a private copy of the rules
 	edited map[*chain]bool
 	undo   []func()
-	// true if tables come or go
+	// tables come or go, so the update is a snapshot
 	whole   bool
 	touched map[nft.TableID]map[itemID]*touched
 }
@@ -142,7 +144,7 @@ func (c *change) declaration(cmd *command) error {
 	return nil
 }
 
-// declare updates an existing item, as in nft(8).
+// declare adds an item, or updates an existing one as nft(8) does.
 func (c *change) declare(t *table, id itemID, it item) error {
 	switch o := it.(type) {
 	case *chain:
@@ -215,7 +217,7 @@ func (c *change) touch(t *table, id itemID) *touched {
 	return all[id]
 }
 
-// hold adds a part if only another fragment has the table.
+// hold returns the fragment's part of a table, a new one if only other fragments have the table.
 func (c *change) hold(id nft.TableID) (*table, error) {
 	if t := c.content.tables[id]; t != nil {
 		return t, nil

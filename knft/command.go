@@ -47,8 +47,9 @@ type command struct {
 	verb  verb
 	kind  kind
 	table nft.TableID
-	// a chain, set or map; a rule's chain; an element's set; empty for a table
+	// a rule's chain; an element's set; empty for a table
 	name string
+	// the text after the name
 	rest string
 }
 

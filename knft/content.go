@@ -14,6 +14,7 @@ import (
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
 
+// content is the fragment as published, with the changes of a running transaction.
 type content struct {
 	tables map[nft.TableID]*table
 	// Parts may be unknown.
@@ -58,8 +59,9 @@ func (t *table) set(name string) *set {
 
 // Rules are immutable and identified by their address.
 type chain struct {
-	decl    *weftv1.Chain
-	rules   []*weftv1.Rule
+	decl  *weftv1.Chain
+	rules []*weftv1.Rule
+	// The fragment has rules without a known text.
 	unknown bool
 }
 

@@ -25,7 +25,7 @@
 // with all fields of the objects. Rule text must compile in weft. Check uses the aggregator's Plan.
 //
 // ListAll, List, ListRules, ListElements and ListCounters return the merged state of the table, including
-// other publishers' content. As in knftables, ListRules leaves Rule.Rule empty.
+// other publishers' content.
 //
 // knftables.IsNotFound and IsAlreadyExists hold as with nft(8): for missing objects and second creations,
 // for contradicting declarations, and for references of rules and verdicts to a chain, set or map that does
@@ -45,8 +45,8 @@
 //
 //   - Only the end of a transaction must be consistent: a chain may be deleted before the last rule that
 //     jumps to it. A rule cannot be placed next to a rule deleted by the same transaction.
-//   - Objects that are deleted or flushed and added again are kept: a rule keeps its handle and counters, a
-//     table its comment, an element its remaining timeout.
+//   - Objects that one transaction deletes or flushes and adds again are kept: a rule keeps its handle and
+//     counters, a table its comment, an element its remaining timeout.
 //   - Destroy needs no support by nft or the kernel, and the options of knftables.New have no meaning.
 //   - Elements that packets have put into a dynamic set are neither listed nor deleted. Ranges are listed
 //     as "from-to".
@@ -68,5 +68,5 @@
 // # Errors
 //
 // Errors are in errors.go, match knftables.IsNotFound or IsAlreadyExists, or come from package client, such as
-// a *client.RejectedError with every violation. All can be matched with errors.Is and errors.As.
+// a *client.RejectedError with every violation.
 package knft

@@ -69,7 +69,7 @@ func fake(fill func(*knftables.Transaction)) error {
 }
 
 // refusal converts a conflict to "already exists", as nft(8) reports "File exists". A rejected
-// reference is to a deleted object, which nft(8) reports as busy.
+// reference stays: it is to a deleted object, which nft(8) reports as busy.
 func refusal(err error) error {
 	rejected := (*client.RejectedError)(nil)
 	if errors.As(err, &rejected) && rejected.Has(weftv1.Violation_REASON_CONFLICT) {

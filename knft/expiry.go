@@ -58,6 +58,7 @@ func (s *set) startAll(now time.Time) {
 	}
 }
 
+// lapse removes elements after their deadlines.
 func (c *change) lapse(now time.Time) {
 	for _, t := range c.content.tables {
 		for _, it := range t.items {
@@ -74,7 +75,7 @@ func (c *change) lapse(now time.Time) {
 	}
 }
 
-// Removing and adding an element in one update has no effect, so expire uses a separate update.
+// expire sends removals of expired elements. To remove and add one in the same update has no effect.
 func (a *Adapter) expire(ctx context.Context) error {
 	var u *update
 	a.mu.Lock()

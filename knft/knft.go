@@ -42,7 +42,7 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// Adapter implements knftables.Interface. It is safe for concurrent use.
+// Adapter implements knftables.Interface.
 type Adapter struct {
 	cfg     Config
 	client  *client.Client
@@ -59,7 +59,8 @@ type Adapter struct {
 	// loaded: content was read back. published: this session has committed a snapshot. committed: the
 	// aggregator has the fragment.
 	loaded, published, committed bool
-	unsettled                    *update
+	// sent, with an unknown outcome
+	unsettled *update
 
 	// mu guards content, which the session reads at a resync.
 	mu      sync.Mutex
@@ -98,7 +99,7 @@ func (a *Adapter) snapshot(string) *weftv1.Fragment {
 	return a.fragment()
 }
 
-// in bytes
+// bytes of a fragment's name
 const maxIdentity = 63
 
 func fragmentName(family, table string) string {

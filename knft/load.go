@@ -62,7 +62,7 @@ func (a *Adapter) read(ctx context.Context, resp *weftv1.GetFragmentResponse) (*
 	return out, nil
 }
 
-// v is set only for a fragment from before a restart; parts missing in v are unknown.
+// readTable has a v only for a fragment from before a restart; parts missing in v are unknown.
 func readTable(id nft.TableID, m *weftv1.Table, v *view) (*table, error) {
 	t := newTable(id)
 	t.comment = m.GetComment()

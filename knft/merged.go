@@ -12,9 +12,11 @@ import (
 
 type views map[nft.TableID]*view
 
+// view is a merged table, for a fragment.
 type view struct {
 	// "publisher/name"
-	own      string
+	own string
+	// with the elements of sets
 	elements bool
 	chains   map[string]*weftv1.MergedChain
 	sets     map[string]*weftv1.MergedSet
@@ -22,7 +24,7 @@ type view struct {
 	owners map[itemID][]string
 }
 
-// A nil m is a missing table.
+// newView takes a nil m for a missing table.
 func newView(own string, m *weftv1.GetTableResponse, elements bool) *view {
 	v := &view{
 		own: own, elements: elements, owners: make(map[itemID][]string),
@@ -69,7 +71,8 @@ func (v *view) ownRules(chain string) []*weftv1.MergedRule {
 	return slices.DeleteFunc(slices.Clone(v.chains[chain].GetRules()), func(r *weftv1.MergedRule) bool { return r.GetFragment().Text() != v.own })
 }
 
-// around counts all rules in before if the fragment has no rule in the chain.
+// around counts the rules before and after the fragment's own, which follow one another. Without own
+// rules, all are before.
 func (v *view) around(chain string) (before, after int) {
 	rules := v.chains[chain].GetRules()
 	first := slices.IndexFunc(rules, func(r *weftv1.MergedRule) bool { return r.GetFragment().Text() == v.own })
@@ -79,7 +82,7 @@ func (v *view) around(chain string) (before, after int) {
 	return first, len(rules) - first - len(v.ownRules(chain))
 }
 
-// Unclaimed content from before a restart has the owner "".
+// foreign names the owners: "" for unclaimed content from before a restart.
 func foreign(fragments []string) error {
 	return fmt.Errorf("%w: %s", ErrForeign, cmp.Or(strings.Join(fragments, ", "), "its owner is unknown"))
 }

@@ -96,7 +96,7 @@ type update struct {
 	err     error
 }
 
-// The result is nil without differences. The caller holds mu.
+// update returns nil without differences. The caller holds mu.
 func (a *Adapter) update(c *change) *update {
 	u := &update{change: c}
 	if a.published && !c.whole {
@@ -179,7 +179,8 @@ func (a *Adapter) plan(ctx context.Context, cmds []command) error {
 	return nil
 }
 
-// done is called before the session can see the content.
+// try repeats apply with the merged tables that it needs. done is called with mu held: the session has not
+// seen the content.
 func (a *Adapter) try(ctx context.Context, cmds []command, lapse bool, done func(*change)) error {
 	known := views{}
 	for {

@@ -20,7 +20,7 @@ type Decoder struct {
 	// Kubernetes reads values as Kubernetes does: a null or an empty text leaves a field unset, and
 	// yes is true. Otherwise they are errors.
 	Kubernetes bool
-	// for fields with the tag text:"NAME", entries of lists and maps included
+	// parsers for fields with the tag text:"NAME", entries of lists and maps included
 	texts map[string]func(string) (any, error)
 	// keys of inlined maps, by the name of the struct's field
 	names map[string][]string

@@ -2,7 +2,8 @@
 //
 // Its input is the configuration file, the credentials of a peer (from aggregator/server, at every
 // call) and the requests of an update (from aggregator/admission). Its output is a publisher or a
-// *Refusal; a nil *Refusal allows. Without a file only administrators may call.
+// *Refusal; a nil *Refusal allows. Methods of Publisher refuse only requests outside of its
+// rights and limits. Without a file only administrators may call.
 //
 // Read policy.go first, then rights.go and parse.go.
 //
@@ -118,9 +119,9 @@
 // A limit without a default that is unset, here and in defaults.limits, is unlimited.
 // Administrators and publishers with system have only the limits set for them. Publishers with the
 // defaults also cannot have a gc-interval below one second, a timeout of more than ten years, or a
-// base chain at a hook of a family with 512 base chains: the kernel allows 1,024. No update may
-// take the kernel longer than 100 ms in one transaction, as predicted (aggregator/merger.go). The
-// limits of package admission on a single update always apply.
+// base chain at a hook of a family with 512 base chains: the kernel allows 1,024. Their updates may
+// not take the kernel longer than 100 ms in one transaction, as predicted (aggregator/merger.go).
+// The limits of package admission on a single update always apply.
 //
 // Globs have *, ? and [a-z]. In paths these stay within one component, and the component ** matches
 // any number of components.
@@ -158,7 +159,7 @@
 // chains must have a smaller priority than the firewall's. An accepting element of a verdict map
 // sets no bit.
 //
-// A configuration with the bit in the allow.marks of another publisher is refused. A process can
+// A configuration with the bit in the allow.marks of a third publisher is refused. A process can
 // forge the bit: in the node's network namespace, CAP_NET_ADMIN, or CAP_NET_RAW from Linux 5.17 on,
 // is enough to mark its own packets (socket(7), SO_MARK). Base chains of other programs are never
 // changed.
@@ -178,17 +179,17 @@
 //
 // # Administrators
 //
-// Administrators may act as every publisher, by its name. They are processes of root known to hold
-// CAP_NET_ADMIN in the daemon's user namespace, and the user of the daemon, unless that is root.
-// The capability is read with the executable, and is unknown for a process in a PID namespace that
-// the daemon does not see. Root without the capability is a publisher like others: uid: 0 matches
-// it. Rights and limits belong to the name: an administrator under a name that is not configured
-// has no limits.
+// Administrators may act as every publisher, by its name. They are peers of a publisher with admin,
+// processes of root known to hold CAP_NET_ADMIN in the daemon's user namespace, and the user of the
+// daemon, unless that is root. The capability is read with the executable, and is unknown for a
+// process in a PID namespace that the daemon does not see. Root without the capability is a
+// publisher like others: uid: 0 matches it. Rights and limits belong to the name: an administrator
+// under a name that is not configured has no limits.
 //
 // # Changes
 //
-// Control.Follow reads the file again when it changes, and on SIGHUP. The new rights apply to the
-// next update of a session; committed content stays. A file with errors is reported, and the last
+// Control.Follow applies the file when it changes, and on SIGHUP. The new rights apply to the next
+// update of a session; committed content stays. A file with errors is reported, and the last
 // good one stays in force.
 //
 // # Concurrency

@@ -35,7 +35,7 @@ func checkPath(glob string) error {
 	return checkGlob(glob)
 }
 
-// A * also matches slashes, which have no meaning in names of tables.
+// matchName lets a * match slashes too: they have no meaning in names of tables.
 func matchName(glob, name string) bool {
 	ok, err := path.Match(strings.ReplaceAll(glob, "/", "\x00"), strings.ReplaceAll(name, "/", "\x00"))
 	return err == nil && ok

@@ -10,8 +10,9 @@ import (
 const (
 	// a tenth of the limit of all publishers
 	DefaultFragments = 1_000
-	// DefaultChains allows a chain for each of 100,000 endpoints and 10,000 services. A limit of
-	// rules plus DefaultEmpty is a lower default; the same holds for sets and elements.
+	// DefaultChains allows a chain for each of 100,000 endpoints and 10,000 services. If a
+	// configured limit of rules plus DefaultEmpty is lower, it is the default. Likewise for sets,
+	// with the limit of elements.
 	DefaultChains     = 200_000
 	DefaultEmpty      = 1_000
 	DefaultBaseChains = 64
@@ -45,7 +46,7 @@ var defaultLimits = map[Limit]int{
 	LimitPacket: DefaultPacket, LimitEveryPacket: DefaultEveryPacket, LimitRules: DefaultRules, LimitElements: DefaultElements,
 }
 
-// contentOf returns the limit from which the default of another follows.
+// contentOf has the limit that lowers the default of another.
 var contentOf = map[Limit]Limit{LimitChains: LimitRules, LimitSets: LimitElements}
 
 // Limited reports whether a publisher has the default limits. p is nil for a publisher outside the
@@ -67,8 +68,8 @@ func (p *Publisher) setDefaults() {
 	}
 }
 
-// Packet refuses more nanoseconds than LimitPacket or LimitEveryPacket. path returns the place for
-// the message.
+// Packet refuses n nanoseconds over a limit: LimitPacket or LimitEveryPacket. path returns the
+// place for the message.
 func (p *Publisher) Packet(limit Limit, n int, hook string, path func() string) *Refusal {
 	if !p.Limits.exceeded(limit, n) {
 		return nil

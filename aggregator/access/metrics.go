@@ -21,7 +21,6 @@ type metrics struct {
 	reloaded     prometheus.Gauge
 }
 
-// A nil Registerer registers no metrics.
 func newMetrics(reg prometheus.Registerer, file bool) (*metrics, error) {
 	m := &metrics{
 		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{

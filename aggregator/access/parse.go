@@ -131,7 +131,7 @@ func id(what string, lookup func(string) (uint32, error)) func(string) (any, err
 			return id, nil
 		}
 		n, err := strconv.ParseUint(s, 10, 32)
-		// The kernel uses the last one for no id.
+		// The kernel uses the greatest number for no id.
 		if err != nil || n == math.MaxUint32 || zeroFirst(s) {
 			return nil, fmt.Errorf("got %q: want a whole number from 0 to %d", clip(s), math.MaxUint32-1)
 		}

@@ -121,7 +121,7 @@ func (r Range) String() string {
 
 // Limits bound the content and requests of a publisher; 0 means unlimited.
 type Limits struct {
-	// of fragments, rules, elements, bytes and streams
+	// by the limits of Counted
 	Most             map[Limit]int `json:",inline" text:"limit"`
 	UpdatesPerSecond float64       `json:"updatesPerSecond" text:"rate"`
 	// at least 1 if UpdatesPerSecond is set
@@ -161,7 +161,8 @@ func (m *Match) matches(peer *Peer) bool {
 	return m.Cgroup == "" || slices.ContainsFunc(peer.Cgroups, func(c string) bool { return matchPath(m.Cgroup, c) })
 }
 
-// Identity is the publisher that a peer acts as, with its rights.
+// Identity is the publisher that a peer acts as, with the rights of all publishers matching the
+// peer.
 type Identity struct {
 	Publisher string
 	// act on fragments of other publishers

@@ -52,7 +52,7 @@ func (e *FileError) Error() string {
 // Unwrap returns ErrConfig.
 func (e *FileError) Unwrap() error { return ErrConfig }
 
-// Read returns at most little more than the maximum size of a file.
+// Read reads a file, up to one byte more than Document accepts.
 func Read(path string) ([]byte, error) {
 	f, err := os.Open(path) //nolint:gosec // the operator's file
 	if err != nil {

@@ -58,7 +58,7 @@ const (
 	LimitTimes      Limit = "times"
 )
 
-// Counted returns the limits of a publisher's current content.
+// Counted returns the limits in Limits.Most.
 func Counted() []Limit {
 	return []Limit{
 		LimitFragments, LimitRules, LimitElements, LimitBytes, LimitStreams,

@@ -54,7 +54,7 @@ func (p *Publisher) Table(id nft.TableID) *Refusal {
 	}
 	tables := p.Allow.Tables
 	if tables == nil {
-		// no special characters of globs
+		// The name has no special characters of globs.
 		tables = []TablePattern{{Name: p.Name}}
 	}
 	for _, t := range tables {
@@ -91,7 +91,7 @@ func (p *Publisher) Holds(limit Limit, before, after int) *Refusal {
 	return p.tooMany(limit, fmt.Sprintf("would hold %d %s, and holds %d", after, limit.things(), before), "")
 }
 
-// Brings refuses a single snapshot, before unpacking, with more than the publisher may hold.
+// Brings refuses a single update, before unpacking, with more than the publisher may hold.
 func (p *Publisher) Brings(limit Limit, n int) *Refusal {
 	if !p.Limits.exceeded(limit, n) {
 		return nil

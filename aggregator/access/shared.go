@@ -7,8 +7,8 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// SharedPattern names objects for sharing although another publisher declared them first. Names are
-// globs.
+// SharedPattern names objects that may be shared although another publisher declared them first.
+// Names are globs.
 type SharedPattern struct {
 	// nil means every family
 	Family *nft.Family `json:"family" text:"family"`

@@ -43,7 +43,7 @@ func accepts(r *compile.Rule) bool {
 	return ok && v.Kind == google.VerdictAccept
 }
 
-// honouring returns the first rule of a base chain of a publisher that honours accepts, else nil.
+// honouring returns the first rule for a base chain of a publisher that honours accepts, else nil.
 func honouring(p *access.Publisher, family nft.Family, decl *object.Chain) (*compile.Rule, error) {
 	if p == nil || p.Accept == nil || !filters(family) || decl == nil || decl.Base == nil || decl.Base.Type != "filter" {
 		return nil, nil //nolint:nilnil // see above

@@ -29,7 +29,7 @@ type Config struct {
 	Durable bool
 	// returns why a durable fragment of n bytes cannot be stored; optional
 	Room func(n int) error
-	// nil for a new fragment; optional, called only if Access is set
+	// returns nil for a new fragment; optional, called only if Access is set
 	Status func(desired.Key) *weftv1.FragmentStatus
 	// the daemon's, for messages
 	Version string
@@ -175,7 +175,7 @@ func (b *Builder) table(family, name string) *tablePart {
 	return t
 }
 
-// The first excess adds a violation.
+// count adds by to n, and a violation for the first excess.
 func (b *Builder) count(n *int, by, limit int, what string) bool {
 	was := *n
 	*n += by

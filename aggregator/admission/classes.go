@@ -25,7 +25,7 @@ func checkDeclarations(p *access.Publisher, t *tablePart, bad *violations) {
 		}
 		classes := compile.SetClass(s.Decl)
 		if s.Conntrack {
-			// They are flows of translated addresses.
+			// The map translates addresses.
 			classes = classes.With(nft.ClassNAT)
 		}
 		refuseSet(p, t.Table, s.Decl, classes, bad)

@@ -1,6 +1,6 @@
-// Package admission decides whether an update of a fragment may reach the writer. It turns messages
-// of the API into a compiled [desired.Update], or a [RejectedError] with every violation found.
-// Read builder.go first.
+// Package admission decides whether an update of a fragment may reach the writer, the goroutine of
+// package aggregator that merges and commits. It turns messages of the API into a compiled
+// [desired.Update], or a [RejectedError] with every violation found. Read builder.go first.
 //
 // A [Builder] runs on the request's goroutine, so that a large or wrong update costs only its
 // sender. The writer calls [OverLimit] and [KernelRejection]. The package knows other fragments

@@ -63,7 +63,7 @@ func CheckKey(key desired.Key) error {
 	return CheckIdentity("fragment", key.Name)
 }
 
-// nft(8) must read the name without quotes.
+// checkName accepts names that nft(8) can read without quotes.
 func checkName(name string) error {
 	if name == "" {
 		return fmt.Errorf("name is empty")

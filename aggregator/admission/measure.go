@@ -27,7 +27,7 @@ type Size struct {
 	Fragments, Tables, Chains, Sets, Rules, Objects, Elements int
 	// sets with elements changed by a patch
 	Changes int
-	// to delete
+	// strings of lists, such as names to delete
 	Names int
 	// fragments' names in a plan
 	Withdrawals int
@@ -95,7 +95,8 @@ func (s *Size) count(message protoreflect.Name) {
 
 const packedElements = "PackedElements"
 
-// countPacked adds the stated number of elements. Nothing is allocated for a number that the keys do not have.
+// countPacked adds the stated number of elements. Nothing is allocated for a number that the keys
+// do not have.
 func (s *Size) countPacked(whole []byte) {
 	number, typ, tag := protowire.ConsumeTag(whole)
 	if number == 1 && typ == protowire.VarintType {
@@ -154,8 +155,8 @@ func Head(m protoreflect.MessageDescriptor, b []byte) ([]byte, error) {
 	return head, err
 }
 
-// Check compares a request with the limits of an update and of its publisher, or nil. held returns
-// the publisher's current content: it may send as much again, or remove it.
+// Check compares a request with the limits of an update, and of its publisher unless p is nil. held
+// returns the publisher's current content: it may send as much again, or remove it.
 //
 // Possible errors: a *access.Refusal, ErrTooLarge.
 func (s Size) Check(p *access.Publisher, held func() (rules, elements int)) error {

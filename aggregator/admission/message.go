@@ -162,7 +162,7 @@ func (b *Builder) addElements(t *tablePart, e *weftv1.ElementPatch) {
 	t.changes = append(t.changes, x)
 }
 
-// Later parts of a snapshot repeat a set's name without a type, to add elements.
+// addSet declares a set, or adds elements if a later part repeats the name without a type.
 func (b *Builder) addSet(t *tablePart, m *weftv1.Set, isMap bool) {
 	if !b.count(&b.elements, len(m.GetElements())+weftv1.CountPacked(m.GetPacked()), MaxElements, "elements") {
 		return
@@ -185,7 +185,7 @@ func (b *Builder) addSet(t *tablePart, m *weftv1.Set, isMap bool) {
 	}
 }
 
-// declare returns nil if there are too many.
+// declare returns nil if there are too many sets.
 func (b *Builder) declare(t *tablePart, m *weftv1.Set, isMap bool) *setPart {
 	if !b.count(&b.sets, 1, MaxSets, "sets and maps") {
 		return nil

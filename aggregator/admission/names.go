@@ -17,7 +17,7 @@ func ObjectName(table nft.TableID, kind, name string) *weftv1.ObjectName {
 
 func tableName(table nft.TableID) *weftv1.ObjectName { return ObjectName(table, "table", "") }
 
-// index counts from 0 in the fragment's rules of a chain.
+// ruleName counts index from 0 in the fragment's rules of a chain, and the message from 1.
 func ruleName(table nft.TableID, chain string, index int) *weftv1.ObjectName {
 	n := ObjectName(table, "rule", chain)
 	n.Index = uint32(index + 1) //nolint:gosec // at most MaxRules

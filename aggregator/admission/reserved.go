@@ -23,7 +23,7 @@ func (b *Builder) checkName(name string) error {
 }
 
 // reservedNames are the words that the scanner of nft 1.0.6 rejects somewhere a listing has names,
-// in order. nft has no quotes for names.
+// sorted. nft has no quotes for names.
 var reservedNames = strings.Fields(`
 . accept add ah all and arp auto-merge avgpkt bridge burst bytes cgroup chain comment comp constant continue
 count counter counters cpu create ct daddr day dccp define delete describe device devices direction dnat

@@ -30,7 +30,7 @@ func MaxEncoded(p *access.Publisher) int {
 }
 
 // commasBase is the number of commas in a file that need not separate elements, such as in flags
-// and concatenations, if it has few elements. Otherwise it is half the number of elements.
+// and concatenations. Half the number of elements is added.
 const commasBase = 1024
 
 // unpacked counts the content of a snapshot's parts before unpacking.

@@ -12,7 +12,7 @@ import (
 	"github.com/weft-proxy/weft/nft/printable"
 )
 
-// Strings of the state directory are exempt, because an older version accepted them.
+// checkTexts exempts the state directory, because an older version accepted its strings.
 func (b *Builder) checkTexts(what func() *weftv1.ObjectName, texts ...string) bool {
 	for _, text := range texts {
 		if err := b.checkText(text); err != nil {

@@ -78,7 +78,7 @@ func (o *outbox) refuse(f *fragment, m *message, err error) (_ error, again bool
 	case needed && f.lost != nil:
 		return f.lost, false
 	case needed && f.next() != nil, m.patch != nil && f.live && errors.Is(err, ErrTooLarge):
-		// A snapshot can have several messages.
+		// A snapshot is sent in parts, a patch is not.
 		o.requeue(m.updates...)
 		o.need(f)
 		return nil, true

@@ -32,22 +32,23 @@ const (
 	window = 8 << 20
 )
 
-// Text returns a function for the requests of one stream, in their order, that replaces packed elements by
-// text. The function does not change its argument.
+// Text returns a function for the requests of one stream, in their order, that replaces packed
+// elements by text. The function does not change its argument.
 type Text func() func(*weftv1.PublishRequest) (*weftv1.PublishRequest, error)
 
 // Config describes the aggregator's address and the caller.
 type Config struct {
 	// path; empty means DefaultSocket
 	Socket string
-	// 1 to 63 of [a-z0-9._-]; if empty, the aggregator chooses "uid-<n>"
+	// 1 to 63 of [a-z0-9._-]; if empty, the aggregator chooses (access.Policy.Resolve)
 	Publisher string
 	// how long Dial retries without a listener; 0 means DefaultDialTimeout, negative a single
 	// attempt
 	DialTimeout time.Duration
 	// optional; carries the sessions' streams, not other calls
 	Local grpc.ClientConnInterface
-	// for a publisher of packed elements, if the aggregator behind the socket lacks the feature packed
+	// for a publisher of packed elements, if the aggregator behind the socket lacks the feature
+	// packed
 	Text Text
 	// nil discards
 	Logger *slog.Logger

@@ -14,7 +14,7 @@ import (
 // diff returns the patch from one fragment to another, or nil if they are equal. It reports false
 // if a snapshot is required. Only rules have an order. The patch shares the fragments' objects.
 func diff(from, to *weftv1.Fragment) (*weftv1.Patch, bool) {
-	// A text may have elements to renew.
+	// The timeouts of a text's elements begin again.
 	if !proto.Equal(Declaration(from), Declaration(to)) || strings.Contains(to.GetNft(), "timeout") {
 		return nil, false
 	}
@@ -79,13 +79,13 @@ func diffSets(p *weftv1.TablePatch, from, to *weftv1.Table) bool {
 		*put = changed
 		p.DeleteSets = append(p.DeleteSets, gone...)
 	}
-	// A name that changes its kind is in both.
+	// The name of a set that becomes a map is in both.
 	names, unique := index(slices.Concat(to.GetSets(), to.GetMaps()), (*weftv1.Set).GetName)
 	return unique && !slices.ContainsFunc(p.GetDeleteSets(), func(name string) bool { return names[name] != nil })
 }
 
-// diffElements reports false if a key occurs twice, a changed key may be another spelling of a key that
-// stays, or packed elements differ.
+// diffElements reports false if a key occurs twice, a changed key may be another spelling of a key
+// that stays, or packed elements differ.
 func diffElements(from, to *weftv1.Set) (*weftv1.ElementPatch, bool) {
 	if !slices.EqualFunc(from.GetPacked(), to.GetPacked(), same[*weftv1.PackedElements]) || len(to.GetPacked()) > 0 && to.GetTimeout() != nil {
 		return nil, false

@@ -36,8 +36,7 @@ var (
 	ErrTakenOver = errors.New("fragment taken over")
 	// ErrClosed means a closed client or session.
 	ErrClosed = errors.New("client closed")
-	// ErrNoSnapshot means that SessionConfig.Snapshot has no content, and the session needs the
-	// whole content.
+	// ErrNoSnapshot means that the session lacks the content of a fragment to send or patch.
 	ErrNoSnapshot = errors.New("no snapshot of the fragment")
 )
 
@@ -72,8 +71,7 @@ func (e *RejectedError) Format(f fmt.State, verb rune) {
 	fmt.Fprintf(f, fmt.FormatString(f, verb), text)
 }
 
-// Detail returns a line for every violation, and for a token the line of text and a caret, without
-// a final newline.
+// Detail returns a line for every violation, with its excerpt, and without a final newline.
 func (e *RejectedError) Detail() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "fragment %s rejected:", e.Fragment)
@@ -137,7 +135,7 @@ func (e *rpcError) Unwrap() error { return e.sentinel }
 // GRPCStatus makes the original visible to status.FromError.
 func (e *rpcError) GRPCStatus() *status.Status { return e.st }
 
-// Errors without a sentinel, such as an aggregator's internal error, are unchanged.
+// fromStatus leaves an error without a sentinel, such as an internal one, unchanged.
 func fromStatus(fragment string, err error) error {
 	if err == nil {
 		return nil
@@ -157,7 +155,7 @@ func fromStatus(fragment string, err error) error {
 	return err
 }
 
-// checkSize returns ErrTooLarge for n bytes; gRPC would end the stream without details.
+// checkSize returns ErrTooLarge above MaxMessage; gRPC would end the stream without details.
 func checkSize(n int) error {
 	if n > MaxMessage {
 		return fmt.Errorf("%w: %d bytes that cannot be divided, of at most %d: make several fragments of it, or several chains", ErrTooLarge, n, MaxMessage)

@@ -13,8 +13,8 @@ type fragment struct {
 	number uint64
 	// the content is a *live
 	live bool
-	// base is the content after the last commit, or live content after a rejected Put; revision is 0
-	// without a commit
+	// base is the content after the last commit, or live content after a rejected Put; revision is
+	// 0 without a commit
 	base     Content
 	revision uint64
 	// the last Put or Withdraw while unanswered
@@ -29,13 +29,13 @@ type fragment struct {
 	behind bool
 	retry  time.Time
 	delay  time.Duration
-	// the aggregator may have an update that was answered otherwise, so it must get the
+	// the aggregator may have committed an update with an unknown outcome, so it must get the
 	// base, even nil
 	unsure bool
 	// error of the last resync
 	refused error
-	// why only a Put sends the fragment again: another stream of the publisher owns it, or it cannot
-	// be encoded
+	// why only a Put sends the fragment again: another stream of the publisher owns it, or it
+	// cannot be encoded
 	lost error
 }
 

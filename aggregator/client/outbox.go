@@ -221,6 +221,7 @@ func (o *outbox) takeAll(match func(*update) bool) []*update {
 	return taken
 }
 
+// recall queues the updates in flight again.
 func (o *outbox) recall() {
 	for _, id := range slices.Sorted(maps.Keys(o.inflight)) {
 		m := o.inflight[id]
@@ -247,7 +248,7 @@ func (o *outbox) restart() {
 }
 
 // fail answers all updates with an open outcome. The last Put or Withdraw of a fragment is still
-// wanted.
+// sent.
 func (o *outbox) fail(err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -78,7 +78,6 @@ func (c *Client) keep(ctx context.Context, what string, serve func(ctx context.C
 			delay = 0
 		}
 		if err.Error() != logged {
-			// Log each reason once.
 			logged = err.Error()
 			log.Warn("no "+what+": trying again", "error", err)
 		}

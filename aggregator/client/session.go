@@ -9,21 +9,21 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// SessionConfig is optional. Without it, a session keeps the fragments passed to Put, and sends the
-// difference from the last one.
+// SessionConfig is optional. Without Snapshot, a session keeps the fragments passed to Put, and
+// sends the difference from the last one.
 //
-// The session calls these functions on its own goroutines, without its locks. They must not wait
-// for the outcome of an update (in Put, Patch, Withdraw or Wait), nor for a lock held during such a
-// wait. The Start methods do not wait for them.
+// The session calls these functions on its own goroutines, without its locks. The functions must
+// not wait for the outcome of an update (in Put, Patch, Withdraw or Wait), nor for a lock held
+// during such a wait. The Start methods do not wait for these functions.
 type SessionConfig struct {
 	// Snapshot is for a publisher that keeps and patches the content of fragments; the session then
 	// keeps no copy. It returns the fragment with all changes passed to Put or Patch, or nil if the
 	// content is unknown. The session does not change the result.
 	Snapshot func(name string) *weftv1.Fragment
-	// OnSync is called with the outcome of every resync, before callers waiting for the same
-	// outcome continue. The error is an error of Put, or ErrNoSnapshot. If the reason for a
-	// rejection can go away by itself, the session retries after 250 ms at first, and finally every
-	// 30 s.
+	// OnSync is called with the outcome of every resync (a snapshot for a new stream, at the
+	// aggregator's request, or a retry), before callers waiting for it continue. The error is an
+	// error of Put, or ErrNoSnapshot. If the reason for a rejection can go away by itself, the
+	// session retries after 250 ms at first, and finally every 30 s.
 	OnSync func(name string, revision uint64, err error)
 	// OnStream is called with nil for an accepted stream, and with the reason for a lost or refused
 	// stream, except at Close. The session always retries.

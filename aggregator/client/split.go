@@ -35,7 +35,7 @@ func parts(f *weftv1.Fragment) int {
 	return 1 + weigh(f)/partWeight
 }
 
-// The requests share the fragment's objects and must not be changed.
+// split returns requests that share f's objects and must not be changed.
 func split(f *weftv1.Fragment, id uint64) []*weftv1.PublishRequest {
 	s := splitter{whole: f, id: id}
 	if parts(f) == 1 {
@@ -57,7 +57,8 @@ type splitter struct {
 	// the last part and its last table
 	part  *weftv1.Fragment
 	table *weftv1.Table
-	room  int
+	// of the part, in elements
+	room int
 }
 
 func (s *splitter) addPart(f *weftv1.Fragment) {

@@ -110,8 +110,8 @@ func streamError(c *Client, err error) error {
 	}
 }
 
-// An error of send means a broken stream, or half of an update. A message of which no part can be
-// sent is answered instead.
+// send returns an error for a broken stream, or if only the first parts of an update were sent. A
+// message of which no part can be sent is answered instead.
 func (s *Session) send(stream publishStream, m *message) error {
 	var requests []*weftv1.PublishRequest
 	switch f, err := m.snapshot(); {
@@ -185,7 +185,7 @@ func (s *Session) sendDifference(stream publishStream, m *message, f *weftv1.Fra
 	return true, err
 }
 
-// unsendableError is a message that never reached the stream.
+// unsendableError is the error of a request that never reached the stream.
 type unsendableError struct{ err error }
 
 func (e *unsendableError) Error() string { return e.err.Error() }

@@ -24,7 +24,7 @@ const (
 
 // Table is a table of a publisher for readers at the aggregator.
 type Table struct {
-	// a valid publisher's name
+	// valid as the name of a publisher
 	Name string
 	// Rows returns the rows for the arguments of a reader, each for encoding/json. Readers get the
 	// error's text.
@@ -76,8 +76,8 @@ func (c *Changes) watch(ctx context.Context, changed func() error) error {
 	}
 }
 
-// ServeTables serves tables under Config.Publisher until ctx ends, over any number of connections.
-// It returns an error only for an invalid Config.
+// ServeTables serves tables under Config.Publisher until ctx ends, and reconnects automatically. It
+// returns an error only for an invalid Config.
 func ServeTables(ctx context.Context, cfg Config, tables ...Table) error {
 	cfg.setDefaults()
 	c, err := connect(cfg)
@@ -109,7 +109,7 @@ type tableStream = grpc.BidiStreamingClient[weftv1.ServeTablesRequest, weftv1.Se
 // accept opens one stream after the other, and has each answer its query. It calls opened for
 // registered tables.
 func (s *tableServer) accept(ctx context.Context, opened func()) error {
-	// An answer ends after the next stream has registered the tables again.
+	// An answer ends after the next stream has registered the tables, so that they stay registered.
 	release := func() {}
 	defer func() { release() }()
 	for {
@@ -214,8 +214,8 @@ func (s *tableServer) rows(ctx context.Context, query *weftv1.ServeTablesRespons
 	return send(part)
 }
 
-// ReadTable calls row with each row of a publisher's table, a JSON object. The meaning of the
-// arguments belongs to the table.
+// ReadTable calls row with each row of a publisher's table, a JSON object. The table defines the
+// arguments.
 //
 // Possible errors: the errors of ListTables, ErrNotServed, row's, the text of a publisher that
 // cannot answer.

@@ -7,6 +7,7 @@ import (
 
 type callTurns struct {
 	*turns.Turns
+	// administrators take turns too
 	administrators bool
 }
 

@@ -26,8 +26,7 @@ const (
 	readBuffer = 32 << 10
 	// DefaultHandshakeTimeout is the time until a connection must send the HTTP/2 preface.
 	DefaultHandshakeTimeout = 10 * time.Second
-	// One connection in reservedShare is reserved for root, the daemon's own user, administrators
-	// and publishers with system: true.
+	// One connection in reservedShare is reserved for system callers (access.Identity.System).
 	reservedShare = 4
 	// maxUnidentified is the number of accepted connections with a peer not yet known. Others wait
 	// in the socket's queue, so strangers cannot use reserved connections.
@@ -80,7 +79,7 @@ func newConnections(total, perUser int, log *slog.Logger) *connections {
 	}
 }
 
-// admit counts a connection of a known peer. A system caller may use reserved connections.
+// admit counts a connection of a known peer. For a system caller, only the total is limited.
 func (c *connections) admit(conn *limitedConn, system bool) error {
 	uid := conn.peer.UID
 	c.mu.Lock()
@@ -119,7 +118,7 @@ func (c *connections) refuse(conn *limitedConn, refusal error) (keep bool) {
 	return true
 }
 
-// The lock is held.
+// end requires the lock.
 func (c *connections) end(conn *limitedConn) {
 	if conn.counted == nil {
 		return

@@ -20,13 +20,12 @@ const (
 	// bytes up to which a request is decoded unmeasured, into a few MiB
 	smallRequest = 32 << 10
 	// maxDecoding is the memory in bytes of all requests decoded but not yet admitted, as counted
-	// by admission.Size. System callers have as much for themselves. A larger request is decoded
-	// alone.
+	// by admission.Size. System callers have as much for themselves.
 	maxDecoding = 256 << 20
 )
 
 // decoder rejects too large requests before decoding. Large requests wait: first for others of the
-// same publisher, then for all others.
+// same publisher, then for memory.
 type decoder struct {
 	agg         *aggregator.Aggregator
 	all, system *semaphore.Weighted
@@ -35,6 +34,7 @@ type decoder struct {
 	decoding map[string]*turn
 }
 
+// turn admits one large request of a publisher at a time.
 type turn struct {
 	*semaphore.Weighted
 	users int
@@ -88,9 +88,9 @@ func (d *decoder) reserve(ctx context.Context, c caller, n int) (release func(),
 // request is the request of a call while it is received or admitted. The goroutine that receives
 // owns tooLarge and size.
 type request struct {
-	// fires if the only request of a call is late
+	// fires if the first request of a call is late; stopped for Publish
 	late *time.Timer
-	// why a request of a stream lost its content
+	// why a PublishRequest lost its tables
 	tooLarge error
 	// encoded bytes
 	size int
@@ -135,7 +135,7 @@ func (r *request) admitted() {
 	}
 }
 
-// end is admitted at the end of the call. A goroutine of the call may still be receiving.
+// end is called at the end of the call. A goroutine of the call may still be receiving.
 func (r *request) end() {
 	r.late.Stop()
 	r.mu.Lock()
@@ -207,7 +207,7 @@ func malformed(err error) error {
 }
 
 type rawRequest struct {
-	// nil if the request has more than most bytes
+	// nil if the request's length is more than most, in bytes
 	mem.Buffer
 	length, most int
 }

@@ -45,7 +45,7 @@ type flowRow struct {
 	addresses [4][net.IPv6len]byte
 }
 
-// The goroutine ends with ctx, or after finish.
+// sendFlows starts a goroutine that ends with ctx, or after finish.
 func sendFlows(ctx context.Context, send func(*weftv1.ListFlowsResponse) error) *flowParts {
 	p := &flowParts{ctx: ctx, parts: make(chan *weftv1.ListFlowsResponse, maxFlowParts), sent: make(chan error, 1)}
 	go func() {

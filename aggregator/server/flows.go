@@ -64,7 +64,7 @@ func longest(m proto.Message) int {
 	}
 }
 
-// countList counts the list (field 1) of an encoded request of the service Flows before decoding.
+// countList checks the length of the list (field 1) of an encoded request of the service Flows.
 //
 // Possible errors: errLimit, errMalformed.
 func countList(m proto.Message, b []byte) error {
@@ -185,7 +185,7 @@ func entryOf(f *weftv1.Flow) (conntrack.Entry, error) {
 	return conntrack.Entry{Protocol: uint8(f.GetProtocol()), Source: src, Destination: dst, Zone: uint16(f.GetZone()), ID: f.GetId()}, nil //nolint:gosec // checked
 }
 
-// The first parameter is the name in errors.
+// The first parameter of endpointOf is the name in errors.
 func endpointOf(what string, addr []byte, port uint32) (netip.AddrPort, error) {
 	a, ok := netip.AddrFromSlice(addr)
 	switch {

@@ -22,8 +22,8 @@ import (
 
 // A holder keeps the netlink socket that owns weft's tables while no weft runs. It listens on a
 // Unix socket; a connected weft holds a lease. The holder first sends one byte: holderHas with the
-// socket as SCM_RIGHTS, holderHasNone, or holderBusy with the process number of the lease's owner.
-// A weft with its own socket sends leaseKeeps with it.
+// netlink socket as SCM_RIGHTS, holderHasNone, or holderBusy with the process number of the lease's
+// owner. A weft with its own socket sends leaseKeeps with it.
 const (
 	holderHas     = 'h'
 	holderHasNone = 'n'
@@ -44,8 +44,8 @@ const (
 // HoldSocket returns the path of the holder's socket beside that of an aggregator.
 func HoldSocket(socket string) string { return filepath.Join(filepath.Dir(socket), "hold.sock") }
 
-// Hold keeps the socket that a weft hands over, until ctx ends. A running weft then gives it to the
-// next holder.
+// Hold keeps the netlink socket that a weft hands over, until ctx ends. A running weft then hands
+// the socket to the next holder.
 //
 // Possible errors: Listen's errors about the socket.
 func Hold(ctx context.Context, socket string, log *slog.Logger) error {
@@ -140,7 +140,7 @@ func (h *holder) lease(process int32) (file *os.File, busy int32) {
 	return h.file, 0
 }
 
-// The kernel ends the ownership of a socket that no process holds.
+// keep stores file: the kernel ends the ownership of a socket that no process holds.
 func (h *holder) keep(file *os.File) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -182,13 +182,12 @@ func receiveFile(c *net.UnixConn) (what []byte, file *os.File, err error) {
 	return b[:n], os.NewFile(uintptr(fds[0]), "nftables"), nil
 }
 
-// Lease is the weft's side. Without a holder, no socket is kept, and methods do not fail.
+// Lease is weft's side of a holder. Without a holder, no socket is kept, and methods do not fail.
 type Lease struct {
 	socket string
 	log    *slog.Logger
 
-	// asked closes ready after the answer to Inherit. Before that, the holder may have a needed
-	// socket.
+	// asked closes ready after Inherit, because Keep replaces the socket that Inherit needs.
 	asked func()
 	ready chan struct{}
 
@@ -224,7 +223,7 @@ func noHolder(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// connect asks the holder for the lease, unless there is a connection.
+// connect asks the holder for the lease, unless there is a connection. It requires mu.
 func (l *Lease) connect() (*os.File, error) {
 	if l.conn != nil {
 		return nil, nil
@@ -259,7 +258,7 @@ func (l *Lease) connect() (*os.File, error) {
 	return file, nil
 }
 
-// Keep hands a connection's socket to each holder, from the first Inherit until ctx ends.
+// Keep hands conn's netlink socket to each holder, from the first Inherit until ctx ends.
 func (l *Lease) Keep(ctx context.Context, conn *kernel.Conn) {
 	select {
 	case <-ctx.Done():

@@ -148,7 +148,7 @@ func eventFor(reader aggregator.Reader, e *weftv1.WatchResponse) (*weftv1.WatchR
 	case *weftv1.WatchResponse_Rejection:
 		seen = sees(ev.Rejection.GetFragment())
 	case *weftv1.WatchResponse_Drift:
-		// It names tables of other publishers.
+		// Drift names tables of other publishers.
 	case *weftv1.WatchResponse_Presence:
 		seen = reader.Sees(ev.Presence.GetPublisher())
 	case *weftv1.WatchResponse_Expired:

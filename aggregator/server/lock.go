@@ -34,7 +34,7 @@ func lock(socket string) (*os.File, error) {
 	return f, nil
 }
 
-// Anybody who can read a file can lock it, and keep every server from starting.
+// checkPrivate refuses a file that other users can read: they could lock it and stop every server.
 func checkPrivate(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -78,7 +78,7 @@ func Await(ctx context.Context, cfg Config) (*Server, error) {
 	}
 }
 
-// awaitLock never connects to the server.
+// awaitLock waits until the lock is free, and never connects to the server.
 func awaitLock(ctx context.Context, socket string) error {
 	tick := time.NewTicker(lockInterval)
 	defer tick.Stop()

@@ -28,8 +28,8 @@ func credentialsOf(c net.Conn) (access.Peer, error) {
 	return access.Peer{PID: cred.Pid, UID: cred.Uid, GID: cred.Gid}, nil
 }
 
-// identify completes a peer's credentials. A failure to read is not an error here, because the data
-// may not be needed.
+// identify completes a peer's credentials. Peer.Unknown has the errors, because the data may not be
+// needed.
 func identify(c net.Conn, p access.Peer) access.Peer {
 	groupsErr := control(c, func(fd int) (err error) {
 		p.Groups, err = peerGroups(fd)

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// patience is how long a unary call waits under a publisher's rate. A longer wait is refused.
+	// patience is how long a unary call waits for a publisher's rate. A longer wait is refused.
 	patience = time.Second
 	// forever is the patience of a stream. While it waits, the stream is not read, and the
 	// publisher's writing blocks.

@@ -55,7 +55,7 @@ func (s *service) Publish(stream publishStream) error {
 			return err
 		}
 	case err := <-sent:
-		// It ends first only on an error. gRPC then ends receiving.
+		// sendAcks ends first only on an error. gRPC then ends receiving.
 		return err
 	case <-s.agg.Stopped():
 		// All updates are answered. Later ones are refused.
@@ -75,7 +75,7 @@ func finish(ctx context.Context, acks chan<- ack) {
 	}
 }
 
-// Without a result, ack is the last.
+// ack is an update to acknowledge. The last ack has no result.
 type ack struct {
 	id     uint64
 	result <-chan aggregator.Result

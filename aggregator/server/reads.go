@@ -19,7 +19,7 @@ const (
 	readRate = 2 << 20
 	// bytes at once after a quiet time: a table of more than 100,000 elements
 	readBurst = 4 << 20
-	// added for each call
+	// bytes added for each call
 	readCost = 64 << 10
 )
 
@@ -32,7 +32,7 @@ type reads struct {
 	making sync.Mutex
 
 	mu sync.Mutex
-	// all publishers ever configured
+	// never shrinks: only configured publishers have a share
 	byPublisher map[string]*readShare
 }
 
@@ -110,7 +110,7 @@ func sendAll[M proto.Message](r *read, parts iter.Seq[M], send func(M) error) er
 	}
 }
 
-// An empty list is sent too.
+// sendList also sends an empty list.
 func sendList[M proto.Message](r *read, list []M, send func(part []M) error) error {
 	size, from := 0, 0
 	for i, entry := range list {

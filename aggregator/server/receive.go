@@ -16,18 +16,18 @@ import (
 
 const (
 	// maxReceiving is the size in bytes of all callers' data waiting for handlers. The last
-	// reservedReceiving bytes are for root, the daemon's own user and administrators.
+	// reservedReceiving bytes are for system callers (access.Identity.System).
 	maxReceiving      = 8 * MaxMessage
 	reservedReceiving = 2 * MaxMessage
 	// two of the largest messages: a call beside a large snapshot
 	maxReceivingPerPublisher = 2 * MaxMessage
 	// a flag and the length
 	messagePrefixLen = 5
-	// the largest that gRPC accepts, in bytes
+	// the largest HTTP/2 frame that gRPC accepts, in bytes
 	maxFrame = 16 << 10
 )
 
-// budget counts the bytes that publishers hold.
+// budget counts bytes that publishers hold: unread data, or parts of snapshots.
 type budget struct {
 	mu          sync.Mutex
 	total       int
@@ -36,7 +36,8 @@ type budget struct {
 
 func newBudget() *budget { return &budget{byPublisher: counts[string]{}} }
 
-// add counts n more bytes of a publisher, unless check refuses the sums. A negative n needs no check.
+// add counts n more bytes of a publisher, unless check refuses the sums. A negative n needs no
+// check.
 func (b *budget) add(publisher string, n int, check func(total, own int) error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -107,8 +108,8 @@ func (u *unread) end() {
 	u.bytes, u.ended = 0, true
 }
 
-// countedConn counts the data of its calls. It reads frames for gRPC, which reads without a buffer:
-// the frame read last is the one that gRPC handles.
+// countedConn reads frames for gRPC, and counts the data of its calls. gRPC has no buffer, so it
+// handles the frame read last.
 type countedConn struct {
 	*limitedConn
 	budget    *budget
@@ -124,7 +125,7 @@ type countedConn struct {
 	err   error
 	// the client's preface is read
 	begun bool
-	// the client's last call
+	// the stream of the last HEADERS frame
 	last uint32
 
 	mu    sync.Mutex
@@ -170,7 +171,8 @@ func (c *countedConn) Read(b []byte) (int, error) {
 	return c.frame.Read(b)
 }
 
-// next reads a frame and counts its data. If that is too much, next waits until the call has ended.
+// next reads a frame and counts its data. If the data exceed a limit, next waits until the call has
+// ended.
 // gRPC answers malformed frames.
 func (c *countedConn) next() error {
 	f, err := c.framer.ReadFrame()

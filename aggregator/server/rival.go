@@ -28,7 +28,7 @@ type rival struct {
 	noted, seen time.Time
 }
 
-// Earlier claims do not count.
+// newRival ignores earlier claims.
 func newRival(lock *os.File, now func() time.Time) *rival {
 	r := &rival{lock: lock, now: now}
 	if info, err := lock.Stat(); err == nil {

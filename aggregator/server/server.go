@@ -27,8 +27,10 @@ const (
 	// MaxMessage is the largest received message, in bytes. Larger messages fail with
 	// RESOURCE_EXHAUSTED; large snapshots come in parts.
 	MaxMessage = 16 << 20
+	// calls of a connection
 	maxStreams = 256
-	// window is the unread data of a fast sender, in bytes, beside the message being read.
+	// window and connWindow are the unread bytes of a call and of a connection, beside the messages
+	// being read.
 	window     = 64 << 10
 	connWindow = 1 << 20
 	// DefaultKeepaliveTime is how long a connection may be silent before it is pinged.
@@ -51,13 +53,12 @@ type Config struct {
 	Local *Local
 	// lists and deletes conntrack entries; if nil, the service Flows fails with UNIMPLEMENTED
 	Flows FlowTable
-	// nil means root and the daemon's own user, unlike in aggregator.Config; Serve follows its
-	// changes
+	// nil allows only administrators, unlike in aggregator.Config; Serve follows its changes
 	Access *access.Control
 	// A connection silent for KeepaliveTime is pinged, and closed without an answer within
 	// KeepaliveTimeout. At least a second each; 0 means the defaults.
 	KeepaliveTime, KeepaliveTimeout time.Duration
-	// for refused callers and panics; nil discards
+	// nil discards
 	Logger *slog.Logger
 	// Limits of concurrent connections, in total and for one uid. 0 means DefaultMaxConnections, or
 	// three quarters of the process's descriptor limit if less; and DefaultMaxConnectionsPerUser,
@@ -96,12 +97,12 @@ type Server struct {
 	health   *health.Server
 	streams  *streams
 	changed  <-chan struct{}
-	// the socket has belonged to another group
+	// a configuration has named the socket's group
 	given bool
 }
 
 // Listen makes the socket (mode 0660) and its server; a missing directory is made with mode 0750.
-// Callers can connect now; Serve serves them. A lock file beside the socket excludes other servers,
+// Callers can connect; Serve answers them. A lock file beside the socket excludes other servers,
 // and stays after Close.
 //
 // Possible errors: ErrInUse, ErrNotSocket, ErrForeignSocket, trusted.ErrUnsafe and trusted.ErrLink
@@ -176,8 +177,8 @@ func (s *Server) setHealth(status healthv1.HealthCheckResponse_ServingStatus) {
 }
 
 // Serve answers calls until ctx ends, and then returns nil. Aggregator.Run must be called with the
-// same ctx: Serve waits for its end, to acknowledge its last commits. The health service reports
-// SERVING while the aggregator commits updates.
+// same ctx: Serve waits for the end of Run, to acknowledge the last commits. The health service
+// reports SERVING while the aggregator commits updates.
 func (s *Server) Serve(ctx context.Context) error {
 	done := make(chan error, 1)
 	limits := newConnections(s.cfg.MaxConnections, s.cfg.MaxConnectionsPerUser, s.cfg.Logger)
@@ -211,7 +212,7 @@ func (s *Server) stop() {
 	s.grpc.GracefulStop()
 }
 
-// Close ends everything at once. It is for a Server without Serve.
+// Close ends all calls and the socket at once. It is for a Server without Serve.
 func (s *Server) Close() error {
 	s.grpc.Stop()
 	return s.listener.Close()

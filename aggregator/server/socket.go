@@ -29,7 +29,7 @@ var (
 	ErrForeignSocket = errors.New("socket belongs to another user")
 )
 
-// Other wefts cannot replace a listener until it is closed.
+// listener has a lock, so that other wefts cannot replace its socket until Close.
 type listener struct {
 	*net.UnixListener
 	lock *os.File
@@ -110,7 +110,7 @@ func removeStale(path string) error {
 	c, err := net.DialTimeout("unix", path, time.Second)
 	switch {
 	case err == nil:
-		// This server keeps no lock.
+		// The other server keeps no lock.
 		return errors.Join(inUse(path), c.Close())
 	case errors.Is(err, fs.ErrNotExist):
 		return nil

@@ -38,7 +38,7 @@ func toStatus(err error) error {
 	case errors.As(err, &rejected):
 		return withDetail(status.New(rejectionCode(rejected), rejected.Error()), &weftv1.Rejected{Violations: rejected.Violations})
 	case errors.As(err, &refusal) && refusal.Limit == access.LimitUpdates:
-		// It is about an update, like limits found later.
+		// The refusal is about an update, as are limits found later.
 		limit := &weftv1.Violation{Message: refusal.Text, Reason: weftv1.Violation_REASON_LIMIT}
 		return withDetail(status.New(codeOf(err), err.Error()), &weftv1.Rejected{Violations: []*weftv1.Violation{limit}})
 	}

@@ -8,7 +8,7 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// maxStreamsPerUser counts concurrent Publish and Watch calls of a uid.
+// maxStreamsPerUser is the number of concurrent calls of a uid, except unary calls.
 const maxStreamsPerUser = 4096
 
 // streams outlive the configuration under which they were opened.
@@ -73,7 +73,7 @@ func (s *streams) review() {
 	}
 }
 
-// The lock is held.
+// check requires the lock.
 func (s *streams) check(o *openStream) {
 	id, err := s.access.Resolve(&o.caller.Peer, o.caller.Publisher)
 	if err == nil {

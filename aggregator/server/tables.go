@@ -22,7 +22,7 @@ const (
 	maxServedTables = 32
 	// open ServeTables streams for each publisher
 	maxTableStreams = 64
-	// open calls at the tables of another publisher, for each publisher but administrators
+	// open calls at a tableOwner, for each publisher but administrators
 	maxTableReads = 4
 	// bytes of a ReadTableRequest
 	maxTableQuery = 4 << 10
@@ -44,8 +44,8 @@ type servedTables struct {
 	owners map[string][]*tableOwner
 }
 
-// tableOwner is a publisher with the same tables on one or more streams. Each idle stream receives
-// from queries.
+// tableOwner is a publisher with the same tables on one or more streams. Each idle stream takes one
+// of queries.
 type tableOwner struct {
 	publisher string
 	tables    []string
@@ -68,7 +68,7 @@ type tableQuery struct {
 	err   error
 }
 
-// The caller of join must call leave once.
+// join counts a stream, until leave is called.
 func (s *servedTables) join(publisher string, tables []string) (*tableOwner, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -98,8 +98,8 @@ func unknownOfElements(elements []*Element) *UnknownField {
 	return nil
 }
 
-// name completes the name of the object: m is the message with the field, at a position of a list,
-// or the message around it.
+// name completes u.Object from m, at a position of a list: the message with the field, or one
+// around that.
 func (u *UnknownField) name(m any, list protoreflect.Name, position int) {
 	if u.Object == nil {
 		// The kind in "put_chains" is "chain".
