@@ -195,7 +195,8 @@ var (
 	wantIP6  = want{typ: datatype.IPv6Addr, width: 128, order: datatype.BigEndian}
 )
 
-// Scope looks up the declarations of a rule's table.
+// Scope looks up the declarations of a rule's table. A nil Scope has all chains, but no sets, objects
+// and flowtables.
 type Scope interface {
 	// A rule with a missing set is rejected.
 	Set(name string) (*set.Set, bool)

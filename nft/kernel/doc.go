@@ -17,10 +17,10 @@
 // tables remain without an owner until a Conn adopts them. A Conn can continue with a copy
 // (Config.Inherit).
 //
-// If one of its tables has no owner, every batch of a Conn carries the ruleset's generation
-// (NFNL_BATCH_GENID), and the kernel rejects it after a change by another process. The Conn then
-// checks that the batch's tables still exist and sends it again. Other batches carry no generation,
-// because every change by iptables would make them fail.
+// If a table of the Conn has no owner, as on older kernels, every batch carries the ruleset's
+// generation (NFNL_BATCH_GENID), and the kernel rejects it after a change by another process. The
+// Conn then checks that the batch's tables still exist and sends it again. Other batches carry no
+// generation, because every change by iptables would make them fail.
 //
 // # Expiring elements
 //
