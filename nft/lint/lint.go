@@ -12,7 +12,7 @@ import (
 const (
 	// packets tried for a base chain and a kind of finding
 	maxTrials = 256
-	// rules visited from a base chain
+	// rules visited from a base chain, and reported places remembered
 	maxWalk = 20_000
 	// elements read from a set
 	maxElements = 256
