@@ -108,8 +108,8 @@ type Set struct {
 	TypeOf string
 	// constant, interval, timeout, dynamic
 	Flags []string
-	// GCInterval is the interval for the removal of expired elements; 0 means the kernel's default.
-	// The smallest values are 1ms.
+	// Timeout is the default of the elements, 0 for none. GCInterval is the interval for the removal
+	// of expired elements, 0 for the kernel's default. The smallest values are 1ms.
 	Timeout    time.Duration
 	GCInterval time.Duration
 	// Size is the greatest number of elements; 0 means no limit, or 65535 if rules add elements

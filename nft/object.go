@@ -2,7 +2,7 @@ package nft
 
 import "slices"
 
-// ObjectKind is in nft's words.
+// ObjectKind is a kind of named object, in nft's words.
 type ObjectKind string
 
 // The kinds of nft(8) 1.0.6. Names are unique in a table among objects of a kind.

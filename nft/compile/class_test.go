@@ -29,8 +29,8 @@ var statements = map[string]syntax.Stmt{
 	"dup": &syntax.Dup{}, "fwd": &syntax.Fwd{}, "queue": &syntax.Queue{}, "flow add": &syntax.FlowAdd{}, "synproxy": &syntax.SynProxy{},
 }
 
-// otherStatements assign or refer to an object, which other tables class, or change a set, which
-// SetClass does. Extensions of iptables can be listed, and not compiled.
+// otherStatements have their classes from other tables (assignments, references to objects) or from
+// SetClass. Extensions of iptables are not compiled.
 var otherStatements = []string{"Assign", "ObjectRef", "Dynamic", "XT"}
 
 // TestEveryStatementHasAClass finds the statements in the source of package syntax.
@@ -79,7 +79,7 @@ func TestEveryStatementHasAClass(t *testing.T) {
 	}
 }
 
-// TestEverySelectorHasAClass finds what rules can set in the tables of package selector.
+// TestEverySelectorHasAClass finds all settable keys and fields of package selector.
 func TestEverySelectorHasAClass(t *testing.T) {
 	class := func(x syntax.Expr) nft.Class { return classOf(&syntax.Assign{Target: x}) }
 	settable := map[string]int{}

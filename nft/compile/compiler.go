@@ -21,8 +21,8 @@ import (
 // CompileRule parses a rule and compiles it to the expressions of nft 1.0.6.
 //
 // It rejects statements after a terminal one, comments that nft cannot store, and a comment in the
-// text different from rule.Comment. An error in the text wraps *Error, and ErrSyntax if parsing
-// fails.
+// text different from rule.Comment. An error in the text wraps *syntax.Error, and ErrSyntax if
+// parsing fails.
 func CompileRule(family nft.Family, rule nft.Rule, scope Scope) (*Rule, error) {
 	parsed, err := syntax.ParseRule(family, rule.Text)
 	if err != nil {
@@ -95,7 +95,7 @@ type ruleCompiler struct {
 	out   *Rule
 }
 
-// The statement under evaluation follows its dependencies.
+// add appends a statement; its dependencies come before it.
 func (r *ruleCompiler) add(s statement) { r.stmts = append(r.stmts, s) }
 
 // first moves the statements of f to the head of the rule.
@@ -195,7 +195,8 @@ var (
 	wantIP6  = want{typ: datatype.IPv6Addr, width: 128, order: datatype.BigEndian}
 )
 
-// Scope looks up the declarations of a rule's table.
+// Scope looks up the declarations of a rule's table. A nil Scope has all chains, but no sets, objects
+// and flowtables.
 type Scope interface {
 	// A rule with a missing set is rejected.
 	Set(name string) (*set.Set, bool)

@@ -15,7 +15,7 @@
 //
 // The package reads no clock, no file and no kernel. Names of services, protocols, and the users
 // and groups of every Debian system come from compiled-in tables; other users, and cgroups, must
-// be numbers. Names of interfaces replace their indices. Hours and dates are in UTC.
+// be numbers. A rule with iif "eth0" compares the name, not the index. Hours and dates are in UTC.
 //
 // Unknown input and statements after a terminal one are errors. The package also rejects:
 //
@@ -30,7 +30,7 @@
 //
 // # Errors
 //
-// Errors in the text wrap [*Error]. Inside the package the first error is a panic, which only
+// Errors in the text wrap *syntax.Error. Inside the package the first error is a panic, which only
 // [CompileRule] recovers.
 //
 // # Concurrency

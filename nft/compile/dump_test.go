@@ -20,7 +20,7 @@ func TestDumpComment(t *testing.T) {
 	}
 }
 
-// TestWrites compares elements with what a rule writes, which is padded.
+// TestWrites compares elements with the padded data of a rule.
 func TestWrites(t *testing.T) {
 	e := &set.Element{Data: "\x00\x50"}
 	for _, tt := range []struct {

@@ -57,7 +57,7 @@ func changedMark(list []expr.Expr) uint32 {
 	return changed
 }
 
-// a limit's burst counts once a minute
+// burstsPerHour assumes that a limit's burst is full again once a minute.
 const burstsPerHour = 60
 
 // Limits in packets before a log statement apply to it. Limits of elements do not count because a

@@ -27,7 +27,7 @@ func TestRawOptionSet(t *testing.T) {
 	}
 }
 
-// TestExtensionNames says in each error what could stand there.
+// TestExtensionNames tests that each error has the possible names.
 func TestExtensionNames(t *testing.T) {
 	for text, want := range map[string]string{
 		"exthdr srh exists": "hbh, rt, frag, dst, mh",

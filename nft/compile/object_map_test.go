@@ -62,7 +62,7 @@ func TestObjectMap(t *testing.T) {
 	}
 }
 
-// TestObjectsOfRules lists what rules refer to, sorted and without repeats.
+// TestObjectsOfRules lists the objects of rules, sorted and without repeats.
 func TestObjectsOfRules(t *testing.T) {
 	c := &corpus{objects: []object.Ref{{Kind: nft.ObjectCounter, Name: "b"}, {Kind: nft.ObjectCounter, Name: "a"}, {Kind: nft.ObjectLimit, Name: "a"}, {Kind: nft.ObjectCTHelper, Name: "h"}}}
 	rule, err := CompileRule(nft.FamilyIP, nft.Rule{Text: "tcp dport 21 limit name a counter name b ct helper set h counter name meta mark map { 1 : a, 2 : b } flow add @f flow offload @f"}, c)

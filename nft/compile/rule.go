@@ -17,8 +17,8 @@ type Rule struct {
 	// canonical form, without the comment
 	Text    string
 	Comment string
-	// In kernel order. A Lookup or Dynset on anonymous set i (from 0) has SetID i+1 and a name such
-	// as "__set%d". SetID is 0 for named sets.
+	// In kernel order. A Lookup or Dynset on Anonymous[i] has SetID i+1 and a name such as
+	// "__set%d". SetID is 0 for named sets.
 	Exprs []expr.Expr
 	// in SetID order
 	Anonymous []set.Anonymous
@@ -40,8 +40,8 @@ type Rule struct {
 	encoded expr.Encoded
 }
 
-// Encode returns the payload of NFTA_RULE_EXPRESSIONS. Anonymous set i, counted from 1, gets
-// transaction number base+i. Only a Rule that CompileRule did not return can fail.
+// Encode returns the payload of NFTA_RULE_EXPRESSIONS. Anonymous[i] gets transaction number
+// base+i+1. Only a Rule that CompileRule did not return can fail.
 func (r *Rule) Encode(base uint32) ([]byte, error) {
 	if r.encoded.Bytes == nil && len(r.Exprs) > 0 {
 		// put together by hand

@@ -236,7 +236,7 @@ func (r *ruleCompiler) constantBinary(x *syntax.Binary, w want) term {
 	}
 	a := r.single(x.X, w)
 	if x.Op == "<<" || x.Op == ">>" {
-		// nft 1.0.6 aborts on these.
+		// nft 1.0.6 aborts on shifted constants.
 		return fail(x.Pos, "shift of a constant: write its result")
 	}
 	b := r.single(x.Y, w)

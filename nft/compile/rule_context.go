@@ -48,8 +48,8 @@ func newContext(family nft.Family) context {
 
 func (c *context) know(h *selector.Header) { c.knowAt(h.Layer, h) }
 
-// headerUnknown is valid for any layer. Below the transport layer nft remembers only the last
-// header.
+// knowAt takes selector.HeaderUnknown for any layer. Below the transport layer nft remembers only
+// the last header.
 func (c *context) knowAt(l selector.Layer, h *selector.Header) {
 	k := &c.layers[l]
 	if l == selector.LayerTransport && k.header != nil && k.header != h && k.first == nil {
@@ -116,7 +116,7 @@ func failConflict(known, h *selector.Header, pos syntax.Pos) {
 	fail(pos, "conflicting protocols: the rule matches %s, and %s cannot match then", known.Name, h.Name)
 }
 
-// requireLower matches for a header of a layer without a known protocol.
+// requireLower adds the match of h in the layer below, when h's layer has no known protocol.
 func (r *ruleCompiler) requireLower(h *selector.Header, pos syntax.Pos) {
 	if h.Layer == selector.LayerLink {
 		r.requireEther(pos)

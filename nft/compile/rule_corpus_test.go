@@ -20,7 +20,7 @@ type corpus struct {
 	rules   []string
 	sets    map[string]*set.Set
 	objects []object.Ref
-	// unchecked corpora need what the running kernel may lack.
+	// unchecked corpora need features that the running kernel may lack.
 	unchecked bool
 }
 

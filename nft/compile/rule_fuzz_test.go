@@ -47,8 +47,7 @@ func FuzzCompileRule(f *testing.F) {
 	})
 }
 
-// BenchmarkCompileCorpus parses and compiles all rules of the corpora: what it reports is
-// per rule.
+// BenchmarkCompileCorpus parses and compiles all rules of the corpora. It reports the time per rule.
 func BenchmarkCompileCorpus(b *testing.B) {
 	type input struct {
 		scope *corpus

@@ -9,8 +9,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// TestComparisonsAreNotMergedAcrossAnEffect tests that what only packets of the first
-// comparison may run stays after it and before the second.
+// TestComparisonsAreNotMergedAcrossAnEffect tests that a statement stays between two comparisons.
 func TestComparisonsAreNotMergedAcrossAnEffect(t *testing.T) {
 	scope := &corpus{sets: map[string]*set.Set{}}
 	for _, s := range []nft.Set{

@@ -96,8 +96,7 @@ func (r *ruleCompiler) checkReject(s *syntax.Reject, kind rejectKind) {
 	r.checkRejectNetwork(s, kind, network)
 }
 
-// checkRejectNetwork rejects answers that do not suit the network protocol: packets can have
-// several.
+// checkRejectNetwork rejects answers that do not suit the network protocol matched by the rule.
 func (r *ruleCompiler) checkRejectNetwork(s *syntax.Reject, kind rejectKind, network *selector.Header) {
 	link := r.ctx.at(selector.LayerLink)
 	if r.ctx.family != nft.FamilyInet && link == &selector.HeaderUnknown {

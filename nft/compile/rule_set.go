@@ -71,7 +71,8 @@ type anonymousSpec struct {
 	key       term
 	syntaxKey syntax.Expr
 	pos       syntax.Pos
-	// interval: has a range, prefix or wildcard; swapped: a single key became big-endian for it
+	// interval: has a range, or a prefix such as "eth*"; swapped: a single key became big-endian for
+	// the intervals
 	interval, swapped bool
 	isMap, verdict    bool
 	data              []set.Part

@@ -105,5 +105,5 @@ func wideNumber(x *syntax.Const, w want) *constTerm {
 	return &constTerm{w.info(x.Pos), parseValue(n.FillBytes(b[:]), datatype.BigEndian)}
 }
 
-// a 128-bit number: octal, with prefix and some zeros
+// maxDigits fits an octal number of 128 bits, with prefix and some zeros.
 const maxDigits = 64

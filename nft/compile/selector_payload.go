@@ -71,8 +71,8 @@ func wholeBytes(x term, offset uint32) term {
 	return &binaryTerm{info, ">>", and, value{lo: uint64(shift)}}
 }
 
-// fieldShift returns the field's distance from the end of its last byte. extra is the number of
-// bits above the field's width, rounded up.
+// fieldShift returns the field's distance from the end of its last byte. extra is 8 if the field
+// lies in one byte more than its width takes, else 0.
 func fieldShift(offset, bits uint32) (shift, extra uint32) {
 	n := int((bits+7)&^7) - int(offset%8+bits)
 	for n < 0 {

@@ -19,7 +19,7 @@ import (
 )
 
 // TestUserDataIsListed writes objects with our userdata into the kernel and
-// has nft list them: it must print the comments, and skip what is ours.
+// has nft list them: it must print the comments, and skip weft's records.
 func TestUserDataIsListed(t *testing.T) {
 	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
 	ns := nfttest.New(t)

@@ -90,7 +90,8 @@ func Rule(r *compile.Rule) int {
 type Content struct {
 	// Extra is the bytes of comments and statements.
 	Elements, Extra int
-	// rules has the number of prefixes for each field of a concatenation of ranges.
+	// rules has the number of prefixes (rules of pipapo.go) for each field of a concatenation of
+	// ranges.
 	rules    []int
 	overlaps overlaps
 	joined   int

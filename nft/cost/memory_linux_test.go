@@ -97,7 +97,7 @@ func lines(n int, format string) string {
 	return b.String()
 }
 
-// rulesets are what rulesets have most of.
+// rulesets have many objects of one kind each.
 func rulesets() map[string]string {
 	all := map[string]string{
 		"declared size": "set s { type ipv4_addr; size 4000000; }",

@@ -214,7 +214,7 @@ func listen(b *testing.B, ns *nfttest.NS) {
 	}
 }
 
-// report runs a benchmark once, and prints what it takes beside what was predicted.
+// report runs a benchmark once, and prints the measured and the predicted time.
 func report(b *testing.B, name string, predicted time.Duration, measure func() time.Duration) {
 	b.Helper()
 	b.Run(strings.ReplaceAll(name, "/", "|"), func(b *testing.B) {

@@ -82,7 +82,7 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// TestPacket has what a packet pays: for each condition, for those before it, and for connections.
+// TestPacket tests the time of a packet: for each condition, for those before it, and for connections.
 func TestPacket(t *testing.T) {
 	visit := func(text string) Visit {
 		t.Helper()

@@ -22,7 +22,7 @@ func wide(i int) string {
 // exact is element i of a set of three fields of which one is a range.
 func exact(i int) string { return fmt.Sprintf("10.%d.%d.%d . tcp . 1001-4007", i>>16, i>>8&255, i&255) }
 
-// BenchmarkTransaction prints what transactions take, and what was predicted.
+// BenchmarkTransaction prints the measured and the predicted time of transactions.
 func BenchmarkTransaction(b *testing.B) {
 	nfttest.Require(b, nfttest.Namespaces)
 	id := nft.TableID{Family: nft.FamilyIP, Name: "x"}
@@ -103,7 +103,7 @@ func BenchmarkTransaction(b *testing.B) {
 	}
 }
 
-// BenchmarkSets prints what sets cost beside others of their table, and what was predicted.
+// BenchmarkSets prints the measured and the predicted time of sets beside others of their table.
 func BenchmarkSets(b *testing.B) {
 	nfttest.Require(b, nfttest.Namespaces)
 	id := nft.TableID{Family: nft.FamilyIP, Name: "x"}

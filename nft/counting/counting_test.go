@@ -14,7 +14,7 @@ import (
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
-// TestRules has what becomes of each kind of statement.
+// TestRules copies each kind of statement.
 func TestRules(t *testing.T) {
 	for text, want := range map[string]string{
 		"drop":                               `counter accept # would drop`,
@@ -54,7 +54,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestTables has what is beside rules.
+// TestTables copies the declarations beside rules.
 func TestTables(t *testing.T) {
 	text := `table inet t {
 	ct helper ftp { type "ftp" protocol tcp; }

@@ -11,7 +11,7 @@ import (
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
-// TestDescribe compares the types with what `nft describe` says of them.
+// TestDescribe compares the types with `nft describe`.
 func TestDescribe(t *testing.T) {
 	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
 	ns := nfttest.New(t)

@@ -13,7 +13,7 @@
 //
 // # Errors
 //
-// The error names the expression without text, and wraps [errors.ErrUnsupported].
+// The error names the expression that has no text, and wraps [errors.ErrUnsupported].
 //
 // # Concurrency
 //

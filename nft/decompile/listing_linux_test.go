@@ -36,7 +36,7 @@ func (k inKernel) Elements(s *set.Set) ([]set.Element, error) {
 	return k.reader.Elements(k.program.ID, s)
 }
 
-// comparison counts the rules of the kernel by what nft lists for them.
+// comparison counts the kernel's rules: all, with nft's text, without text, and with another text.
 type comparison struct {
 	rules, same int
 	fell, other tally

@@ -206,7 +206,7 @@ func (d *decompiler) verify(stmts []syntax.Stmt) error {
 	return nil
 }
 
-// change the matches of a set
+// setFlags change the matches of a set.
 const setFlags = set.FlagInterval | set.FlagMap | set.FlagObject | set.FlagEval | set.FlagTimeout
 
 func (d *decompiler) sameSet(s *set.Set, again set.Anonymous) bool {

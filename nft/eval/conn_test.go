@@ -10,8 +10,8 @@ import (
 	"github.com/weft-proxy/weft/nft/object"
 )
 
-// TestReplyIsTranslatedBack evaluates a packet whose source and destination are translated, and
-// then its reply with what the evaluation knows of the connection.
+// TestReplyIsTranslatedBack evaluates a packet with translated source and destination, and then its
+// reply with the connection of the outcome.
 func TestReplyIsTranslatedBack(t *testing.T) {
 	rules := filter(t, "ct original ip daddr 10.96.0.1 ct reply ip saddr 10.2.0.2 ct status dnat accept", "drop")
 	chain := func(name string, hook uint32, priority int32, text string) eval.Chain {

@@ -13,17 +13,15 @@
 //
 // The evaluator knows comparisons, ranges, bit operations, byte orders, payloads of the network and
 // transport header, sets and maps, elements added by packets, numgen, jhash, symhash, limit, quota,
-// counter, log, reject, dnat to one address and port, snat to one address, masquerade, redirect, named
-// counters, address type and reverse path of fib, and most keys of meta. Of ct it knows state, status,
-// mark, direction, and the addresses and ports of both directions. Of iptables-nft it knows the matches
-// comment, addrtype, conntrack (states), tcp, udp, multiport, mark, statistic and limit, and the targets
-// LOG, MARK, REJECT, DNAT, SNAT, MASQUERADE and REDIRECT. It evaluates the families ip, ip6, inet and
-// bridge, without ingress and egress. Frames in family
-// bridge have no tag and no connection.
+// counter, log, reject, notrack, dnat to one address and port, snat to one address, masquerade, redirect,
+// named counters, address type and reverse path of fib, and most keys of meta. Of ct it knows state,
+// status, mark, direction, and the addresses and ports of both directions. Of iptables-nft it knows the
+// matches and targets of xt.go. It evaluates the families ip, ip6, inet and bridge, without ingress and
+// egress. Frames in family bridge have no tag and no connection.
 //
 // Sets are assumed to have room for new elements, and translations to be possible.
 //
 // # Concurrency
 //
-// Functions keep no state and do not change their arguments.
+// Functions keep no state. They change no argument except the budget of EvaluateChain.
 package eval

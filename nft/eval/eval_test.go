@@ -225,7 +225,7 @@ func TestUnroutable(t *testing.T) {
 	}
 }
 
-// TestOwnElements looks up what the packet itself has added and deleted.
+// TestOwnElements looks up elements that the packet itself has added and deleted.
 func TestOwnElements(t *testing.T) {
 	seen := &nft.Set{Name: "seen", Type: "ipv4_addr", Flags: []string{"dynamic"}, Size: 100}
 	marks := &nft.Map{Name: "marks", Type: "ipv4_addr : mark", Flags: []string{"dynamic"}, Size: 100}
@@ -305,7 +305,7 @@ func TestToItself(t *testing.T) {
 func TestZeroChecksum(t *testing.T) {
 	p := forwarded()
 	data := p.Data
-	// Only the checksum is wrong by what the rule changes: it becomes zero.
+	// The checksum is wrong by exactly the rule's change, so it becomes zero.
 	binary.BigEndian.PutUint16(data[10:], 0)
 	data[8] = 30
 	old := checksum(data[:20], 0)

@@ -14,7 +14,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// of numgen and hash with one branch for each result
+// maxChoice is the greatest modulus of numgen and hash with one branch for each result.
 const maxChoice = MaxOutcomes
 
 func (m *machine) expr(r *Rule, e expr.Expr) {

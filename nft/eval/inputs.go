@@ -131,6 +131,7 @@ func (m *machine) meta(e *google.Meta) {
 	}
 }
 
+// everyUser begins a rule that any user's packet matches.
 const everyUser = "meta skuid 0-4294967295 "
 
 // Incoming packets have no socket, but an input hook may see the socket of an open connection.

@@ -121,7 +121,7 @@ func (l *lab) neighbours(t *testing.T) {
 		ns.Run(t, "ip", "neigh", "replace", addr, "lladdr", mac, "dev", device, "nud", "permanent")
 	}
 	add(l.client, "up", "fd01::fe", mac(l.node, "c0"))
-	// .9 is what rules translate sources to.
+	// Rules translate sources to .9.
 	for _, addr := range []string{"fd02::1", "fd02::9", "10.2.0.9"} {
 		add(l.server, "up", addr, mac(l.node, "s0"))
 	}
@@ -189,7 +189,7 @@ func (l *lab) route(p *eval.Packet) (eval.Route, bool) {
 	}
 }
 
-// observation is what the kernel did with a packet.
+// observation is the fate of a packet in the kernel.
 type observation struct {
 	steps   []string
 	dropped bool

@@ -23,11 +23,11 @@ type passage struct {
 	hook            uint32
 	current         BaseChain
 	inPort, outPort Interface
-	// by a nat chain of the hook
+	// bound: a nat chain of the hook has translated the packet; looped: it came back through lo
 	bound  bool
 	looped bool
 
-	// results per choice
+	// taken: the result of each choice; sizes: its number of results; chosen: the next choice
 	taken, sizes []int
 	chosen       int
 	// added by the packet, nil for deleted ones

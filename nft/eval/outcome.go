@@ -31,7 +31,7 @@ type Outcome struct {
 	Verdict Verdict
 	// of Undecided, or of a drop by the kernel without a rule or policy
 	Reason string
-	// in order; empty for the only outcome
+	// in order; empty if the packet met no choice
 	Choices []Choice
 	Steps   []Step
 	Packet  Packet

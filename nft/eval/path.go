@@ -16,10 +16,11 @@ const MaxOutcomes = 256
 
 // Route is a routing decision.
 type Route struct {
-	Local  bool
-	Out    Interface
+	Local bool
+	Out   Interface
+	// Router means that the next hop is not the destination.
 	Router bool
-	// such as "no route to host"
+	// reason of a drop, such as "no route to host"
 	Drop string
 }
 
@@ -31,14 +32,14 @@ type Host struct {
 	AddressType func(addr netip.Addr) (rtn uint32, ok bool)
 	// Reaches: the routing tables have a route through the interface.
 	Reaches func(addr netip.Addr, through Interface) (reached, ok bool)
-	// to masquerade a packet leaving through the interface, or to redirect one that came in through
-	// it
+	// Address returns the node's address for a packet that is masqueraded through the interface, or
+	// redirected after it came in there.
 	Address func(i Interface, p *Packet) (addr netip.Addr, ok bool)
 	// Port returns a bridge's port for packets from and to an address, or zero for another
 	// interface. It is called if there are rules of family bridge.
 	Port func(bridge Interface, addr netip.Addr) (port Interface, ok bool)
-	// The IP hooks see a packet from port to port of a bridge (br_netfilter). Called after Port has
-	// returned a port.
+	// Filtered reports whether the IP hooks see a packet from port to port of a bridge
+	// (br_netfilter). With Port it must not be nil.
 	Filtered func(p *Packet) bool
 }
 

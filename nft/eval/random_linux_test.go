@@ -19,7 +19,7 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// matches are conditions, statements are what comes after them in a filter chain.
+// matches are conditions; statements come after them in a filter chain.
 var (
 	matches = []string{
 		"ip saddr 10.1.0.1", "ip saddr != 10.1.0.2", "ip saddr 10.1.0.0/30", "ip saddr @hosts", "ip saddr != @hosts", "ip daddr @nets", "ip daddr 10.96.0.1",
@@ -59,7 +59,7 @@ func randomRules(random *rand.Rand, statements []string, except string) string {
 	return b.String()
 }
 
-// tracing is the table whose chains are the first and the last that a packet passes.
+// tracing is the table of the first and the last chain that a packet passes.
 const tracing = `table inet first {
   chain trace {
     type filter hook prerouting priority -400;

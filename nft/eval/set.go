@@ -56,7 +56,7 @@ func Anonymous(sets []set.Anonymous) []Set {
 	return out
 }
 
-// constant time, except in concatenations with many elements with ranges in the same parts
+// index searches fast, except in concatenations of many elements with ranges in the same parts.
 type index struct {
 	fields   []uint32
 	elements []set.Element

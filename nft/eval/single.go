@@ -6,8 +6,8 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// EvaluateChain is Evaluate for one base chain. Out is set if the chain sees it. Each rule takes 1
-// from budget; at 0 the outcome is Undecided.
+// EvaluateChain is Evaluate for one base chain. The caller sets p.Out if the chain sees it. Each
+// rule takes 1 from budget; below 0 the outcome is Undecided.
 func EvaluateChain(rules *Ruleset, b BaseChain, p Packet, host Host, budget *int) (outcomes []Outcome, complete bool, err error) {
 	h, err := p.parse()
 	if err != nil {

@@ -15,8 +15,7 @@ const maxExprs = 128
 
 // Encoded holds the marshalled expressions of a rule.
 type Encoded struct {
-	// Bytes is NFTA_RULE_EXPRESSIONS. Anonymous set i, counted from 1, has the transaction number
-	// i.
+	// Bytes is NFTA_RULE_EXPRESSIONS. The anonymous set of SetID i has the transaction number i.
 	Bytes []byte
 	ids   []uint32
 }
@@ -42,7 +41,7 @@ func Encode(list []Expr) (Encoded, error) {
 	return Encoded{w.b, w.ids}, nil
 }
 
-// At returns a copy in which anonymous set i has the transaction number base+i.
+// At returns a copy in which the anonymous set of SetID i has the transaction number base+i.
 func (e *Encoded) At(base uint32) []byte {
 	b := append([]byte(nil), e.Bytes...)
 	for _, at := range e.ids {

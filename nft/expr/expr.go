@@ -2,7 +2,8 @@ package expr
 
 import google "github.com/google/nftables/expr"
 
-// Expr is a [Library] or a type of this package.
+// Expr is a [Library] or a type of this package. Fields such as Dest, Source, Addr and Port are
+// registers (enum nft_registers), 0 if unused.
 type Expr interface {
 	// Attributes are in the order of nft(8).
 	table(t *table)

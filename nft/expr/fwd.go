@@ -4,7 +4,6 @@ import "golang.org/x/sys/unix"
 
 // Fwd sends packets to a device. google/nftables does not have it.
 type Fwd struct {
-	// Addr may be 0.
 	Device, Addr uint32
 	// NFPROTO_IPV4 or NFPROTO_IPV6 with an Addr, else 0
 	Family uint32

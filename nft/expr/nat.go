@@ -9,8 +9,7 @@ import (
 // NATFlags are indexed by the bits of NF_NAT_RANGE_*.
 var NATFlags = []string{2: "random", 3: "persistent", 4: "fully-random"}
 
-// NAT translates addresses and ports; unused registers are 0. google/nftables has a field for each
-// flag.
+// NAT translates addresses and ports. google/nftables has a field for each flag.
 type NAT struct {
 	// NFT_NAT_SNAT or NFT_NAT_DNAT, and NFPROTO_*
 	Type, Family                       uint32

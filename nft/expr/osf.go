@@ -1,6 +1,6 @@
 package expr
 
-// OSF loads an operating system's fingerprint. google/nftables does not have it.
+// OSF loads the name of the sender's operating system. google/nftables does not have it.
 type OSF struct {
 	Register uint32
 	// 0 for equality, OSFTTLLess or OSFTTLNoCheck

@@ -11,13 +11,14 @@ import (
 	"github.com/weft-proxy/weft/nft/attr"
 )
 
+// table describes an expression and its attributes.
 type table struct {
 	name string
 	// format is libnftnl's listing, by default the name. Its verbs refer to attributes by position:
 	// %[1]d.
 	format string
 	text   func() string
-	// attributes are in the order of nft(8). Without attributes, google/nftables marshals.
+	// attributes are in the order of nft(8). Without attributes, only the name is sent.
 	attributes []attribute
 }
 
@@ -25,8 +26,9 @@ type attribute struct {
 	// NFTA_*
 	typ uint16
 	// pointer to the field, see [attr.Append]; also *setID or *[]Expr
-	to    any
-	send  bool
+	to   any
+	send bool
+	// format of a value other than 0, after the table's format
 	list  string
 	words func(uint32) string
 }

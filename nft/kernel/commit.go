@@ -15,11 +15,12 @@ const (
 	maxAttempts = 16
 	// maxSpare limits the buffer to keep, in bytes.
 	maxSpare = 1 << 20
-	// Room in the receive buffer, in bytes; the kernel accounts whole buffers.
-	minReceive  = 256 << 10
-	perError    = 1 << 10
-	perEcho     = 4 << 10
-	maxReceive  = 256 << 20
+	// Room for answers in the receive buffer, in bytes; the kernel accounts whole buffers.
+	minReceive = 256 << 10
+	perError   = 1 << 10
+	perEcho    = 4 << 10
+	maxReceive = 256 << 20
+	// sendReserve is room in the send buffer beside the batch.
 	sendReserve = 4 << 10
 )
 
@@ -33,7 +34,7 @@ const (
 //   - ErrUnknownOutcome: the socket failed after the send, or the batch took effect but the
 //     handles of the new rules could not be read.
 //
-// If a batch's generation is outdated, Commit checks that its tables still exist and sends again,
+// If the generation is outdated, Commit checks that the batch's tables still exist and sends again,
 // up to 16 times.
 func (c *Conn) Commit(ops []Op) (Stats, error) {
 	if len(ops) == 0 {
@@ -51,7 +52,7 @@ func (c *Conn) Commit(ops []Op) (Stats, error) {
 // Check lets the kernel validate ops without any change. The batch has no end, so the kernel drops
 // it, as for "nft --check".
 //
-// The commit itself can still fail, for example for lack of memory. Errors are as for Commit, but a
+// A later Commit can still fail, for example for lack of memory. Errors are as for Commit, but a
 // missing answer wraps ErrMalformed instead of ErrUnknownOutcome.
 func (c *Conn) Check(ops []Op) error {
 	if len(ops) == 0 {
@@ -252,8 +253,8 @@ func (c *Conn) committed(e *encoder, r result) error {
 	return nil
 }
 
-// A batch without effect begins no generation (nf_tables_commit); counting it would hide the next
-// change by another process.
+// advance counts the batch if it had an effect: others begin no generation (nf_tables_commit), and
+// counting them would hide the next change by another process.
 func (c *Conn) advance(e *encoder) {
 	if e.guard && !e.certain {
 		gen, err := c.generation()
@@ -269,7 +270,7 @@ func (c *Conn) advance(e *encoder) {
 	}
 }
 
-// recheck records the generation.
+// recheck records the generation, or returns ErrDrift for a deleted or replaced table.
 func (c *Conn) recheck(ops []Op) error {
 	gen, err := c.generation()
 	if err != nil {

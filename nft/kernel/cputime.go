@@ -11,10 +11,11 @@ import (
 // continue on another thread.
 type callClock struct {
 	// thread's clock; 0 measures elapsed time
-	thread  int32
-	ts      unix.Timespec
-	began   time.Time
-	before  time.Duration
+	thread int32
+	ts     unix.Timespec
+	began  time.Time
+	before time.Duration
+	// careful is the number of next calls measured by the thread's clock, after a long call.
 	careful int
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/weft-proxy/weft/nft/attr"
 )
 
-// TestDecodeMalformed passes replies to the decoders that lack what the kernel always
-// sends, or have it in another size.
+// TestDecodeMalformed passes replies to the decoders in which a usual attribute is missing or has
+// another size.
 func TestDecodeMalformed(t *testing.T) {
 	short := func(typ uint16) []byte { return attr.AppendBytes(nil, typ, []byte{1, 2}) }
 	nested := func(b []byte, types ...uint16) []byte {

@@ -1,13 +1,13 @@
 // Package kernel writes nftables rulesets to the kernel and reads them back. It is the only package
 // that opens NETLINK_NETFILTER for nftables.
 //
-// In: Ops, compiled by packages set, object and compile; Conn.Commit sends them as one netlink
-// batch. Out: weft's tables (Conn.Dump, Conn.Adopt), their changes by other processes (Conn.Watch),
-// and the steps of traced packets (Conn.Trace). Read op.go and commit.go first, then encoder.go and
-// dump.go.
+// In: Ops with rules, sets and objects from packages compile, set and object; Conn.Commit sends
+// them as one netlink batch. Out: weft's tables (Conn.Dump, Conn.Adopt), their changes by other
+// processes (Conn.Watch), and the steps of traced packets (Conn.Trace). Read op.go and commit.go
+// first, then encoder.go and dump.go.
 //
 // Weft's tables carry a mark in their userdata; others are foreign. The package refuses to change
-// or read foreign tables (ErrForeignTable), except for Survey, RemoveForeign and Reader. It has no
+// or read foreign tables, except for Tables, Survey, RemoveForeign, Trace and Reader. It has no
 // desired state and does not log.
 //
 // # Ownership
@@ -17,10 +17,10 @@
 // tables remain without an owner until a Conn adopts them. A Conn can continue with a copy
 // (Config.Inherit).
 //
-// On older kernels every batch carries the ruleset's generation (NFNL_BATCH_GENID), and the kernel
-// rejects it after a change by another process. The Conn then checks that its tables still exist
-// and sends the batch again. Batches on owned tables carry no generation, because every change by
-// iptables would make them fail.
+// If a table of the Conn has no owner, as on older kernels, every batch carries the ruleset's
+// generation (NFNL_BATCH_GENID), and the kernel rejects it after a change by another process. The
+// Conn then checks that the batch's tables still exist and sends it again. Other batches carry no
+// generation, because every change by iptables would make them fail.
 //
 // # Expiring elements
 //

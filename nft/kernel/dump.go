@@ -15,8 +15,8 @@ import (
 // Dump reads all tables with weft's mark, with all contents, in the kernel's order. The connection
 // forgets missing tables, so AddTable creates them again.
 //
-// After an event about a marked table Dump starts again. Possible errors: ErrBusy, ErrMalformed,
-// ErrClosed, and errors of the system calls.
+// Dump starts again if another process changes a marked table meanwhile. Possible errors: ErrBusy,
+// ErrMalformed, ErrClosed, and errors of the system calls.
 func (c *Conn) Dump() ([]Table, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

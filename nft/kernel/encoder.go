@@ -43,7 +43,7 @@ type encoder struct {
 	gen   uint32
 	// check omits the batch's end, so that the kernel validates and drops the batch.
 	check bool
-	// own is Conn.lookup. If nil, all tables may be changed and all are missing.
+	// own is ownTables.lookup. If nil, ops may change any table, and AddTable creates it.
 	own func(nft.TableID) (protected, ok bool)
 
 	buffer

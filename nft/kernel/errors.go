@@ -17,14 +17,14 @@ var (
 	ErrPermission = errors.New("missing CAP_NET_ADMIN in the user namespace that owns the network namespace: run as root, or give the process that capability")
 	// ErrNoNFTables means a kernel without nf_tables.
 	ErrNoNFTables = errors.New("kernel has no nf_tables: load the module nf_tables, or build it in")
-	// ErrTooOld means a kernel that does not store the mark of weft's tables (Linux 5.10).
+	// ErrTooOld means a kernel that does not store the mark of weft's tables (before Linux 5.10).
 	ErrTooOld = errors.New("kernel is too old: it does not store userdata of tables; weft needs Linux 5.13")
 )
 
 // Errors of the methods of Conn.
 var (
-	// ErrUnknownOutcome means that the socket failed after a batch was sent. The batch took effect
-	// completely or not at all; call Dump to find out.
+	// ErrUnknownOutcome means that the socket failed after a batch was sent, or the handles of new
+	// rules are not known. The batch took effect completely or not at all; call Dump to find out.
 	ErrUnknownOutcome = errors.New("outcome of the batch is unknown: reread the ruleset")
 	// ErrForeignTable means a table without weft's mark.
 	ErrForeignTable = errors.New("table exists and was not created by weft: rename one of the two, or delete the table if nothing needs it")

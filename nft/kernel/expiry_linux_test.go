@@ -50,7 +50,7 @@ func TestDeleteOfAnElementThatRanOut(t *testing.T) {
 	}
 }
 
-// eachKernel runs a test with what the kernel has, and as on a kernel before 6.3.
+// eachKernel runs a test with the kernel's features, and as on a kernel before 6.3.
 func eachKernel(t *testing.T, name string, f func(t *testing.T, before63 bool)) {
 	t.Run(name, func(t *testing.T) { f(t, false) })
 	t.Run(name+" before 6.3", func(t *testing.T) { f(t, true) })

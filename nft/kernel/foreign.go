@@ -60,7 +60,7 @@ type SurveyRule struct {
 // Removal lists parts of a foreign table.
 type Removal struct {
 	Table nft.TableID
-	// Whole ignores the other fields.
+	// Whole removes the table; the other fields are ignored.
 	Whole bool
 	// Rules are removed first, then all rules of the Flush chains, then the empty Chains.
 	Rules  []RemovalRule
@@ -74,7 +74,7 @@ type RemovalRule struct {
 	Handle uint64
 }
 
-// Survey reads a table; nil if missing. Simultaneous changes can mix contents. Errors are
+// Survey reads a table; nil if missing. Simultaneous changes can mix contents. Errors are ErrBusy,
 // ErrMalformed, ErrClosed, and errors of the system calls.
 func (c *Conn) Survey(id nft.TableID) (*Survey, error) {
 	c.mu.Lock()

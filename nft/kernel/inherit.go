@@ -28,7 +28,7 @@ func (c *Conn) File() (*os.File, error) {
 	return os.NewFile(uintptr(fd), "nftables"), nil
 }
 
-// Only the owning socket can change a table, so the connection continues with that socket.
+// Only the owning socket can change an owned table, so the connection continues with that socket.
 func (c *Conn) inheritSocket() error {
 	if c.inherit == nil || !c.owner {
 		return nil

@@ -59,7 +59,7 @@ func TestDumpLiveLimit(t *testing.T) {
 	}
 }
 
-// TestDumpLive reads handles, and what objects and rules have counted.
+// TestDumpLive reads handles, and counts of objects and rules.
 func TestDumpLive(t *testing.T) {
 	nfttest.Require(t, nfttest.Namespaces)
 	c := open(t, nfttest.New(t), Config{})

@@ -115,7 +115,7 @@ func TestManyRulesInOneBatch(t *testing.T) {
 			t.Fatalf("rule %d = %+v handle %d", i, r.Info, r.Handle.N)
 		}
 	}
-	// findHandles finds the handles whose echoes were lost.
+	// findHandles finds the handles of rules with lost echoes.
 	var lost []AddRule
 	want := slices.Clone(handles)
 	for i := n / 2; i < n; i += 7 {

@@ -9,8 +9,8 @@ import (
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
-// TestUserDataIsProbed tests that a kernel that does not know the attribute of a table's
-// userdata is told from one that does. No kernel knows attribute 200.
+// TestUserDataIsProbed probes for userdata of tables with its attribute, and with attribute 200,
+// which no kernel knows.
 func TestUserDataIsProbed(t *testing.T) {
 	c := open(t, nfttest.New(t), Config{})
 	for _, tt := range []struct {
@@ -35,8 +35,8 @@ func TestUserDataIsProbed(t *testing.T) {
 	}
 }
 
-// TestFeatures tests that what a version of Linux brought is found. A distribution may have it in an
-// older one.
+// TestFeatures tests that Open finds the features of the running version of Linux. A distribution
+// may have them in an older version.
 func TestFeatures(t *testing.T) {
 	c := open(t, nfttest.New(t), Config{})
 	for _, f := range []struct {

@@ -17,7 +17,7 @@ import (
 // Reader reads the tables of all programs over its own socket. It belongs to one goroutine.
 type Reader struct{ link }
 
-// OpenReader opens a Reader. Errors are as for Open.
+// OpenReader opens a Reader. Errors are those of the system calls.
 func OpenReader(cfg Config) (*Reader, error) {
 	sock, err := dial(cfg.NetNS)
 	if err != nil {

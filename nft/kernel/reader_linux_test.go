@@ -119,7 +119,7 @@ func TestReaderElement(t *testing.T) {
 	}
 }
 
-// neighbour returns a key whose last byte that is not padding is another one.
+// neighbour returns a key with another last byte before the padding.
 func neighbour(key string, by int) string {
 	if key == "" {
 		return ""

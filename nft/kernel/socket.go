@@ -105,8 +105,8 @@ func (s *socket) close() error {
 	return s.conn.Close()
 }
 
-// reserve gets less without CAP_NET_ADMIN in the initial user namespace; send then fails with
-// EMSGSIZE.
+// reserve enlarges the buffers. Without CAP_NET_ADMIN in the initial user namespace the kernel
+// gives less, and send fails with EMSGSIZE.
 func (s *socket) reserve(send, recv int) error {
 	if send > s.sendSize {
 		if err := s.conn.SetWriteBuffer(send); err != nil {

@@ -58,7 +58,8 @@ type Change struct {
 
 // Watch reports later changes by other processes to the connection's tables, one Change per table
 // and transaction. It closes the channel when ctx is done and after Failed. With ownership, only
-// Overrun and Failed can occur. Elements that packets add or that expire are not reported.
+// Overrun and Failed can occur. Elements that packets add or that expire are not reported. Adopt
+// must come before Watch, because an inherited socket has another port.
 //
 // 64 Changes wait for a slow receiver, further ones in the socket's buffer; then the kernel drops
 // events (Overrun).

@@ -39,7 +39,7 @@ type Finding struct {
 	ID ID
 	// zero without another party
 	Subject, Other Place
-	// Text names both parties and no rule. Neither ends with a full stop.
+	// Text names both parties and no rule. Text and Remedy end without a full stop.
 	Text, Remedy string
 	Example      string
 	// unreported findings of the same kind, parties and chains
@@ -128,8 +128,8 @@ func (p Party) String() string {
 	return cmp.Or(p.Program, "table "+p.Table.String())
 }
 
-// All fragments of a publisher are one party. So are all tables without a
-// fragment and a known program: they may have one author.
+// All fragments of a publisher are one party. So are all tables without fragments and of no known
+// program: they may have one author.
 func (p Party) key() string {
 	publisher, _, ok := strings.Cut(p.Fragment, "/")
 	switch {

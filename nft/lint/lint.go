@@ -10,21 +10,21 @@ import (
 )
 
 const (
-	// for a base chain and a kind of finding
+	// packets tried for a base chain and a kind of finding
 	maxTrials = 256
-	// from a base chain
+	// rules visited from a base chain, and reported places remembered
 	maxWalk = 20_000
-	// of a verdict map
+	// elements read from a set
 	maxElements = 256
 	maxFindings = 256
-	// in all evaluations
+	// rules run in all evaluations
 	maxRules = 1 << 20
 )
 
 // Options describe the node.
 type Options struct {
 	Needs []Need
-	// rules elsewhere may read the sets
+	// Part means that rules outside of the ruleset may read its sets.
 	Part bool
 }
 

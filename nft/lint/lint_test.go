@@ -46,7 +46,7 @@ func summary(f *lint.Finding) string {
 	return s
 }
 
-// TestPublicIssues: each file is what a public issue is about, and says which findings there are.
+// TestPublicIssues runs lint on rulesets of public issues; each file has its findings.
 func TestPublicIssues(t *testing.T) {
 	files, err := filepath.Glob("testdata/issues/*.nft")
 	if err != nil || len(files) < 10 {
@@ -80,7 +80,7 @@ func TestPublicIssues(t *testing.T) {
 	}
 }
 
-// TestStockRulesets: what distributions and products load has no findings.
+// TestStockRulesets tests that rulesets of distributions and products have no findings.
 func TestStockRulesets(t *testing.T) {
 	var files []string
 	for _, pattern := range []string{"testdata/stock/*.nft", "../eval/testdata/stock/*.nft"} {
@@ -107,7 +107,7 @@ func TestStockRulesets(t *testing.T) {
 	}
 }
 
-// TestRules: what each kind finds, and what silences it.
+// TestRules tests the findings of each kind, and silencing.
 func TestRules(t *testing.T) {
 	for name, tt := range map[string]struct {
 		rules string

@@ -56,7 +56,7 @@ func conditions(t *testing.T) (out []string) {
 	return slices.Compact(out)
 }
 
-// changing are statements that change what a rule compares, and what holds after them.
+// changing are statements that change compared fields, with a comparison that holds after them.
 var changing = []string{
 	"meta mark set 7 meta mark 7", "ct mark set 3 ct mark 3", "ct mark set meta mark", "ip ttl set 9 ip ttl 9", "ip6 hoplimit set 9 ip6 hoplimit 9",
 	"meta priority set 1:2 meta priority 1:2", "meta pkttype set host meta pkttype host", "tcp option maxseg size set 9", "counter", "limit rate 1000/second", "log",
@@ -111,7 +111,7 @@ func packets() (out [][]byte) {
 // all matches every packet.
 const all = "meta length > 0"
 
-// station is a pair of namespaces: what the first sends passes the rules of the second.
+// station is a pair of namespaces: packets of the first pass the rules of the second.
 type station struct {
 	from  *nfttest.NS
 	conn  *kernel.Conn
@@ -284,7 +284,7 @@ func TestMatchedIsNeverReported(t *testing.T) {
 	}
 }
 
-// kindOf returns what a comparison begins with: "tcp option", "ip", "@nh".
+// kindOf returns the first words of a comparison: "tcp option", "ip", "@nh".
 func kindOf(text string) string {
 	words := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" (,", r) })
 	if len(words) > 1 && (words[1] == "option" || words[1] == "chunk") {

@@ -37,8 +37,8 @@ func newSolver(t *eval.Table) *solver {
 	return &solver{table: t, meta: make(map[uint32]*field), registers: make(map[uint32]operand), ct: make(map[uint32]*field)}
 }
 
-// rule adds the conditions of r; a verdict map must lead to chain to, if to is not empty. An
-// unknown expression ends the packet's conditions.
+// rule adds the conditions of r; a verdict map must lead to chain to, if to is not empty. After an
+// expression that may change any field, rule adds no more.
 func (s *solver) rule(r *eval.Rule, to string) {
 	s.ranges = nil
 	clear(s.registers)

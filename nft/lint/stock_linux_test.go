@@ -11,7 +11,7 @@ import (
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
-// TestStockIPTables: what other programs load with iptables has no findings, as read from the kernel.
+// TestStockIPTables tests that iptables rulesets of other programs, read from the kernel, have no findings.
 func TestStockIPTables(t *testing.T) {
 	const restore = "iptables-nft-restore"
 	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)

@@ -11,7 +11,8 @@ import (
 
 type step struct {
 	rule *eval.Rule
-	to   string
+	// the rule's target on the way, empty for the last rule
+	to string
 }
 
 // c is the rule's chain; false ends the walk

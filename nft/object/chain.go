@@ -88,7 +88,7 @@ func prioritiesOf(family nft.Family) []priority {
 	}
 }
 
-// Below minNATPriority connection tracking has not run (NF_IP_PRI_CONNTRACK).
+// Up to minNATPriority connection tracking has not run (NF_IP_PRI_CONNTRACK).
 const minNATPriority = -200
 
 // CompileChain compiles a chain without its rules. Its error is not a *syntax.Error.
@@ -219,7 +219,8 @@ func parsePriority(family nft.Family, hook, text string) (int32, error) {
 	return 0, fmt.Errorf("unknown priority %q at hook %s of family %s: want a number, or %s with an optional + or - and a number", text, hook, family, strings.Join(names, ", "))
 }
 
-// Declaration is for CompileChain. A base chain always has a policy, and its priority is a number.
+// Declaration is the inverse of CompileChain. A base chain always has a policy, and its priority is
+// a number.
 func (c *Chain) Declaration(family nft.Family) nft.Chain {
 	d := nft.Chain{Name: c.Name, Comment: c.Comment}
 	if c.Base == nil {
@@ -254,7 +255,7 @@ type Chain struct {
 type Base struct {
 	// filter, nat or route
 	Type string
-	// in the table's family
+	// number in the table's family
 	Hook     uint32
 	Priority int32
 	Drop     bool

@@ -70,7 +70,7 @@ func compileFlowtable(f *nft.Flowtable) (*Flowtable, error) {
 	return out, nil
 }
 
-// Declaration is for CompileFlowtable.
+// Declaration is the inverse of CompileFlowtable.
 func (f *Flowtable) Declaration() nft.Flowtable {
 	d := nft.Flowtable{
 		Name: f.Name, Hook: "ingress", Priority: strconv.Itoa(int(f.Priority)), Devices: slices.Clone(f.Devices),

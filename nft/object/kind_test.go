@@ -6,7 +6,7 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// TestKinds checks that each kind has a number of its own, and what unknown kinds have.
+// TestKinds checks that each kind has a number of its own, and unknown kinds none.
 func TestKinds(t *testing.T) {
 	for _, kind := range nft.ObjectKinds {
 		if got := KindOf(Number(kind)); got != kind {

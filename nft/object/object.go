@@ -96,7 +96,7 @@ func (o *Object) Complete(family nft.Family) (known bool, err error) {
 // Ref returns the object's kind and name.
 func (o *Object) Ref() Ref { return Ref{Kind: o.Kind, Name: o.Name} }
 
-// Declaration is for Compile, with the state from a dump.
+// Declaration is the inverse of Compile, with the state from a dump.
 func (o *Object) Declaration() nft.Object {
 	return nft.Object{Kind: o.Kind, Name: o.Name, Text: o.Text, Comment: o.Comment}
 }

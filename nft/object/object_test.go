@@ -103,7 +103,7 @@ func TestCompileObjectErrors(t *testing.T) {
 	}
 }
 
-// TestSameObject tells what objects have counted from how they are declared.
+// TestSameObject tests that Same ignores counts.
 func TestSameObject(t *testing.T) {
 	object := func(kind nft.ObjectKind, text string) *Object {
 		o, err := Compile(nft.FamilyInet, &nft.Object{Kind: kind, Name: "o", Text: text})

@@ -9,10 +9,10 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// The name of an anonymous chain, "jump { ... }", depends only on its content, so a changed chain
-// leaves other rules unchanged.
+// The name of an anonymous chain, "jump { ... }", depends on the outer chain's name and its own
+// content, so a changed chain leaves other rules unchanged.
 
-// bounds the part of an inner chain's name taken from the outer name
+// maxAnonymousPrefix is the most bytes of an inner chain's name taken from the outer name.
 const maxAnonymousPrefix = 128
 
 // anonymous parses a chain inside a rule, and adds its name to the rule's text.

@@ -11,7 +11,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// for "add rule ... index N", because moving rules costs time
+// maxIndexed is the longest chain for "add rule ... index N", because moving rules costs time.
 const maxIndexed = 4096
 
 func (p *parser) chain(t *table) {
@@ -134,7 +134,7 @@ func (p *reader) deviceList() []string {
 
 // The zero value is the end of the chain.
 type rulePlace struct {
-	// at the start of the chain, or before rule number index
+	// at the start of the chain, or before rule index (from 0); otherwise at the end, or after it
 	insert  bool
 	indexed bool
 	index   int

@@ -55,7 +55,7 @@ type reader struct {
 	src  *source
 	sc   *scan.Scanner
 	errs []*syntax.Error
-	// of the current statement
+	// offset of the current statement
 	begin int
 	// offsets of reported unknown text, in order; suppress other errors of the same statement
 	skipped []int
@@ -80,7 +80,7 @@ type bodies struct {
 // parser reads commands and keeps the declared tables.
 type parser struct {
 	bodies
-	// per name
+	// anonymous chains with the same name
 	copies map[nft.TableID]int
 	// after a declaration outside of a table
 	lost bool

@@ -52,7 +52,8 @@ type DeclarationID struct {
 
 // offsets in the expanded text
 type position struct {
-	at    int
+	at int
+	// of the elements
 	parts []int
 	// errors make the content unknown
 	faulty bool
@@ -64,7 +65,7 @@ func (p *Positions) Declared(id DeclarationID) bool { return p.of[id] != nil }
 // Faulty reports whether the declaration itself has an error, ignoring a chain's rules.
 func (p *Positions) Faulty(id DeclarationID) bool { return p.of[id] != nil && p.of[id].faulty }
 
-// Complete reports whether the whole file was read, so that other names are unknown.
+// Complete reports whether the whole file was read: names without a position are then undeclared.
 func (p *Positions) Complete() bool {
 	return p.parser != nil && !p.parser.partial && len(p.parser.errs) < MaxErrors
 }

@@ -93,7 +93,7 @@ type table struct {
 	objects    list[objectName, nft.Object]
 	flowtables list[string, nft.Flowtable]
 	filled     []*chain
-	// changed by rules of the file
+	// sets changed by rules of the file
 	updated map[string]bool
 	// earlier flushes of the family
 	flushes int
@@ -199,11 +199,12 @@ type chain struct {
 	anonymous bool
 }
 
-// text and offset are of the expanded text
 type rule struct {
 	nft.Rule
+	// offset in the expanded text
 	start int
-	text  string
+	// expanded, with names in place of anonymous chains
+	text string
 	// In the expanded text, the part after offset cut of text is shifted by shift.
 	anonymous  []*chain
 	cut, shift int

@@ -57,7 +57,8 @@ type Field struct {
 	Name         string
 	Type         *datatype.Type
 	Offset, Bits uint32
-	Protocol     bool
+	// the next protocol's number, or the message type of ICMP
+	Protocol bool
 	// in the pseudo header, which transport checksums cover
 	Pseudo bool
 	// message types with the field; the rule must match one
@@ -92,7 +93,7 @@ func (h *Header) Field(name string) *Field {
 	return find(h.Fields, func(f *Field) bool { return f.Name == name })
 }
 
-// ProtocolField returns the field with the next protocol's number, or nil.
+// ProtocolField returns the Protocol field, or nil.
 func (h *Header) ProtocolField() *Field {
 	return find(h.Fields, func(f *Field) bool { return f.Protocol })
 }

@@ -28,7 +28,7 @@ func packed(t testing.TB, s *Set, key string) Element {
 	return e
 }
 
-// herringbone returns about n elements whose last two fields are the tiles of a herringbone
+// herringbone returns about n elements with the last two fields as tiles of a herringbone
 // pattern: they do not overlap, and no line divides them in any field.
 func herringbone(t testing.TB, s *Set, n int) []Element {
 	t.Helper()

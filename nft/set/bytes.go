@@ -41,7 +41,7 @@ type unpacker struct {
 	width, dataLen int
 }
 
-// minPacked bounds the memory that a message's elements take, as its size does for elements in text.
+// minPacked is the least length of a key in bytes: it bounds the elements of a message by the message's size.
 const minPacked = 4
 
 func newUnpacker(s *Set, data bool) (u unpacker, err error) {

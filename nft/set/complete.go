@@ -37,8 +37,8 @@ func (s *Set) Complete() {
 	}
 }
 
-// complete sets the parts from a length, typeof expressions and a stored byte order. Only a single
-// number of a type without an order has one.
+// complete sets the parts from a length, typeof expressions and a stored byte order, which counts
+// only for a single integer.
 func (t *Type) complete(n int, exprs []Part, order uint32) {
 	if t.parts == nil {
 		t.parts, _ = t.partsOf(n, exprs)

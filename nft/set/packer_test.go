@@ -7,8 +7,8 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// TestPackerPacksAsSetDoes packs more than one string has room for, in sets whose
-// verdicts are longer than expected too.
+// TestPackerPacksAsSetDoes packs more elements than one string holds, and verdicts longer than
+// expected.
 func TestPackerPacksAsSetDoes(t *testing.T) {
 	for _, m := range []nft.Map{
 		{Name: "values", Type: "ipv4_addr . inet_service : ipv4_addr"},

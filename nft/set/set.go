@@ -25,8 +25,8 @@ type Set struct {
 	Object nft.ObjectKind
 	// DataInterval means that a map's data are ranges. Data.Len counts both ends.
 	DataInterval bool
-	// Flags are the kernel's NFT_SET_* bits, including NFT_SET_MAP or NFT_SET_OBJECT.
-	// NFT_SET_ANONYMOUS and NFT_SET_CONSTANT occur only in anonymous sets.
+	// Flags are the kernel's NFT_SET_* bits, including NFT_SET_MAP or NFT_SET_OBJECT. All anonymous
+	// sets but meters have NFT_SET_CONSTANT.
 	Flags uint32
 	// As in nft.Set.
 	Timeout    time.Duration
@@ -69,9 +69,10 @@ type Element struct {
 	// sets, otherwise it is empty.
 	KeyEnd string
 	// Data is a VerdictData in verdict maps, a name in maps of objects.
-	Data    string
+	Data string
+	// Timeout is 0 for the set's timeout.
 	Timeout time.Duration
 	Comment string
-	// State is made by NewState.
+	// State has the remaining time and the statements, in the form of NewState.
 	State string
 }

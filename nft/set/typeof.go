@@ -166,7 +166,7 @@ var OsfPart = selectorPart(datatype.String, 8*MaxGenre, datatype.HostEndian)
 // NumgenPart is a number generator's type.
 var NumgenPart = selectorPart(datatype.Integer, 32, datatype.HostEndian)
 
-// FIBPart returns the type of a fib result, an index of selector.FIBResults.
+// FIBPart returns the type of a fib result, an index of expr.FibResults.
 func FIBPart(result uint32) (Part, bool) {
 	if result == 0 || result >= uint32(len(fibParts)) {
 		return Part{}, false

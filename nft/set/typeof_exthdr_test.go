@@ -30,8 +30,7 @@ func extensionFields() []string {
 	return out
 }
 
-// TestExtensionTypes declares a set of each expression and reads its type back
-// from what is stored with the set.
+// TestExtensionTypes declares a set of each expression and reads its type back from the userdata.
 func TestExtensionTypes(t *testing.T) {
 	fields := append(extensionFields(), "tcp option 200", "tcp option 2 length", "tcp option @2,16,16")
 	if len(fields) < 150 {

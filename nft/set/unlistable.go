@@ -11,7 +11,7 @@ import (
 	"github.com/weft-proxy/weft/nft/datatype"
 )
 
-// unlistable says why nft 1.0.6 cannot list a set or map and its users.
+// unlistable says why nft 1.0.6 cannot list a set or map, or rules with it.
 func (d *declaration) unlistable() error {
 	for i, p := range slices.Concat(d.key, d.data) {
 		switch {

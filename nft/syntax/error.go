@@ -12,7 +12,7 @@ type Pos = scan.Pos
 
 // Error is an error at a place of the source.
 type Error struct {
-	// if included
+	// name of an included file, or empty
 	File string
 	Pos  Pos
 	Msg  string

@@ -22,7 +22,7 @@ type Set struct {
 // Elem is an element of an anonymous set or of a dynamic statement.
 type Elem struct {
 	Pos
-	// Const, Prefix, Range, Concat or Wildcard; any expression in dynamic statements
+	// a constant or Wildcard; any expression in dynamic statements
 	Key Expr
 	// Expires is the time left, 0 for the full timeout.
 	Timeout, Expires time.Duration

@@ -6,7 +6,7 @@ import (
 	"github.com/weft-proxy/weft/nft/internal/scan"
 )
 
-// by first words; LANGUAGE.md has the reasons
+// newer has the nft version of a construct by its first words; LANGUAGE.md has the reasons.
 var newer = map[[2]string]string{
 	{"last"}:              "1.0.7",
 	{"vxlan"}:             "1.0.7",

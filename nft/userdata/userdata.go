@@ -13,7 +13,7 @@ import (
 // Fingerprint is the first half of a SHA-256 over a compiled rule.
 type Fingerprint [16]byte
 
-// Bytes.
+// Sizes in bytes.
 const (
 	// MaxComment is NFTNL_UDATA_COMMENT_MAXLEN.
 	MaxComment = 128

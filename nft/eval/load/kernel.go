@@ -73,7 +73,7 @@ func (s sets) Elements(decl *set.Set) ([]set.Element, error) {
 	return s.reader.Elements(s.program.ID, decl)
 }
 
-// Caches the kernel's answers. Anonymous sets are small, and read as a whole.
+// elements caches the kernel's answers. Anonymous sets are small, and read as a whole.
 type elements struct {
 	reader *kernel.Reader
 	table  nft.TableID

@@ -49,7 +49,7 @@ func Tables(parts ...Part) (*eval.Ruleset, error) {
 	return out, nil
 }
 
-// the scope for its rules
+// table is the compile.Scope of its rules.
 type table struct {
 	out        eval.Table
 	elements   map[*set.Set][]set.Element
@@ -79,7 +79,6 @@ func (t *table) set(name string) *eval.Set {
 	return nil
 }
 
-// Set implements compile.Scope, as the following methods do.
 func (t *table) Set(name string) (*set.Set, bool) {
 	s := t.set(name)
 	if s == nil {

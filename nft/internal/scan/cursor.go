@@ -12,12 +12,13 @@ import (
 // Cursor is a position in a sequence of tokens.
 type Cursor struct {
 	Tok, Ahead Token
-	End        int
+	// end of the last consumed token
+	End int
 	// above 0 in brackets, where line ends have no meaning
 	Inline int
-	// at the current token
+	// open at the current token
 	Braces int
-	// from an error to the next Recover, when no Accept or Is method matches
+	// from an error until the parser recovers; no Accept or Is method matches
 	Failed bool
 
 	parser Parser

@@ -48,7 +48,7 @@ const (
 	Number
 	// IPv4, IPv6 or MAC address
 	Addr
-	// other word that begins with a digit, such as "5s"
+	// other word that begins with a digit, such as "5s", or a traffic class
 	Word
 	// quoted string; Text has no quotes
 	String

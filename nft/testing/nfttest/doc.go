@@ -2,7 +2,7 @@
 // with corpora of rules to compare with nft(8). Of weft it imports only netns, so that every package can
 // use it.
 //
-// A failure of a function ends the test. Read netns.go first, then netlink.go.
+// A function with a testing.TB ends the test if it fails. Read netns.go first, then netlink.go.
 //
 // New creates a namespace for the duration of the test. NS.Do runs code in it, on an OS thread that is not
 // used afterwards; sockets of this code stay in the namespace. Require skips a test without its requirements,
