@@ -50,7 +50,7 @@ func newOutcomes[K comparable]() outcomes[K] {
 	return outcomes[K]{items: make(map[K]Outcome), refused: make(map[K]struct{})}
 }
 
-// f returns false if the item is gone.
+// update returns true if Observer.Refused needs to know. f returns false if the item is gone.
 func (s *outcomes[K]) update(key K, f func(*Outcome) bool) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,7 +128,7 @@ func (l *loop[K, V]) reportRefused(keys []K) {
 	}
 }
 
-// Items awaiting another stage are not committed.
+// setCommitted records the uncommitted items as in force, except items awaiting another stage.
 func (l *loop[K, V]) setCommitted() {
 	status, more := l.Status(), l.moreStages()
 	items := slices.DeleteFunc(l.uncommitted.take(l.cfg.Compare), func(c Change[K, V]) bool {

@@ -126,7 +126,7 @@ func (l *lists) candidates(r *record) (out []Candidate) {
 	return out
 }
 
-// out[first:] has the endpoints of slices with the port.
+// appendOthers appends the endpoints of slices without the port. out[first:] has those of slices with it.
 func (l *lists) appendOthers(out []Candidate, first int, r *record, of source) []Candidate {
 	have := make(map[netip.Addr]bool)
 	for _, c := range out[first:] {

@@ -103,7 +103,7 @@ type Backends struct {
 	Cluster Endpoints
 	// this node's endpoints by the same rule; empty unless a policy is Local
 	Local Endpoints
-	// for UDP only: a flow ends when its endpoint leaves all lists
+	// for UDP only, the serving endpoints outside Cluster: a flow ends when its endpoint leaves all lists
 	Draining Endpoints
 }
 

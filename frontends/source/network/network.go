@@ -70,7 +70,7 @@ func ParseAddr(s string) (netip.Addr, error) {
 	return a.Unmap(), nil
 }
 
-// ParsePrefix parses a prefix with the same tolerance and clears the host bits.
+// ParsePrefix parses a prefix with the tolerance of ParseAddr and clears the host bits.
 func ParsePrefix(s string) (netip.Prefix, error) {
 	_, n, err := netutils.ParseCIDRSloppy(strings.TrimSpace(s))
 	if err != nil {
