@@ -22,7 +22,6 @@ import (
 	"github.com/weft-proxy/weft/frontends/source/quiet"
 )
 
-// The types of events.
 const (
 	Normal  = corev1.EventTypeNormal
 	Warning = corev1.EventTypeWarning

@@ -10,7 +10,6 @@ import (
 // State is the progress of an item's wanted value.
 type State uint8
 
-// The values of State.
 const (
 	// not committed by this process
 	Wanted State = iota

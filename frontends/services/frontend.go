@@ -37,7 +37,8 @@ type Frontend struct {
 	synced chan struct{}
 	have   [model.NumFamilies]bool
 
-	mu   sync.Mutex
+	mu sync.Mutex
+	// result of checkNode
 	node error
 }
 
@@ -145,7 +146,7 @@ func (f *Frontend) Status() Status {
 	return out
 }
 
-// Name returns the frontend's publisher name.
+// Name returns the frontend's name in conditions.
 func (f *Frontend) Name() string { return Publisher }
 
 // Ready returns nil once this process has committed its rules, else the reason.
@@ -163,7 +164,7 @@ func (f *Frontend) Ready() error {
 	}
 }
 
-// Degraded returns the problem while rules are in force.
+// Degraded returns why the rules in force may not be the wanted ones, or nil.
 func (f *Frontend) Degraded() error {
 	status := f.Status()
 	if err := status.Status.Degraded(); err != nil {

@@ -28,7 +28,7 @@ type state struct {
 	want  func(...model.Key)
 	mu    sync.Mutex
 	model *model.Model
-	// found by a reader and unknown to the publisher, one per Service, indexed by foundAt
+	// changes found by a reader and unknown to the publisher, one per Service, indexed by foundAt
 	found   model.Changes
 	foundAt map[model.Key]int
 	// called under the lock, with the model's revision
@@ -71,7 +71,7 @@ func (s *state) refresh() model.Changes {
 	return c
 }
 
-// The caller of look holds the lock.
+// look refreshes the model. The lock is held.
 func (s *state) look() model.Changes {
 	c := s.model.Refresh()
 	s.wantAll(&c)

@@ -64,7 +64,6 @@ func (d Decision) String() string {
 // Reason is why an end allows or denies a flow.
 type Reason uint8
 
-// The reasons.
 const (
 	// NoPod allows: the end is not a local pod.
 	NoPod Reason = iota

@@ -27,7 +27,6 @@ type Candidate struct {
 // Exclusion is why the traffic policy Cluster does not use an endpoint.
 type Exclusion uint8
 
-// The values of Exclusion.
 const (
 	NotExcluded Exclusion = iota
 	NotReady

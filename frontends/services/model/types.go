@@ -15,7 +15,6 @@ type Key = types.NamespacedName
 // Family is an IP family, usable as an index.
 type Family uint8
 
-// The values of Family.
 const (
 	IPv4 Family = iota
 	IPv6
@@ -42,7 +41,6 @@ func FamilyOf(a netip.Addr) Family {
 // Protocol is an IP protocol number.
 type Protocol = network.Protocol
 
-// The protocols of Services.
 const (
 	TCP  = network.TCP
 	UDP  = network.UDP

@@ -9,7 +9,6 @@ import (
 // Counters selects the counters of the ruleset. Each value includes the values before it.
 type Counters uint8
 
-// The values of Counters.
 const (
 	CountNothing Counters = iota
 	// new connections per listener, and dropped packets by reason

@@ -12,7 +12,6 @@ import (
 // Protocol is an IP protocol number.
 type Protocol uint8
 
-// The protocols of Services and policies.
 const (
 	TCP  Protocol = 6
 	UDP  Protocol = 17
