@@ -25,7 +25,7 @@ import (
 
 const wakeInterval = time.Minute
 
-// The kernel takes less than 100 ms for these rules.
+// portion is the Renderer.Size of an update; the kernel takes less than 100 ms for it.
 const portion = 4096
 
 var errUnanswered = errors.New("the aggregator has not answered")
@@ -162,7 +162,6 @@ func (f *Frontend) tick(ctx context.Context) {
 	}
 }
 
-// Status returns the progress.
 func (f *Frontend) Status() Status {
 	return Status{Synced: f.isSynced(), Status: f.publisher.Status(), Pending: f.state.backlog.Oldest(), Rejected: f.publisher.Refused()}
 }

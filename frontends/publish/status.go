@@ -35,7 +35,6 @@ func (s *Status) Degraded() error {
 	return s.Frozen
 }
 
-// Status returns the progress.
 func (p *Publisher[K, V]) Status() Status {
 	p.mu.Lock()
 	defer p.mu.Unlock()

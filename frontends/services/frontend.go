@@ -137,7 +137,6 @@ func (f *Frontend) Run(ctx context.Context) error {
 // ReleasePorts permanently closes the health check ports for another proxy.
 func (f *Frontend) ReleasePorts() { f.servers.Release() }
 
-// Status returns the progress.
 func (f *Frontend) Status() Status {
 	out := Status{Synced: f.isSynced(), Status: f.publisher.Status(), Pending: f.state.backlog.Oldest()}
 	for _, key := range f.publisher.Refused() {

@@ -43,7 +43,6 @@ func (e *FileError) Error() string {
 	return fmt.Sprintf("%s:%d: %v", e.File, e.Line, e.Err)
 }
 
-// Unwrap returns Err.
 func (e *FileError) Unwrap() error { return e.Err }
 
 type identity struct {

@@ -19,7 +19,6 @@ const (
 
 var counterNames = [...]string{CountNothing: "none", CountServices: "service", CountEndpoints: "endpoint"}
 
-// String implements fmt.Stringer.
 func (c Counters) String() string { return counterNames[c] }
 
 // ParseCounters is the inverse of Counters.String.

@@ -73,7 +73,6 @@ type Collector struct {
 
 type descs struct{ connections, endpoints, dropped, active, activeEndpoints, bytes *prometheus.Desc }
 
-// New returns a collector.
 func New(cfg Config) *Collector {
 	port := []string{"namespace", "service", "port", "protocol"}
 	endpoint := append(port[:len(port):len(port)], "endpoint")
