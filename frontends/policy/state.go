@@ -25,7 +25,7 @@ type state struct {
 	want     func(...model.PolicyID)
 	degraded func() error
 
-	mu      sync.Mutex // for a batch of events, or for a refresh
+	mu      sync.Mutex // the model's lock, taken after those of the source and links, before the others
 	model   *model.Model
 	commits commits
 	// Changes found by a reader, unknown to the publisher.

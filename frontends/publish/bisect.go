@@ -11,7 +11,7 @@ import (
 )
 
 // bisection divides the uncommitted items until it has the rejected ones. The suspects are rejected together
-// with all accepted items. The items in later are untested; arrived were rejected together while it ran.
+// with all accepted items. The items in later are untested; arrived were rejected meanwhile.
 type bisection[K comparable, V any] struct {
 	*loop[K, V]
 	suspects, later, arrived []Change[K, V]

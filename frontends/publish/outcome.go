@@ -127,7 +127,7 @@ func (l *loop[K, V]) reportRefused(keys []K) {
 	}
 }
 
-// setCommitted records the uncommitted items as in force, except items awaiting another stage.
+// setCommitted records the uncommitted items as in force, except held ones and items awaiting another stage.
 func (l *loop[K, V]) setCommitted() {
 	status, more := l.Status(), l.moreStages()
 	items := slices.DeleteFunc(l.uncommitted.take(l.cfg.Compare), func(c Change[K, V]) bool {

@@ -25,7 +25,8 @@ type state struct {
 	// called under the lock
 	outcome func(model.Key) publish.Outcome
 	// records a Service's change; called under the lock
-	want  func(...model.Key)
+	want func(...model.Key)
+	// the model's lock, taken after the source's and before the frontend's others
 	mu    sync.Mutex
 	model *model.Model
 	// changes found by a reader and unknown to the publisher, one per Service, indexed by foundAt
