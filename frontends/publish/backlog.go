@@ -68,14 +68,14 @@ func (b *Backlog) Take() {
 	b.arrived = batch{}
 }
 
-// fail makes a failed update wait, even without an event.
+// fail counts a failed update as waiting, even without an event.
 func (b *Backlog) fail() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.taken.add(batch{since: b.now()})
 }
 
-// setFrozen makes the changes of a frozen part wait until it thaws, even if other parts are committed.
+// setFrozen counts the changes of a frozen part as waiting until it thaws, even if other parts are committed.
 func (b *Backlog) setFrozen(frozen bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 const (
 	minRetry     = time.Second
 	cleanupDelay = time.Second
-	// maxRounds bounds the resends after excluding named items. A bisection follows: it commits the good items.
+	// maxRounds bounds the resends without named items. A bisection follows, because it commits the good items.
 	maxRounds = 4
 )
 

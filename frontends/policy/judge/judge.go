@@ -45,7 +45,7 @@ func (j *Judge) Flow(f Flow) Verdict {
 	return v
 }
 
-// unknown denies at ends in pod ranges without a known pod, and reports whether there is such an end.
+// unknown denies at ends in pod ranges without a known pod, and reports such an end.
 func (j *Judge) unknown(f Flow, v *Verdict) bool {
 	found := false
 	for d, a := range [model.NumDirections]netip.Addr{model.Ingress: f.Destination, model.Egress: f.Source} {

@@ -54,7 +54,7 @@ type table struct {
 	warn    func(message string, err error)
 	ifaces  map[int32]iface
 	entries map[netip.Addr]entry
-	users   map[station]set // entries by names: stations, and devices without a MAC
+	users   map[station]set // addresses by entry.names: stations, and devices as stations without a MAC
 	changed set             // since the last delivery
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// rendered is a Service's rendering.
+// rendered has a Service's listeners and affinities.
 type rendered struct {
 	service   *model.Service
 	listeners []listener

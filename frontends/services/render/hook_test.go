@@ -22,8 +22,8 @@ func (r ruleset) hooks() (out []string) {
 }
 
 // TestHooksOnDemand: chains on hooks come in the patch with the first element that
-// they look up, stay after the last one, and go with Cleanup, also after a restart and
-// a snapshot.
+// they look up, stay after the last one, and go with Cleanup. A restart and a snapshot
+// do not matter.
 func TestHooksOnDemand(t *testing.T) {
 	always := []string{"filter-forward", "filter-output", "nat-output", "nat-postrouting", "nat-prerouting"}
 	firewall := []string{"firewall-output", "firewall-prerouting"}
