@@ -4,5 +4,5 @@
 //
 // # Concurrency
 //
-// Node, Service and Object do not block, and may be called under any lock. Call Run once.
+// Node, Condition, Service and Object do not block, and may be called under any lock. Call Run once.
 package event

@@ -22,7 +22,6 @@ import (
 	"github.com/weft-proxy/weft/frontends/source/quiet"
 )
 
-// The types of events.
 const (
 	Normal  = corev1.EventTypeNormal
 	Warning = corev1.EventTypeWarning
@@ -54,7 +53,7 @@ type Config struct {
 	Client kubernetes.Interface
 	// required
 	NodeName string
-	// receives failed reports; nil discards
+	// receives failed and dropped reports; nil discards
 	Logger *slog.Logger
 }
 
@@ -87,7 +86,7 @@ func New(cfg Config) (*Recorder, error) {
 	}, nil
 }
 
-// Node reports an event about this node's proxy, as Service does.
+// Node reports an event about this node's proxy; see Service for the arguments.
 func (r *Recorder) Node(kind, reason, message string) {
 	r.onNode(kind, reason, "StartKubeProxy", message)
 }
@@ -118,7 +117,7 @@ func (r *Recorder) Service(name types.NamespacedName, kind, reason, message stri
 	r.put(report{regarding: ref, kind: kind, reason: reason, message: message, action: action})
 }
 
-// Object reports an event about any object, as Service does. The UID of ref may be empty.
+// Object reports an event about any object; see Service. The UID of ref may be empty.
 func (r *Recorder) Object(ref corev1.ObjectReference, kind, reason, message string) {
 	if ref.UID == "" {
 		ref.UID = types.UID(types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}.String())
@@ -170,7 +169,7 @@ func (r *Recorder) Run(ctx context.Context) error {
 	}
 }
 
-// "kubectl describe" finds the event by the UID.
+// identify sets the object's real UID. "kubectl describe" finds the event by it.
 func (r *Recorder) identify(ctx context.Context, ref *corev1.ObjectReference) {
 	ctx, cancel := context.WithTimeout(ctx, lookup)
 	defer cancel()

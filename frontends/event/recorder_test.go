@@ -85,7 +85,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 func TestRecorder(t *testing.T) {
 	client := fake.NewClientset(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: web.Namespace, Name: web.Name, UID: "uid-of-web"}})
 	r := newRecorder(t, client, nil)
-	// What is reported before Run is not lost.
+	// Events reported before Run are not lost.
 	r.Node(Normal, Starting, "")
 	run(t, r)
 	r.Node(Warning, FailedToStartProxierHealthcheck, "listen on 0.0.0.0:10256: address in use")
@@ -126,7 +126,7 @@ func TestRecorder(t *testing.T) {
 	}
 }
 
-// TestRecorderCounts makes a series of what is repeated.
+// TestRecorderCounts makes a series of repeated events.
 func TestRecorderCounts(t *testing.T) {
 	client := fake.NewClientset()
 	r := newRecorder(t, client, nil)
@@ -140,7 +140,7 @@ func TestRecorderCounts(t *testing.T) {
 	})
 }
 
-// TestRecorderNeverBlocks has an API server that does not answer, and a flood.
+// TestRecorderNeverBlocks floods a recorder while the API server does not answer.
 func TestRecorderNeverBlocks(t *testing.T) {
 	client := fake.NewClientset()
 	hold := make(chan struct{})
@@ -164,7 +164,7 @@ func TestRecorderNeverBlocks(t *testing.T) {
 	release()
 }
 
-// TestRecorderLimits sends a burst, and what comes after it slowly.
+// TestRecorderLimits sends a burst, and later events slowly.
 func TestRecorderLimits(t *testing.T) {
 	client := fake.NewClientset()
 	r := newRecorder(t, client, nil)

@@ -11,7 +11,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/localstate"
 )
 
-// Between two ports of a bridge, for IPv4 and IPv6.
+// bridgeSettings pass packets between two ports of a bridge to nftables, for IPv4 and IPv6.
 var bridgeSettings = [2]string{"bridge-nf-call-iptables", "bridge-nf-call-ip6tables"}
 
 type host struct {

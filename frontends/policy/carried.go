@@ -8,7 +8,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/publish"
 )
 
-// carried has the outcomes of pods: each commit carries all their changes. The lock of the state
+// carried has the outcomes of pods: each commit counts for all changed pods. The lock of the state
 // guards it.
 type carried struct {
 	outcomes map[types.UID]publish.Outcome

@@ -2,7 +2,7 @@ package policy
 
 // commits wakes the waiters for a commit. The lock of the state guards it.
 type commits struct {
-	// Changes that arrived, that a refresh found, and that a commit has.
+	// Numbers of changes: that arrived, that a refresh found, and that a commit has.
 	arrived, taken, answered uint64
 	waiters                  []waiter
 }
@@ -31,7 +31,7 @@ func (c *commits) answer() {
 	c.waiters = rest
 }
 
-// The channel is closed once all changes so far are answered.
+// wait returns a channel, closed once all changes so far are answered.
 func (c *commits) wait() <-chan struct{} {
 	done := make(chan struct{})
 	if c.arrived <= c.answered {

@@ -49,12 +49,11 @@ type rechecked interface {
 // It does not delete an open TCP or SCTP connection: conntrack would take the next packet as the
 // first of a connection, perhaps in the other, allowed direction.
 type flows struct {
-	renderer  rechecked
-	connect   func(context.Context) (flowTable, error) // must not wait for an aggregator
-	addresses func() ([]netip.Addr, error)             // the node's own
-	changed   func()                                   // called when the renderer has something to send
-	// Less in tests.
-	answerTime time.Duration
+	renderer   rechecked
+	connect    func(context.Context) (flowTable, error) // must not wait for an aggregator
+	addresses  func() ([]netip.Addr, error)             // the node's own
+	changed    func()                                   // called when the renderer has something to send
+	answerTime time.Duration                            // less in tests
 	now        func() time.Time
 	metrics    *flowMetrics
 	log        *slog.Logger
@@ -70,7 +69,7 @@ type flows struct {
 	limited  bool // has been logged
 }
 
-// For an address rechecked since a commit.
+// attempt times the listings of an address narrowed by a commit.
 type attempt struct {
 	committed, next time.Time
 	delay           time.Duration
@@ -132,7 +131,7 @@ func (f *flows) step(ctx context.Context) time.Time {
 	return later(next, f.earliest)
 }
 
-// later takes a zero a for the latest time.
+// later returns the later time; a zero a means never.
 func later(a, b time.Time) time.Time {
 	if a.IsZero() || a.After(b) {
 		return a

@@ -20,7 +20,7 @@ type listing struct {
 	deleted   []client.Flow
 }
 
-// Connections narrowed before answered have no outstanding answers.
+// newListing takes connections narrowed before answered as without outstanding answers.
 func newListing(due []render.Rechecked, own []netip.Addr, answered time.Time) *listing {
 	l := &listing{addresses: make(map[netip.Addr]bool, len(due)), own: make(map[netip.Addr]struct{}, len(own)), denied: make(map[netip.Addr]struct{})}
 	for _, r := range due {
@@ -49,7 +49,7 @@ func (l *listing) local(a netip.Addr) bool {
 	return ok
 }
 
-// The ends are after destination NAT and before source NAT.
+// judge adds a denied connection. Its ends are after destination NAT and before source NAT.
 func (l *listing) judge(r rechecked, f *client.Flow) {
 	flow := judge.Flow{
 		Source: f.Source.Addr(), Destination: f.ReplySource.Addr(),

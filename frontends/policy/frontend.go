@@ -25,7 +25,7 @@ import (
 
 const wakeInterval = time.Minute
 
-// The kernel takes less than 100 ms for these rules.
+// portion is the Renderer.Size of an update; the kernel takes less than 100 ms for it.
 const portion = 4096
 
 var errUnanswered = errors.New("the aggregator has not answered")
@@ -162,12 +162,11 @@ func (f *Frontend) tick(ctx context.Context) {
 	}
 }
 
-// Status returns the progress.
 func (f *Frontend) Status() Status {
 	return Status{Synced: f.isSynced(), Status: f.publisher.Status(), Pending: f.state.backlog.Oldest(), Rejected: f.publisher.Refused()}
 }
 
-// Name returns the subject of the frontend in one word.
+// Name returns the frontend's name in conditions.
 func (f *Frontend) Name() string { return "network-policies" }
 
 // Ready returns nil once this process has committed its rules, if all manifests were valid and
@@ -206,7 +205,7 @@ func (f *Frontend) Healthy() error {
 	return nil
 }
 
-// Degraded returns a problem beside rules in force.
+// Degraded returns why the rules in force may not be the wanted ones, or nil.
 func (f *Frontend) Degraded() error {
 	status := f.Status()
 	if err := status.Status.Degraded(); err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// Pods start before their interface exists.
+	// A shorter time is not reported: pods start before their interface exists.
 	interfaceGrace = 30 * time.Second
 	maxInterfaces  = 5
 )

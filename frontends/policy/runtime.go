@@ -32,8 +32,8 @@ func newContainerRuntime(f *Frontend) (*containerRuntime, error) {
 	return r, err
 }
 
-// A first update without the report would end the isolation of pods unknown to the API after a
-// restart.
+// awaitPods waits for the runtime's report. After a restart, a first update without it would end the
+// isolation of pods unknown to the API.
 func (r *containerRuntime) awaitPods(ctx context.Context) {
 	if r == nil {
 		return
@@ -49,7 +49,7 @@ func (r *containerRuntime) awaitPods(ctx context.Context) {
 	}
 }
 
-// The channel is closed once a commit has the change.
+// deliver returns a channel, closed once a commit has the change.
 func (r *containerRuntime) deliver(change func(*model.Model)) <-chan struct{} {
 	f := r.frontend
 	f.metrics.Events.WithLabelValues("sandbox").Inc()

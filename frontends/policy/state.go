@@ -25,10 +25,10 @@ type state struct {
 	want     func(...model.PolicyID)
 	degraded func() error
 
-	mu      sync.Mutex // for a batch of events, or for a refresh
+	mu      sync.Mutex // the model's lock, taken after those of the source and links, before the others
 	model   *model.Model
 	commits commits
-	// By a reader, unknown to the publisher.
+	// Changes found by a reader, unknown to the publisher.
 	found     []model.Changes
 	refreshed func(*model.Changes) // called under the lock
 	pods      carried
@@ -77,7 +77,7 @@ func (s *state) answered() {
 	s.commits.answer()
 }
 
-// The backlog counts the changes as taken.
+// refresh returns the changes since the last call, and counts them as taken.
 func (s *state) refresh() []model.Changes {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,7 +124,7 @@ func unless(ahead bool, o publish.Outcome) publish.Outcome {
 	return o
 }
 
-// The lock is held.
+// find refreshes the model and adds the changes to found. The lock is held.
 func (s *state) find() {
 	c := s.model.Refresh()
 	s.note(&c)
@@ -134,7 +134,7 @@ func (s *state) find() {
 	}
 }
 
-// committed means that all refreshes are in force.
+// committed records a commit for the pods of all refreshes.
 func (s *state) committed(revision uint64, since time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

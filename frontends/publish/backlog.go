@@ -11,13 +11,13 @@ type Backlog struct {
 	now func() time.Time
 
 	mu sync.Mutex
-	// arrived came since the last Refresh. taken was refreshed but not committed.
+	// arrived has the events since the last Take; taken has the taken, uncommitted events.
 	arrived, taken batch
 	// start of the freeze of a part, or zero
 	frozen time.Time
 }
 
-// longest usual wait for a Refresh
+// behind is the longest usual wait for a Take.
 const behind = 500 * time.Millisecond
 
 type batch struct {
@@ -68,14 +68,14 @@ func (b *Backlog) Take() {
 	b.arrived = batch{}
 }
 
-// A failed update waits even without an event.
+// fail counts a failed update as waiting, even without an event.
 func (b *Backlog) fail() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.taken.add(batch{since: b.now()})
 }
 
-// The changes of a frozen part wait until it thaws, even if other parts are committed.
+// setFrozen counts the changes of a frozen part as waiting until it thaws, even if other parts are committed.
 func (b *Backlog) setFrozen(frozen bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -86,7 +86,7 @@ func (b *Backlog) setFrozen(frozen bool) {
 	b.frozen = cmp.Or(b.frozen, b.taken.since, b.now())
 }
 
-// commit returns the oldest arrival, or zero.
+// commit forgets the taken events, and returns the oldest arrival, or zero.
 func (b *Backlog) commit() time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// TestBacklog adds, takes, fails and settles: the oldest of what is not committed
-// counts.
+// TestBacklog adds, takes, fails and commits: the oldest uncommitted event counts.
 //
 // Behaviour: 125.
 func TestBacklog(t *testing.T) {

@@ -10,7 +10,8 @@ import (
 	"github.com/weft-proxy/weft/aggregator/client"
 )
 
-// The suspects are rejected together with all accepted items. The items in later and arrived are untested.
+// bisection divides the uncommitted items until it has the rejected ones. The suspects are rejected together
+// with all accepted items. The items in later are untested; arrived were rejected meanwhile.
 type bisection[K comparable, V any] struct {
 	*loop[K, V]
 	suspects, later, arrived []Change[K, V]
@@ -21,7 +22,7 @@ type bisection[K comparable, V any] struct {
 	passed bool
 }
 
-// why is the rejection of the whole.
+// bisect handles why, the rejection of the whole.
 func (l *loop[K, V]) bisect(ctx context.Context, why *client.RejectedError) error {
 	status := l.Status()
 	b := &bisection[K, V]{loop: l, dry: status.Restored && !status.Published}
@@ -37,7 +38,7 @@ func (l *loop[K, V]) bisect(ctx context.Context, why *client.RejectedError) erro
 		l.rerender(slices.Concat(b.suspects, b.later, b.arrived))
 		return l.fail(ctx, err)
 	}
-	// After a takeover between items, both halves may briefly have had the object.
+	// A snapshot follows, because both items of a divided takeover may briefly have had the object.
 	l.snapshot, l.retry = true, time.Time{}
 	return nil
 }
@@ -100,12 +101,14 @@ func (b *bisection[K, V]) run(ctx context.Context, why *client.RejectedError) er
 	return nil
 }
 
+// setWhole sets the content for resyncs by the session.
 func (b *bisection[K, V]) setWhole(f *weftv1.Fragment) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.whole = f
 }
 
+// condemn excludes the only suspect.
 func (b *bisection[K, V]) condemn(ctx context.Context, why *client.RejectedError) error {
 	if !b.passed {
 		// Every attempt was rejected: perhaps no item is at fault.
@@ -135,11 +138,13 @@ func (b *bisection[K, V]) condemn(ctx context.Context, why *client.RejectedError
 	return b.rest(ctx)
 }
 
+// untested moves the suspects to later, because they are no longer the rejected set.
 func (b *bisection[K, V]) untested() {
 	left := slices.DeleteFunc(b.suspects, func(c Change[K, V]) bool { return b.excluded(c.Key) })
 	b.suspects, b.later = nil, slices.Concat(left, b.later)
 }
 
+// rest attempts all items in later and arrived. If they are rejected, they are the suspects.
 func (b *bisection[K, V]) rest(ctx context.Context) error {
 	all := slices.Concat(b.later, b.arrived)
 	b.later, b.arrived = nil, nil
@@ -163,7 +168,7 @@ func (b *bisection[K, V]) attempt(ctx context.Context, items []Change[K, V]) (re
 	return rejected, nil
 }
 
-// Rejected new changes are tried again at the end.
+// meanwhile sends changes since the start of the bisection. Rejected ones are tried again at the end.
 func (b *bisection[K, V]) meanwhile(ctx context.Context) error {
 	if b.dry {
 		return nil
@@ -196,7 +201,7 @@ func (b *bisection[K, V]) meanwhile(ctx context.Context) error {
 	return nil
 }
 
-// try uses one stage: a rejection concerns only these items.
+// try sends or plans all stages of the items in one update, so a rejection concerns only these items.
 func (b *bisection[K, V]) try(ctx context.Context, items []Change[K, V]) error {
 	b.rerender(items)
 	if !b.dry {
@@ -240,5 +245,5 @@ func (l *loop[K, V]) excluded(key K) bool {
 	return q != nil && !q.trying
 }
 
-// A smaller update may pass a limit.
+// limited reports the rejection by a limit. A smaller update may pass.
 func limited(r *client.RejectedError) bool { return r.Has(weftv1.Violation_REASON_LIMIT) }

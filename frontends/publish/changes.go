@@ -2,7 +2,7 @@ package publish
 
 import "slices"
 
-// largest set with reused memory
+// keepRoom is the largest set with reused memory.
 const keepRoom = 256
 
 // changeSet joins changes per item: the first Old and the last New.
@@ -39,7 +39,7 @@ func (s *changeSet[K, V]) takeSome(compare func(a, b K) int, divide func([]Chang
 	return now
 }
 
-// smallest takes at least one change.
+// smallest takes the smallest changes up to the total size most, but at least one.
 func smallest[K comparable, V any](all []Change[K, V], most int, size func(*Change[K, V]) int) (now, later []Change[K, V]) {
 	slices.SortStableFunc(all, func(a, b Change[K, V]) int { return size(&a) - size(&b) })
 	n := 0

@@ -13,7 +13,7 @@ import (
 const (
 	minRetry     = time.Second
 	cleanupDelay = time.Second
-	// maxRounds bounds the resends without named items. A bisection commits the good items in between.
+	// maxRounds bounds the resends without named items. A bisection follows, because it commits the good items.
 	maxRounds = 4
 )
 
@@ -27,7 +27,7 @@ type loop[K comparable, V any] struct {
 	cleaner   Cleaner
 	staged    Staged[K]
 	divisible Divisible[K, V]
-	// at first, and after an unknown outcome
+	// The next update is a snapshot: at first, and after an unknown outcome.
 	snapshot bool
 	// earliest time of this snapshot; retryDelay grows with failures
 	retry      time.Time
@@ -42,7 +42,8 @@ type loop[K comparable, V any] struct {
 	// rendered as committed although another value is wanted
 	held    map[K]struct{}
 	leftOut map[K]error
-	total   int
+	// size in force
+	total int
 	// retry times of frozen parts; freezeDelay grows with rejections
 	frozen      map[string]time.Time
 	freezeDelay time.Duration
@@ -118,7 +119,7 @@ func (l *loop[K, V]) checkAnswered() {
 	}
 }
 
-// An update may already have returned the error of a session's own resync.
+// checkResync handles the error of a session's own resync, unless an update has returned it.
 func (l *loop[K, V]) checkResync() error {
 	l.mu.Lock()
 	err := l.resync
@@ -154,7 +155,7 @@ func (l *loop[K, V]) cleanup(ctx context.Context) error {
 	return nil
 }
 
-// An error of publish ends Run.
+// publish sends changes, and handles rejections. Its error ends Run.
 func (l *loop[K, V]) publish(ctx context.Context, changes []Change[K, V]) error {
 	repeated := false
 	err := l.send(ctx, changes)
@@ -262,7 +263,7 @@ func rejection(err error) *client.RejectedError {
 	return rejected
 }
 
-// wait returns false when ctx ends.
+// wait returns when the next step is due, or false when ctx ends.
 func (l *loop[K, V]) wait(ctx context.Context) bool {
 	if l.more() && !l.waiting() {
 		return ctx.Err() == nil
@@ -282,7 +283,7 @@ func (l *loop[K, V]) wait(ctx context.Context) bool {
 	return pause(ctx, time.Until(l.last.Add(l.cfg.MinInterval)))
 }
 
-// due returns zero for never.
+// due returns the time of a step without a Wake; zero for never.
 func (l *loop[K, V]) due() time.Time {
 	if l.snapshot {
 		// A zero retry means now; the zero time means never.

@@ -10,7 +10,6 @@ import (
 // State is the progress of an item's wanted value.
 type State uint8
 
-// The values of State.
 const (
 	// not committed by this process
 	Wanted State = iota
@@ -50,7 +49,7 @@ func newOutcomes[K comparable]() outcomes[K] {
 	return outcomes[K]{items: make(map[K]Outcome), refused: make(map[K]struct{})}
 }
 
-// f returns false if the item is gone.
+// update returns true if Observer.Refused needs to know. f returns false if the item is gone.
 func (s *outcomes[K]) update(key K, f func(*Outcome) bool) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,7 +127,7 @@ func (l *loop[K, V]) reportRefused(keys []K) {
 	}
 }
 
-// Items awaiting another stage are not committed.
+// setCommitted records the uncommitted items as in force, except held ones and items awaiting another stage.
 func (l *loop[K, V]) setCommitted() {
 	status, more := l.Status(), l.moreStages()
 	items := slices.DeleteFunc(l.uncommitted.take(l.cfg.Compare), func(c Change[K, V]) bool {

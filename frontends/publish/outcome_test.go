@@ -49,7 +49,7 @@ func TestOutcome(t *testing.T) {
 	await(t, "the removal", func() bool { return n.p.Outcome("a") == Outcome{} })
 }
 
-// rejectsAll is a judge that rejects updates with all of some values, and names nothing.
+// rejectsAll is a judge that rejects updates with all bad values together, without names.
 func rejectsAll(reason weftv1.Violation_Reason, bad ...string) publishtest.Judge {
 	return func(elements map[string]string) []*weftv1.Violation {
 		found := slices.Collect(maps.Values(elements))
@@ -128,8 +128,8 @@ func TestAttempts(t *testing.T) {
 	}
 }
 
-// TestNothingIsWithdrawn restarts with an item that is refused without its name: what the
-// process before left stays in force meanwhile.
+// TestNothingIsWithdrawn restarts with an item that is refused without its name: content of the
+// earlier process stays in force during the bisection.
 func TestNothingIsWithdrawn(t *testing.T) {
 	agg, before, now := publishtest.New(t), newNames(), newNames()
 	all := make(map[string]string)
@@ -219,7 +219,7 @@ func TestOthersDuringBisection(t *testing.T) {
 	}
 }
 
-// TestLimitOfTheSum exceeds what all items together may have: those that fit are in force, the
+// TestLimitOfTheSum exceeds a limit of all items together: items that fit are in force, the
 // others keep their value, and are tried again when there is room.
 func TestLimitOfTheSum(t *testing.T) {
 	agg, n := publishtest.New(t), newNames()

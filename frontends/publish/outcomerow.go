@@ -8,9 +8,8 @@ type OutcomeRow struct {
 	// as in Outcome
 	Revision uint64    `json:"revision,omitempty"`
 	Since    time.Time `json:"since,omitzero"`
-	// Retry is the time of the next try.
-	Reason string    `json:"reason,omitempty"`
-	Retry  time.Time `json:"retry,omitzero"`
+	Reason   string    `json:"reason,omitempty"`
+	Retry    time.Time `json:"retry,omitzero"`
 }
 
 // Row returns the outcome for a row of local state.

@@ -35,7 +35,7 @@ func (l *loop[K, V]) partOf(rejected *client.RejectedError) (part string, ok boo
 	return part, shared
 }
 
-// The part's items count as uncommitted until it is accepted.
+// freeze keeps a part as committed. Its items stay Wanted until the part is accepted.
 func (l *loop[K, V]) freeze(ctx context.Context, part string, why *client.RejectedError) {
 	l.freezeDelay = min(max(firstFreeze, 2*l.freezeDelay), maxQuarantine)
 	l.frozen[part] = time.Now().Add(l.freezeDelay)
@@ -83,6 +83,7 @@ func (l *loop[K, V]) uses(value *V) bool {
 	return false
 }
 
+// completed sets the items committed without a part to InForce.
 func (l *loop[K, V]) completed() {
 	status := l.Status()
 	for key := range l.partial {

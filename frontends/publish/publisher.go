@@ -40,7 +40,7 @@ type Config[K comparable, V any] struct {
 	Portion int
 	// Keep leaves the committed value of an item in force if a limit refuses its new value.
 	Keep bool
-	// between updates
+	// least time between updates
 	MinInterval time.Duration
 	// after failed updates; at least 1 s
 	MaxRetry time.Duration
@@ -72,7 +72,8 @@ type Publisher[K comparable, V any] struct {
 	mu     sync.Mutex
 	status Status
 	// content for session resyncs during plans; else nil
-	whole  *weftv1.Fragment
+	whole *weftv1.Fragment
+	// error of a session's own resync, not yet handled
 	resync error
 }
 

@@ -13,6 +13,7 @@ const (
 	maxQuarantine   = 5 * time.Minute
 )
 
+// quarantined is the state of a refused item.
 type quarantined[V any] struct {
 	// next attempt and last rejection
 	until, tried time.Time
@@ -26,7 +27,7 @@ type quarantined[V any] struct {
 	trying bool
 }
 
-// A deleted quarantined item is released; a changed one is retried soon.
+// collect adds changes to pending. A deleted quarantined item is released; a changed one is retried soon.
 func (l *loop[K, V]) collect(changes []Change[K, V]) {
 	if len(l.quarantine) == 0 {
 		l.pending.add(changes)
@@ -71,6 +72,7 @@ func (l *loop[K, V]) size(v *V) int {
 	return l.cfg.Renderer.Size(v)
 }
 
+// readmit retries the due quarantined items.
 func (l *loop[K, V]) readmit(ctx context.Context) error {
 	var due []Change[K, V]
 	for key, q := range l.quarantine {
@@ -96,7 +98,7 @@ func (l *loop[K, V]) readmit(ctx context.Context) error {
 	return nil
 }
 
-// Rendered items are removed: an outdated value must not stay in force.
+// exclude puts items into quarantine, and returns their removal: an outdated value must not stay in force.
 func (l *loop[K, V]) exclude(keys []K, why *client.RejectedError) []Change[K, V] {
 	var out []Change[K, V]
 	var names, changed []K

@@ -18,9 +18,9 @@ type Change[K comparable, V any] struct {
 type Update struct {
 	// nil if Snapshot is true or the content did not change
 	Patch *weftv1.Patch
-	// A patch cannot carry the change.
+	// Snapshot is true if a patch cannot carry the change.
 	Snapshot bool
-	// for the log
+	// elements, for the log
 	Added, Removed int
 }
 
@@ -28,26 +28,28 @@ func (u *Update) Empty() bool { return u.Patch == nil && !u.Snapshot }
 
 // Renderer provides the content of a frontend's fragment.
 type Renderer[K comparable, V any] interface {
-	// Refresh returns the items with a new wanted value. other reports further changes for the next Render.
-	// It must call Publisher.Want with the items. Values must not be modified afterwards.
+	// Refresh returns the items with a new wanted value, and calls Publisher.Want with them. other reports
+	// further changes for the next Render. Values must not be modified afterwards.
 	Refresh() (items []Change[K, V], other bool)
-	// at the last Refresh, or nil
+	// Value returns the item's value at the last Refresh, or nil.
 	Value(key K) *V
 	// If patch is false, a snapshot follows and the result of Render is unused.
 	Render(items []Change[K, V], patch bool) Update
 	// LeftOut returns why items have no rendering. The caller must not modify it.
 	LeftOut() map[K]error
+	// Size returns a value's cost, in the unit of Config.Portion.
 	Size(value *V) int
-	// safe for concurrent use
+	// Snapshot is safe for concurrent use.
 	Snapshot() *weftv1.Fragment
 	// Owner returns the item of an object in a violation.
 	Owner(object *weftv1.ObjectName) (key K, ok bool)
-	// before the first Refresh
+	// Restore receives the fragment of an earlier process, before the first Refresh.
 	Restore(f *weftv1.Fragment)
 }
 
 // Cleaner is a Renderer that keeps unused objects for a while.
 type Cleaner interface {
+	// Idle reports whether Cleanup has objects to remove.
 	Idle() bool
 	// Cleanup returns the patch that removes unused objects, possibly only some, or nil.
 	Cleanup() *weftv1.Patch
@@ -65,10 +67,12 @@ type Staged[K comparable] interface {
 
 // Parts is a Renderer with parts to freeze.
 type Parts[V any] interface {
+	// Part returns the part of an object.
 	Part(object *weftv1.ObjectName) (name string, ok bool)
 	// Freeze keeps a part as in the committed fragment, which may be nil. It reports whether the part has
 	// items.
 	Freeze(part string, committed *weftv1.Fragment) bool
+	// Uses reports whether a part has objects of a value.
 	Uses(part string, value *V) bool
 	// Thaw ends Freeze. A snapshot follows.
 	Thaw(part string)

@@ -12,7 +12,7 @@ import (
 
 const (
 	dialRetry = 500 * time.Millisecond
-	// for an unchanged reason
+	// between logs of an unchanged reason
 	logRepeat = time.Minute
 )
 

@@ -13,7 +13,7 @@ type Status struct {
 	Connected bool
 	// Restored is true if an earlier process's fragment existed on connect.
 	Restored bool
-	// nil after a commit
+	// last failure; nil after a commit
 	Err error
 	// why the stream was lost; nil while it exists
 	Away error
@@ -35,14 +35,13 @@ func (s *Status) Degraded() error {
 	return s.Frozen
 }
 
-// Status returns the progress.
 func (p *Publisher[K, V]) Status() Status {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.status
 }
 
-// update is false for a session's own resync.
+// acknowledge records a commit. update is false for a session's own resync.
 func (p *Publisher[K, V]) acknowledge(revision uint64, update bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -56,7 +55,7 @@ func (p *Publisher[K, V]) failed(err error) {
 	p.status.Err = err
 }
 
-// Updates wait while the stream is down.
+// onStream records the loss of the stream, or nil. Updates wait while it is down.
 func (p *Publisher[K, V]) onStream(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

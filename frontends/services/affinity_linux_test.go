@@ -123,9 +123,8 @@ func TestAffinityEnds(t *testing.T) {
 	})
 }
 
-// TestAffinityChanges: another timeout, other endpoints, another policy and no
-// affinity at all each change what they must and leave clients alone that they do not
-// concern.
+// TestAffinityChanges: another timeout, endpoint, policy or no affinity at all affects
+// only the clients concerned.
 //
 // Behaviour: 82, 83, 84.
 func TestAffinityChanges(t *testing.T) {
@@ -146,7 +145,7 @@ func TestAffinityChanges(t *testing.T) {
 			}
 		}
 	}
-	// What is s4's stays as it is in the kernel, handles included.
+	// The objects of s4 stay as they are in the kernel, handles included.
 	theirs := func() string {
 		var out []string
 		for line := range strings.Lines(c.node.Run(t, "nft", "-a", "list", "table", "ip", "weft")) {

@@ -17,8 +17,8 @@ import (
 // cluster is a node with three pods, a client outside of the cluster and the rest
 // of the world, each a network namespace. Pod i is 10.244.i.2 and fd00:10:244:i::2
 // and serves TCP and UDP on port 8080: it answers with its name and the client's
-// address. The world answers so at every address and port: what the rules have to
-// catch and do not ends there.
+// address. The world answers so at every address and port, so packets missed by the
+// rules end there.
 type cluster struct {
 	node, ext, world *nfttest.NS
 	pods             [4]*nfttest.NS

@@ -6,10 +6,10 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/render"
 )
 
-// size of an update; the kernel needs about 100 ms for it
+// portion is the render.Renderer.Size of an update; the kernel needs about 100 ms for it.
 const portion = 4096
 
-// before a commit
+// maxTriggers bounds the triggers kept until a commit.
 const maxTriggers = 1000
 
 type change = publish.Change[model.Key, model.Service]

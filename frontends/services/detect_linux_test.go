@@ -10,9 +10,9 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/render"
 )
 
-// TestDetection is about whose source is kept on the way to a ClusterIP (s1), and who
-// may leave this node in spite of the external policy Local (s4 has a local endpoint,
-// s5 has none), for every way to know pods.
+// TestDetection checks every DetectMode: which clients keep their source towards a
+// ClusterIP (s1), and leave this node in spite of the external policy Local. s4 has a
+// local endpoint, s5 has none.
 //
 // Behaviour: 53, 85, 86, 87, 88, 90, 91.
 func TestDetection(t *testing.T) {

@@ -37,7 +37,8 @@ type Frontend struct {
 	synced chan struct{}
 	have   [model.NumFamilies]bool
 
-	mu   sync.Mutex
+	mu sync.Mutex
+	// result of checkNode
 	node error
 }
 
@@ -136,7 +137,6 @@ func (f *Frontend) Run(ctx context.Context) error {
 // ReleasePorts permanently closes the health check ports for another proxy.
 func (f *Frontend) ReleasePorts() { f.servers.Release() }
 
-// Status returns the progress.
 func (f *Frontend) Status() Status {
 	out := Status{Synced: f.isSynced(), Status: f.publisher.Status(), Pending: f.state.backlog.Oldest()}
 	for _, key := range f.publisher.Refused() {
@@ -145,7 +145,7 @@ func (f *Frontend) Status() Status {
 	return out
 }
 
-// Name returns the frontend's publisher name.
+// Name returns the frontend's name in conditions.
 func (f *Frontend) Name() string { return Publisher }
 
 // Ready returns nil once this process has committed its rules, else the reason.
@@ -163,7 +163,7 @@ func (f *Frontend) Ready() error {
 	}
 }
 
-// Degraded returns the problem while rules are in force.
+// Degraded returns why the rules in force may not be the wanted ones, or nil.
 func (f *Frontend) Degraded() error {
 	status := f.Status()
 	if err := status.Status.Degraded(); err != nil {

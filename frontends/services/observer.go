@@ -15,7 +15,7 @@ const (
 	reasonTooLarge = "ServiceTooLarge"
 )
 
-// Reports about kernel state change only with a commit.
+// observer reports kernel state, which changes only with a commit.
 type observer struct {
 	*Frontend
 	noLocal *noLocalEndpoints

@@ -13,8 +13,8 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// TestFamilyStays has IPv6 refused when there is some of it already: that stays, and
-// what it missed comes once it is taken again. The node is unhealthy when that takes
+// TestFamilyStays has IPv6 refused after rules for it are in force: they stay, and the
+// missed changes follow once it is accepted again. The node is unhealthy when that takes
 // longer than any change may, though IPv4 goes on.
 //
 // Behaviour: 96, 125, 136.
@@ -72,8 +72,8 @@ func TestFamilyStays(t *testing.T) {
 	})
 }
 
-// TestUnusedFamilyRefused has a kernel that takes nothing of IPv6, and no Service of
-// it: nothing is missing, and the node is healthy.
+// TestUnusedFamilyRefused has a kernel that refuses IPv6, and no Service with it: the
+// node is healthy.
 //
 // Behaviour: 96, 125.
 func TestUnusedFamilyRefused(t *testing.T) {

@@ -54,8 +54,7 @@ func newPlane(t testing.TB, s *stack, edit ...func(*render.Config)) *plane {
 	return p
 }
 
-// publish commits a change, the first time with a snapshot, and returns what it
-// amounted to.
+// publish commits a change, the first time with a snapshot, and returns its update.
 func (p *plane) publish(t testing.TB, c model.Changes) publish.Update {
 	t.Helper()
 	p.mu.Lock()
@@ -78,7 +77,7 @@ func (p *plane) publish(t testing.TB, c model.Changes) publish.Update {
 	return u
 }
 
-// sweep removes what has no use.
+// sweep commits the Cleanup.
 func (p *plane) sweep(t testing.TB) {
 	t.Helper()
 	p.mu.Lock()

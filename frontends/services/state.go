@@ -25,10 +25,11 @@ type state struct {
 	// called under the lock
 	outcome func(model.Key) publish.Outcome
 	// records a Service's change; called under the lock
-	want  func(...model.Key)
+	want func(...model.Key)
+	// the model's lock, taken after the source's and before the frontend's others
 	mu    sync.Mutex
 	model *model.Model
-	// found by a reader and unknown to the publisher, one per Service, indexed by foundAt
+	// changes found by a reader and unknown to the publisher, one per Service, indexed by foundAt
 	found   model.Changes
 	foundAt map[model.Key]int
 	// called under the lock, with the model's revision
@@ -71,7 +72,7 @@ func (s *state) refresh() model.Changes {
 	return c
 }
 
-// The caller of look holds the lock.
+// look refreshes the model. The lock is held.
 func (s *state) look() model.Changes {
 	c := s.model.Refresh()
 	s.wantAll(&c)

@@ -131,8 +131,8 @@ func restConfig(cfg KubeConfig, accountDir string) (*rest.Config, error) {
 
 var errNoCluster = errors.New("KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set")
 
-// serviceAccount is rest.InClusterConfig with an overriding server. The kubelet's address is a ClusterIP,
-// unreachable before a kube-proxy runs (rule 151). With a server the account may be missing.
+// serviceAccount is rest.InClusterConfig with an overriding server. The environment's address is a ClusterIP,
+// unreachable before a proxy runs (rule 151 of package services). With a server the account may be missing.
 func serviceAccount(dir, server string) (*rest.Config, error) {
 	host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
 	rc := &rest.Config{Host: server}

@@ -43,7 +43,6 @@ func (e *FileError) Error() string {
 	return fmt.Sprintf("%s:%d: %v", e.File, e.Line, e.Err)
 }
 
-// Unwrap returns Err.
 func (e *FileError) Unwrap() error { return e.Err }
 
 type identity struct {
@@ -181,7 +180,7 @@ func (d *decoder) value(before int, node *yamlv3.Node, text []byte) error {
 	return d.add(object{gvk: gvk, line: line, text: string(text), object: o})
 }
 
-// A misspelled kind does not exist in a used group.
+// unknown reports a kind, perhaps misspelled, that does not exist in a used group.
 func (d *decoder) unknown(gvk schema.GroupVersionKind) bool {
 	inGroup := false
 	for known, kinds := range d.kinds {
@@ -193,6 +192,7 @@ func (d *decoder) unknown(gvk schema.GroupVersionKind) bool {
 	return inGroup && !scheme.Scheme.Recognizes(gvk)
 }
 
+// removed returns the version that replaces an old one.
 func (d *decoder) removed(gvk schema.GroupVersionKind) (now string, ok bool) {
 	if !scheme.Scheme.Recognizes(gvk) {
 		return "", false
@@ -294,7 +294,7 @@ func (d *decoder) syntax(before int, err error) error {
 	return &FileError{File: d.file, Line: before + line, Err: errors.New(yamlText(err))}
 }
 
-// path is such as "spec.ports[0].port". lineOf returns the line of the innermost existing part.
+// lineOf returns the line of the innermost existing part of path, such as "spec.ports[0].port".
 func (d *decoder) lineOf(before int, node *yamlv3.Node, path string) int {
 	line := node.Line
 	for _, part := range strings.Split(path, ".") {

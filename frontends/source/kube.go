@@ -68,7 +68,7 @@ func NewKube(cfg KubeConfig) (*Kube, error) {
 // Client returns a client of the same API server that shares QPS and Burst.
 func (k *Kube) Client() kubernetes.Interface { return k.client.typed }
 
-// Reachable returns nil while the API server answers, else the last request's failure.
+// Reachable returns nil while the API server answers and each Required watch works, else the last failure.
 func (k *Kube) Reachable() error {
 	if err := k.client.reach.current(); err != nil {
 		return fmt.Errorf("%s: %w", k.client.server, err)
@@ -151,7 +151,7 @@ func (k *Kube) Run(ctx context.Context) error {
 	return nil
 }
 
-// awaitLists waits for the first lists of a user's kinds (rule 131).
+// awaitLists waits for the first lists of a user's kinds (rule 131 of package services).
 func (k *Kube) awaitLists(ctx context.Context, u *user) bool {
 	var grace <-chan time.Time
 	for _, required := range []bool{true, false} {

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// The directory must be unchanged for quietTime before a read.
+	// A read waits until the directory is unchanged for quietTime, but at most maxQuietTime.
 	quietTime    = 50 * time.Millisecond
 	maxQuietTime = 500 * time.Millisecond
 	// Some file systems send no notifications, and the directory may be replaced.
@@ -51,9 +51,12 @@ type file struct {
 	// of the state that was read; nil if reading failed
 	info    os.FileInfo
 	objects map[identity]object
+	// the logged error, or empty
 	invalid string
-	unread  bool
-	seen    bool
+	// never valid since the start
+	unread bool
+	// by the present scan
+	seen bool
 }
 
 func unchanged(read, now os.FileInfo) bool {
@@ -122,7 +125,7 @@ func (m *Manifests) close() {
 	}
 }
 
-// err is notify's result.
+// every returns the interval of reads, and logs a change. was and err are notify's last and present result.
 func (m *Manifests) every(was, err error) time.Duration {
 	remedy := ""
 	switch {
@@ -377,7 +380,7 @@ func (m *Manifests) removeOwner(id identity, name string) {
 	m.log.Info("object is taken from another manifest now", "object", id.String(), "file", all[0])
 }
 
-// Endpoints precede Services.
+// deliver delivers the changes since before, by kind and name: EndpointSlices precede Services.
 func (m *Manifests) deliver(before map[identity]object) {
 	ids := slices.SortedFunc(maps.Keys(before), func(a, b identity) int { return strings.Compare(a.String(), b.String()) })
 	events := make([][]Event, len(m.users))

@@ -12,7 +12,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/source/wire"
 )
 
-// A kind with Unmarshal decodes only its fields.
+// This file decodes the messages of a kind with Unmarshal: three fields here, the value by Unmarshal.
 
 var protobufPrefix = []byte("k8s\x00")
 
@@ -28,6 +28,7 @@ const (
 	eventType, eventObject, extensionRaw = 1, 2, 1
 )
 
+// partial has an object's name, namespace, version and value.
 type partial struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta

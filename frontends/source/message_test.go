@@ -132,7 +132,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// TestMessageErrors has what no kind reads: the decoder that makes objects says why.
+// TestMessageErrors has messages that no kind reads: the error is client-go's.
 func TestMessageErrors(t *testing.T) {
 	reading, making := decoders(t, podKind())
 	whole := encode(t, examplePod("web-0", "n1"))

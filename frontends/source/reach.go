@@ -27,8 +27,8 @@ type reach struct {
 
 	mu   sync.Mutex
 	next time.Time
-	// waits restart at first after retryReset without a turn. DelayWithReset of apimachinery v0.36 restarts
-	// every two minutes even during an outage.
+	// waits are between turns. After retryReset without a turn they restart with the duration first.
+	// DelayWithReset of apimachinery v0.36 restarts every two minutes even during an outage.
 	waits wait.Backoff
 	first time.Duration
 	// closed when the server answers again; nil while it answers
@@ -45,8 +45,8 @@ func newReach(server string, log *slog.Logger) *reach {
 	return &reach{server: server, log: log, first: retryFirst}
 }
 
-// await waits for d, and during an outage for the caller's turn. If the server answers another request, it
-// returns within the spread.
+// await waits for d, and during an outage for the caller's turn. If the server answers another request,
+// await returns within the spread.
 func (r *reach) await(ctx context.Context, d time.Duration) {
 	back := r.again()
 	for ; d > 0; d = r.turn(back) {
@@ -96,6 +96,7 @@ func (r *reach) ended(listed, continued time.Time) bool {
 	return first
 }
 
+// lost reports whether a watch listed before the server's return must list again, because ended was true.
 func (r *reach) lost(listed time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -118,7 +119,8 @@ func (r *reach) again() <-chan struct{} {
 	return r.back
 }
 
-// An internal error means that the server starts or stops. Refused credentials count as no answer.
+// note records an answer. An internal error means that the server starts or stops. Refused credentials count
+// as no answer.
 func (r *reach) note(a *http.Response, err error) {
 	if errors.Is(err, context.Canceled) {
 		return

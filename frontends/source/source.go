@@ -42,8 +42,8 @@ func (e Event) Resource() string { return e.kind.resource.Resource }
 // Apply calls the Kind's Set or Delete. Deliver calls it under the lock of the changed state.
 func (e Event) Apply() { e.apply() }
 
-// Changes returns a function for Sources outside this package. It returns a change's events, one per Kind
-// with a match. before is nil for a new object, after for a deleted one. The subscriber owns after.
+// Changes returns a function for Sources outside this package: from a changed object to its events, one per
+// Kind with a match. before is nil for a new object, after for a deleted one. The subscriber owns after.
 func (s *Subscription) Changes() (func(before, after Object) []Event, error) {
 	u, err := newUser(*s)
 	if err != nil {

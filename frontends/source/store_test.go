@@ -65,8 +65,8 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// TestStoreRefuses takes nothing that is not of its kind, and nothing of a list
-// with such a thing is withdrawn.
+// TestStoreRefuses refuses objects of another kind; a list with such an object
+// withdraws nothing.
 func TestStoreRefuses(t *testing.T) {
 	s, r := serviceStore(t)
 	if err := s.Replace([]any{versioned("a", "10.0.0.1", "1")}, "1"); err != nil {

@@ -27,7 +27,7 @@ const (
 	retryReset = 2 * time.Minute
 	// maximum wait of the other watches after a short outage
 	retryBack = time.Second
-	// plus a random part up to the same length
+	// wait for an absent resource, plus a random part up to the same length
 	retryAbsent = time.Minute
 	// An Optional resource's delay grows to maxAbsent times retryAbsent, because it appears only with a new
 	// server version or permission.
@@ -48,7 +48,7 @@ type resourceWatch struct {
 	log      *slog.Logger
 	// nil while the watch works
 	failing atomic.Pointer[error]
-	// A list may outlive the reflector call that began it.
+	// Atomic, because a list may outlive the reflector call that began it.
 	listed, continued       moment
 	retryFirst, retryAbsent time.Duration
 }
@@ -101,7 +101,7 @@ func (w *resourceWatch) run(ctx context.Context) {
 	}
 }
 
-// untilAbsent returns the server's answer, or ctx's error.
+// untilAbsent follows the resource until it is absent or forbidden. It returns that answer, or ctx's error.
 func (w *resourceWatch) untilAbsent(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -8,7 +8,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-// State is the enforced state of a family.
+// State is the enforced state of an IP family.
 type State interface {
 	// Pod returns the pod of this node with an address, or nil.
 	Pod(netip.Addr) *model.Pod
@@ -28,6 +28,7 @@ type Judge struct {
 	Unknown func(netip.Addr) bool
 }
 
+// Flow decides a flow.
 func (j *Judge) Flow(f Flow) Verdict {
 	var v Verdict
 	switch {
@@ -44,7 +45,7 @@ func (j *Judge) Flow(f Flow) Verdict {
 	return v
 }
 
-// unknown denies at ends without a known pod, and reports whether one exists.
+// unknown denies at ends in pod ranges without a known pod, and reports such an end.
 func (j *Judge) unknown(f Flow, v *Verdict) bool {
 	found := false
 	for d, a := range [model.NumDirections]netip.Addr{model.Ingress: f.Destination, model.Egress: f.Source} {
@@ -57,8 +58,7 @@ func (j *Judge) unknown(f Flow, v *Verdict) bool {
 	return found
 }
 
-// end decides by the tier Admin, then by NetworkPolicies, which are final if any apply, then by the
-// tier Baseline.
+// end decides by the policies of the pod at d's end.
 func (j *Judge) end(f Flow, d model.Direction) Decision {
 	addr := f.Destination
 	if d == model.Egress {
@@ -73,7 +73,8 @@ func (j *Judge) end(f Flow, d model.Direction) Decision {
 	return decision
 }
 
-// The policies are in order of the tiers.
+// decide asks the tier Admin, then NetworkPolicies, which are final if any apply, then the tier
+// Baseline. ids are in this order.
 func (j *Judge) decide(f Flow, d model.Direction, ids []model.PolicyID) Decision {
 	rest, decision, ok := j.tier(f, d, ids, model.TierAdmin)
 	switch {
@@ -95,7 +96,7 @@ func (j *Judge) decide(f Flow, d model.Direction, ids []model.PolicyID) Decision
 	return Decision{Allowed: true, Reason: NoPolicy}
 }
 
-// The tier's policies come first; ok is false if no rule decides.
+// tier decides by the policies of t, which come first in ids; ok is false if no rule decides.
 func (j *Judge) tier(f Flow, d model.Direction, ids []model.PolicyID, t model.Tier) (rest []model.PolicyID, decision Decision, ok bool) {
 	of := model.OfTier(ids, t)
 	rest = ids[len(of):]
@@ -122,7 +123,7 @@ func (j *Judge) tier(f Flow, d model.Direction, ids []model.PolicyID, t model.Ti
 	return rest, Decision{}, false
 }
 
-// The policy of the rule is at d's end.
+// matches is for a rule of the pod at d's end.
 func (j *Judge) matches(r *model.Rule, f Flow, d model.Direction) bool {
 	peer := f.Source
 	if d == model.Egress {
@@ -162,7 +163,7 @@ func (j *Judge) matchesPort(r *model.Rule, f Flow) bool {
 	return false
 }
 
-// A denying rule matches everything if the set is unknown.
+// contains is true for a denying rule if the set is unknown.
 func (j *Judge) contains(r *model.Rule, id model.SetID, m model.Member) bool {
 	member, known := j.State.Contains(id, m)
 	return member || !known && r.Action == model.Deny

@@ -28,7 +28,6 @@ type Verdict struct {
 	Ends [model.NumDirections]Decision
 }
 
-// String returns both decisions in words.
 func (v Verdict) String() string {
 	word := "denied"
 	if v.Allowed {
@@ -48,7 +47,6 @@ type Decision struct {
 	Rule   string
 }
 
-// String returns the decision in words.
 func (d Decision) String() string {
 	word := "denied"
 	if d.Allowed {
@@ -64,7 +62,6 @@ func (d Decision) String() string {
 // Reason is why an end allows or denies a flow.
 type Reason uint8
 
-// The reasons.
 const (
 	// NoPod allows: the end is not a local pod.
 	NoPod Reason = iota
@@ -89,5 +86,4 @@ var reasons = [...]string{
 	ByRule: "by a rule of", Isolated: "isolated, and no policy accepts", LeftOut: "left out is", Unknown: "no pod is known at this address",
 }
 
-// String returns the reason in words.
 func (r Reason) String() string { return reasons[r] }

@@ -18,7 +18,7 @@ import (
 const (
 	// The wait before a new socket.
 	retry = 500 * time.Millisecond
-	// After a pause without messages, and after maxBatch.
+	// Changes are delivered after a pause without messages, and at the latest after maxBatch.
 	pause    = time.Millisecond
 	maxBatch = 50 * time.Millisecond
 )
@@ -38,7 +38,7 @@ type Tracker struct {
 	mu        sync.Mutex // guards the fields below
 	table     *table
 	delivered map[netip.Addr]model.Link
-	adopted   map[netip.Addr]string
+	adopted   map[netip.Addr]string // by Adopt, until bound
 
 	synced   chan struct{}
 	syncOnce sync.Once

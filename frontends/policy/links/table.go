@@ -54,7 +54,7 @@ type table struct {
 	warn    func(message string, err error)
 	ifaces  map[int32]iface
 	entries map[netip.Addr]entry
-	users   map[station]set // by named station
+	users   map[station]set // addresses by entry.names: stations, and devices as stations without a MAC
 	changed set             // since the last delivery
 }
 
@@ -201,6 +201,7 @@ func (t *table) setNeighbour(b []byte, exists bool) {
 	t.find(addr)
 }
 
+// find asks the kernel for the port of an address's stations.
 func (t *table) find(addr netip.Addr) {
 	for _, s := range t.entries[addr].stations {
 		if t.entries[addr].port != 0 {

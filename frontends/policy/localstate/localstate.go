@@ -10,7 +10,6 @@ import (
 	"github.com/weft-proxy/weft/frontends/publish"
 )
 
-// The tables.
 const (
 	// TablePods has the local pods with an address of their own.
 	TablePods = "pods"

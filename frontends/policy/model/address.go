@@ -52,7 +52,7 @@ func RangeOf(p netip.Prefix) Range {
 	return Range{First: p.Addr(), Last: end}
 }
 
-// subtract changes except.
+// subtract returns r without except, which it sorts in place.
 func subtract(r Range, except []Range) []Range {
 	var out []Range
 	for _, e := range MergeRanges(except) {

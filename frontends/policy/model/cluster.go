@@ -91,7 +91,7 @@ func (c *cluster) add(p *pod) {
 	}
 }
 
-// A namespace without local pods has no active policies.
+// dropIndex frees the index of a namespace without local pods, where no NetworkPolicy is active.
 func (c *cluster) dropIndex(n *namespace) {
 	if n.byLabel == nil {
 		return

@@ -9,21 +9,21 @@
 //
 // # Parts
 //
-// cluster has the pods by namespace and address, and sets has the selections with their members.
+// cluster has the pods by namespace and address, and sets has the selections.
 // pods and policies turn events into changes of these. Refresh joins their outcome. Each part knows
 // only the parts before it.
 //
 // # Policies and sets
 //
 // A policy is active while it selects a local pod. A set exists while an active policy names it.
-// Members are not stored: they follow from the pods at each address.
+// Their members are not stored, only changes: members follow from the pods at each address.
 //
 // # Shared addresses
 //
 // Events of the old and new owner of an address come in any order. A shared address is a member of
 // a set only if all its pods are selected, or for a denying rule, if one pod is. The oldest local
-// pod owns it, and the policies of all its pods add up. An address of this node, of a ServiceCIDR,
-// or of a range without pods is ignored.
+// pod owns it, and the policies of all its local pods add up. An address of this node, of a
+// ServiceCIDR, or of a special range such as loopback is ignored.
 //
 // # Invalid objects
 //

@@ -30,7 +30,7 @@ func validKey(key string) error {
 	return nil
 }
 
-// Of a value, and of a key without a prefix.
+// maxPlainName limits a value, and a key without a prefix.
 const maxPlainName = 63
 
 // plainName is faster than the regular expressions of package validation.

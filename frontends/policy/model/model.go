@@ -30,7 +30,7 @@ type Model struct {
 	*policies
 	outcome      map[types.UID]*Pod // of the last Refresh
 	reportedNode *Node              // of the last Refresh
-	known        int                // Namespaces
+	known        int                // number of Namespaces
 }
 
 // New returns an empty model.

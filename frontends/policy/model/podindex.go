@@ -5,7 +5,7 @@ type podIndex map[string]podsByValue
 
 type podsByValue map[string]map[*pod]struct{}
 
-// Policies come and go with any number of keys.
+// maxIndexedKeys limits a podIndex, which then begins anew: policies bring any number of keys.
 const maxIndexedKeys = 32
 
 func (n *namespace) podsWith(l label) map[*pod]struct{} {

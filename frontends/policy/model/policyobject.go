@@ -29,12 +29,12 @@ type PolicyObject struct {
 type policyRules struct {
 	policy *Policy
 	sets   map[SetID]*selection
-	// Then the rules are incomplete.
+	// tooMany means that the rules are incomplete.
 	tooMany bool
 }
 
-// One set for each selector of pods, and for each named port and selector. The kernel searches a
-// list of all sets: tens of thousands would delay every update.
+// maxSets limits the sets of a policy: one for each selector of pods, and for each named port and
+// selector. The kernel searches a list of all sets: tens of thousands would delay every update.
 const maxSets = 1000
 
 var errTooManySets = fmt.Errorf("the rules name more than %d distinct selectors and named ports: none of them accepts anything", maxSets)

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A sandbox counts only for addresses that the local Pod of the same name lacks.
+// sandboxes count only for addresses that the local Pod of the same name lacks.
 type sandboxes struct {
 	byID    map[string]*SandboxObject
 	byPod   map[types.NamespacedName][]*SandboxObject // sorted by ID
@@ -93,7 +93,8 @@ func (ps *pods) deleteSandbox(id string) {
 	ps.countSandboxes(name)
 }
 
-// change stores or removes a Pod. Meanwhile, sandboxes with its name or UID do not count.
+// aroundPod calls change to store or remove a Pod. Meanwhile, sandboxes with its name or UID do not
+// count.
 func (ps *pods) aroundPod(name types.NamespacedName, uid types.UID, change func()) {
 	if len(ps.sandboxes.byID) == 0 {
 		change()

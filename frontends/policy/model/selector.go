@@ -24,7 +24,7 @@ type requirement struct {
 	values []string
 }
 
-// Compared with the labels of many pods.
+// maxRequirements limits a selector, because it is compared with the labels of many pods.
 const maxRequirements = 1000
 
 func all() *selector { return &selector{} }

@@ -66,6 +66,7 @@ type set struct {
 	// initial has the members until the set is reported; filling is true during their search.
 	initial []Member
 	filling bool
+	// visit is the last walk that saw the set: see sets.visit. relabel sets touched.
 	visit   uint64
 	touched bool
 }

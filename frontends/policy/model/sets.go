@@ -71,7 +71,7 @@ func (x *sets) noteNamespace(s *set, n *namespace) {
 	}
 }
 
-// A nil only means all sets.
+// note records the members at an address as added or removed. A nil only means all sets.
 func (x *sets) note(a netip.Addr, added bool, only func(*set) bool) {
 	claimants := x.claims.at(a)
 	x.visit++

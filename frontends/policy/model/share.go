@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Most pods have the labels and ports of a replica.
+// sharedLists stores equal lists once: most pods have the labels and ports of a replica.
 type sharedLists[T comparable] struct {
 	write  func(*maphash.Hash, T)
 	hash   maphash.Hash

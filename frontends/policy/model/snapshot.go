@@ -75,7 +75,6 @@ type Stats struct {
 	Members        int
 }
 
-// Stats returns the numbers.
 func (m *Model) Stats() Stats {
 	return Stats{
 		Pods: m.cluster.pods, Namespaces: m.known, Policies: len(m.policies.byID), Sandboxes: len(m.sandboxes.byID),

@@ -12,7 +12,6 @@ import (
 // Direction is the direction of traffic as its pod sees it.
 type Direction uint8
 
-// The directions.
 const (
 	Ingress Direction = iota
 	Egress
@@ -30,7 +29,6 @@ func (d Direction) String() string {
 // Protocol is an IP protocol number.
 type Protocol = network.Protocol
 
-// The protocols of policies.
 const (
 	TCP  = network.TCP
 	UDP  = network.UDP
@@ -40,7 +38,6 @@ const (
 // Tier orders policies: a lower tier decides first.
 type Tier uint8
 
-// The tiers.
 const (
 	// TierAdmin has ClusterNetworkPolicies of the tier Admin.
 	TierAdmin Tier = iota

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 )
 
-// NRI has one request in flight, and ttrpc the same limit for messages.
+// NRI has one request in flight. ttrpc has the same limit maxMessage.
 const (
 	maxRequests = 16
 	maxMessage  = 4 << 20
@@ -57,7 +57,8 @@ func (c *checker) next(b []byte) error {
 	return nil
 }
 
-// The packages of NRI allocate the announced sizes, and end the process for some messages.
+// checkedConn checks headers before the packages of NRI: these allocate the announced sizes, and end
+// the process for some messages.
 type checkedConn struct {
 	net.Conn
 	in, out *checker

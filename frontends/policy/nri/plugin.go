@@ -30,7 +30,7 @@ type Config struct {
 	// Deliver applies a change, and returns a channel that is closed once a commit has it.
 	// Required. One goroutine calls it at a time.
 	Deliver func(change func(*model.Model)) (committed <-chan struct{})
-	// Wait limits the time until an answer, like half the runtime's request timeout. 0 means
+	// Wait limits the time until an answer; half the runtime's request timeout limits it too. 0 means
 	// DefaultWait.
 	Wait time.Duration
 	// Pods of a disconnected runtime count for Forget; 0 means DefaultForget.

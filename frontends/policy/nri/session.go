@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// Waiting for delivery.
+	// maxChanges may wait for delivery.
 	maxChanges = 64
 	// Plugins with a lower index are called first.
 	pluginName     = "weft"

@@ -14,7 +14,6 @@ type Stats struct {
 	Late uint64
 }
 
-// Stats returns the numbers.
 func (p *Plugin) Stats() Stats {
 	c := &p.counters
 	return Stats{Connected: c.connected.Load(), Sandboxes: int(c.sandboxes.Load()), Requests: c.requests.Load(), Late: c.late.Load()}

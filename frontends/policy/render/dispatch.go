@@ -8,7 +8,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-// Rules with overlapping ranges are in several chains.
+// maxDispatched limits the rules of all chains: rules with overlapping ranges are in several.
 const maxDispatched = 200_000
 
 // large joins rules with equal ports and dispatches by port.

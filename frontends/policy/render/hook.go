@@ -63,7 +63,7 @@ func (h hookRules) forward() *weftv1.Chain {
 	return baseChain(chainForward, slices.Concat(rules, h.judged(egress, h.links), h.judged(ingress, h.links)))
 }
 
-// judged leads to the chains by a known interface, or else, and for the other end, by the address.
+// judged looks up the chains by interface, only in the original direction, or else by address.
 func (f *family) judged(d lookup, links bool) (rules []string) {
 	side, address := "oifname", f.responder
 	if d == egress {
@@ -113,7 +113,8 @@ func (h hookRules) input() *weftv1.Chain {
 	return baseChain(chainInput, append(rules, h.judged(egress, h.links)...))
 }
 
-// ends may be rechecked. Most packets see only this rule.
+// established accepts packets of known connections, unless one of ends is rechecked. Most packets
+// see only this rule.
 func (h hookRules) established(ends ...string) []string {
 	switch {
 	case h.everything:

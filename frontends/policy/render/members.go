@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// New members of a set in a patch, and about the declared objects, rules and elements.
+	// In a patch: new members of a set, and the total objects.size of declared objects.
 	manyMembers = 4096
 	manyObjects = 4096
 	separator   = " . "

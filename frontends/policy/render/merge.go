@@ -7,9 +7,10 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
+// Beyond manyRules, the rules of a NetworkPolicy are merged and dispatched.
 const manyRules = 100
 
-// The order does not matter, because all rules of a NetworkPolicy accept.
+// merge joins rules with equal ports. Their order does not matter, because all accept.
 func merge(rules []model.Rule) []model.Rule {
 	var out []model.Rule
 	at := make(map[string]int)

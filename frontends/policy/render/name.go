@@ -51,7 +51,7 @@ func shorten(text string, most int) string {
 	return text[:most-1-digits] + "~" + hex.EncodeToString(sum[:digits/2])
 }
 
-// nft can list and read a comment again.
+// comment returns a text that nft can list and read again.
 func comment(text string) string { return shorten(printable(text), maxComment) }
 
 // printable returns the text as nft can read it in double quotes.

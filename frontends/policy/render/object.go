@@ -10,8 +10,8 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-// Other content is another object, except for the members of a set of pods. So a change of policies
-// takes effect at once with the elements of pods.
+// object is a chain, set, map or counter. Other content is another object, except for the members of
+// a set of pods. So a change of policies takes effect at once with the elements of pods.
 type object struct {
 	name     string
 	identity identity
@@ -28,8 +28,7 @@ type object struct {
 	verdicts bool
 	members  *members
 
-	// Of a chain's rules, in order; the last one has all other rules. A set or counter has one
-	// owner.
+	// Of a chain's rules, in order. A set or counter has one owner.
 	owners []model.PolicyID
 }
 

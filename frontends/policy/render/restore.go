@@ -110,7 +110,7 @@ func (t *table) restore(of *weftv1.Table, until time.Time) {
 	}
 }
 
-// Had says which policies the earlier fragment applied to pods.
+// Had reports pods with policies, and ClusterNetworkPolicies, in the earlier fragment.
 type Had struct {
 	Pods, ClusterPolicies bool
 }

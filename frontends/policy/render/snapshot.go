@@ -157,7 +157,7 @@ func (t *table) cleanup() *weftv1.TablePatch {
 	return out
 }
 
-// In an order for removal.
+// naming has the prefixes of objects that name others, in the order of removal.
 var naming = []string{mapNames[ingress], mapNames[egress], mapNames[untracked], "admin", "baseline", "policy", "dispatch", "ports", "deny"}
 
 func (o *object) removal() int {

@@ -329,7 +329,7 @@ func (t *table) setPodCIDRs(all []netip.Prefix) {
 	}
 }
 
-// most limits the declared objects.
+// flush adds the differences from the kernel to p. most limits the size of the declared objects.
 func (t *table) flush(p *patch, most int) {
 	t.declareFresh(p, most)
 	t.flushMembers(p)

@@ -12,7 +12,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-// Accepted is the condition's type: true if each node with pods of the policy enforces all rules.
+// Accepted is the condition's type: true unless the policy is invalid or a node rejects it.
 const Accepted = "Accepted"
 
 const (
@@ -33,7 +33,7 @@ type policy struct {
 	generation int64
 	problem    string            // empty if valid
 	present    *metav1.Condition // nil if missing
-	// When this node writes the condition; zero if present.
+	// When this node writes the condition; zero if it need not.
 	due time.Time
 }
 

@@ -57,7 +57,6 @@ type Writer struct {
 	rejected map[string]string // by policy
 }
 
-// New returns a writer.
 func New(cfg Config) (*Writer, error) {
 	if cfg.Client == nil || cfg.NodeName == "" {
 		return nil, errors.New("configure the status of policies: an API server and a node name are required")

@@ -64,7 +64,7 @@ type listenAddress struct {
 	at      netip.AddrPort
 }
 
-// A server that does not serve yet lacks its listener.
+// server has the listener too, because an http.Server does not know it before Serve.
 type server struct {
 	http     *http.Server
 	listener net.Listener
@@ -94,7 +94,7 @@ func NewServers(cfg ServersConfig) *Servers {
 	}
 }
 
-// A nil node means no change.
+// Apply sets the ports and numbers of changed Services. A nil node means no change.
 func (s *Servers) Apply(services []model.Change, node *model.Node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,7 +17,6 @@ import (
 	"github.com/weft-proxy/weft/frontends/source/network"
 )
 
-// The tables.
 const (
 	// a Service for each Service with rules, or only for ArgService
 	TableServices = "services"
@@ -40,6 +39,7 @@ const (
 
 var errUnknown = errors.New("not all Services are known yet: the source has not delivered everything that exists")
 
+// State is a snapshot with outcomes.
 type State struct {
 	model.Snapshot
 	// one per Service of the snapshot
@@ -160,6 +160,7 @@ func (t *Tables) addresses(arguments map[string]string) (iter.Seq[any], error) {
 }
 
 func (t *Tables) model(map[string]string) (iter.Seq[any], error) {
+	// The empty key selects no Service.
 	row := Model{t.source.Stats(), t.source.State(model.Key{}).Node.Addresses}
 	return func(yield func(any) bool) { yield(row) }, nil
 }

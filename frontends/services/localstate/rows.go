@@ -69,7 +69,6 @@ type Model struct {
 	NodeAddresses [model.NumFamilies]netip.Addr `json:"nodeAddresses"`
 }
 
-// Traffic policies.
 const (
 	PolicyLocal   = "Local"
 	PolicyCluster = "Cluster"
@@ -153,9 +152,8 @@ func valid(in [model.NumFamilies]netip.Addr) (out []netip.Addr) {
 	return out
 }
 
-// Model returns the Service of a row. It lacks the time of creation.
-//
-// Possible errors: an error naming the Service and the invalid value.
+// Model returns the Service of a row, without the time of creation. An error names the Service and the invalid
+// value.
 func (s *Service) Model() (*model.Service, error) {
 	out := &model.Service{
 		Name: model.Key{Namespace: s.Namespace, Name: s.Name}, HealthCheckNodePort: s.HealthCheckNodePort,

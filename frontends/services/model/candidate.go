@@ -27,7 +27,6 @@ type Candidate struct {
 // Exclusion is why the traffic policy Cluster does not use an endpoint.
 type Exclusion uint8
 
-// The values of Exclusion.
 const (
 	NotExcluded Exclusion = iota
 	NotReady
@@ -126,7 +125,7 @@ func (l *lists) candidates(r *record) (out []Candidate) {
 	return out
 }
 
-// out[first:] has the endpoints of slices with the port.
+// appendOthers appends the endpoints of slices without the port. out[first:] has those of slices with it.
 func (l *lists) appendOthers(out []Candidate, first int, r *record, of source) []Candidate {
 	have := make(map[netip.Addr]bool)
 	for _, c := range out[first:] {

@@ -27,8 +27,8 @@ func (c *readyCounts) add(t flags) {
 	}
 }
 
-// Hints apply only if every endpoint has hints and one is for this node. Node hints precede zone hints (rules
-// 71, 72).
+// topology applies hints only if every ready endpoint has hints and one is for this node or zone. Node hints
+// precede zone hints (rules 71, 72).
 func (c *readyCounts) topology() topology {
 	switch {
 	case c.ready == 0:

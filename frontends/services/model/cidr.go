@@ -11,7 +11,7 @@ type serviceCIDR struct {
 	bad    findings
 }
 
-// SetServiceCIDR stores a ServiceCIDR. It counts until deleted, because it may still have ClusterIPs (rule
+// SetServiceCIDR stores a ServiceCIDR. One being deleted still counts, because it may have ClusterIPs (rule
 // 16).
 func (m *Model) SetServiceCIDR(o *networkingv1.ServiceCIDR) {
 	m.stats.ServiceCIDREvents++

@@ -119,8 +119,8 @@ func (m *Model) Find(addr netip.Addr, protocol Protocol, port uint16) (key Key, 
 	return Key{}, "", false
 }
 
-// resolve takes the latest Services over, adds the Services with affected claims to dirty, and returns the
-// work.
+// resolve replaces the claims of dirty Services by the latest ones, adds Services that win or lose a claim to
+// dirty, and returns the work.
 func (c *claims) resolve(dirty map[*record]struct{}) (work uint64) {
 	// previous claimants, the winner first
 	before := make(map[claim][]*record)
@@ -164,7 +164,7 @@ func (c *claims) resolve(dirty map[*record]struct{}) (work uint64) {
 	return work + uint64(len(before))
 }
 
-// Usually a port has won all external addresses, and all ports share one list.
+// external returns the won addresses of a port. Usually these are all, and all ports share one list.
 func (c *claims) external(s *service, p *servicePort, f Family) []External {
 	all := s.external[f]
 	has := func(e External) bool {

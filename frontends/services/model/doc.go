@@ -10,7 +10,8 @@
 //
 // # Conflicts
 //
-// A port of an address belongs to the oldest Service with a claim. The loser gets a Notice.
+// A port of an address belongs to the Service with this ClusterIP, else to the oldest Service with a claim.
+// The others get a Notice.
 //
 // # Cost
 //

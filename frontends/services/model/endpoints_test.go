@@ -59,7 +59,7 @@ func TestEndpointsAreAList(t *testing.T) {
 	})
 }
 
-// checkSince compares Equal and Since with what plain lists say.
+// checkSince compares Equal and Diff with plain lists.
 func checkSince(t *rapid.T, was, now []Endpoint, a, b Endpoints) {
 	if got := b.Equal(a); got != slices.Equal(was, now) {
 		t.Fatalf("equal: %v, lists are %v and %v", got, was, now)

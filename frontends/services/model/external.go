@@ -20,7 +20,7 @@ var (
 	errNoHealthPort = errors.New("a Service of type LoadBalancer with externalTrafficPolicy Local requires it")
 )
 
-// External addresses count even if unused (rules 35, 55).
+// externalLocal counts external addresses even if unused (rules 35, 55).
 func externalLocal(o *corev1.Service) bool {
 	switch o.Spec.Type {
 	case corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort:
@@ -49,7 +49,7 @@ func (s *service) parseAffinity(o *corev1.Service) {
 	}
 }
 
-// A duplicate counts as ClusterIP first, then as load balancer address.
+// parseExternal lets a duplicate address count as ClusterIP first, then as load balancer address.
 func (s *service) parseExternal(o *corev1.Service, ignoreExternalIPs bool) {
 	if !ignoreExternalIPs {
 		for i, text := range o.Spec.ExternalIPs {

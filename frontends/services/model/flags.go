@@ -4,8 +4,9 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
-// Of endpoints with the same address the smallest flags win: not terminating (rule 66), then the best state,
-// then local. The other bits make the order independent of the slices.
+// flags are an endpoint's state and place. Of endpoints with the same address the smallest flags win: not
+// terminating (rule 66), then the best state, then local. The other bits make the order independent of the
+// slices.
 type flags uint8
 
 const (
@@ -35,7 +36,7 @@ type state uint8
 
 const (
 	ready state = iota
-	// They get new flows if no endpoint is ready.
+	// leaving endpoints serve while terminating. They get new flows if no endpoint is ready.
 	leaving
 	// serving endpoints are neither ready nor terminating. They keep existing flows.
 	serving

@@ -109,7 +109,7 @@ func TestReporters(t *testing.T) {
 	}
 }
 
-// TestTriggersAreBounded: while nothing can be published, they do not pile up.
+// TestTriggersAreBounded: triggers do not pile up without a Refresh.
 func TestTriggersAreBounded(t *testing.T) {
 	m := New(Config{Started: time.Unix(0, 0)})
 	m.SetService(svc("web", "10.96.0.1", 80))
@@ -122,7 +122,7 @@ func TestTriggersAreBounded(t *testing.T) {
 	}
 }
 
-// TestStartedIsNow: without a time to start from, what was there is no news.
+// TestStartedIsNow: without Config.Started, earlier triggers are ignored.
 func TestStartedIsNow(t *testing.T) {
 	before := time.Now().Add(-time.Millisecond).Format(time.RFC3339Nano)
 	after := time.Now().Add(time.Hour).Format(time.RFC3339Nano)

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Protocol 0 selects all ports, as addresses with port 0.
+// source selects endpoints. Protocol 0 selects all ports, as addresses with port 0.
 type source struct {
 	name     interned
 	protocol Protocol

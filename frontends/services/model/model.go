@@ -232,7 +232,6 @@ func (m *Model) Service(key Key) *Service {
 	return nil
 }
 
-// Stats returns the counters.
 func (m *Model) Stats() Stats {
 	s := m.stats
 	s.Slices, s.Skipped, s.Conflicts = len(m.slices), m.report.skipped, m.claims.lost

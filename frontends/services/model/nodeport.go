@@ -4,7 +4,7 @@ import "net/netip"
 
 // NodePortAddresses are the local addresses for NodePorts in one family.
 type NodePortAddresses struct {
-	// except loopback
+	// all addresses except loopback
 	All bool
 	// if All is false; empty means no NodePorts
 	Prefixes []netip.Prefix

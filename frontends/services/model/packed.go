@@ -45,7 +45,7 @@ func unpack(s string) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom16(b), port)
 }
 
-// The first 8 bytes are all of widthIPv4.
+// compareEntries compares an IPv4 entry by its first 8 bytes alone.
 func compareEntries(a, b entry) int {
 	if x, y := binary.BigEndian.Uint64(a[:]), binary.BigEndian.Uint64(b[:]); x != y {
 		return cmp.Compare(x, y)
@@ -63,7 +63,7 @@ func packSorted(all []entry, width int) string {
 	return b.String()
 }
 
-// before returns a number of bytes.
+// before returns the length in bytes of the entries less than one.
 func before(list, one string, width int) int {
 	return width * sort.Search(len(list)/width, func(i int) bool { return list[i*width:(i+1)*width] >= one })
 }

@@ -169,7 +169,7 @@ func (w *objects) fresh(t *rapid.T) *Model {
 	return m
 }
 
-// mirror is what someone knows who only listens to changes.
+// mirror is the state as known from changes alone.
 type mirror struct {
 	services map[Key]*Service
 	node     Node
@@ -234,9 +234,8 @@ func served(t *rapid.T, s Snapshot) {
 	}
 }
 
-// TestOutcomeDependsOnObjectsAlone: whatever came in whatever order, the outcome
-// is that of a model that saw only what there is; and who listens to the changes
-// knows as much.
+// TestOutcomeDependsOnObjectsAlone: after any events in any order, the outcome is
+// that of a model with only the present objects, and the changes add up to it.
 //
 // Behaviour: 37, 66, 67, 70.
 func TestOutcomeDependsOnObjectsAlone(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"unique"
 )
 
-// The Service need not exist.
+// record has the objects with a Service's name. The Service need not exist.
 type record struct {
 	// key does not refer to an API object's string.
 	key Key
@@ -15,7 +15,8 @@ type record struct {
 	slices    *slice
 	endpoints int
 	// nil for few endpoints
-	merged  map[source]string
+	merged map[source]string
+	// as of the last Refresh
 	outcome *Service
 }
 

@@ -7,6 +7,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
+// maxTriggers bounds the triggers between two Refreshes.
 const maxTriggers = 1 << 14
 
 type triggers struct {

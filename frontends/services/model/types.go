@@ -15,7 +15,6 @@ type Key = types.NamespacedName
 // Family is an IP family, usable as an index.
 type Family uint8
 
-// The values of Family.
 const (
 	IPv4 Family = iota
 	IPv6
@@ -42,7 +41,6 @@ func FamilyOf(a netip.Addr) Family {
 // Protocol is an IP protocol number.
 type Protocol = network.Protocol
 
-// The protocols of Services.
 const (
 	TCP  = network.TCP
 	UDP  = network.UDP
@@ -103,7 +101,7 @@ type Backends struct {
 	Cluster Endpoints
 	// this node's endpoints by the same rule; empty unless a policy is Local
 	Local Endpoints
-	// for UDP only: a flow ends when its endpoint leaves all lists
+	// for UDP only, the serving endpoints outside Cluster: a flow ends when its endpoint leaves all lists
 	Draining Endpoints
 }
 

@@ -6,8 +6,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
-// workOf returns how much is looked at when a slice takes another form, the event
-// and Refresh together, and what the outcome says to have changed.
+// workOf returns the work for another form of a slice, by the event and Refresh
+// together, and the changes of the outcome.
 func workOf(t *testing.T, s size, forms func(*discoveryv1.EndpointSlice) [2]*discoveryv1.EndpointSlice) uint64 {
 	t.Helper()
 	services, all := plainObjects(s)

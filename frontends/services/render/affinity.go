@@ -37,10 +37,11 @@ type affinity struct {
 	shape     shape
 }
 
+// shape determines the chains of an affinity.
 type shape struct {
 	timeout time.Duration
 	lists   [numLists]bool
-	// picks are the numbers of endpoints for flows of unknown clients; 0 for no chain.
+	// picks are the numbers of endpoints for unknown clients, by NodePort and way; 0 for no chain.
 	picks [2][numWays]int32
 }
 

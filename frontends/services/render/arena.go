@@ -8,7 +8,7 @@ const (
 	arenaText = 1 << 15
 )
 
-// Texts are empty until seal.
+// arena allocates many elements at once. Their texts are empty until seal.
 type arena struct {
 	free []weftv1.Element
 	text []byte

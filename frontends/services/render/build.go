@@ -7,6 +7,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
+// rendered has a Service's listeners and affinities.
 type rendered struct {
 	service   *model.Service
 	listeners []listener
@@ -45,6 +46,7 @@ func (r *rendered) find(k listenerKey, hint int) *listener {
 	return nil
 }
 
+// revisions are the changed slots of pools updated in place.
 type revisions map[*pool][]int
 
 type builder struct {
@@ -56,6 +58,7 @@ type builder struct {
 	revised revisions
 }
 
+// want selects a listener's lists: main, and Local too if local is true. inside is true for a ClusterIP.
 type want struct {
 	backends *model.Backends
 	inside   bool
@@ -227,7 +230,7 @@ func (b *builder) pool(from, to int, l list) *pool {
 	return base
 }
 
-// A pool updated in place must not be shared with a listener of another pool.
+// stays reports whether all remaining listeners of p want the same endpoints, so that p can change in place.
 func (b *builder) stays(p *pool, backends *model.Backends, l list) bool {
 	for i := range b.old.listeners {
 		was := &b.old.listeners[i]

@@ -42,7 +42,6 @@ type Detect struct {
 // DetectMode is a way to recognize flows from pods.
 type DetectMode uint8
 
-// The values of DetectMode.
 const (
 	// the source is in Detect.CIDRs (ClusterCIDR)
 	DetectCIDRs DetectMode = iota

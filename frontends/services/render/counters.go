@@ -9,7 +9,6 @@ import (
 // Counters selects the counters of the ruleset. Each value includes the values before it.
 type Counters uint8
 
-// The values of Counters.
 const (
 	CountNothing Counters = iota
 	// new connections per listener, and dropped packets by reason
@@ -20,7 +19,6 @@ const (
 
 var counterNames = [...]string{CountNothing: "none", CountServices: "service", CountEndpoints: "endpoint"}
 
-// String implements fmt.Stringer.
 func (c Counters) String() string { return counterNames[c] }
 
 // ParseCounters is the inverse of Counters.String.

@@ -22,8 +22,8 @@ func (r ruleset) hooks() (out []string) {
 }
 
 // TestHooksOnDemand: chains on hooks come in the patch with the first element that
-// they look up, stay while the last one goes, and go with Sweep; a restart and a
-// snapshot change nothing about that.
+// they look up, stay after the last one, and go with Cleanup. A restart and a snapshot
+// do not matter.
 func TestHooksOnDemand(t *testing.T) {
 	always := []string{"filter-forward", "filter-output", "nat-output", "nat-postrouting", "nat-prerouting"}
 	firewall := []string{"firewall-output", "firewall-prerouting"}
@@ -45,8 +45,7 @@ func TestHooksOnDemand(t *testing.T) {
 		name    string
 		changes []model.Change
 		sweep   bool
-		// put are the chains on hooks that the patch has, more those that are there
-		// after it besides those that always are.
+		// put are the chains on hooks in the patch, more the optional ones in force after it.
 		put, more []string
 	}{
 		{name: "no source ranges", changes: put(web())},

@@ -17,6 +17,7 @@ const localSlots = 1_000_000
 type target uint8
 
 const (
+	// absent means no element, present an element without a chain in the verdict
 	absent target = iota
 	present
 	dropped

@@ -83,6 +83,7 @@ func (f *listener) measure() {
 	}
 }
 
+// decide sets the verdicts. local is the external policy Local; elsewhere means that Cluster has endpoints.
 func (f *listener) decide(inside, local, elsewhere bool) {
 	nodePort := uint8(index(f.key.nodePort()))
 	to := func(w way, n int32) verdict {

@@ -48,7 +48,8 @@ func (r *rendered) keys() iter.Seq[listenerKey] {
 	}
 }
 
-// owners has the last Service rendered if two have the same key while an update is tried in parts.
+// owners finds Services by the hash of a key. While an update is tried in parts, two Services may have a key:
+// the last one rendered counts.
 type owners struct {
 	seed maphash.Seed
 	all  map[uint64]*rendered

@@ -122,8 +122,8 @@ type candidate struct {
 	part part
 }
 
-// candidates come from differing. The result depends only on the slots and endpoints. revise returns the
-// changed slots in order, and the number of endpoints considered.
+// revise assigns new endpoints, with candidates from differing. It returns the changed slots in order, and the
+// number of endpoints considered. The result depends only on the slots and endpoints.
 func (p *pool) revise(l list, b *model.Backends, candidates []candidate) (changed []int, looked int) {
 	p.list, p.of = l, b
 	active, total := l.of(b).Len(), p.slots.len()
@@ -166,7 +166,7 @@ func (p *pool) differing(l list, b *model.Backends) (out []candidate) {
 	return slices.CompactFunc(out, func(a, b candidate) bool { return a.ep == b.ep })
 }
 
-// candidates are sorted. The first active of total slots get new flows.
+// move fills the slots again. candidates are sorted. The first active of total slots get new flows.
 func (p *pool) move(candidates []candidate, active, total int) (changed []int) {
 	var gaps []int
 	var homeless [behind + 1][]netip.AddrPort

@@ -12,8 +12,7 @@ import (
 // assign places endpoints, given in sorted order, with as few moves from old as
 // possible: whatever can stay stays, the others fill the gaps in their order.
 // Those that get new flows come first, then those that drain. The result depends
-// on nothing but the arguments. It is what pools do, said in the
-// plainest way.
+// only on the arguments. Pools must do the same.
 func assign(old []netip.AddrPort, active, draining model.Endpoints) []netip.AddrPort {
 	n := active.Len()
 	out := make([]netip.AddrPort, n+draining.Len())
@@ -69,9 +68,9 @@ func many(rng *rand.Rand, f model.Family, n, keep int) (out []model.Endpoint) {
 	return out
 }
 
-// TestReviseIsAssign: to revise a pool gives the slots that assign gives, as does to
-// begin with those of a predecessor. It says which of them differ, and all endpoints are
-// found; at all sizes, and from one list to the other.
+// TestReviseIsAssign: a revised pool has the slots of assign, and so has a new one with
+// a predecessor's slots. revise returns the changed slots, and all endpoints are found;
+// at all sizes, and from one list to the other.
 func TestReviseIsAssign(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 7))

@@ -48,7 +48,7 @@ func (r *Renderer) Snapshot() *weftv1.Fragment {
 	return out
 }
 
-// Growing the patches would double the memory.
+// room allocates the patches for all listeners at once: growing them would double the memory.
 func (r *Renderer) room(all []*rendered) (patches [model.NumFamilies]patch) {
 	var n [model.NumFamilies][numSets]int
 	for _, s := range all {

@@ -12,6 +12,7 @@ import (
 
 type change = publish.Change[model.Key, model.Service]
 
+// division is a Service's change, divided into ports.
 type division struct {
 	change
 	was, is *model.Service
@@ -32,6 +33,7 @@ type piece struct {
 	in          *bundle
 }
 
+// bundle has the pieces that hand listeners over to each other.
 type bundle struct {
 	pieces []*piece
 	// size of the smallest Service

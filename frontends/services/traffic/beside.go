@@ -14,10 +14,10 @@ type schedule struct {
 	patience, timeout time.Duration
 }
 
-// of exported data
+// maxAge bounds the age of exported data.
 const maxAge = 5 * time.Minute
 
-// A read may take too long for a scrape.
+// beside runs a read beside the scrapes, because it may take too long for one.
 type beside struct {
 	schedule
 	now  func() time.Time

@@ -49,7 +49,7 @@ type Config struct {
 	// Flows also counts conntrack entries.
 	Flows bool
 	Ports Ports
-	// The rules are older than this process: counts before the first scrape are ignored.
+	// Adopted reports rules older than this process. Then counts before the first scrape are ignored.
 	Adopted func() bool
 	Now     func() time.Time
 	Logger  *slog.Logger
@@ -73,7 +73,6 @@ type Collector struct {
 
 type descs struct{ connections, endpoints, dropped, active, activeEndpoints, bytes *prometheus.Desc }
 
-// New returns a collector.
 func New(cfg Config) *Collector {
 	port := []string{"namespace", "service", "port", "protocol"}
 	endpoint := append(port[:len(port):len(port)], "endpoint")
@@ -89,7 +88,7 @@ func New(cfg Config) *Collector {
 		bytes: prometheus.NewDesc(metricBytes,
 			"Bytes of the active connections so far, in both directions, where the kernel counts them (net.netfilter.nf_conntrack_acct).", append(port[:len(port):len(port)], "direction"), nil),
 	}}
-	// The aggregator lets a publisher list conntrack in an eleventh of the time.
+	// Reads take at most 1/20 of the time. The aggregator lets a publisher list conntrack in an eleventh.
 	c.counters = beside{now: cfg.Now, read: c.readCounters, schedule: schedule{every: 3 * time.Second, share: 20, patience: 2 * time.Second, timeout: 20 * time.Second}}
 	c.flows = beside{now: cfg.Now, read: c.readFlows, schedule: schedule{every: 15 * time.Second, share: 20, patience: 100 * time.Millisecond, timeout: time.Minute}}
 	return c

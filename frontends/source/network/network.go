@@ -12,7 +12,6 @@ import (
 // Protocol is an IP protocol number.
 type Protocol uint8
 
-// The protocols of Services and policies.
 const (
 	TCP  Protocol = 6
 	UDP  Protocol = 17
@@ -70,7 +69,7 @@ func ParseAddr(s string) (netip.Addr, error) {
 	return a.Unmap(), nil
 }
 
-// ParsePrefix parses a prefix with the same tolerance and clears the host bits.
+// ParsePrefix parses a prefix with the tolerance of ParseAddr and clears the host bits.
 func ParsePrefix(s string) (netip.Prefix, error) {
 	_, n, err := netutils.ParseCIDRSloppy(strings.TrimSpace(s))
 	if err != nil {

@@ -1,7 +1,7 @@
 // Package quiet limits the log of client-go, which logs each failed attempt to reach an API server.
 //
-// It passes on records not logged within the last minute, unchanged. Records with equal messages and
-// attributes are equal.
+// It passes records on unchanged, except about canceled requests, and repeats within a minute. Records with
+// equal messages and attributes are equal.
 //
 // # Concurrency
 //

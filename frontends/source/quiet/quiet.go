@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	quietFor  = time.Minute
+	quietFor = time.Minute
+	// With more records in memory, all are forgotten.
 	quietMost = 1000
 )
 

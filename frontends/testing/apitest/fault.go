@@ -12,14 +12,14 @@ import (
 
 // Fault is the fault of a request.
 type Fault struct {
-	// RetryAfter is in seconds.
-	Status     int
+	Status int
+	// in seconds
 	RetryAfter int
 	// body with status 200
 	Garbage string
 	// delays the answer until closed
 	Hold <-chan struct{}
-	// in bytes
+	// closes the connection after so many bytes
 	CutAfter int
 	// as a watch error
 	Event *metav1.Status

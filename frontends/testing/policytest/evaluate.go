@@ -51,12 +51,10 @@ type Verdict struct {
 	Ingress Decision
 }
 
-// String returns both decisions.
 func (v Verdict) String() string {
 	return fmt.Sprintf("allowed=%t egress{%s} ingress{%s}", v.Allowed, v.Egress, v.Ingress)
 }
 
-// String returns the decision.
 func (d Decision) String() string {
 	verb := "denied"
 	if d.Allowed {

@@ -236,7 +236,7 @@ func (f *Aggregator) Chains() map[string]string {
 	return maps.Clone(f.chains)
 }
 
-// Clear forgets the elements.
+// Clear forgets the elements and chains.
 func (f *Aggregator) Clear() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -5,6 +5,6 @@
 //
 // With "-policy capped" nodes retry as in commit 238984c: each watch by itself, after at most 3 s.
 //
-// The lines "close" and "open" on standard input close and open the front; its end ends the command. Each
-// second standard output has a line: arrived requests, refused connections, open watches.
+// The lines "close" and "open" on standard input close and open the front; the end of the input ends the
+// command. Each second standard output has a line: arrived requests, refused connections, open watches.
 package main
