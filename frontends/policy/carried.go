@@ -32,11 +32,14 @@ func (c *carried) want(key types.UID, exists bool) {
 	c.outcomes[key], c.wanted[key] = o, struct{}{}
 }
 
-func (c *carried) commit(revision uint64, since time.Time) {
+// commit leaves out pods with rules in a later update.
+func (c *carried) commit(revision uint64, since time.Time, waits func(types.UID) bool) {
 	for key := range c.wanted {
-		c.outcomes[key] = publish.Outcome{State: publish.InForce, Revision: revision, Since: since}
+		if !waits(key) {
+			c.outcomes[key] = publish.Outcome{State: publish.InForce, Revision: revision, Since: since}
+			delete(c.wanted, key)
+		}
 	}
-	c.wanted = nil
 }
 
 // degraded is the reason of failing commits, or nil.

@@ -35,7 +35,7 @@ func (o *observer) Sent(s publish.Sent) {
 // Committed implements publish.Observer.
 func (o *observer) Committed([]change) {
 	status := o.publisher.Status()
-	o.state.committed(status.Revision, status.Acknowledged)
+	o.state.committed(status.Revision, status.Acknowledged, o.content.WaitsPod)
 	o.local.OutcomesChanged()
 }
 

@@ -135,10 +135,10 @@ func (s *state) find() {
 }
 
 // committed records a commit for the pods of all refreshes.
-func (s *state) committed(revision uint64, since time.Time) {
+func (s *state) committed(revision uint64, since time.Time, waits func(types.UID) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.pods.commit(revision, since)
+	s.pods.commit(revision, since, waits)
 }
 
 // policy returns nil if the policy applies to no local pod.

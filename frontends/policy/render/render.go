@@ -133,11 +133,26 @@ func (r *Renderer) Waits(id model.PolicyID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for uid := range r.users[id] {
-		for _, t := range r.tables {
-			for _, e := range t.ends(r.pods[uid]) {
-				if _, waits := t.unsentPods[e]; waits {
-					return true
-				}
+		if waits(r, uid) {
+			return true
+		}
+	}
+	return false
+}
+
+// WaitsPod reports whether a pod waits for another Update.
+func (r *Renderer) WaitsPod(uid types.UID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return waits(r, uid)
+}
+
+// waits needs the lock.
+func waits(r *Renderer, uid types.UID) bool {
+	for _, t := range r.tables {
+		for _, e := range t.ends(r.pods[uid]) {
+			if _, waits := t.unsentPods[e]; waits {
+				return true
 			}
 		}
 	}
