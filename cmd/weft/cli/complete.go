@@ -12,7 +12,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/client"
 )
 
-// Object is the kind of a verb's object.
+// Object is the kind of kernel object that a verb's arguments name.
 type Object int
 
 const (

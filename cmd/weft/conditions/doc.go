@@ -5,11 +5,13 @@
 //
 // # Views
 //
-// A process has /readyz (200 unless a condition is not ready), the metrics weft_degraded and
-// weft_ready, and for a lasting condition the log and Events of the Node. "weft get status", "weft
-// doctor" and the status page read all processes over their sockets.
+// A process has /readyz (200 unless a condition is not ready), the metrics weft_ready and
+// weft_degraded (1 for each condition that is not OK), and for a lasting problem the log and Events
+// of the Node. "weft get status", "weft doctor" and the status page read all processes over the
+// aggregator's socket.
 //
 // # Other questions
 //
-// Other parts of weft answer these:
+// /healthz and /livez answer kube-proxy's questions: whether load balancers may use the node, and
+// whether a restart helps. "weft doctor" also examines the host.
 package conditions
