@@ -161,8 +161,8 @@ func (h *host) reaches(addr netip.Addr, through eval.Interface) (reached, ok boo
 	return reached, true
 }
 
-// address returns the source for masquerading. Like inet_select_addr for IPv4, it prefers the first
-// address in the network of the next hop; for IPv6 the kernel chooses.
+// address returns the address to masquerade or redirect to. Like inet_select_addr for IPv4, it
+// prefers the first one in the network of the next hop; for IPv6 the kernel chooses.
 func (h *host) address(i eval.Interface, p *eval.Packet) (addr netip.Addr, ok bool) {
 	dst := p.Destination()
 	hop := dst
