@@ -24,7 +24,7 @@ type application struct {
 	files    nftfile.Selection
 	lifetime string
 	life     weftv1.Lifetime
-	// time until the revert, if confirmed (--confirm is given)
+	// time until the revert, if confirmed (by --confirm)
 	confirm   time.Duration
 	confirmed bool
 	stage     bool

@@ -125,7 +125,7 @@ func (s *tcpStream) check() (int, error) {
 
 type udpFlow struct {
 	traffic
-	// the last pod that answered, and the time of its first answer
+	// the last answering pod, and the time of its first answer
 	last  string
 	since time.Time
 	// packets without an answer yet

@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// rounds is the number of questions. With three endpoints, fewer than one of 10^9 runs misses an
-// endpoint by chance.
+// With so many rounds over three endpoints, fewer than one of 10^9 runs misses one by chance.
 const rounds = 60
 
 func (d *demo) startAll(ctx context.Context) (string, error) {

@@ -14,8 +14,8 @@ import (
 
 type patch map[string]any
 
-// affinity returns the patch that keeps kube-proxy off weft's nodes, nil if already applied. It keeps
-// other requirements.
+// affinity returns the patch to keep kube-proxy off weft's nodes, nil if already applied. It keeps other
+// requirements.
 func (c *cluster) affinity(ctx context.Context) (patch, error) {
 	peer, err := c.daemonSet(ctx, peerName)
 	switch {

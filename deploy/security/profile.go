@@ -39,7 +39,7 @@ func (k Kind) Calls() (names []string, rare map[string]string) {
 		}
 	}
 	for _, c := range calls {
-		// A call that is rare in one list and certain in another is not rare.
+		// One certain use makes a call not rare.
 		if c.rare == "" {
 			delete(rare, c.name)
 		}

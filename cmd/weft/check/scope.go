@@ -19,8 +19,8 @@ type scope struct {
 	files      []*unit
 	// a file outside context has counted the table
 	counted bool
-	// incomplete is set by a failed lookup that is not reported: the declaration is wrong or unread,
-	// or its absence was reported.
+	// A failed, unreported lookup sets incomplete: the declaration is wrong or unread, or its absence
+	// was reported.
 	incomplete bool
 	// unknown has reported names.
 	unknown map[ruleset.DeclarationID]bool

@@ -50,7 +50,7 @@ func Usagef(format string, args ...any) error {
 	return &UsageError{fmt.Errorf(format, args...)}
 }
 
-// ExitCode is an error that only sets the exit code: the verb has printed the reason.
+// ExitCode only sets the exit code: the verb has printed the reason.
 type ExitCode int
 
 func (e ExitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }

@@ -85,7 +85,7 @@ func (p *Process) Wrong() []Status {
 	return slices.DeleteFunc(slices.Clone(p.Conditions), func(s Status) bool { return s.State == OK })
 }
 
-// Ready returns an error that names the conditions that are not ready, or nil.
+// Ready returns an error with the conditions that are not ready, or nil.
 func (p *Process) Ready() error {
 	var errs []string
 	for _, s := range p.Conditions {

@@ -17,8 +17,7 @@ import (
 const (
 	// interval is long, because a look wakes an idle process.
 	interval = 10 * time.Second
-	// hold, and a random time up to hold, pass before a report: many nodes share a cause, and
-	// would report at once.
+	// hold, and a random time up to hold, pass before a report: nodes of a cluster share many causes.
 	hold = 30 * time.Second
 	// maxReason is in characters: an event must have room for the remedy.
 	maxReason = 500

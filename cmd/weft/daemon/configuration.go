@@ -48,7 +48,7 @@ func (c *configurationFlags) add(proxy, own *pflag.FlagSet, verb Verb) {
 	own.StringArrayVar(&c.files, "config", nil, help)
 }
 
-// complete returns the settings, and a log that begins with their warnings.
+// complete begins the log with the warnings of the settings.
 func (f *Flags) complete(stderr io.Writer) (*settings, *slog.Logger, error) {
 	proxyFile, accessFile, err := f.configuration.sort(f.verb)
 	if err != nil {

@@ -257,8 +257,7 @@ func (s *httpServers) healthHandler() http.Handler {
 	return mux
 }
 
-// health is for /healthz at the address of the metrics and, without the Service frontend, at that of
-// health checks.
+// health is for /healthz on the metrics port and, without the Service frontend, the health port.
 func (s *httpServers) health() error {
 	if err := s.healthy(); err != nil || s.published == nil {
 		return err

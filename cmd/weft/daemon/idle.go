@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// gcPercent bounds the memory of a daemon that compiles large updates of a hostile publisher (TestPortSets of
+	// gcPercent bounds a daemon's memory while it compiles large updates of a hostile publisher (TestPortSets of
 	// cmd/weft/attack).
 	gcPercent = 75
 	// A collection costs as much as 30 single changes.

@@ -23,8 +23,7 @@ const (
 // successor removes kube-proxy's rules once weft's are in force and kube-proxy has ended, and
 // watches for new ones.
 type successor struct {
-	// ready returns why weft's rules are not in force; running why kube-proxy may still run, seen by
-	// its ports.
+	// ready returns why weft's rules are not in force, running why kube-proxy may still have ports.
 	ready, running check
 	remove         func(context.Context) (takeover.Report, error)
 	find           func(context.Context) ([]string, error)

@@ -40,7 +40,7 @@ var procFiles = []string{
 	"proc/sys/net/netfilter/nf_conntrack_*", "proc/sys/net/bridge/*",
 }
 
-// programs that are not installed are left out.
+// Missing programs are left out of a bundle.
 var programs = [][]string{
 	{"nft", "-a", "list", "ruleset"}, {"ip", "-d", "address"}, {"ip", "rule"}, {"ip", "route", "show", "table", "all"},
 	{"ip", "-6", "route", "show", "table", "all"}, {"ss", "-xlp"},

@@ -19,7 +19,7 @@ import (
 const (
 	// limit is for all checks together.
 	limit = 2 * time.Second
-	// The context of the checks ends grace earlier, so that they can report that.
+	// grace is for reports after the end of the checks' context.
 	grace = 200 * time.Millisecond
 )
 

@@ -15,7 +15,7 @@ type elements [model.NumFamilies]tableElements
 // tableElements have keys as nft writes them: addresses, such as "10.96.0.10 . tcp . 80", and
 // NodePorts, such as "tcp . 30080".
 type tableElements struct {
-	// keys that lead to endpoints or to a reject
+	// keys with endpoints or a reject
 	listeners map[string]bool
 	// endpoints by key, such as "10.244.1.2 . 8080"
 	slots map[string][]string

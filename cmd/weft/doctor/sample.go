@@ -14,7 +14,7 @@ const (
 	maxPods  = 2
 )
 
-// kind has the properties that rules of other programs may depend on.
+// kind has properties on which rules of other programs may depend.
 type kind struct {
 	family   model.Family
 	protocol model.Protocol

@@ -8,7 +8,7 @@ import (
 type Answer struct {
 	// without a full stop
 	Sentence string `json:"answer"`
-	// the rule that stops the packet or its reply
+	// the rule stopping the packet or its reply
 	By     string `json:"by,omitempty"`
 	Packet Packet `json:"packet"`
 	// nil without a Service

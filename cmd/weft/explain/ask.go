@@ -32,7 +32,7 @@ type Question struct {
 	Mark uint32
 	// the user of a sender on this node; nil if unknown
 	UID *uint32
-	// the file of a ruleset that replaces the kernel's
+	// the file of a ruleset, instead of the kernel's
 	Ruleset string
 }
 
@@ -193,7 +193,7 @@ func (a *asker) reply(f flow, o *eval.Outcome) (*Way, error) {
 	if err != nil {
 		return nil, err
 	}
-	// An outcome that is not accepted comes first.
+	// An outcome without an accept comes first.
 	worst := &outcomes[0]
 	for i := range outcomes {
 		if outcomes[i].Verdict != eval.Accept {

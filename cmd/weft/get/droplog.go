@@ -60,7 +60,7 @@ func parseDrop(line string) (packet, bool) {
 	}
 	words := make(map[string]string)
 	for word := range strings.FieldsSeq("IN=" + rest) {
-		// An ICMP error quotes the packet that it is about.
+		// An ICMP error quotes another packet.
 		if strings.HasPrefix(word, "[") {
 			break
 		}

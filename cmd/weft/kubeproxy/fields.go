@@ -16,7 +16,7 @@ type field struct {
 	flags []string
 	// "" if it has an effect
 	unused string
-	// fallback is for a setting that has an effect if the mode is not nftables, despite unused.
+	// fallback settings have an effect if the mode is not nftables, despite unused.
 	fallback bool
 }
 
@@ -98,7 +98,7 @@ func fields() []field {
 	}
 }
 
-// unusedSettings returns a warning for each reason, with the settings that differ from the defaults.
+// unusedSettings returns a warning for each reason, about values other than defaults.
 func unusedSettings(c *v1alpha1.KubeProxyConfiguration) []string {
 	plain := new(v1alpha1.KubeProxyConfiguration)
 	setDefaults(plain)

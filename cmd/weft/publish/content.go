@@ -58,8 +58,7 @@ func (k *kept) Clone() client.Content {
 	return &kept{content: k.content.clone()}
 }
 
-// content is a fragment in parts. Elements are found by the meaning of their keys, not by their
-// spelling.
+// content finds elements by the meaning of their keys, not by their spelling.
 type content struct {
 	entries map[string]entry
 	// by the keys of entries

@@ -51,8 +51,8 @@ func MaxFlows(perCPU, floor, cpus int) int {
 	return max(floor, min(maxFlows, perCPU*cpus))
 }
 
-// CPUs returns the number of the machine's CPUs, also of those that this process may not use, or
-// runtime.NumCPU if unreadable. root is the root directory.
+// CPUs returns the number of the machine's CPUs, also forbidden ones, or runtime.NumCPU if
+// unreadable. root is the root directory.
 func CPUs(root string) int {
 	b, err := os.ReadFile(filepath.Join(root, onlineFile))
 	if err != nil {

@@ -132,8 +132,8 @@ func survey(conn *kernel.Conn) ([]plan, error) {
 	return plans, nil
 }
 
-// iptables plans the removal of kube-proxy's chains from one table. A chain that another program's
-// chain jumps to is emptied, but stays. reported and noticed name the table.
+// iptables plans the removal of kube-proxy's chains. A chain with a jump from another program's chain
+// becomes empty, but stays. reported and noticed name the table.
 func iptables(s *kernel.Survey, reported, noticed string) plan {
 	p := plan{removal: kernel.Removal{Table: s.ID}}
 	kept := map[string]string{}

@@ -65,7 +65,7 @@ func (s *sampler) sample(ctx context.Context) (*sample, error) {
 	return out, err
 }
 
-// connections returns why there are no counts: no Service frontend, or rules that do not count.
+// connections returns why there are no counts: no Service frontend, or rules without counters.
 func (s *sampler) connections(ctx context.Context, c *client.Client, out *sample) (why string, err error) {
 	if s.index == nil || time.Since(s.read) > servicesAge {
 		state, err := get.ReadServices(ctx, s.conn, model.Key{})

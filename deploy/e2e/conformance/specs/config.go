@@ -23,7 +23,7 @@ type Config struct {
 	Focus, Skip string
 	// Short selects the specs of short.txt.
 	Short bool
-	// NoPolicy leaves out specs that need a NetworkPolicy engine.
+	// NoPolicy leaves out specs for a NetworkPolicy engine.
 	NoPolicy bool
 	// by default four hours
 	Timeout time.Duration
