@@ -226,7 +226,7 @@ func (c *accessCheck) admit(control *access.Control, publisher string, bundle *r
 	return fmt.Errorf("access check: %s does not admit fragment %s", c.config, key)
 }
 
-// They need a grant if another publisher declared them first.
+// ungranted are parts of a table that need a grant if another publisher declared them first.
 type ungranted struct {
 	table nft.TableID
 	// such as "chain input"
@@ -237,7 +237,7 @@ type ungranted struct {
 	where string
 }
 
-// ungrantedParts has tables of other publishers too: only a daemon knows the order of declarations.
+// ungrantedParts returns parts in all shared tables: only a daemon knows who declared one first.
 func ungrantedParts(policy *access.Policy, p *access.Publisher, update *desired.Update) []ungranted {
 	var all []ungranted
 	for i := range update.Tables {

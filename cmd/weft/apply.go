@@ -24,7 +24,7 @@ type application struct {
 	files    nftfile.Selection
 	lifetime string
 	life     weftv1.Lifetime
-	// until the revert, if confirmed
+	// time until the revert, if confirmed (by --confirm)
 	confirm   time.Duration
 	confirmed bool
 	stage     bool
@@ -86,7 +86,7 @@ func (a *application) run(ctx context.Context) error {
 		return err
 	}
 	if len(sources) == 1 {
-		// An error even if no daemon runs.
+		// The file's errors are reported even if no daemon runs.
 		f, bundle, err := a.read(sources[0])
 		if err != nil {
 			return err
@@ -105,7 +105,7 @@ func (a *application) run(ctx context.Context) error {
 	})
 }
 
-// The bundle is nil for text without places in files.
+// read returns no bundle with --stage: the copy has no places in files.
 func (a *application) read(from nftfile.Source) (*weftv1.Fragment, *ruleset.Bundle, error) {
 	f, bundle, err := a.files.Fragment(a.stdin, from)
 	if err != nil {

@@ -70,7 +70,7 @@ then run this. It refuses to run while weft's own rules are missing.`,
 	return cmd
 }
 
-// The path of a socket may lead to the host's weft, in another network namespace.
+// checkNetwork rejects a weft in another network namespace, such as the host's.
 func checkNetwork(socket string) error {
 	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: socket, Net: "unix"})
 	if err != nil {

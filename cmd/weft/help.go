@@ -9,7 +9,7 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
-// cobra's help exits with 0 for an unknown command.
+// newHelpCmd replaces cobra's help, which exits with 0 for an unknown command.
 func newHelpCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]...",
@@ -32,7 +32,7 @@ func newHelpCmd() *cobra.Command {
 	}
 }
 
-// cobra's verb accepts an unknown shell.
+// adaptCompletion rejects an unknown shell, which cobra's verb accepts.
 func adaptCompletion(cmd *cobra.Command) {
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.Example = "  weft completion bash >weft.bash"

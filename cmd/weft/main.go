@@ -28,8 +28,8 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// The exit code is 0 for success, 1 for failure, 2 for a wrong command line, 3 for a plan with
-// changes.
+// run returns the exit code: 0 for success, 1 for failure, 2 for a wrong command line, 3 for a plan
+// with changes or differences from kube-proxy.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -60,7 +60,7 @@ type undo struct {
 	out      io.Writer
 }
 
-// All checks come before the first change.
+// run makes all checks before the first change.
 func (u *undo) run(ctx context.Context, c *client.Client) error {
 	commit, err := c.CompareRevisions(ctx, u.revision-1, u.revision)
 	if err != nil {
@@ -81,7 +81,7 @@ func (u *undo) run(ctx context.Context, c *client.Client) error {
 			return err
 		}
 	}
-	// Sorted by publisher.
+	// The fragments are sorted by publisher.
 	publishers := slices.Compact(cli.Map(fragments, func(f *weftv1.FragmentComparison) string { return f.GetFragment().GetPublisher() }))
 	for _, step := range []func(context.Context, *client.Client, []*weftv1.FragmentComparison) error{u.plan, u.apply} {
 		for _, p := range publishers {
@@ -96,7 +96,7 @@ func (u *undo) run(ctx context.Context, c *client.Client) error {
 	return nil
 }
 
-// The earlier content may be unrecorded or expired.
+// known returns an error if earlier content is unrecorded or expired.
 func (u *undo) known(fragments []*weftv1.FragmentComparison) error {
 	now := time.Now()
 	for _, f := range fragments {
@@ -132,7 +132,7 @@ func (u *undo) changedSince(ctx context.Context, c *client.Client, fragments []*
 	return nil
 }
 
-// A publisher with a stream is connected.
+// connected returns an error if a publisher has a session.
 func (u *undo) connected(ctx context.Context, c *client.Client, fragments []*weftv1.FragmentComparison) error {
 	list, err := c.ListPublishers(ctx)
 	if err != nil {
@@ -149,7 +149,7 @@ func (u *undo) connected(ctx context.Context, c *client.Client, fragments []*wef
 	return nil
 }
 
-// The earlier content may be refused now.
+// plan returns an error if the earlier content would be refused now.
 func (u *undo) plan(ctx context.Context, c *client.Client, fragments []*weftv1.FragmentComparison) error {
 	req := &weftv1.PlanRequest{}
 	for _, f := range fragments {

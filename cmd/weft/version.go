@@ -9,7 +9,7 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
-// Set by the linker (see the Makefile).
+// version is set by the linker (see the Makefile).
 var version = "unknown"
 
 func newVersionCmd() *cobra.Command {

@@ -62,7 +62,7 @@ func writeEvent(w io.Writer, format string, ev *weftv1.WatchResponse) error {
 
 // printEvent prints another line for each violation.
 func printEvent(w io.Writer, ev *weftv1.WatchResponse) error {
-	// For an aggregator newer than this command.
+	// An unknown event is of an aggregator newer than this command.
 	text := ev.String()
 	switch e := ev.GetEvent().(type) {
 	case *weftv1.WatchResponse_Commit:

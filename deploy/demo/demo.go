@@ -50,12 +50,14 @@ type demo struct {
 	// sockets, manifests, state and logs
 	dir     string
 	cluster *cluster
-	policy  *process
-	// may be empty
+	// the agent with the deny list
+	policy *process
+	// the path of nft(8), or empty
 	nft    string
 	stream *tcpStream
+	// of node-1 before weft is killed
 	before ruleset
-	// "" if all endpoints of web exist
+	// the removed endpoint of web, or ""
 	removed string
 }
 

@@ -125,10 +125,11 @@ func (s *tcpStream) check() (int, error) {
 
 type udpFlow struct {
 	traffic
-	// the last pod that answered, and its first answer
+	// the last answering pod, and the time of its first answer
 	last  string
 	since time.Time
-	lost  int
+	// packets without an answer yet
+	lost int
 }
 
 func startFlow(ctx context.Context, from space, port uint16, to netip.AddrPort) (*udpFlow, error) {

@@ -19,7 +19,7 @@ import (
 
 const stopTimeout = 5 * time.Second
 
-// The standard error of a process goes to the file log.
+// process is a child of the demo. Its standard error goes to the file log.
 type process struct {
 	name  string
 	cmd   *exec.Cmd

@@ -15,8 +15,8 @@ const (
 	serverUDP = 5353
 )
 
-// TCP greets with a line of the pod's name and the client's address, and then echoes. UDP answers with
-// both and the packet. The servers end with the cluster.
+// serve starts the pod's servers: TCP greets with a line of the pod's name and the client's address, and
+// then echoes; UDP answers with both and the packet. They end with the cluster.
 func (p *pod) serve() error {
 	return p.Do(func() error {
 		tcp, err := net.Listen("tcp", fmt.Sprintf(":%d", serverTCP))

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// With three endpoints, fewer than one of 10^9 runs misses an endpoint by chance.
+// With so many rounds over three endpoints, fewer than one of 10^9 runs misses one by chance.
 const rounds = 60
 
 func (d *demo) startAll(ctx context.Context) (string, error) {
@@ -98,7 +98,7 @@ func (d *demo) spreadOver(ctx context.Context, from space, network string, to ne
 	return t, nil
 }
 
-// The removed endpoint of the UDP client keeps answering.
+// removeEndpoint removes an endpoint from the Service, but its server keeps answering the UDP client.
 func (d *demo) removeEndpoint(ctx context.Context) (string, error) {
 	// If an earlier endpoint than the last goes, endpoints must be renumbered, and a restarted weft
 	// must do the same.

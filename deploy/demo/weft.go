@@ -95,11 +95,12 @@ func (w *weft) kill() {
 	w.process.kill()
 }
 
-// generation is the number of the last change by any program.
 type ruleset struct {
-	tables     []kernel.Table
+	tables []kernel.Table
+	// the number of the last change by any program
 	generation uint32
-	owner      bool
+	// the kernel supports owners of tables
+	owner bool
 }
 
 func (n *node) readRuleset() (ruleset, error) {
@@ -128,7 +129,7 @@ func (n *node) readWhen(wait func(*kernel.Conn) error) (out ruleset, err error) 
 	return out, err
 }
 
-// After one second weft removes unused objects.
+// stableTime is longer than the second after which weft removes unused objects.
 const stableTime = 1500 * time.Millisecond
 
 func (n *node) stable(ctx context.Context) (ruleset, error) {

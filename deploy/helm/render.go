@@ -48,7 +48,7 @@ const (
 	WeftFile = "weft.yaml"
 )
 
-// Render returns the manifests for values. e may know a cluster.
+// Render returns the manifests for values. e may look up objects in a cluster.
 //
 // Possible errors: the chart's, such as values that its schema rejects.
 func Render(values map[string]any, e engine.Engine) (Files, error) {
@@ -106,7 +106,7 @@ func Manifests(variant string) (Files, error) {
 	if err != nil {
 		return nil, fmt.Errorf("variant %s: %w", variant, err)
 	}
-	// The values begin with a comment about the variant.
+	// The file of values begins with a comment about the variant.
 	var about strings.Builder
 	for line := range strings.Lines(string(text)) {
 		if !strings.HasPrefix(line, "#") {

@@ -33,7 +33,7 @@ const (
 	exitDiffers = 3
 )
 
-// Texts are sentences without a full stop.
+// finding is a result of assess. Its texts are sentences without a full stop.
 type finding struct {
 	Level   level  `json:"level"`
 	Subject string `json:"subject"`
@@ -44,8 +44,9 @@ type finding struct {
 type report struct {
 	KubeProxy string `json:"kubeProxy,omitempty"`
 	Mode      string `json:"mode,omitempty"`
-	// by label, "" for nodes without it
-	Nodes    map[string]int `json:"nodes"`
+	// numbers by value of the label, "" for nodes without it
+	Nodes map[string]int `json:"nodes"`
+	// numbers by type
 	Services map[string]int `json:"services"`
 	Findings []finding      `json:"findings"`
 }
@@ -73,7 +74,7 @@ func (c *cluster) assess(ctx context.Context) (*report, error) {
 	return r, nil
 }
 
-// Either DaemonSet may be nil.
+// addProxies adds findings about the DaemonSets, which may be nil.
 func (r *report) addProxies(peer, weft *appsv1.DaemonSet) {
 	const subject = "DaemonSets"
 	switch {
@@ -237,7 +238,7 @@ func (r *report) print(w io.Writer) error {
 	return err
 }
 
-// addHost applies only if kube-proxy has rules on this machine.
+// addHost examines this machine if kube-proxy has rules here.
 func (r *report) addHost(ctx context.Context) {
 	const subject = "this machine"
 	rules, notices, err := takeover.Find(ctx, takeover.Config{})

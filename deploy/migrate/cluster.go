@@ -58,7 +58,7 @@ func selects(set *appsv1.DaemonSet, value string) bool {
 	})
 }
 
-// Terms are alternatives.
+// required returns the terms of the node affinity, which are alternatives.
 func required(pod *corev1.PodSpec) []corev1.NodeSelectorTerm {
 	if pod.Affinity == nil || pod.Affinity.NodeAffinity == nil || pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
 		return nil
@@ -66,7 +66,7 @@ func required(pod *corev1.PodSpec) []corev1.NodeSelectorTerm {
 	return pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
 }
 
-// An empty value is a node without the label.
+// matches reports whether a requirement admits the value, "" for a node without the label.
 func matches(r corev1.NodeSelectorRequirement, value string) bool {
 	node := labels.Set{}
 	if value != "" {
@@ -79,7 +79,7 @@ func matches(r corev1.NodeSelectorRequirement, value string) bool {
 	return err == nil && selector.Matches(node)
 }
 
-// An empty value removes the label.
+// label sets a node's label. An empty value removes it.
 func (c *cluster) label(ctx context.Context, node, value string) error {
 	var to any
 	said := takeover.Label + "-"
@@ -122,6 +122,7 @@ func (c *cluster) await(ctx context.Context, f func(context.Context) error) erro
 	return nil
 }
 
+// events returns the counts of events about a node by their names.
 func (c *cluster) events(ctx context.Context, node, reason string) (map[string]int32, error) {
 	list, err := c.client.CoreV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{
 		FieldSelector: "involvedObject.kind=Node,involvedObject.name=" + node + ",reason=" + reason,

@@ -148,7 +148,7 @@ func (c *cluster) prepare(ctx context.Context, w io.Writer, yes bool) error {
 	return nil
 }
 
-// The verb runs do for each node in sequence.
+// newNodeCmd returns a verb: it calls do for each node in sequence.
 func newNodeCmd(a *access, verb, short, long string, do func(*cluster, context.Context, string) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     verb + " NODE...",

@@ -14,8 +14,8 @@ import (
 
 type patch map[string]any
 
-// affinity returns the patch to keep kube-proxy off weft's nodes, nil if already applied. It keeps
-// other terms.
+// affinity returns the patch to keep kube-proxy off weft's nodes, nil if already applied. It keeps other
+// requirements.
 func (c *cluster) affinity(ctx context.Context) (patch, error) {
 	peer, err := c.daemonSet(ctx, peerName)
 	switch {
@@ -47,7 +47,7 @@ func (c *cluster) affinity(ctx context.Context) (patch, error) {
 	return patch{"spec": map[string]any{"template": map[string]any{"spec": spec}}}, nil
 }
 
-// The patch restarts kube-proxy's pods one after the other.
+// apply patches the DaemonSet, which restarts kube-proxy's pods one after the other.
 func (c *cluster) apply(ctx context.Context, p patch) error {
 	data, err := json.Marshal(p)
 	if err != nil {

@@ -79,7 +79,7 @@ func (s *Source) runbooks() string {
 	return b.String()
 }
 
-// In columns of 24.
+// Sizes in units of Grafana's grid, which has 24 columns.
 const panelWidth, panelHeight = 12, 8
 
 func (d *Dashboard) grafana() object {

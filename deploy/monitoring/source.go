@@ -62,7 +62,7 @@ func Read(path string) (*Source, error) {
 	return &s, nil
 }
 
-// Queries returns all expressions by place. instance replaces the variable of dashboards.
+// Queries returns all expressions by place. instance replaces $instance in dashboards.
 func (s *Source) Queries(instance string) map[string]string {
 	out := make(map[string]string)
 	for _, r := range s.Recording {

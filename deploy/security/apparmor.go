@@ -8,7 +8,7 @@ import (
 type fileRule struct {
 	// path is AppArmor's pattern; a directory ends in a slash.
 	path, perms string
-	// rare says when weft uses the files, if a test need not see that.
+	// rare says when weft uses the files; "" if a test must see it.
 	rare string
 }
 
@@ -58,7 +58,7 @@ func (k Kind) files() []fileRule {
 			fileRule{"/etc/weft/{,**}", "r", ""},
 			// A configuration matches publishers by cgroup.
 			fileRule{"/proc/[0-9]*/cgroup", "r", ""},
-			// Root needs CAP_NET_ADMIN and its user namespace.
+			// Root is an administrator only with CAP_NET_ADMIN in weft's user namespace.
 			fileRule{"/proc/[0-9]*/status", "r", ""},
 			fileRule{"/proc/[0-9]*/uid_map", "r", "of a process with more capabilities"},
 			fileRule{process + "uid_map", "r", "likewise"},

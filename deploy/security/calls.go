@@ -3,8 +3,7 @@ package security
 // call is a system call that a container may make.
 type call struct {
 	name string
-	// rare says when weft, or the container's runtime, makes the call, if a test need not see it.
-	// Without it the test fails unless weft has made the call.
+	// rare says when weft, or the container's runtime, makes the call; "" if the test must see it.
 	rare string
 }
 
@@ -24,8 +23,8 @@ func rarely(when string, names ...string) (out []call) {
 	return out
 }
 
-// runtimeCalls are those of every Go program that has files, timers and threads. clone is
-// allowed for threads alone, and socket for the families of socketFamilies: see Seccomp.
+// runtimeCalls are those of every Go program with files, timers and threads. Seccomp allows clone for
+// threads alone, and socket for some families.
 func runtimeCalls() []call {
 	return concat(
 		always("clone", "close", "epoll_create1", "epoll_ctl", "epoll_pwait", "eventfd2", "exit_group", "fcntl", "fstat", "futex", "getpid", "getrandom",

@@ -15,9 +15,9 @@ const (
 	Aggregator Kind = "aggregator"
 	// Services is weft services: API credentials, no capability.
 	Services Kind = "services"
-	// Policy is weft policy, likewise.
+	// Policy is weft policy: API credentials, no capability.
 	Policy Kind = "policy"
-	// Single is weft run: both.
+	// Single is weft run: CAP_NET_ADMIN and API credentials.
 	Single Kind = "weft"
 )
 
@@ -39,7 +39,7 @@ func (k Kind) Calls() (names []string, rare map[string]string) {
 		}
 	}
 	for _, c := range calls {
-		// A call that one part needs is not rare.
+		// One certain use makes a call not rare.
 		if c.rare == "" {
 			delete(rare, c.name)
 		}

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// clone has threadFlag only for a thread.
+// threadFlag is a flag of clone only for a thread.
 const threadFlag = unix.CLONE_THREAD
 
 // Seccomp returns the filter of a kind for OCI runtimes. Other calls fail with EPERM; clone3 fails with

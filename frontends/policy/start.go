@@ -47,7 +47,7 @@ func (f *Frontend) unknown() (unknownThing, error) {
 	unread := strings.Join(f.start.unread, ", ")
 	f.start.mu.Unlock()
 	switch {
-	case strings.HasPrefix(unread, objects.ClusterPolicies):
+	case strings.HasPrefix(unread, objects.ClusterPolicies+".policy.networking.k8s.io"):
 		return unknownClusterPolicies, fmt.Errorf("network policies: the API server does not list %s", unread)
 	case unread != "":
 		return unknownManifests, fmt.Errorf("network policies: manifests are not valid, so what is in them is not known: %s", unread)

@@ -18,9 +18,9 @@ import (
 type File struct {
 	Name string
 	Text string
-	// Only the declarations count.
+	// Context is for a file of which only the declarations count.
 	Context bool
-	// Reads included files, or nil.
+	// Open reads included files. It may be nil.
 	Open ruleset.OpenFunc
 }
 
@@ -28,7 +28,7 @@ type File struct {
 type Problem struct {
 	// Err.File is set for an included file.
 	File string
-	// With place and source line if known.
+	// Err has the place and the source line if known.
 	Err *syntax.Error
 }
 
@@ -79,7 +79,7 @@ func Run(files []File) *Result {
 type checker struct {
 	scopes map[nft.TableID]*scope
 	out    Result
-	// An incompletely read file may declare any name.
+	// partial is for an incompletely read file, which may declare any name.
 	partial bool
 }
 
@@ -88,12 +88,12 @@ type unit struct {
 	parsed []nft.Table
 	tables []*table
 	places *ruleset.Positions
-	// nil if the file may not include any
+	// nil without File.Open
 	bundle *ruleset.Bundle
 	errs   []*syntax.Error
 }
 
-// In one file.
+// table is the part of a table in one file.
 type table struct {
 	id     nft.TableID
 	sets   []setContent
@@ -112,8 +112,8 @@ type chainContent struct {
 
 func (u *unit) fail(err *syntax.Error) { u.errs = append(u.errs, err) }
 
-// faulty reports whether the declaration has an error, which is already reported.
-// declared reports whether a declaration compiled. The parser has reported a faulty one.
+// declared reports whether a declaration compiled, and notes err. The parser has reported a faulty
+// one.
 func (u *unit) declared(id ruleset.DeclarationID, err error) bool {
 	if u.places.Faulty(id) {
 		return false

@@ -12,7 +12,7 @@ import (
 	"github.com/weft-proxy/weft/nft/lint"
 )
 
-// A command that makes a file the whole ruleset.
+// replaces matches a command that makes a file the whole ruleset.
 var replaces = regexp.MustCompile(`(?m)^\s*flush\s+ruleset\b`)
 
 // Findings returns the findings of package lint. Files other than context are one party. needs is

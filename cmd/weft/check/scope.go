@@ -9,7 +9,7 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// The declarations of all files in one table.
+// scope has the declarations of all files in one table.
 type scope struct {
 	id         nft.TableID
 	sets       map[string]*set.Set
@@ -19,9 +19,11 @@ type scope struct {
 	files      []*unit
 	// a file outside context has counted the table
 	counted bool
-	// The lookup failed, but is not reported: the declaration is wrong or unread, or was reported.
+	// A failed, unreported lookup sets incomplete: the declaration is wrong or unread, or its absence
+	// was reported.
 	incomplete bool
-	unknown    map[ruleset.DeclarationID]bool
+	// unknown has reported names.
+	unknown map[ruleset.DeclarationID]bool
 	// a file was not read to its end
 	partial *bool
 }

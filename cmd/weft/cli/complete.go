@@ -12,7 +12,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/client"
 )
 
-// Object is the kind of a verb's object.
+// Object is the kind of kernel object named by a verb's arguments.
 type Object int
 
 const (

@@ -40,7 +40,8 @@ func Ask[T any](ctx context.Context, config client.Config, ask func(*client.Clie
 	return ask(cl)
 }
 
-// Query completes a command that prints an answer as text, JSON or YAML.
+// Query gives a command its flags and its run: it prints an answer as JSON, YAML, or in the format
+// named by text, with print.
 func Query[T any](cmd *cobra.Command, conn *Connection, text string,
 	ask func(ctx context.Context, c *client.Client, args []string) (T, error), print func(w io.Writer, answer T) error) *cobra.Command {
 	var output Output

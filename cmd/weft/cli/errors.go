@@ -50,12 +50,12 @@ func Usagef(format string, args ...any) error {
 	return &UsageError{fmt.Errorf(format, args...)}
 }
 
-// ExitCode only sets the exit code: everything is printed.
+// ExitCode only sets the exit code: the verb has printed the reason.
 type ExitCode int
 
 func (e ExitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// CheckArgs makes the errors of Args UsageErrors, with subcommands.
+// CheckArgs makes the errors of Args UsageErrors, also of subcommands.
 func CheckArgs(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		CheckArgs(sub)

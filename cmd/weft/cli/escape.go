@@ -8,7 +8,7 @@ import (
 )
 
 // Escape escapes the strings of a proto.Message in place, except line ends and tabs of excerpts:
-// old content may forge lines or hide text.
+// content may forge lines or hide text.
 func Escape(v any) {
 	if m, ok := v.(proto.Message); ok && m.ProtoReflect().IsValid() {
 		escapeMessage(m.ProtoReflect())

@@ -14,7 +14,7 @@ import (
 
 const (
 	minDigits = 5
-	// Revisions begin with the milliseconds since 1970.
+	// whole is below every revision: revisions begin with the milliseconds since 1970.
 	whole   = 1_000_000_000_000
 	page    = 256
 	offered = 40
@@ -24,7 +24,7 @@ const (
 const RevisionHelp = `Tables show the last digits of a revision, and every verb accepts them: they mean the newest
 revision that ends in them. With -o json revisions are whole.`
 
-// ShortRevision returns last digits that are unique up to last and half as many again, or all
+// ShortRevision returns the last digits of revision, unique until last is twice as far away, or all
 // digits if last is 0.
 func ShortRevision(revision, last uint64) string {
 	text := strconv.FormatUint(revision, 10)

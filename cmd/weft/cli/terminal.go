@@ -21,7 +21,7 @@ func Terminal(w io.Writer) *os.File {
 	return f
 }
 
-// Pause returns false if ctx ends meanwhile.
+// Pause waits for d. It returns false if ctx ends first.
 func Pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():

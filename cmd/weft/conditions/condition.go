@@ -39,7 +39,7 @@ func (s *State) UnmarshalText(text []byte) error {
 
 // Condition is an aspect of a process's health.
 type Condition struct {
-	// In Kinds. Required.
+	// Name is in Kinds.
 	Name string
 	// NotReady returns an error while the process does not work, Degraded while it works with a
 	// problem. Either may be nil.
@@ -64,19 +64,19 @@ func (c *Condition) check() (State, error) {
 type Status struct {
 	Name  string `json:"name"`
 	State State  `json:"state"`
-	// first seen in this state
+	// Since is when a look first found this state.
 	Since time.Time `json:"since"`
 	// Both are "" for OK: the error in one line, and the action to take.
 	Message string `json:"message,omitempty"`
 	Remedy  string `json:"remedy,omitempty"`
 }
 
-// Process is the row of Table.
+// Process has the conditions of a process.
 type Process struct {
-	// A verb, and weft's version.
+	// Process is the verb, such as "run"; Version is weft's.
 	Process string `json:"process"`
 	Version string `json:"version"`
-	// causes first
+	// A cause precedes its effects.
 	Conditions []Status `json:"conditions"`
 }
 
@@ -85,7 +85,7 @@ func (p *Process) Wrong() []Status {
 	return slices.DeleteFunc(slices.Clone(p.Conditions), func(s Status) bool { return s.State == OK })
 }
 
-// Ready returns an error for conditions that are not ready, or nil.
+// Ready returns an error with the conditions that are not ready, or nil.
 func (p *Process) Ready() error {
 	var errs []string
 	for _, s := range p.Conditions {

@@ -4,13 +4,13 @@ import "slices"
 
 // Kind is a possible condition.
 type Kind struct {
-	// the same in all versions, for alerts
+	// Name is the same in all versions, for alerts.
 	Name string
 	// Meaning and Remedy lack a full stop.
 	Meaning, Remedy string
 }
 
-// A frontend names its own condition.
+// Names of kinds. A frontend's condition has the frontend's name.
 const (
 	APIServer      = "api-server"
 	Clock          = "clock"

@@ -15,12 +15,11 @@ import (
 )
 
 const (
-	// A look wakes a resting process.
+	// interval is long, because a look wakes an idle process.
 	interval = 10 * time.Second
-	// hold is the least time before a report, plus a random time up to hold: nodes of a cluster
-	// share many causes.
+	// hold, and a random time up to hold, pass before a report: nodes of a cluster share many causes.
 	hold = 30 * time.Second
-	// Characters of a message in an event; the remedy must fit.
+	// maxReason is in characters: an event must have room for the remedy.
 	maxReason = 500
 )
 
@@ -38,9 +37,9 @@ const (
 // Config configures a Monitor.
 type Config struct {
 	Process, Version string
-	// causes first
+	// A cause precedes its effects.
 	Conditions []Condition
-	// Event does not block.
+	// Event must not block: Report holds the lock.
 	Event      func(kind, reason, condition, message string)
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer
@@ -56,16 +55,18 @@ type Monitor struct {
 }
 
 type track struct {
+	// state is -1 before the first look.
 	state State
 	since time.Time
-	// up to hold
+	// spread is random, up to hold. A recovery waits for spread alone.
 	spread time.Duration
-	// reported is "" while the condition counts as OK. wrongSince is the begin of the problem.
+	// reported is the reported message, "" without a problem. wrongSince is the begin of the
+	// problem, with all its states.
 	reported   string
 	wrongSince time.Time
 }
 
-// NewMonitor returns an error if a metric is registered, or a condition is not in Kinds.
+// NewMonitor returns an error if a metric is already registered, or a condition is not in Kinds.
 func NewMonitor(cfg Config) (*Monitor, error) {
 	m := &Monitor{cfg: cfg, tracks: make([]track, len(cfg.Conditions))}
 	for i, c := range cfg.Conditions {
@@ -123,7 +124,7 @@ func (m *Monitor) Report() {
 		case wrong && t.reported == "" && now.Sub(t.wrongSince) >= hold+t.spread:
 			t.reported = s.Message
 			m.cfg.Logger.Warn("weft is "+s.State.String(), "condition", s.Name, "since", t.wrongSince.UTC().Format(time.RFC3339), "reason", s.Message, "remedy", s.Remedy)
-			// Without the API server, the event cannot arrive.
+			// An event about the API server cannot reach it.
 			if s.Name != APIServer {
 				m.cfg.Event(eventWarning, ReasonDegraded, s.Name, fmt.Sprintf("%s: %.*s. Remedy: %s.", s.Name, maxReason, s.Message, s.Remedy))
 			}

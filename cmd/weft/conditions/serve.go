@@ -54,10 +54,10 @@ func Answer(w http.ResponseWriter, err error, wrong ...Status) {
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-// TableName names a table with one Process.
+// TableName names the table of a process's conditions.
 const TableName = "conditions"
 
-// Table returns the table of the process's conditions.
+// Table returns the table, with one row: a *Process.
 func (m *Monitor) Table() client.Table {
 	return client.Table{Name: TableName, Rows: func(map[string]string) (iter.Seq[any], error) {
 		return func(yield func(any) bool) { yield(m.Look()) }, nil

@@ -74,8 +74,8 @@ func (a *aggregatorFlags) limit() rate.Limit {
 	return rate.Limit(a.rate)
 }
 
-// openFlows opens two connections, so that a listing of publishers does not delay a removal after a
-// commit.
+// openFlows opens two connections, so that a publisher's listing of flows does not delay a removal
+// after a commit.
 func openFlows() (flows, flowTable *conntrack.Conn, err error) {
 	if flows, err = conntrack.Open(); err != nil {
 		return nil, nil, err
@@ -135,7 +135,7 @@ func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
 	cfg := a.writer
 	cfg.Version, cfg.Kernel, cfg.Flows, cfg.Access = d.version, conn, measureFlows(flows, d.registry), control
 	cfg.ReadAll, cfg.Findings, cfg.Needs, cfg.OwnTables = explain.ReadKernel, true, needs, ownTables
-	// The aggregator's default is 0.
+	// In aggregator.Config 0 means the default.
 	cfg.Rate, cfg.ReadyGrace = a.limit(), max(cfg.ReadyGrace, time.Nanosecond)
 	cfg.Logger, cfg.Registerer = log, d.registry
 	agg, err := aggregator.New(cfg)
@@ -155,7 +155,8 @@ func (d *daemon) startAggregator(ctx context.Context, g *errgroup.Group) error {
 			return err
 		}
 		d.socket = srv
-		// Not earlier: a frontend would publish to another weft, which also has the HTTP ports.
+		// Before it has the socket, a frontend would publish to another weft, which also has the HTTP
+		// ports.
 		if err := d.serve(ctx, g, agg.Healthy); err != nil {
 			closeAll()
 			return errors.Join(err, srv.Close())

@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// Time servers usually make smaller corrections.
+	// clockJump exceeds usual corrections of time servers.
 	clockJump = 10 * time.Second
-	// clockRecent is longer than a step takes to become an event.
+	// clockRecent is longer than a condition takes to become an event.
 	clockRecent = 90 * time.Second
 )
 

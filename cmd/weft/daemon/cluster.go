@@ -32,7 +32,7 @@ type frontend interface {
 	Run(ctx context.Context) error
 	Ready() error
 	Name() string
-	// A problem although the rules are committed.
+	// Degraded returns a problem although the rules are committed.
 	Degraded() error
 	Tables() []client.Table
 }
@@ -60,7 +60,7 @@ func (f *frontendFlags) add(set *pflag.FlagSet, verb Verb) {
 	}
 }
 
-// Units and manifests of earlier versions have it.
+// flagLocalState is in units and manifests of earlier versions.
 const flagLocalState = "local-state-socket"
 
 type cluster struct {
@@ -75,7 +75,7 @@ type cluster struct {
 	events *event.Recorder
 }
 
-// The frontends subscribe to the source in this order.
+// newFrontends makes the frontends in the order in which they subscribe to the source.
 func (d *daemon) newFrontends() error {
 	var err error
 	if d.cluster, err = d.newCluster(); err != nil {
@@ -143,7 +143,7 @@ func kubeConfig(set *kubeproxy.Settings, version string) source.KubeConfig {
 
 func (c *cluster) run(ctx context.Context, g *errgroup.Group, services bool) {
 	g.Go(func() error { return c.events.Run(ctx) })
-	// One event per node.
+	// Only the Service frontend's process reports its start: a node has one such event.
 	if services {
 		c.events.Node(event.Normal, event.Starting, "weft "+c.version)
 	}
@@ -194,7 +194,7 @@ func joined[T any](d *daemon, ask func(T) error) (err error) {
 	return err
 }
 
-// Without rules, the aggregator answers as soon as it listens.
+// restartedWait is short, because an aggregator without rules answers as soon as it listens.
 const restartedWait = time.Second
 
 func (d *daemon) publishers() (names []string) {

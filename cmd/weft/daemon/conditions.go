@@ -10,7 +10,7 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/sysctl"
 )
 
-// of may be nil.
+// newMonitor leaves out the aggregator's conditions if of is nil.
 func (d *daemon) newMonitor(of *aggregatorHealth) error {
 	d.servers = &serverErrors{}
 	if d.takeover {
@@ -109,7 +109,7 @@ func (root conntrackSize) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// In percent; above it new connections are about to be dropped.
+// conntrackFull is in percent; above it new connections are about to be dropped.
 const conntrackFull = 95
 
 func checkConntrack(root string) error {

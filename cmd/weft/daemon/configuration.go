@@ -20,7 +20,7 @@ import (
 type settings struct {
 	*kubeproxy.Settings
 	HTTP httpSettings
-	// rights of publishers; may be ""
+	// file with the rights of publishers; may be ""
 	accessFile string
 }
 
@@ -48,7 +48,7 @@ func (c *configurationFlags) add(proxy, own *pflag.FlagSet, verb Verb) {
 	own.StringArrayVar(&c.files, "config", nil, help)
 }
 
-// The log begins with the warnings.
+// complete begins the log with the warnings of the settings.
 func (f *Flags) complete(stderr io.Writer) (*settings, *slog.Logger, error) {
 	proxyFile, accessFile, err := f.configuration.sort(f.verb)
 	if err != nil {
@@ -123,8 +123,8 @@ func setUpConntrack(ctx context.Context, s *settings, log *slog.Logger) error {
 	return sysctl.Run(ctx, sysctl.Config{Conntrack: s.Conntrack, Once: true, Logger: log})
 }
 
-// weft run replaces kube-proxy and applies its defaults; other verbs apply only values from a flag
-// or a file.
+// tune applies kube-proxy's defaults in weft run, which replaces it; in other verbs only values from
+// a flag or a file.
 func (d *daemon) tune(ctx context.Context, g *errgroup.Group) {
 	s := d.settings
 	host := d.verb == VerbRun || d.verb == VerbAggregator && s.HostGiven

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// Other descriptors are for publishers.
+	// maxHTTPConnections leaves descriptors for publishers.
 	maxHTTPConnections = 64
-	// Share of the process's descriptors for an HTTP server.
+	// An HTTP server has at most one in descriptorShare of the process's descriptors.
 	descriptorShare = 16
 	idleTimeout     = time.Minute
 	headerTimeout   = 5 * time.Second

@@ -150,7 +150,7 @@ func (f *Flags) Run(ctx context.Context, stderr io.Writer, version string) error
 	}
 	end := ctx.Done()
 	if f.handover {
-		// Until the handover is done.
+		// The daemon outlives the signal until the handover is done.
 		ctx = context.WithoutCancel(ctx)
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -204,7 +204,7 @@ type daemon struct {
 	releasePorts context.CancelFunc
 }
 
-// start waits, with --standby, for the end of a weft with the same socket or ports.
+// start returns at once with --standby: the parts start when the other weft has ended.
 func (d *daemon) start(ctx context.Context, g *errgroup.Group) error {
 	start := d.startAggregator
 	if !d.verb.hasAggregator() {
@@ -227,7 +227,7 @@ func (d *daemon) start(ctx context.Context, g *errgroup.Group) error {
 }
 
 func (d *daemon) serve(ctx context.Context, g *errgroup.Group, healthy check) error {
-	// If weft gives up kube-proxy's ports, its successor ends too.
+	// A handover gives up kube-proxy's ports, and ends d.successor with them.
 	inPlace, release := context.WithCancel(ctx)
 	ports, err := d.settings.HTTP.listen(inPlace)
 	if err != nil {

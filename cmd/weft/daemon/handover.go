@@ -30,11 +30,11 @@ const reasonHandover = "WeftHandsOver"
 // rules once kube-proxy's are in force.
 type handover struct {
 	label func(context.Context) (string, error)
-	// Closes the ports that kube-proxy needs.
+	// release closes the ports that kube-proxy needs.
 	release func()
-	// Returns why kube-proxy's rules are not in force.
+	// inForce returns why kube-proxy's rules are not in force.
 	inForce func(context.Context) error
-	// Ends the daemon too.
+	// cleanup removes weft's rules, and ends the daemon.
 	cleanup func(context.Context) ([]nft.TableID, error)
 	event   func(kind, reason, message string)
 	log     *slog.Logger
@@ -122,7 +122,7 @@ func (h *handover) await(ctx context.Context) bool {
 		}
 		err := h.inForce(ctx)
 		if err == nil {
-			// Early, because the end does not wait for events.
+			// The event is sent at the first look, because the end does not wait for events.
 			if looks++; looks == 1 {
 				h.event(event.Normal, takeover.ReasonHandedOver, "the rules of kube-proxy are in force, those of weft go")
 			}

@@ -34,7 +34,7 @@ const (
 	defaultMetricsAddress = "127.0.0.1:10249"
 	defaultHealthzAddress = "0.0.0.0:10256"
 
-	// Other ports: beside the Service frontend or kube-proxy.
+	// The NetworkPolicy frontend runs beside the Service frontend or kube-proxy.
 	policyMetricsAddress = "127.0.0.1:10243"
 	policyHealthzAddress = "127.0.0.1:10244"
 )
@@ -88,7 +88,7 @@ func (s *httpSettings) endpoints() []endpoint {
 	}
 }
 
-// Returns why a part is not healthy or not ready, or nil.
+// check returns why a part is not healthy or not ready, or nil.
 type check func() error
 
 type proxyHealth interface {
@@ -197,7 +197,8 @@ func (s *httpServers) serve(ctx context.Context, l net.Listener, e endpoint, han
 	return fmt.Errorf("serve http on %s: %w", l.Addr(), srv.Serve(l))
 }
 
-// By flag: nil for a running server, no entry while unknown. A nil serverErrors discards.
+// serverErrors has errors by flag: nil for a running server, no entry while unknown. A nil
+// serverErrors discards.
 type serverErrors struct {
 	mu     sync.Mutex
 	byFlag map[string]error
@@ -256,7 +257,7 @@ func (s *httpServers) healthHandler() http.Handler {
 	return mux
 }
 
-// health answers /healthz without the Service frontend.
+// health is for /healthz on the metrics port and, without the Service frontend, the health port.
 func (s *httpServers) health() error {
 	if err := s.healthy(); err != nil || s.published == nil {
 		return err
@@ -300,7 +301,7 @@ func answer(check check) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { conditions.Answer(w, check()) }
 }
 
-// The kernel closes the files of a killed process one by one.
+// portPatience is for the ports of a killed weft: the kernel closes its files one by one.
 const portPatience = time.Second
 
 type listeners map[string]net.Listener

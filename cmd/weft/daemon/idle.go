@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// gcPercent bounds a daemon that compiles large updates of a hostile publisher (TestPortSets of
+	// gcPercent bounds a daemon's memory while it compiles large updates of a hostile publisher (TestPortSets of
 	// cmd/weft/attack).
 	gcPercent = 75
 	// A collection costs as much as 30 single changes.
@@ -43,7 +43,7 @@ type idler struct {
 	read     func() heap
 	free     func()
 	setIdle  func(bool)
-	// last is one period old, freed after the last collection.
+	// last was read a period ago, freed after the last collection.
 	last, freed heap
 	idle        bool
 }

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// For a unit with Type=notify.
+	// notifySocket is for a unit with Type=notify.
 	notifySocket = "NOTIFY_SOCKET"
-	// A start does not fail while the API server is away.
+	// notifyPatience ends the wait for the API server: the start must not fail without it.
 	notifyPatience = 10 * time.Second
 	notifyInterval = 20 * time.Millisecond
 )

@@ -18,7 +18,7 @@ import (
 
 const configGroup = "kubeproxy.config.k8s.io"
 
-// As in every component of Kubernetes.
+// pages are those of every component of Kubernetes, such as /statusz.
 type pages struct {
 	mux     *http.ServeMux
 	paths   []string

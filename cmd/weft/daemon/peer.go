@@ -85,6 +85,7 @@ func (p *peerProbe) check(ctx context.Context) error {
 	case len(missing) == 0:
 		return nil
 	case len(missing) == len(p.families):
+		p.first = time.Time{}
 		return errors.New("kube-proxy runs, but has not written its rules yet")
 	case p.first.IsZero():
 		p.first = p.now()

@@ -23,7 +23,7 @@ const (
 // successor removes kube-proxy's rules once weft's are in force and kube-proxy has ended, and
 // watches for new ones.
 type successor struct {
-	// Why weft's rules are not in force, and why kube-proxy may still run.
+	// ready returns why weft's rules are not in force, running why kube-proxy may still have ports.
 	ready, running check
 	remove         func(context.Context) (takeover.Report, error)
 	find           func(context.Context) ([]string, error)
@@ -98,7 +98,7 @@ func (s *successor) run(ctx context.Context) {
 	}
 }
 
-// take returns why the rules stay.
+// take removes kube-proxy's rules, or returns why they stay.
 func (s *successor) take(ctx context.Context) error {
 	if err := s.ready(); err != nil {
 		return fmt.Errorf("the rules of kube-proxy stay until those of weft are in force: %w", err)

@@ -39,8 +39,7 @@ func checkSocket(_ context.Context, n *node, r *findings) error {
 	return nil
 }
 
-// The status code of a health check does not matter: as with kube-proxy, it only says whether the
-// node leaves.
+// checkHealth ignores the status code: as with kube-proxy, it only says whether the node leaves.
 func checkHealth(ctx context.Context, n *node, r *findings) error {
 	if !n.running() {
 		return nil

@@ -24,13 +24,13 @@ import (
 )
 
 const (
-	// the time for all parts together
+	// bundleLimit is for all parts together.
 	bundleLimit = 30 * time.Second
-	// bytes of a part; larger parts are cut
+	// maxPart is in bytes; larger parts are cut.
 	maxPart = 64 << 20
 )
 
-// Never a kubeconfig, token, certificate, environment, or weft's configuration.
+// A bundle never has a kubeconfig, token, certificate, environment, or weft's configuration.
 
 var procFiles = []string{
 	"proc/version", "proc/uptime", "proc/meminfo", "proc/modules", "proc/net/netstat", "proc/net/snmp", "proc/net/snmp6", "proc/net/dev",
@@ -40,13 +40,13 @@ var procFiles = []string{
 	"proc/sys/net/netfilter/nf_conntrack_*", "proc/sys/net/bridge/*",
 }
 
-// Missing programs are left out.
+// Missing programs are left out of a bundle.
 var programs = [][]string{
 	{"nft", "-a", "list", "ruleset"}, {"ip", "-d", "address"}, {"ip", "rule"}, {"ip", "route", "show", "table", "all"},
 	{"ip", "-6", "route", "show", "table", "all"}, {"ss", "-xlp"},
 }
 
-// The file exists only if it is complete.
+// writeBundle gives the file its name when it is complete.
 func writeBundle(ctx context.Context, path string, cfg Config, r *Report) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, bundleLimit)
 	defer cancel()
@@ -64,13 +64,13 @@ func writeBundle(ctx context.Context, path string, cfg Config, r *Report) (err e
 	return os.Rename(f.Name(), path)
 }
 
-// With the first error of a write.
 type bundle struct {
 	tar *tar.Writer
+	// the first error of a write
 	err error
 }
 
-// An error is added to the content, and ".error" to the name.
+// add adds err to the content, and ".error" to the name.
 func (b *bundle) add(name string, content []byte, err error) {
 	if err != nil {
 		name, content = name+".error", append(content, err.Error()+"\n"...)
@@ -121,7 +121,9 @@ func (b *bundle) collect(ctx context.Context, cfg Config, r *Report) {
 			continue // it is not installed
 		}
 		var out bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &limited{w: &out}, &limited{w: &out}
+		// One writer for both, so that os/exec writes from one goroutine.
+		to := &limited{w: &out}
+		cmd.Stdout, cmd.Stderr = to, to
 		err = cmd.Run()
 		b.add(strings.Join(argv, "-")+".txt", out.Bytes(), err)
 	}

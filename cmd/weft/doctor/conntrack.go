@@ -9,10 +9,10 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/sysctl"
 )
 
-// In percent.
 const (
+	// in percent
 	fullShare, nearlyFullShare = 95, 80
-	// Entries per bucket. The kernel's default is up to 4, weft's and kube-proxy's is 4.
+	// maxChain is in entries per bucket. The kernel's default is up to 4, weft's and kube-proxy's is 4.
 	maxChain = 8
 )
 

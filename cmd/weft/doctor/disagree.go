@@ -14,7 +14,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// A change from the API to the kernel takes less.
+// pause is longer than a change takes from the API to the kernel.
 const pause = 500 * time.Millisecond
 
 type difference struct {
@@ -69,7 +69,7 @@ func checkDisagree(ctx context.Context, n *node, r *findings) error {
 	return nil
 }
 
-// A family without weft's table has no elements.
+// differences compares all families; without weft's table a family has no elements.
 func differences(state *model.Snapshot, kernel *elements, families [model.NumFamilies]bool) (out []difference) {
 	var known [model.NumFamilies]map[string]bool
 	for family := range known {
@@ -106,7 +106,7 @@ func differences(state *model.Snapshot, kernel *elements, families [model.NumFam
 	return out
 }
 
-// An address and port, or a NodePort.
+// listener is an address and port, or a NodePort.
 type listener struct {
 	// the key of elements, as nft writes it
 	key string

@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// the time for all checks together
+	// limit is for all checks together.
 	limit = 2 * time.Second
-	// the time after the end of the checks' context
+	// grace is for reports after the end of the checks' context.
 	grace = 200 * time.Millisecond
 )
 
@@ -28,7 +28,7 @@ var errLate = fmt.Errorf("the check did not end within %v", limit)
 // Config selects the node to examine.
 type Config struct {
 	Socket string
-	// default: the user ID's
+	// default: "uid-N"
 	Publisher string
 	// the addresses of /healthz, /livez and /readyz, and of /metrics
 	Health, Metrics string
@@ -51,10 +51,10 @@ type Report struct {
 // Failed reports whether the findings include an error.
 func (r *Report) Failed() bool { return len(r.Findings) > 0 && r.Findings[0].Severity == Error }
 
-// check returns an error if the subject cannot be examined.
 type check struct {
 	name string
-	run  func(ctx context.Context, n *node, r *findings) error
+	// run returns an error if the subject cannot be examined.
+	run func(ctx context.Context, n *node, r *findings) error
 }
 
 var checks = []check{
@@ -95,8 +95,8 @@ func Run(ctx context.Context, cfg Config) *Report {
 	return r
 }
 
-// runChecks closes the node after the last check, possibly later than late: dumps of the kernel and
-// reads of files cannot be interrupted.
+// runChecks returns when late is closed at the latest, and closes n after the last check: dumps of
+// the kernel and reads of files cannot be interrupted.
 func runChecks(ctx context.Context, late <-chan struct{}, n *node, checks []check) *Report {
 	found := make([]chan []Finding, len(checks))
 	var all sync.WaitGroup
@@ -158,7 +158,7 @@ const (
 	Unknown Severity = "unknown"
 )
 
-// Texts are sentences without a full stop.
+// Finding is a problem of the node. Its texts are sentences without a full stop.
 type Finding struct {
 	Check    string   `json:"check"`
 	Severity Severity `json:"severity"`
@@ -175,7 +175,7 @@ func (r *findings) add(severity Severity, found, meaning, remedy string) {
 	*r = append(*r, Finding{Severity: severity, Found: found, Meaning: meaning, Remedy: remedy})
 }
 
-// found is a format of the number and the names.
+// addSome adds an error unless names is empty. found is a format of their number and the names.
 func (r *findings) addSome(names []string, found, meaning, remedy string) {
 	if len(names) > 0 {
 		r.add(Error, fmt.Sprintf(found, len(names), cli.Some(names)), meaning, remedy)

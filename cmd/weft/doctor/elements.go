@@ -9,19 +9,19 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// Empty for a family without a table.
+// elements are weft's of each family, empty without a table.
 type elements [model.NumFamilies]tableElements
 
-// Keys are as nft writes them: addresses, such as "10.96.0.10 . tcp . 80", and NodePorts, such as
-// "tcp . 30080".
+// tableElements have keys as nft writes them: addresses, such as "10.96.0.10 . tcp . 80", and
+// NodePorts, such as "tcp . 30080".
 type tableElements struct {
-	// to endpoints or to a reject
+	// keys with endpoints or a reject
 	listeners map[string]bool
-	// such as "10.244.1.2 . 8080"
+	// endpoints by key, such as "10.244.1.2 . 8080"
 	slots map[string][]string
 }
 
-// Of frontends/services/render.
+// Names of maps of frontends/services/render.
 var (
 	listenerMaps = []string{"services", "shortcuts", "no-endpoint-services", "nodeports", "nodeport-shortcuts", "no-endpoint-nodeports"}
 	slotMaps     = []string{"endpoints", "nodeport-endpoints"}

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// patience is for an answer.
 	maxProbes = 128
-	patience  = 700 * time.Millisecond
+	// patience is for an answer.
+	patience = 700 * time.Millisecond
 )
 
 type probe struct {
@@ -27,7 +27,6 @@ type probe struct {
 	err     error
 }
 
-// This node's endpoints come first.
 func checkEndpoints(ctx context.Context, n *node, r *findings) error {
 	state, err := n.services()
 	if err != nil {
@@ -43,6 +42,7 @@ func checkEndpoints(ctx context.Context, n *node, r *findings) error {
 	return nil
 }
 
+// endpointsOf returns this node's endpoints first.
 func endpointsOf(services []*model.Service) []probe {
 	var out []probe
 	seen := make(map[netip.AddrPort]bool)
@@ -78,7 +78,7 @@ func ask(ctx context.Context, addr netip.AddrPort) error {
 	return c.Close()
 }
 
-// Silent endpoints do not count if the connection tracking table is full.
+// judge disregards silent endpoints if the connection tracking table is full.
 func (r *findings) judge(n *node, probes []probe) {
 	var refused, silent, unreachable []string
 	for _, p := range probes {

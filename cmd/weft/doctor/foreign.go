@@ -10,7 +10,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// Of another program, for packets of Services.
+// stop is a rule of another program that stops packets of Services.
 type stop struct {
 	step    explain.Step
 	verdict string
@@ -20,7 +20,7 @@ type stop struct {
 	reply, inside bool
 }
 
-// Undecided packets are not findings.
+// checkForeign follows a sample of packets. Undecided packets are not findings.
 func checkForeign(ctx context.Context, n *node, r *findings) error {
 	state, err := n.services()
 	if err != nil {
@@ -55,7 +55,7 @@ func checkForeign(ctx context.Context, n *node, r *findings) error {
 	return nil
 }
 
-// A packet counts once per stopping rule.
+// addStops counts a packet once per stopping rule.
 func addStops(stops []*stop, t trip, answer *explain.Answer) []*stop {
 	counted := make(map[*stop]bool)
 	for i := range answer.Ways {
@@ -106,7 +106,7 @@ const (
 	fromOutside = "outside"
 )
 
-// The first packet.
+// trip is the first packet of a connection to a Service.
 type trip struct {
 	service  string
 	from     string

@@ -41,8 +41,8 @@ func checkForwarding(_ context.Context, n *node, r *findings) error {
 	return nil
 }
 
-// deaf reads only IPv4's settings, because for IPv6 the kernel reads only the setting of all
-// devices.
+// deaf returns devices without forwarding, only for IPv4: for IPv6 the kernel reads only the setting
+// of all devices.
 func (n *node) deaf() []string {
 	var off []string
 	for _, device := range n.devices("proc/sys/net/ipv4/conf/*") {

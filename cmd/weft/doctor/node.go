@@ -66,7 +66,7 @@ func newNode(ctx context.Context, cfg Config) *node {
 	return n
 }
 
-// The node closes the connection.
+// once opens a connection at the first call; n.close closes it.
 func once[C io.Closer](n *node, open func() (C, error)) func() (C, error) {
 	return sync.OnceValues(func() (C, error) {
 		c, err := open()

@@ -10,7 +10,7 @@ import (
 
 const maxRoutes = 1024
 
-// Any route will do: weft's rules replace the address afterwards.
+// checkRoutes accepts any route to a ClusterIP: weft's rules replace the address afterwards.
 func checkRoutes(ctx context.Context, n *node, r *findings) error {
 	var missing []string
 	var reason syscall.Errno

@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	// Ports of a kind, source pods of a family.
+	// maxAlike bounds ports of a kind, maxPods source pods of a family.
 	maxAlike = 3
 	maxPods  = 2
 )
 
-// Rules of other programs may depend on these properties.
+// kind has properties on which rules of other programs may depend.
 type kind struct {
 	family   model.Family
 	protocol model.Protocol

@@ -43,7 +43,7 @@ func ours(tables []kernel.TableInfo) []kernel.TableInfo {
 	return slices.DeleteFunc(slices.Clone(tables), func(t kernel.TableInfo) bool { return !t.Ours })
 }
 
-// Owners and flags must match the running weft.
+// checkTables compares owners and flags of tables with the running weft.
 func checkTables(ctx context.Context, n *node, r *findings) error {
 	tables, err := n.tables()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 type Answer struct {
 	// without a full stop
 	Sentence string `json:"answer"`
-	// the stopping rule
+	// the rule stopping the packet or its reply
 	By     string `json:"by,omitempty"`
 	Packet Packet `json:"packet"`
 	// nil without a Service
@@ -24,7 +24,7 @@ type Packet struct {
 	Protocol string         `json:"protocol"`
 	From     netip.AddrPort `json:"from"`
 	To       netip.AddrPort `json:"to"`
-	// "this node", or the name of a pod or a Service
+	// "this node", "outside", or such as "pod shop/web"; empty for an address
 	FromName string `json:"fromName,omitempty"`
 	ToName   string `json:"toName,omitempty"`
 	// empty for a packet of the node itself
@@ -70,7 +70,7 @@ type Way struct {
 	Mark uint32     `json:"mark,omitempty"`
 	// matching rules and policies of base chains
 	Steps []Step `json:"steps"`
-	// the way of the first reply; nil if the packet does not pass this node
+	// the way of the first reply; nil unless the packet leaves this node
 	Reply *Way `json:"reply,omitempty"`
 }
 
@@ -89,7 +89,7 @@ type Step struct {
 	// "publisher/name", or empty; Foreign is for other programs' tables
 	Owner   string `json:"owner,omitempty"`
 	Foreign bool   `json:"foreign,omitempty"`
-	// as "set services: element"
+	// such as "services { KEY : DATA }"; for a trace also a verdict of a map
 	Lookups []string `json:"lookups,omitempty"`
 	// empty if the next rule follows
 	Verdict string `json:"verdict,omitempty"`

@@ -26,13 +26,13 @@ type Question struct {
 	In string
 	// the source port
 	Port uint16
-	// the preference if both ends have both families
+	// prefers IPv6 if both ends have both families
 	IPv6 bool
 	// the packet's mark at the arrival
 	Mark uint32
-	// sender on this node; nil if unknown
+	// the user of a sender on this node; nil if unknown
 	UID *uint32
-	// replaces the kernel's ruleset
+	// the file of a ruleset, instead of the kernel's
 	Ruleset string
 }
 
@@ -183,7 +183,7 @@ func (a *asker) way(o *eval.Outcome) Way {
 	return w
 }
 
-// f's first packet has left this node.
+// reply returns the way of the reply to f's first packet, which has left this node.
 func (a *asker) reply(f flow, o *eval.Outcome) (*Way, error) {
 	conn := *o.Packet.Conn
 	conn.State, conn.Reply = eval.StateEstablished, true
@@ -193,7 +193,7 @@ func (a *asker) reply(f flow, o *eval.Outcome) (*Way, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Prefer an outcome that does not arrive.
+	// An outcome without an accept comes first.
 	worst := &outcomes[0]
 	for i := range outcomes {
 		if outcomes[i].Verdict != eval.Accept {

@@ -52,8 +52,7 @@ func bridgeFilter(addr netip.Addr) bool {
 	return err == nil && strings.TrimSpace(string(b)) == "1"
 }
 
-// port implements eval.Host, and is unknown until the node and the bridge have met the address, or
-// its router.
+// port is unknown until the node and the bridge have met the address, or its router.
 func (h *host) port(bridge eval.Interface, addr netip.Addr) (port eval.Interface, ok bool) {
 	l, err := netlink.LinkByIndex(int(bridge.Index))
 	if err != nil || l.Type() != "bridge" {

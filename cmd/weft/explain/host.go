@@ -15,7 +15,7 @@ import (
 	"github.com/weft-proxy/weft/nft/eval"
 )
 
-// host caches interfaces.
+// host asks the kernel for routes and addresses, and caches interfaces.
 type host struct {
 	links map[int]eval.Interface
 }
@@ -52,7 +52,7 @@ func (h *host) remember(l netlink.Link) eval.Interface {
 	return i
 }
 
-// in is zero for a packet of the node itself.
+// lookup returns a route. in is zero for a packet of the node itself.
 func (h *host) lookup(src, dst netip.Addr, in eval.Interface, mark uint32) (netlink.Route, error) {
 	o := &netlink.RouteGetOptions{Mark: mark}
 	if in.Index != 0 {
@@ -71,7 +71,7 @@ func (h *host) lookup(src, dst netip.Addr, in eval.Interface, mark uint32) (netl
 	return routes[0], nil
 }
 
-// refusal may be empty.
+// refusal explains the error of lookup. It may be empty.
 func (h *host) refusal(err error, src, dst netip.Addr, in eval.Interface) string {
 	switch {
 	// Since Linux 6.13 the first two are one error.
@@ -91,7 +91,7 @@ func (h *host) refusal(err error, src, dst netip.Addr, in eval.Interface) string
 	}
 }
 
-// The kernel uses the greater of the interface's value and "all" (ip-sysctl).
+// reversePathFilter reads both values: the kernel uses the greater of the interface's and "all".
 func reversePathFilter(name string) bool {
 	for _, of := range []string{"all", name} {
 		b, err := os.ReadFile(filepath.Join("/proc/sys/net/ipv4/conf", filepath.Base(of), "rp_filter"))
@@ -149,7 +149,7 @@ func (h *host) addressType(addr netip.Addr) (rtn uint32, ok bool) {
 	}
 }
 
-// The kernel returns an error for an interface without a route.
+// reaches takes some of the kernel's errors for an interface without a route.
 func (h *host) reaches(addr netip.Addr, through eval.Interface) (reached, ok bool) {
 	routes, err := netlink.RouteGetWithOptions(addr.AsSlice(), &netlink.RouteGetOptions{OifIndex: int(through.Index), FIBMatch: true})
 	if err != nil {
@@ -161,8 +161,8 @@ func (h *host) reaches(addr netip.Addr, through eval.Interface) (reached, ok boo
 	return reached, true
 }
 
-// address implements eval.Host. Like inet_select_addr for IPv4, it prefers the first address in the
-// network of the next hop; for IPv6 the kernel chooses.
+// address returns the address to masquerade or redirect to. Like inet_select_addr for IPv4, it
+// prefers the first one in the network of the next hop; for IPv6 the kernel chooses.
 func (h *host) address(i eval.Interface, p *eval.Packet) (addr netip.Addr, ok bool) {
 	dst := p.Destination()
 	hop := dst

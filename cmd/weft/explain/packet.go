@@ -86,8 +86,8 @@ func (f flow) packet(reply bool) []byte {
 	return append(head, transport...)
 }
 
-// The headers may be cut. The kernel passes the transport header separately, after extension
-// headers.
+// flowOfHeaders reads the headers of a trace's event, which may be cut. The kernel passes the
+// transport header separately, after extension headers.
 func flowOfHeaders(network, transport []byte) (f flow, ok bool) {
 	switch {
 	case len(network) >= 20 && network[0]>>4 == 4:

@@ -21,7 +21,7 @@ type place struct {
 	node, outside bool
 	// empty for the node and outside
 	addrs []netip.Addr
-	// 0 if unset. protocol is the protocol of the Service's port.
+	// Both are 0 if unset. protocol is the Service port's.
 	port     uint16
 	protocol uint8
 }

@@ -13,8 +13,8 @@ import (
 
 var tableFlags = regexp.MustCompile(`(?m)^table [^\n]*\{(?: #[^\n]*)?\n\s*flags[^\n]*$`)
 
-// Only the owner of a table can declare the flags owner and persist. nft before version 1.0.9 lists
-// them as an empty string.
+// withoutOwner removes the flags owner and persist: only a table's owner can declare them. nft
+// before version 1.0.9 lists them as an empty string.
 func withoutOwner(text string) string {
 	head, flags, _ := strings.Cut(text, "\n")
 	if strings.Contains(flags, "dormant") {
@@ -23,7 +23,7 @@ func withoutOwner(text string) string {
 	return head + "\n"
 }
 
-// file is the output of "nft list ruleset"; empty for the kernel.
+// readRules reads file, the output of "nft list ruleset", or the kernel if it is empty.
 func readRules(file string) (rules *eval.Ruleset, closeRules func(), err error) {
 	if file == "" {
 		return ReadKernel()

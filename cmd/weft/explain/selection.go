@@ -11,7 +11,7 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
-// After defragmentation (-400), before usual rulesets.
+// tracePriority is after defragmentation (-400), before usual rulesets.
 const tracePriority = -399
 
 type selection struct {

@@ -32,7 +32,7 @@ func (a *asker) steps(o *eval.Outcome) (verdict string, out []Step) {
 		step := a.describe(s, base)
 		step.Hook = hooks[s.Hook]
 		for _, l := range s.Lookups {
-			// In the text of the rule.
+			// Anonymous sets are in the text of the rule.
 			if l.Found && !strings.HasPrefix(l.Set, "__") {
 				step.Lookups = append(step.Lookups, a.lookup(s.Table, &l))
 			}

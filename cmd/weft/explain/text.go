@@ -254,7 +254,7 @@ func printSteps(w io.Writer, steps []Step) {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for i := range steps {
 		s := &steps[i]
-		// No rule of the chain matches.
+		// A jump to a chain without a matching rule is left out.
 		if target, ok := strings.CutPrefix(s.Verdict, "jump "); ok && (i+1 == len(steps) || steps[i+1].Chain != target) {
 			continue
 		}

@@ -28,7 +28,7 @@ const (
 	maxTrace       = 10 * time.Minute
 	maxTraced      = 10_000
 	maxRate        = 1000
-	// Time to live of the rules after --time.
+	// traceGrace is the rules' time to live after --time.
 	traceGrace   = 2 * time.Second
 	withdrawTime = 5 * time.Second
 )

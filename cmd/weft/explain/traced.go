@@ -20,7 +20,7 @@ import (
 const (
 	// The kernel does not mark the last chain: a packet is over after quiet.
 	quiet = 200 * time.Millisecond
-	// the most packets in order, and the most steps of a packet
+	// maxOpen bounds collector.order, maxSteps the steps of a packet.
 	maxOpen  = 256
 	maxSteps = 512
 	// reloadAfter is between two readings of the ruleset.
@@ -61,7 +61,7 @@ type Traced struct {
 type collector struct {
 	*asker
 	load func() (*eval.Ruleset, error)
-	// prefix of weft trace's tables
+	// the table of this weft trace
 	own   string
 	print func(*Traced) error
 	left  int
@@ -98,7 +98,7 @@ func (c *collector) run(ctx context.Context, events <-chan kernel.TraceEvent) er
 	return nil
 }
 
-// An unfinished packet delays all later ones.
+// flush prints finished packets in order: an unfinished packet delays all later ones.
 func (c *collector) flush(over func(*Traced) bool) error {
 	for len(c.order) > 0 && c.left > 0 {
 		p := c.order[0]
@@ -158,6 +158,7 @@ func (p *Traced) ended(now time.Time) bool {
 }
 
 func (c *collector) step(p *Traced, e *kernel.TraceEvent) {
+	// Only the first event at a base chain has headers.
 	if len(e.Network) > 0 {
 		p.base = e.Chain
 		p.headers(e)

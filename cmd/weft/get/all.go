@@ -62,7 +62,7 @@ fragments, tables, and, of the frontends that run here, Services, network polici
 	return cmd
 }
 
-// Frontends that do not run are left out.
+// readAll leaves out frontends that do not run.
 func readAll(ctx context.Context, conn *cli.Connection) (answers map[string]json.RawMessage, tables []*Rows, err error) {
 	answers = make(map[string]json.RawMessage, len(sections))
 	for _, s := range sections {

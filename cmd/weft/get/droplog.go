@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	// The policies and the direction follow.
+	// The policies and the direction follow dropPrefix.
 	dropPrefix = "weft drop "
 	kernelLog  = "/dev/kmsg"
-	// More than any record of the kernel's log.
+	// maxRecord is more than any record of the kernel's log.
 	maxRecord = 16 << 10
 )
 
@@ -60,7 +60,7 @@ func parseDrop(line string) (packet, bool) {
 	}
 	words := make(map[string]string)
 	for word := range strings.FieldsSeq("IN=" + rest) {
-		// The rest is quoted by an ICMP error.
+		// An ICMP error quotes another packet.
 		if strings.HasPrefix(word, "[") {
 			break
 		}
@@ -133,12 +133,12 @@ func readKernelLog(ctx context.Context, follow bool, each func(line string) erro
 	defer f.Close()
 	stop := context.AfterFunc(ctx, func() { _ = f.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
-	if !follow {
-		// An existing record needs no wait.
-		_ = f.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
-	}
 	boot := bootTime()
 	for record := make([]byte, maxRecord); ctx.Err() == nil; {
+		if !follow {
+			// An existing record needs no wait. Printing the one before can take long.
+			_ = f.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+		}
 		n, err := f.Read(record)
 		switch {
 		case errors.Is(err, syscall.EPIPE):
@@ -160,7 +160,8 @@ func cannotReadLog(err error) error {
 	return fmt.Errorf("read the kernel's log: %w: run this as root, or give it the log: journalctl -kf | weft get drops --file -", err)
 }
 
-// The third field of a record such as "6,1234,5678901,-;text" is microseconds since boot.
+// message returns a record's text after its time. The third field of a record such as
+// "6,1234,5678901,-;text" is microseconds since boot.
 func message(record string, boot time.Time) string {
 	head, text, _ := strings.Cut(record, ";")
 	text, _, _ = strings.Cut(text, "\n")

@@ -17,7 +17,7 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
-// Of pods' names.
+// namesAge is the age up to which pods' names are used.
 const namesAge = 2 * time.Second
 
 type dropsFlags struct {
@@ -108,7 +108,7 @@ func (f *dropsFlags) read(ctx context.Context, stdin io.Reader, follow bool, eac
 	return lines.Err()
 }
 
-// By address, for this node's pods.
+// podNames has names of this node's pods by address.
 type podNames struct {
 	read   func() ([]*PodView, error)
 	stderr io.Writer
@@ -117,7 +117,7 @@ type podNames struct {
 	failed bool
 }
 
-// Old names stay while the frontend does not answer.
+// of uses old names while the frontend does not answer.
 func (n *podNames) of(addr netip.Addr) string {
 	if time.Since(n.at) > namesAge {
 		n.at = time.Now()
@@ -132,7 +132,7 @@ func (n *podNames) of(addr netip.Addr) string {
 	return n.names[addr]
 }
 
-// Pods with the same address are joined by ",".
+// addressesOf joins the names of pods with the same address by ",".
 func addressesOf(pods []*PodView) map[netip.Addr]string {
 	out := make(map[netip.Addr]string)
 	for _, p := range pods {

@@ -65,7 +65,7 @@ func getFragment(cmd *cobra.Command, c *client.Client, output *cli.Output, arg s
 		return err
 	}
 	w := cmd.OutOrStdout()
-	// Errors only lengthen the output.
+	// Without the list, revisions have all digits.
 	list, _ := c.List(cmd.Context())
 	last := list.GetRevision()
 	return output.Write(w, got, func() error {

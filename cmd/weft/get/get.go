@@ -56,7 +56,7 @@ func asking[T any](ask func(*client.Client, context.Context) (T, error), rows fu
 	}, rows, polled}
 }
 
-// flags are for the second example.
+// list is a command without arguments. flags are for its second example.
 func (k kind[T]) list(use, short, flags string) *cobra.Command {
 	return k.command(&cobra.Command{
 		Use: use, Short: short, Args: cobra.NoArgs,

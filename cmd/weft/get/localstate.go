@@ -140,7 +140,7 @@ func ParseServiceName(text string) (model.Key, error) {
 	return model.Key{Namespace: namespace, Name: name}, nil
 }
 
-// missing is the error text for an unknown name.
+// policyKind is a table of the NetworkPolicy frontend. missing is the error for an unknown name.
 func policyKind[E any](table string, name func(E) string, missing string, rows func([]E, time.Time) *Rows) kind[[]E] {
 	return kind[[]E]{func(ctx context.Context, conn *cli.Connection, args []string) ([]E, error) {
 		all, err := readTable[E](ctx, conn, policyFrontend, table, nil)

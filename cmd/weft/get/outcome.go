@@ -38,7 +38,7 @@ type waiting struct {
 	reasons []string
 }
 
-// Wanted objects share a note, because all have the same reason while the aggregator is away.
+// add keeps wanted objects for a shared note: while the aggregator is away, all have the same reason.
 func (w *waiting) add(t *Rows, name string, v *publish.OutcomeRow) {
 	switch {
 	case v.Reason == "":

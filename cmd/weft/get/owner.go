@@ -69,7 +69,7 @@ func ownerQuery(cmd *cobra.Command, what cli.Object, parse func(args []string) (
 	}, printOwners)
 }
 
-// From before a restart.
+// unowned is the fragment of an object from before a restart.
 const unowned = "unknown"
 
 func printOwners(w io.Writer, answer *weftv1.OwnerResponse) error {

@@ -20,9 +20,9 @@ type Rows struct {
 	Rows    [][]string
 	// Notes are for the standard error.
 	Notes []string
-	// leading columns that name an object
+	// number of leading columns that name an object
 	key int
-	// about the same objects, or nil
+	// another table about the same objects, or nil
 	more *Rows
 }
 
@@ -67,10 +67,10 @@ func (r *Rows) Write(w io.Writer) error {
 	return p.err
 }
 
-// Columns never become narrower.
+// printer prints tables of which the columns never become narrower.
 type printer struct {
 	out io.Writer
-	// in each column up to now
+	// the widest cell of each column up to now
 	widest []string
 	err    error
 }

@@ -54,7 +54,7 @@ and what counters, quotas and the elements that packets add have at present.`,
 	return cmd
 }
 
-// nft can read the output. Comments hold the rest, such as the fragment of a rule.
+// printTable prints text for nft. Comments hold the rest, such as the fragment of a rule.
 func printTable(w io.Writer, t *weftv1.GetTableResponse, handles bool) error {
 	st := t.GetStatus()
 	m := &weftv1.Table{

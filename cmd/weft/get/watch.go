@@ -13,7 +13,7 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
-// Between two lists.
+// watchPeriod is the least time between two lists.
 const watchPeriod = time.Second
 
 type flags struct {
@@ -41,8 +41,8 @@ func (f *flags) check(*cobra.Command, []string) error {
 	}
 }
 
-// changed is called after each change, or periodically if changes are unknown, until ctx ends or an
-// error occurs.
+// changes calls changed after each change, or periodically if changes are unknown, until ctx ends or
+// an error occurs.
 type changes func(ctx context.Context, changed func()) error
 
 // polled is for cheap lists.

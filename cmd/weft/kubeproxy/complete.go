@@ -147,7 +147,7 @@ func flagError(flags *pflag.FlagSet, found []violation) error {
 	return cli.Usagef("%w", errors.Join(errs...))
 }
 
-// Same reports whether weft need not restart for the other settings.
+// Same reports whether weft need not restart, because the other settings are equal.
 func (s *Settings) Same(other *Settings) bool {
 	return reflect.DeepEqual(s.Configuration, other.Configuration) && s.SameHost(other)
 }

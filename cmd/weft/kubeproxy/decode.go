@@ -10,7 +10,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/access"
 )
 
-// Of a file.
+// APIVersion and Kind of a configuration file.
 const (
 	APIVersion = v1alpha1.GroupName + "/v1alpha1"
 	Kind       = "KubeProxyConfiguration"
@@ -26,7 +26,7 @@ func KindOf(file string) string {
 		Kind string `yaml:"kind"`
 	}
 	if yaml.Unmarshal(data, &head) != nil {
-		// For a repeated field.
+		// A file with a repeated field does not decode.
 		if m := kindLine.FindSubmatch(data); m != nil {
 			return string(m[1])
 		}

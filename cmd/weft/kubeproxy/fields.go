@@ -12,11 +12,11 @@ import (
 
 type field struct {
 	path string
-	// messages name the first
+	// Errors name the given flags, or the first.
 	flags []string
 	// "" if it has an effect
 	unused string
-	// unused only if the mode is not nftables
+	// fallback settings have an effect if the mode is not nftables, despite unused.
 	fallback bool
 }
 
@@ -98,7 +98,7 @@ func fields() []field {
 	}
 }
 
-// unusedSettings groups settings by reason, without default values.
+// unusedSettings returns a warning for each reason, about values other than defaults.
 func unusedSettings(c *v1alpha1.KubeProxyConfiguration) []string {
 	plain := new(v1alpha1.KubeProxyConfiguration)
 	setDefaults(plain)

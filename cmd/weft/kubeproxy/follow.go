@@ -13,14 +13,15 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
-// A watch would miss changes through links to links and bind mounts.
+// recheck is the pause between reads: a watch would miss changes through links to links and bind
+// mounts.
 const recheck = 2 * time.Second
 
 // ErrChanged means that the file differs from the start.
 var ErrChanged = errors.New("the configuration has changed")
 
-// Follow returns ErrChanged when same finds that the file differs from s, the settings of the flags and
-// the file at the start, and nil when ctx ends. An error is logged once for each content.
+// Follow returns ErrChanged when same is false for s, the settings at the start, and the settings of
+// the changed file, and nil when ctx ends. An error is logged once for each content.
 func (o *Options) Follow(ctx context.Context, flags *pflag.FlagSet, s *Settings, same func(was, is *Settings) bool, log *slog.Logger) error {
 	last, lost := s.data, ""
 	for cli.Pause(ctx, recheck) {

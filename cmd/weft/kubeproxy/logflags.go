@@ -7,7 +7,7 @@ import (
 	logsapi "k8s.io/component-base/logs/api/v1"
 )
 
-// For weft's level debug.
+// debugVerbosity is the least -v for weft's level debug.
 const debugVerbosity = 4
 
 func addLogFlags(flags *pflag.FlagSet, c *logsapi.LoggingConfiguration) {

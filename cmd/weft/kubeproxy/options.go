@@ -13,9 +13,9 @@ import (
 
 // Options are the flags of kube-proxy.
 type Options struct {
-	// The file of --write-config-to.
+	// WriteTo is the file of --write-config-to.
 	WriteTo string
-	// Only the steps that need more than CAP_NET_ADMIN are done.
+	// InitOnly does only the steps that need more than CAP_NET_ADMIN.
 	InitOnly bool
 
 	config        v1alpha1.KubeProxyConfiguration
@@ -55,7 +55,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 
 const noEffect = "no effect"
 
-// HideHostFlags hides flags from a command without the capability.
+// HideHostFlags hides the host flags, except --oom-score-adj, of a command without capabilities.
 func (o *Options) HideHostFlags(flags *pflag.FlagSet) {
 	_ = flags.MarkHidden("init-only")
 	flagsOf(New().AddHostFlags).VisitAll(func(f *pflag.Flag) {
@@ -65,7 +65,7 @@ func (o *Options) HideHostFlags(flags *pflag.FlagSet) {
 	})
 }
 
-// AddHostFlags adds the flags of the whole machine.
+// AddHostFlags adds the flags of connection tracking, and --oom-score-adj.
 func (o *Options) AddHostFlags(flags *pflag.FlagSet) {
 	c := &o.config.Conntrack
 	flags.Int32Var(c.MaxPerCore, "conntrack-max-per-core", *c.MaxPerCore, "maximum number of tracked connections for each CPU, at most 1048576 in total; 0 keeps the kernel's limit and ignores --conntrack-min")

@@ -42,7 +42,7 @@ type Settings struct {
 	// "text" or "json".
 	LogFormat string
 	LogLevel  slog.Level
-	// a file or a flag of kube-proxy gives the level
+	// a file or a flag of kube-proxy gives the level or format
 	LogGiven bool
 
 	Conntrack   sysctl.Conntrack
@@ -54,11 +54,11 @@ type Settings struct {
 	data []byte
 }
 
-// The only feature gate with an effect, by default enabled. Unknown gates are accepted, because
-// releases of Kubernetes add and remove them.
+// externalIPs is the only feature gate with an effect, by default enabled. Unknown gates are
+// accepted, because releases of Kubernetes add and remove them.
 const externalIPs = "AllowServiceExternalIPs"
 
-// The configuration is valid.
+// settings converts a valid configuration.
 func settings(c *v1alpha1.KubeProxyConfiguration, warnings []string) *Settings {
 	allowed, set := c.FeatureGates[externalIPs]
 	gates := slices.Sorted(maps.Keys(c.FeatureGates))

@@ -34,7 +34,7 @@ func (k *checker) check(ok bool, path string, got any, want string) {
 
 var versionPattern = regexp.MustCompile(`^[0-9]+\.[0-9]+$`)
 
-// The rules are kube-proxy's; defaults are set.
+// validate applies kube-proxy's rules. c has defaults.
 func validate(c *v1alpha1.KubeProxyConfiguration) []violation {
 	var k checker
 	modes := []string{"", ModeNFTables, ModeIPTables, ModeIPVS}
@@ -138,7 +138,7 @@ func isInterface(name string) bool {
 	})
 }
 
-// Invalid text stays for the validation.
+// withPort returns an invalid address unchanged, for the validation.
 func withPort(address string, port int) string {
 	if a, err := network.ParseAddr(address); err == nil {
 		return net.JoinHostPort(a.String(), strconv.Itoa(port))

@@ -18,7 +18,7 @@ import (
 	"github.com/weft-proxy/weft/nft/syntax"
 )
 
-// IncludePath lists directories, after the including file's.
+// IncludePath lists the directories for included files, searched after the including file's own.
 type IncludePath []string
 
 // AddFlag adds --include-path (-I), by default /etc.
@@ -26,7 +26,7 @@ func (p *IncludePath) AddFlag(flags *pflag.FlagSet) {
 	flags.StringArrayVarP((*[]string)(p), "include-path", "I", []string{"/etc"}, "directory in which to look for included files")
 }
 
-// Read returns a file with its included files, parsed only with includes.
+// Read returns a file with its included files. It parses only a text with includes.
 func (p IncludePath) Read(stdin io.Reader, path string) (*ruleset.Bundle, error) {
 	text, err := Read(stdin, path)
 	if err != nil {

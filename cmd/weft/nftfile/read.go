@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// Above the aggregator's limit; bounds memory for a wrong path, such as a device.
+// maxSize is above the aggregator's limit. It bounds memory for a wrong path, such as a device.
 const maxSize = 64 << 20
 
 // Read returns the text of a file; "-" is stdin. The limit is 64 MiB of UTF-8.

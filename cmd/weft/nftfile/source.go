@@ -17,7 +17,7 @@ type Source struct{ Path, Name string }
 type Selection struct {
 	// Files, directories and "-".
 	Files []string
-	// Of the fragment of a single file.
+	// Name is the fragment's, for a single file.
 	Name      string
 	Recursive bool
 

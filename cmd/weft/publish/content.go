@@ -19,7 +19,7 @@ import (
 	"github.com/weft-proxy/weft/nft/set"
 )
 
-// For resyncs: a snapshot until the first patch.
+// kept is a fragment for resyncs: a snapshot until the first patch, then content.
 type kept struct {
 	snapshot *weftv1.Fragment
 	content  *content
@@ -58,7 +58,7 @@ func (k *kept) Clone() client.Content {
 	return &kept{content: k.content.clone()}
 }
 
-// Elements are found by the meaning of their keys, not by their spelling.
+// content finds elements by the meaning of their keys, not by their spelling.
 type content struct {
 	entries map[string]entry
 	// by the keys of entries
@@ -74,7 +74,7 @@ type entry struct {
 	expires time.Time
 }
 
-// Repeated declarations of a table are joined.
+// newContent joins repeated declarations of a table.
 func newContent(f *weftv1.Fragment) (_ *content, err error) {
 	whole := client.Declaration(f)
 	if whole.Tables = f.GetTables(); f.GetNft() != "" {
@@ -205,7 +205,7 @@ func (c *content) DeleteBelow(key string) {
 	maps.DeleteFunc(c.entries, func(k string, _ entry) bool { return strings.HasPrefix(k, id+" ") })
 }
 
-// Messages are immutable.
+// clone shares the messages, which are immutable.
 func (c *content) clone() *content {
 	return &content{entries: maps.Clone(c.entries), sets: maps.Clone(c.sets), err: c.err}
 }

@@ -19,7 +19,7 @@ import (
 const (
 	// MaxLine is in bytes: some 700,000 elements.
 	MaxLine = 64 << 20
-	// A fragment's nft text travels in one message.
+	// maxNFT leaves 64 KiB for other fields: a fragment's nft text travels in one message.
 	maxNFT = client.MaxMessage - 64<<10
 )
 

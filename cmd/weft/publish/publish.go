@@ -18,15 +18,15 @@ import (
 
 const (
 	maxInFlight = 256
-	// One line may use it all.
+	// maxBytes bounds the unanswered lines; one line may use it all.
 	maxBytes = MaxLine
 )
 
 // Config configures Run.
 type Config struct {
-	// Required; its publisher owns the fragments.
+	// The client's publisher owns the fragments.
 	Client *client.Client
-	// Updates and answers in lines. Required.
+	// In has updates, Out gets answers, in lines.
 	In  io.Reader
 	Out io.Writer
 	// the lifetime of snapshots

@@ -41,7 +41,7 @@ func ask(request []byte, flags netlink.HeaderFlags) ([]netlink.Message, error) {
 	return conn.Execute(netlink.Message{Header: netlink.Header{Type: unix.SOCK_DIAG_BY_FAMILY, Flags: netlink.Request | flags}, Data: request})
 }
 
-// User returns the user of a socket by its ends.
+// User returns the user of the socket with these ends.
 func User(address, peer string) (uid uint32, err error) {
 	own, err := netip.ParseAddrPort(address)
 	other, perr := netip.ParseAddrPort(peer)

@@ -8,7 +8,7 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/sockdiag"
 )
 
-// asker returns the user if the kernel knows the other end.
+// asker returns the user of the client, if the kernel knows the client's socket.
 func asker(r *http.Request) string {
 	if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
 		if uid, err := sockdiag.User(r.RemoteAddr, local.String()); err == nil {

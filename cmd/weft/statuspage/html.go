@@ -7,14 +7,14 @@ import (
 
 type node interface{ write(b *strings.Builder) }
 
-// Escaped.
+// text is escaped when it is written.
 type text string
 
 func (t text) write(b *strings.Builder) { b.WriteString(html.EscapeString(string(t))) }
 
-// names and values in turn.
 type element struct {
-	name       string
+	name string
+	// names and values in turn
 	attributes []string
 	children   []node
 }
@@ -35,7 +35,7 @@ func (e *element) write(b *strings.Builder) {
 	}
 }
 
-// Names are constants of this package.
+// el does not escape name, a constant of this package.
 func el(name string, children ...node) *element { return &element{name: name, children: children} }
 
 func (e *element) with(attributes ...string) *element {

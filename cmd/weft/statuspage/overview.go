@@ -25,7 +25,7 @@ type overview struct {
 	fragments  *weftv1.ListFragmentsResponse
 	publishers *weftv1.ListPublishersResponse
 	history    *weftv1.ListRevisionsResponse
-	// Why data is missing.
+	// why all data, or the history, is missing
 	err, noHistory error
 }
 
@@ -72,7 +72,7 @@ func (p *Page) showOverview(w http.ResponseWriter, r *http.Request) {
 	p.write(w, "Status", live, nil)
 }
 
-// Problems have their remedies.
+// headline has the remedies of problems.
 func headline(o *overview) node {
 	if o.err != nil {
 		return el("h1", text(fmt.Sprintf("weft does not answer: %v.", o.err))).with("class", "bad")
@@ -124,7 +124,6 @@ func rejections(texts []string) node {
 	return list{title, el("ul", items...).with("class", "bad")}
 }
 
-// section has at most maxRows rows.
 func commits(o *overview) node {
 	if o.noHistory != nil {
 		return list{el("h2", text("Commits")), el("p", text(o.noHistory.Error()))}
@@ -134,6 +133,7 @@ func commits(o *overview) node {
 
 func section(title string, t *get.Rows) node { return list{el("h2", text(title)), table(t)} }
 
+// table has at most maxRows rows.
 func table(t *get.Rows) node {
 	if len(t.Rows) == 0 {
 		return el("p", text("None."))

@@ -42,7 +42,7 @@ type Page struct {
 	cfg  Config
 	conn cli.Connection
 	mux  *http.ServeMux
-	// turns of each user from asker
+	// turns by user, named by asker
 	turns *turns.Turns
 	asker func(*http.Request) string
 
@@ -94,7 +94,7 @@ func fromLoopback(r *http.Request) bool {
 	return err == nil && at.Addr().Unmap().IsLoopback()
 }
 
-// An attacker could make another name resolve to loopback.
+// namesAddress rejects other names: an attacker could make them resolve to loopback.
 func namesAddress(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -111,7 +111,7 @@ func file(kind, content string) http.HandlerFunc {
 	}
 }
 
-// live changes while the page is open, below follows it.
+// write replaces live while the page is open (live.js), and not below, which follows it.
 func (p *Page) write(w http.ResponseWriter, title string, live, below node) {
 	links := list{}
 	for _, l := range [][2]string{{Root, "Status"}, {Root + "services", "Services"}, {Root + "explain", "Explain"}, {"/metrics", "Metrics"}} {
@@ -137,6 +137,6 @@ func (p *Page) write(w http.ResponseWriter, title string, live, below node) {
 	b.WriteString("<!doctype html>\n")
 	el("html", el("head", head), el("body", body)).with("lang", "en").write(&b)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	// The reader has gone.
+	// An error means that the reader has gone.
 	_, _ = w.Write([]byte(b.String()))
 }

@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// A turn must not last until its asker has read the answer.
+// buffered keeps an answer: a turn must not last until its asker has read it.
 type buffered struct {
 	http.ResponseWriter
 	status int
@@ -15,7 +15,7 @@ type buffered struct {
 func (b *buffered) WriteHeader(status int)         { b.status = status }
 func (b *buffered) Write(part []byte) (int, error) { return b.body.Write(part) }
 
-// The answer is sent after the turn.
+// question runs next in a turn, and sends the answer after it.
 func (p *Page) question(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		turn, err := p.turns.Enter(p.asker(r))
@@ -36,7 +36,7 @@ func (p *Page) question(next http.HandlerFunc) http.HandlerFunc {
 		turn.Leave()
 		if err == nil {
 			w.WriteHeader(b.status)
-			// The reader has gone.
+			// An error means that the reader has gone.
 			_, _ = w.Write(b.body.Bytes())
 		}
 	}

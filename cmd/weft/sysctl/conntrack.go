@@ -14,10 +14,10 @@ import (
 	"k8s.io/utils/cpuset"
 )
 
-// As kube-proxy for many CPUs.
+// maxFlows is kube-proxy's limit for many CPUs.
 const maxFlows = 1 << 20
 
-// Relative to the root.
+// Paths below the root.
 const (
 	netfilterDir = "proc/sys/net/netfilter"
 	maxFile      = netfilterDir + "/nf_conntrack_max"
@@ -38,7 +38,7 @@ type Conntrack struct {
 	TCPCloseWaitTimeout   time.Duration
 	UDPTimeout            time.Duration
 	UDPStreamTimeout      time.Duration
-	// Accepts packets outside the window as valid.
+	// TCPBeLiberal accepts packets outside the window as valid.
 	TCPBeLiberal bool
 }
 
@@ -51,8 +51,8 @@ func MaxFlows(perCPU, floor, cpus int) int {
 	return max(floor, min(maxFlows, perCPU*cpus))
 }
 
-// CPUs returns the number of the machine's CPUs, including forbidden ones, or runtime.NumCPU if
-// unreadable. root is of the file system.
+// CPUs returns the number of the machine's CPUs, also forbidden ones, or runtime.NumCPU if
+// unreadable. root is the root directory.
 func CPUs(root string) int {
 	b, err := os.ReadFile(filepath.Join(root, onlineFile))
 	if err != nil {
@@ -74,11 +74,10 @@ type outcome struct {
 type setting struct {
 	file string
 	want int
-	// A greater value stays.
+	// raise keeps a greater value.
 	raise bool
 }
 
-// The hash size depends on the limit.
 func (c Conntrack) settings() []setting {
 	var out []setting
 	if c.Max > 0 {

@@ -10,7 +10,8 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 )
 
-// The kernel loads nf_conntrack with weft's first NAT chain.
+// recheck is the pause between looks for nf_conntrack, which the kernel loads with weft's first NAT
+// chain.
 const recheck = 2 * time.Second
 
 // Config configures Run.
@@ -18,7 +19,7 @@ type Config struct {
 	Conntrack Conntrack
 	// empty means "/"
 	Root string
-	// Without nf_conntrack, Run returns.
+	// Once makes Run return if nf_conntrack is not loaded.
 	Once bool
 	// may be nil
 	Logger *slog.Logger

@@ -17,8 +17,8 @@ import (
 	"github.com/weft-proxy/weft/nft/object"
 )
 
-// Only legacy iptables' programs use its interface to the kernel. They are called if legacy tables
-// exist.
+// weft leaves the kernel's interface of legacy iptables to its programs, and calls them only if
+// legacy tables exist.
 
 type legacyTable struct {
 	program string // iptables-legacy or ip6tables-legacy
@@ -27,7 +27,7 @@ type legacyTable struct {
 	rules []string
 }
 
-// A notice follows if the programs are not installed.
+// surveyLegacy returns a notice if the programs are not installed.
 func surveyLegacy(ctx context.Context, proc string) (plans []plan, notices []string, err error) {
 	for _, f := range []struct {
 		family         nft.Family
@@ -89,7 +89,7 @@ func (l *legacyTable) parse(family nft.Family, text string) *kernel.Survey {
 		case len(words) > 1 && words[0] == "-A":
 			r := kernel.SurveyRule{Handle: uint64(len(l.rules))}
 			l.rules = append(l.rules, strings.TrimSpace(line))
-			// A jump has no options.
+			// Only another target than a chain has options after it.
 			if verb := words[len(words)-2]; verb == "-j" || verb == "-g" {
 				r.Target = words[len(words)-1]
 			}

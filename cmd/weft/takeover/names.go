@@ -15,11 +15,11 @@ var families = []nft.Family{nft.FamilyIP, nft.FamilyIP6}
 
 func weftTable(f nft.Family) nft.TableID { return nft.TableID{Family: f, Name: render.Table} }
 
-// With chains of mode iptables, and of mode ipvs.
+// tables has kube-proxy's chains of the modes iptables and ipvs.
 var tables = []struct {
 	name   string
 	chains []string
-	// of Services and endpoints
+	// prefixes of chains of Services and endpoints
 	prefixes []string
 }{
 	{
@@ -62,9 +62,10 @@ const (
 	Weft = "weft"
 )
 
-// Reasons of events of a Node: kube-proxy's rules are removed, or weft's soon, because kube-proxy's
-// are in force.
+// Reasons of events of a Node.
 const (
-	ReasonTookOver   = "WeftTookOver"
+	// ReasonTookOver: weft has removed kube-proxy's rules.
+	ReasonTookOver = "WeftTookOver"
+	// ReasonHandedOver: kube-proxy's rules are in force, and weft removes its own.
 	ReasonHandedOver = "WeftHandedOver"
 )

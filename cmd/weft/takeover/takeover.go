@@ -15,14 +15,14 @@ import (
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// The removal would leave Services in a family without rules.
+// errNotLive prevents a removal that leaves Services in a family without rules.
 var errNotLive = errors.New("weft's own rules are missing")
 
-// Config configures Remove.
+// Config configures Remove and Find.
 type Config struct {
-	// Even if weft's rules are missing.
+	// Force removes rules even if weft's are missing.
 	Force bool
-	// Empty means "/proc".
+	// Proc is by default "/proc".
 	Proc string
 }
 
@@ -132,7 +132,8 @@ func survey(conn *kernel.Conn) ([]plan, error) {
 	return plans, nil
 }
 
-// Chains with jumps from another program's rules become empty. reported and noticed name the table.
+// iptables plans the removal of kube-proxy's chains. A chain with a jump from another program's chain
+// becomes empty, but stays. reported and noticed name the table.
 func iptables(s *kernel.Survey, reported, noticed string) plan {
 	p := plan{removal: kernel.Removal{Table: s.ID}}
 	kept := map[string]string{}

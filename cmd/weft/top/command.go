@@ -13,7 +13,7 @@ import (
 	"github.com/weft-proxy/weft/nft/printable"
 )
 
-// Cheap questions.
+// minInterval is short, because the questions are cheap.
 const minInterval = 200 * time.Millisecond
 
 type options struct {

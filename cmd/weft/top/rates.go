@@ -12,7 +12,7 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/get"
 )
 
-// A restart resets a counter.
+// perSecond returns 0 after a restart, which resets a counter.
 func perSecond(before, after uint64, d time.Duration) float64 {
 	if after < before || d <= 0 {
 		return 0
@@ -22,13 +22,13 @@ func perSecond(before, after uint64, d time.Duration) float64 {
 
 func rate(n float64) string { return fmt.Sprintf("%.1f", n) }
 
-// By descending rate, then by name.
 type row struct {
 	perSecond float64
 	name      string
 	cells     []any
 }
 
+// byRate sorts by descending rate, then by name.
 func byRate(rows []row, columns ...string) *get.Rows {
 	slices.SortFunc(rows, func(a, b row) int {
 		return cmp.Or(cmp.Compare(b.perSecond, a.perSecond), strings.Compare(a.name, b.name))

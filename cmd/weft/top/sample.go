@@ -15,7 +15,7 @@ import (
 
 const (
 	commits = 20
-	// The list of Services can be long.
+	// servicesAge is long, because the list of Services can be.
 	servicesAge = 10 * time.Second
 )
 
@@ -33,7 +33,7 @@ type sample struct {
 
 type sampler struct {
 	conn *cli.Connection
-	// the Services at the time read
+	// index has the Services at the time read.
 	index *index
 	read  time.Time
 }
@@ -65,7 +65,7 @@ func (s *sampler) sample(ctx context.Context) (*sample, error) {
 	return out, err
 }
 
-// why is set if there are no Services here, or the rules do not count.
+// connections returns why there are no counts: no Service frontend, or rules without counters.
 func (s *sampler) connections(ctx context.Context, c *client.Client, out *sample) (why string, err error) {
 	if s.index == nil || time.Since(s.read) > servicesAge {
 		state, err := get.ReadServices(ctx, s.conn, model.Key{})

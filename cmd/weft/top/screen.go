@@ -8,7 +8,7 @@ import (
 	"golang.org/x/term"
 )
 
-// ECMA-48.
+// Sequences of ECMA-48, and private modes of xterm.
 const (
 	openAlternate  = "\x1b[?1049h\x1b[?25l" // without a cursor
 	closeAlternate = "\x1b[?25h\x1b[?1049l"
@@ -27,7 +27,7 @@ type screen struct {
 	was *term.State
 }
 
-// q or Ctrl-C calls quit. in may be nil.
+// openScreen calls quit for q or Ctrl-C. in may be nil.
 func openScreen(in, out *os.File, quit func()) *screen {
 	s := &screen{in: in, out: out}
 	if in != nil {

@@ -21,10 +21,9 @@ type servicePort struct {
 	opened uint64
 }
 
-// By connection destinations.
 type index struct {
 	ports []servicePort
-	// By keys of counting elements.
+	// at has indexes of ports by keys of counting elements.
 	at map[string]int
 }
 
@@ -49,7 +48,7 @@ func (x *index) add(s *model.Service, p *model.Port) {
 	x.ports = append(x.ports, out)
 }
 
-// counted means that the rules count.
+// count adds to ports. counted is false for rules without counters.
 func (x *index) count(ctx context.Context, c *client.Client, ports []servicePort) (counted bool, err error) {
 	sets := render.CountServices.ConnectionSets()
 	for _, family := range []string{"ip", "ip6"} {

@@ -14,13 +14,13 @@ type line struct {
 	title bool
 }
 
-// Or the reason for its absence.
+// section is a table, or the reason for its absence.
 type section struct {
 	rows *get.Rows
 	none string
 }
 
-// view returns at most height lines unless height is 0.
+// view returns at most height lines, unless height is 0 or too low for the titles.
 func view(socket string, before, after *sample, height int) []line {
 	lines := []line{{text: printable.Escape(fmt.Sprintf("weft on %s at %s: revision %d, %.1f commits/s, %d publishers, %d fragments, %d updates wait",
 		socket, after.at.Local().Format(time.TimeOnly), after.revision, perSecond(before.revision, after.revision, after.at.Sub(before.at)),
@@ -54,7 +54,7 @@ func (s *section) lines(n int) []line {
 	return out
 }
 
-// Long sections get unused lines of short ones.
+// share returns the rows of each section: long sections get unused lines of short ones.
 func share(sections []section, height int) []int {
 	sizes := make([]int, len(sections))
 	rows, left := 0, max(0, height-3*len(sections))

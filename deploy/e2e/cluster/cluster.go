@@ -51,7 +51,7 @@ const (
 	ready = 2 * time.Minute
 )
 
-// Start returns when the API server is ready.
+// Start starts a control plane. It returns when the API server is ready.
 func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	c := &Cluster{cfg: cfg}
 	serving := append([]netip.Addr{netip.MustParseAddr("127.0.0.1"), ServiceCIDRs()[0].Addr().Next(), ServiceCIDRs()[1].Addr().Next()}, cfg.Host.Addresses.All()...)

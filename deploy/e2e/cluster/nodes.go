@@ -28,8 +28,8 @@ func (c *Cluster) CreateNodes(ctx context.Context, nodes []*lab.Node) error {
 	return nil
 }
 
-// StartKubelet runs binary, the built cmd/node, as a node's kubelet. The node has its own directories
-// of weft.
+// StartKubelet runs binary, the built cmd/node, as a node's kubelet. Each node has its own /var/lib and
+// /run/weft.
 func (c *Cluster) StartKubelet(n *lab.Node, binary, kubeconfig string) (*lab.Process, error) {
 	const own = `mount -t tmpfs -o mode=755 weft /var/lib && mkdir -p /run/weft && mount -t tmpfs -o mode=755 weft /run/weft && exec "$@"`
 	return n.Start(n.Name()+"-kubelet", filepath.Join(c.cfg.LogDir, n.Name()+"-kubelet.log"), nil,

@@ -9,8 +9,8 @@
 // node-2 has only pods.
 //
 // A check writes objects, waits for a fence (a Service that is written last) on each side, and sends probes.
-// Both proxies must produce each probe's expected result. The table of deliberate differences names its
-// reasons. Groups of checks run at once, under one configuration.
+// Both proxies must produce each probe's expected result. The table of deliberate differences has a reason
+// for each. Groups of checks run at once, under one configuration.
 //
 // Other tests cover health servers, metrics, and the replacement of a running kube-proxy under traffic.
 package differential

@@ -4,12 +4,12 @@
 //	cd deploy/e2e && go test -count=1 -v -timeout 2h ./fleet -fleet.nodes 5000 -fleet.outage 60s -fleet.patience 20m
 //
 // The nodes run in one process (frontends/testing/apitest/fleet), each with the real code of frontends/source
-// and four watches. For comparison, other nodes retry each watch by itself, at last every 1.5 s to 3 s.
+// and four watches. For comparison, other nodes retry each watch by itself, in the end every 1.5 s to 3 s.
 //
 // # Measurements
 //
-// Requests at the server, and refused connections while it does not run, by the second since the kill or the
-// readiness.
+// The test counts requests at the server, and refused connections while it does not run, in each second since
+// the kill or the readiness.
 //
 // # Errors
 //

@@ -12,8 +12,8 @@ func externalClient() Addresses {
 	return Addresses{V4: netip.MustParseAddr("198.51.100.1"), V6: netip.MustParseAddr("2001:db8:100::1")}
 }
 
-// Balance routes each connection from Control to an address to one of the nodes. Without nodes its
-// packets are lost.
+// Balance routes connections from Control to addr, each to one of the nodes. Without nodes their packets
+// are lost.
 func (l *Lab) Balance(addr netip.Addr, nodes []*Node) error {
 	c := l.Control
 	over := underlay

@@ -134,7 +134,7 @@ func (p *Pod) Remove() error {
 	return err
 }
 
-// Serve answers TCP and UDP on the port, on all addresses of the pod. See Ask.
+// Serve answers TCP and UDP on the ports, on all addresses of the pod. See Ask.
 func (p *Pod) Serve(ports ...uint16) error {
 	for _, port := range ports {
 		address := net.JoinHostPort("::", strconv.Itoa(int(port)))

@@ -81,7 +81,7 @@ func (p *Process) Stop(patience time.Duration) error {
 	}
 }
 
-// Processes returns the arguments of processes with a word in them.
+// Processes returns the command lines with a word.
 func Processes(word string) ([]string, error) {
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {

@@ -19,8 +19,8 @@
 // pods have a network namespace: four servers, an admitted client and a rejected one.
 //
 // The clients send a UDP packet to each server every few milliseconds, each in a new flow. A change begins
-// with the write to the API. It is enforced with the first packet after the last wrong verdict. CPU is the
-// time of the process and its children until they are idle. Memory is the process's alone.
+// with the write to the API, and is enforced when the first packet after the last wrong verdict is sent. CPU
+// is the time of the process and its children until they are idle. Memory is the process's alone.
 //
 // # Errors
 //

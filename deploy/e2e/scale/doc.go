@@ -14,7 +14,7 @@
 // # Measurements
 //
 // Time runs from the beginning of the write to the API to the kernel's notification of the commit with the
-// new address (NFNLGRP_NFTABLES). With a real API server it runs from the notification to another client.
+// new address (NFNLGRP_NFTABLES). With a real API server it runs from its notification of another client.
 //
 // A Service answers when a TCP connection to its ClusterIP reaches an endpoint. CPU is user and system time
 // of the proxy and its child processes. Memory is the process's alone.

@@ -37,7 +37,7 @@ func main() {
 	os.Exit(code)
 }
 
-// channel is the socket to the parent in become.
+// channel is the descriptor of the socket to the parent in become.
 const channel = 3
 
 func become(argv []string) error {

@@ -72,7 +72,7 @@ func filterClock() (listener int, err error) {
 	return int(fd), nil
 }
 
-// answer returns when the program has ended. file has the difference.
+// answer answers the program's questions for the time until it has ended. file has the difference.
 func answer(listener int, file string) {
 	for {
 		var n notification
@@ -92,7 +92,7 @@ func answer(listener int, file string) {
 	}
 }
 
-// The file is replaced atomically. A missing file means 0.
+// difference reads the file, which is replaced atomically. A missing file means 0.
 func difference(file string) time.Duration {
 	text, err := os.ReadFile(file) //nolint:gosec // the file that the user names
 	if err != nil {

@@ -17,7 +17,7 @@ const (
 	atVDSO = 33
 )
 
-// begin starts the thread, which hideVDSO traces until its exec.
+// hideVDSO traces a thread, which begin wakes, until its exec, and then removes the vDSO's address.
 func hideVDSO(thread, pid int, begin func() error) error {
 	if _, _, errno := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_SEIZE, uintptr(thread), 0, unix.PTRACE_O_TRACEEXEC, 0, 0); errno != 0 {
 		return fmt.Errorf("trace: %w", errno)
@@ -51,7 +51,7 @@ func hideVDSO(thread, pid int, begin func() error) error {
 	}
 }
 
-// The stack has argc, the arguments, 0, the environment, 0, and the auxiliary vector.
+// removeVDSO reads the stack: argc, the arguments, 0, the environment, 0, and the auxiliary vector.
 func removeVDSO(pid int) error {
 	var regs unix.PtraceRegs
 	if err := unix.PtraceGetRegs(pid, &regs); err != nil {

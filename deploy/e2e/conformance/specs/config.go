@@ -22,7 +22,8 @@ type Config struct {
 	// Focus and Skip are regular expressions of full names, in addition to [sig-network] and skip.txt.
 	Focus, Skip string
 	// Short selects the specs of short.txt.
-	Short    bool
+	Short bool
+	// NoPolicy leaves out specs for a NetworkPolicy engine.
 	NoPolicy bool
 	// by default four hours
 	Timeout time.Duration

@@ -7,5 +7,5 @@
 //
 // # Concurrency
 //
-// Everything happens on the main thread, because a thread owns its namespaces.
+// [Init] and [Exec] stay on the main thread, because each thread has its own namespaces.
 package container

@@ -11,7 +11,7 @@ import (
 // ErrUnknown means that the table does not have an image.
 var ErrUnknown = errors.New("image is not in the table of package deploy/e2e/node/image")
 
-// Image adds to the files of the machine.
+// Image is the files and the command of a container, in addition to the machine's files.
 type Image struct {
 	// the last part of the repository's name
 	Name string
