@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/types/known/durationpb"
+
 	"github.com/weft-proxy/weft/aggregator/access"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
@@ -276,5 +278,30 @@ func TestMaxEncoded(t *testing.T) {
 	}
 	if got := MaxEncoded(nil); got != MaxBytes {
 		t.Errorf("without limits: %d bytes", got)
+	}
+}
+
+// TestRefusalsOfElements: a limit of elements is a refusal, also if many of them are packed beside each other.
+func TestRefusalsOfElements(t *testing.T) {
+	control := configured(t, "limits: {elements: 100}")
+	long := &weftv1.Set{Name: "s", Type: "ipv4_addr", Flags: []string{"timeout"}, Elements: []*weftv1.Element{{Key: "10.0.0.1", Timeout: durationpb.New(2 * access.MaxTimeout)}}}
+	anonymous := &weftv1.Chain{Name: "c"}
+	for i := range 60 {
+		anonymous.Rules = append(anonymous.Rules, &weftv1.Rule{Text: fmt.Sprintf("tcp dport { %d, %d } drop", 2*i+1, 2*i+1000)})
+	}
+	for limit, table := range map[access.Limit]*weftv1.Table{
+		access.LimitTimes:    {Family: "ip", Name: "p", Sets: []*weftv1.Set{long}},
+		access.LimitElements: {Family: "ip", Name: "p", Chains: []*weftv1.Chain{anonymous}},
+	} {
+		b := NewSnapshot(Config{Access: control}, desired.Key{Publisher: "p", Name: "f"}, nowhere{})
+		b.AddFragment(&weftv1.Fragment{Name: "f", Tables: []*weftv1.Table{table}})
+		_, err := b.Finish()
+		r := (*RejectedError)(nil)
+		if !errors.As(err, &r) {
+			t.Fatalf("limit %v: %v", limit, err)
+		}
+		if !slices.ContainsFunc(r.Refusals, func(o *access.Refusal) bool { return o.Limit == limit }) || r.Violations[0].GetReason() != weftv1.Violation_REASON_LIMIT {
+			t.Errorf("limit %v: %d refusals, rejected with %v", limit, len(r.Refusals), err)
+		}
 	}
 }
