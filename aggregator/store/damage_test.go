@@ -203,6 +203,13 @@ func TestOtherFormat(t *testing.T) {
 			b[16+4], b[os.Getpagesize()+16+4] = 3, 3
 			must(t, os.WriteFile(path, b, 0o600))
 		}, "state.db state.db.other-format", "version mismatch"},
+		// Another version ran since: its files and those of this version go together.
+		"all files": {func(t *testing.T, dir string) {
+			must(t, os.WriteFile(filepath.Join(dir, "weft.db"), []byte("record"), 0o600))
+			must(t, os.WriteFile(filepath.Join(dir, "history.db"), []byte("history"), 0o600))
+			must(t, os.Mkdir(filepath.Join(dir, "unconfirmed"), 0o700))
+			must(t, os.WriteFile(filepath.Join(dir, "unconfirmed", "x.json"), []byte("{}"), 0o600))
+		}, "history.db.other-format state.db state.db.other-format unconfirmed.other-format unconfirmed.other-format/x.json weft.db.other-format", "unconfirmed.other-format"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -33,6 +33,22 @@ func (s *Store) makeDir() error {
 	return syncDir(filepath.Dir(s.cfg.Path))
 }
 
+// formerFiles returns the files of versions with other files.
+func formerFiles(dir string) []string {
+	return present(dir, "weft.db", "weft.db.outdated", "history.db", "unconfirmed")
+}
+
+// present returns the paths of the files that exist.
+func present(dir string, names ...string) (paths []string) {
+	for _, name := range names {
+		path := filepath.Join(dir, name)
+		if _, err := os.Lstat(path); err == nil {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
 // quarantine renames a file or directory: with the suffix, then with -1 and so on.
 func quarantine(path, suffix string) (string, error) {
 	for i := range maxQuarantined {

@@ -84,8 +84,8 @@ func (s *Store) Register(p Part) { s.parts = append(s.parts, p) }
 
 func (s *Store) Failed(kind string) { s.cfg.Failed(kind) }
 
-// Load reads the directory and copies the database. It logs and counts lost data, and renames the
-// file of another version. It succeeds without write access: see Unwritten.
+// Load reads the directory and copies the database. It logs and counts lost data, and renames files
+// of another version. It succeeds without write access: see Unwritten.
 //
 // Possible errors: ErrInUse, trusted.ErrUnsafe, trusted.ErrLink.
 func (s *Store) Load() error {
@@ -169,8 +169,13 @@ func (s *Store) SetOutdated(outdated bool) error {
 	})
 }
 
-// read opens the present database. Source may be nil. The only error is ErrInUse.
+// read opens the present database. Source may be nil. If there are files of another version, that version ran
+// last, and the database is older than its rules: all files are set aside. The only error is ErrInUse.
 func (s *Store) read() (source *bolt.DB, losses []loss, err error) {
+	if other := formerFiles(s.cfg.Path); len(other) > 0 {
+		s.replace(append(other, present(s.cfg.Path, databaseName, outdatedName)...), errOtherFormat)
+		return nil, nil, nil
+	}
 	for _, outdated := range []bool{false, true} {
 		s.outdated.Store(outdated)
 		if source, losses, err = s.readFile(); !errors.Is(err, fs.ErrNotExist) {
@@ -181,7 +186,7 @@ func (s *Store) read() (source *bolt.DB, losses []loss, err error) {
 	case err == nil || errors.Is(err, ErrInUse):
 		return source, losses, err
 	case errors.Is(err, errOtherFormat):
-		s.replace(err)
+		s.replace([]string{s.file()}, err)
 		fallthrough
 	case errors.Is(err, fs.ErrNotExist):
 		s.outdated.Store(false)
@@ -222,15 +227,20 @@ func (s *Store) readFile() (source *bolt.DB, losses []loss, err error) {
 	return source, losses, nil
 }
 
-// replace renames the file of another version, and logs the loss.
-func (s *Store) replace(cause error) {
-	renamed, err := quarantine(s.file(), otherSuffix)
+// replace renames files of another version, and logs the loss.
+func (s *Store) replace(files []string, cause error) {
+	var renamed []string
+	var errs []error
+	for _, path := range files {
+		to, err := quarantine(path, otherSuffix)
+		renamed, errs = append(renamed, to), append(errs, err)
+	}
 	for _, l := range lossOfAll(s.parts, cause) {
 		s.cfg.Failed(l.part.Kind)
 	}
 	s.cfg.Logger.Error("the state directory has the format of another version of weft: a new database begins. The rules in the kernel stay. "+
 		"Durable fragments are no longer stored and do not survive a reboot: apply them again. Updates that wait for a confirmation stay in force. The history is empty",
-		"path", s.cfg.Path, "cause", cause, "renamed", renamed, "error", err)
+		"path", s.cfg.Path, "cause", cause, "renamed", renamed, "error", errors.Join(errs...))
 }
 
 // View makes a transaction that reads.

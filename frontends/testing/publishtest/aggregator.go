@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/convert"
 	"github.com/weft-proxy/weft/aggregator/testing/nametest"
 )
 
@@ -87,11 +88,14 @@ func (f *Aggregator) GetFragment(req *weftv1.GetFragmentRequest, stream grpc.Ser
 
 // Publish implements the API method.
 func (f *Aggregator) Publish(stream grpc.BidiStreamingServer[weftv1.PublishRequest, weftv1.PublishResponse]) error {
-	parts, chains := make(map[string]string), make(map[string]string)
+	parts, chains, text := make(map[string]string), make(map[string]string), convert.Text()
 	for {
 		req, err := stream.Recv()
 		if err != nil {
 			return nil
+		}
+		if req, err = text(req); err != nil {
+			return err
 		}
 		if s := req.GetSnapshot(); s != nil {
 			add(parts, chains, s)
