@@ -127,7 +127,6 @@ func (b *Builder) checkRights() {
 		}
 	}
 	bad.merge(&b.bad)
-	bad.refusals = append(bad.refusals, b.bad.refusals...)
 	b.bad = bad
 }
 

@@ -32,10 +32,6 @@ const (
 	window = 8 << 20
 )
 
-// Text returns a function for the requests of one stream, in their order, that replaces packed
-// elements by text. The function does not change its argument.
-type Text func() func(*weftv1.PublishRequest) (*weftv1.PublishRequest, error)
-
 // Config describes the aggregator's address and the caller.
 type Config struct {
 	// path; empty means DefaultSocket

@@ -28,8 +28,9 @@ type fake struct {
 	weftv1.UnimplementedPublisherServer
 	weftv1.UnimplementedInspectServer
 	socket string
-	// features are of GetInfo.
+	// features are of GetInfo, planned is the last request of Plan.
 	features []string
+	planned  *weftv1.PlanRequest
 
 	mu sync.Mutex
 	// open, when set, can refuse a stream.
@@ -83,6 +84,11 @@ func (f *fake) start(t testing.TB) {
 	f.serving = s
 	f.mu.Unlock()
 	go func() { _ = s.Serve(l) }()
+}
+
+func (f *fake) Plan(req *weftv1.PlanRequest, stream grpc.ServerStreamingServer[weftv1.PlanResponse]) error {
+	f.planned = req
+	return stream.Send(&weftv1.PlanResponse{})
 }
 
 func (f *fake) GetInfo(context.Context, *weftv1.GetInfoRequest) (*weftv1.GetInfoResponse, error) {

@@ -18,6 +18,15 @@ import (
 // Possible errors: the errors of ListTables, ErrTooLarge (the request needs more than one message),
 // ErrInvalid.
 func (c *Client) Plan(ctx context.Context, req *weftv1.PlanRequest) (*weftv1.PlanResponse, error) {
+	text, err := c.text(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("plan: %w", fromStatus("", err))
+	}
+	if text != nil {
+		if req, err = planText(text, req); err != nil {
+			return nil, fmt.Errorf("plan: %w: %w", ErrInvalid, err)
+		}
+	}
 	if err := checkSize(proto.Size(req)); err != nil {
 		return nil, fmt.Errorf("plan: %w", err)
 	}

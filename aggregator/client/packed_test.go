@@ -54,6 +54,13 @@ func TestPackedAsText(t *testing.T) {
 		if got, want := f.keys("f"), test.want; !slices.Equal(got, want) || packed > 0 != (test.features != nil) {
 			t.Errorf("with features %v the aggregator got keys %v and %d packed elements, want keys %v", test.features, got, packed, want)
 		}
+		if _, err := c.Plan(aggregatortest.Context(t), &weftv1.PlanRequest{Fragments: []*weftv1.Fragment{fragment}}); err != nil {
+			t.Fatal(err)
+		}
+		set := f.planned.GetFragments()[0].GetTables()[0].GetSets()[0]
+		if as := len(set.GetElements()) > 0; as != (test.features == nil) || len(set.GetPacked()) > 0 == as {
+			t.Errorf("with features %v the aggregator plans %v", test.features, set)
+		}
 		if err := c.Close(); err != nil {
 			t.Error(err)
 		}

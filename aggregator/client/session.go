@@ -47,7 +47,7 @@ type Session struct {
 
 	// held while writing to the stream; locked before the outbox
 	sending sync.Mutex
-	// set before the stream's first request
+	// nil if the stream's requests may have packed elements; guarded by sending
 	text func(*weftv1.PublishRequest) (*weftv1.PublishRequest, error)
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"google.golang.org/grpc"
@@ -45,9 +44,13 @@ func (s *Session) serve(ctx context.Context, opened func()) error {
 		cancel()
 		<-broken
 	}()
-	if err := s.checkPacked(ctx); err != nil {
+	text, err := s.client.text(ctx)
+	if err != nil {
 		return streamError(s.client, err)
 	}
+	s.sending.Lock()
+	s.text = text
+	s.sending.Unlock()
 	s.outbox.use(nil, true)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -71,18 +74,6 @@ func (s *Session) serve(ctx context.Context, opened func()) error {
 		case <-timer.C:
 		}
 	}
-}
-
-// checkPacked decides whether this stream's requests have packed elements.
-func (s *Session) checkPacked(ctx context.Context) error {
-	if s.text = nil; s.client.cfg.Text == nil || s.client.cfg.Local != nil {
-		return nil
-	}
-	info, err := s.client.inspect.GetInfo(ctx, &weftv1.GetInfoRequest{})
-	if err == nil && !slices.Contains(info.GetFeatures(), "packed") {
-		s.text = s.client.cfg.Text()
-	}
-	return err
 }
 
 func (s *Session) flush(stream publishStream) error {
