@@ -52,6 +52,7 @@ func (c *committer) carryOut(plan *desired.Plan) (stats kernel.Stats, err error)
 		c.flows.Before(plan.Deserted)
 		if stats, err = c.transact(plan); err != nil {
 			c.state.Rollback()
+			c.flows.After(nil, nil)
 			return stats, err
 		}
 		c.revision++

@@ -316,11 +316,13 @@ func (k *keeper) lapse() {
 		planner.Accept(k.state)
 		return
 	}
-	if _, err := k.carryOut(planner.Make(k.state)); err != nil {
+	plan := planner.Make(k.state)
+	if _, err := k.carryOut(plan); err != nil {
 		k.drift = err.Error()
 		k.log.Warn("cannot add an element that another fragment states too, after it expired", "error", err)
+		return
 	}
-	k.tell.statuses.Revision.Store(k.revision)
+	k.tell.lapsed(plan, k.revision)
 }
 
 // forget drops expired elements from the state, and reports whether a commit is needed.
@@ -332,5 +334,6 @@ func (k *keeper) forget() (successor bool) {
 			k.dir.Store(statedir.Change{Fragment: u.Fragment, Patch: func() *weftv1.Patch { return message.Patch(u, time.Time{}) }, Done: func(error) {}})
 		}
 	}
+	k.flows.After(planner.Lapsed(k.state, expired), nil)
 	return successor
 }

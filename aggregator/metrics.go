@@ -137,8 +137,9 @@ func (m *metrics) worked(before, after desired.Work) {
 	}
 }
 
-func (m *metrics) repaired(c *weftv1.Counts) {
+func (m *metrics) repaired(c *weftv1.Counts, revision uint64) {
 	m.repairs.Inc()
+	m.revision.Set(float64(revision))
 	m.changed(c)
 }
 

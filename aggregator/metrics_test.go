@@ -102,7 +102,7 @@ func TestMetrics(t *testing.T) {
 	m.committed(&weftv1.Counts{RulesDeleted: 1}, 43, timing{})
 	m.shadowed.Set(6)
 	m.worked(desired.Work{Keys: 3}, desired.Work{Keys: 5, Objects: 1})
-	m.repaired(&weftv1.Counts{ElementsAdded: 1})
+	m.repaired(&weftv1.Counts{ElementsAdded: 1}, 44)
 	m.rejected(&RejectedError{Fragment: desired.Key{Publisher: "p", Name: "f"}, Violations: []*weftv1.Violation{{Reason: weftv1.Violation_REASON_SYNTAX}, {Reason: weftv1.Violation_REASON_LIMIT}}})
 	families, err := reg.Gather()
 	if err != nil {
@@ -122,7 +122,7 @@ func TestMetrics(t *testing.T) {
 		metricWork + "/keys": 2, metricWork + "/rules": 0, metricWork + "/objects": 1, metricWork + "/dumps": 0, metricWork + "/records": 0,
 		metricCommits: 2, metricCommitSeconds + "/wait": 1, metricCommitSeconds + "/build": 1, metricCommitSeconds + "/kernel": 1, metricElements + "/added": 4, metricElements + "/deleted": 1,
 		metricRules + "/added": 2, metricRules + "/deleted": 1, metricRejections + "/p/syntax": 1, metricDropped: 0, metricShadowed: 6, metricRepairs: 1,
-		"weft_flows_flushed_total": 0, "weft_flow_flush_errors_total": 0, metricSessions: 0, metricPending: 5, metricRevision: 43,
+		"weft_flows_flushed_total": 0, "weft_flow_flush_errors_total": 0, metricSessions: 0, metricPending: 5, metricRevision: 44,
 		metricUnrepaired: 0, "weft_affinity_purged_total": 0, "weft_affinity_errors_total": 0, metricStateErrors + "/record": 0, metricStateErrors + "/durable": 0, metricStateErrors + "/flows": 0, metricStateErrors + "/history": 0, metricStateErrors + "/unconfirmed": 0,
 		"weft_history_lost_total": 0,
 	}

@@ -195,10 +195,18 @@ func (o *observers) removed(c *outcome) {
 	o.flows.After(c.plan.Stale, &weftv1.WatchResponse{Event: &weftv1.WatchResponse_Commit{Commit: &weftv1.Commit{Revision: c.revision, Changes: c.counts}}})
 }
 
+// lapsed reports a commit of elements that replace expired ones.
+func (o *observers) lapsed(plan *desired.Plan, revision uint64) {
+	o.statuses.Revision.Store(revision)
+	o.metrics.revision.Set(float64(revision))
+	o.metrics.changed(message.Counts(plan.Counts))
+	o.flows.After(plan.Stale, nil)
+}
+
 // A nil counts means that tables were left out.
 func (o *observers) repaired(state *merge.State, revision uint64, reason string, ops int, counts *weftv1.Counts) {
 	o.statuses.Revision.Store(revision)
-	o.metrics.repaired(counts)
+	o.metrics.repaired(counts, revision)
 	o.history.Record(&history.Commit{Revision: o.entry(revision, counts)})
 	o.log.Warn("repaired the kernel", "revision", revision, "reason", reason, "ops", ops)
 	o.drift(&weftv1.Drift{Reason: reason, Repaired: counts})

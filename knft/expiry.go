@@ -68,7 +68,7 @@ func (c *change) lapse(now time.Time) {
 			}
 			for id, deadline := range s.deadlines {
 				if !now.Before(deadline.at) && s.elements[id] != nil {
-					c.putElement(t, s, id, nil)
+					(&elements{change: c, t: t, s: s}).put(id, nil)
 				}
 			}
 		}

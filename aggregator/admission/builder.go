@@ -13,7 +13,6 @@ import (
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/object"
-	"github.com/weft-proxy/weft/nft/ruleset"
 	"github.com/weft-proxy/weft/nft/set"
 )
 
@@ -43,11 +42,9 @@ type Scope interface {
 }
 
 // Builder turns the messages of an update into a [desired.Update]. Declarations are compiled at
-// once, but rules in Finish, because they may refer to later declarations. Goroutines pack elements
-// while the next message is decoded.
+// once, but rules in Finish, because they may refer to later declarations.
 type Builder struct {
-	cfg      Config
-	key      desired.Key
+	packer
 	snapshot bool
 	priority int32
 	lifetime weftv1.Lifetime
@@ -59,8 +56,7 @@ type Builder struct {
 	tables []*tablePart
 	byID   map[nft.TableID]*tablePart
 	bad    violations
-	// "" without a .nft text
-	file string
+	file   sourceFile
 	// messages of a snapshot
 	parts int
 
@@ -69,13 +65,14 @@ type Builder struct {
 	unpacked unpacked
 	// in compiled rules
 	anonymous atomic.Int64
-	// guards positions, the places of the rules in file, made for the first wrong rule
-	positionsMu sync.Mutex
-	positions   *ruleset.Positions
 	// before the update, or nil
 	status *weftv1.FragmentStatus
+}
 
-	pool pool
+// sender is the publisher of an update, with the checks that depend on it.
+type sender struct {
+	cfg Config
+	key desired.Key
 }
 
 type tablePart struct {
@@ -114,7 +111,7 @@ type elementsPart struct {
 // NewSnapshot returns a Builder for a snapshot. An invalid fragment name is a violation, and Key
 // returns it shortened.
 func NewSnapshot(cfg Config, key desired.Key, outer Scope) *Builder {
-	b := &Builder{cfg: cfg, key: key, snapshot: true, outer: outer, byID: make(map[nft.TableID]*tablePart)}
+	b := &Builder{packer: packer{sender: sender{cfg, key}}, snapshot: true, outer: outer, byID: make(map[nft.TableID]*tablePart)}
 	if cfg.Access != nil && cfg.Status != nil {
 		b.status = cfg.Status(key)
 	}
@@ -133,7 +130,7 @@ func NewPatch(cfg Config, key desired.Key, own Declared, outer Scope) *Builder {
 }
 
 // Key returns the updated fragment.
-func (b *Builder) Key() desired.Key { return b.key }
+func (s *sender) Key() desired.Key { return s.key }
 
 // Cost returns the number of elements and rules, including elements of anonymous sets and removals,
 // after Finish.
@@ -197,7 +194,7 @@ func (b *Builder) Finish() (*desired.Update, error) {
 	b.checkRights()
 	u := &desired.Update{Fragment: b.key, Snapshot: b.snapshot, Priority: b.priority, Lifetime: desired.Lifetime(b.lifetime), Expires: b.expiry}
 	for _, t := range b.tables {
-		u.Tables = append(u.Tables, b.tableUpdate(t))
+		u.Tables = append(u.Tables, t.update(&b.bad))
 	}
 	if b.cfg.Room != nil && b.lifetime == weftv1.Lifetime_LIFETIME_DURABLE && b.cfg.Durable && len(u.Tables) > 0 && len(b.bad.list) == 0 {
 		if err := b.cfg.Room(b.bytes); err != nil {
@@ -247,12 +244,12 @@ func (t *tablePart) putChains() []desired.Chain {
 	return put
 }
 
-func (b *Builder) tableUpdate(t *tablePart) desired.TableUpdate {
+func (t *tablePart) update(bad *violations) desired.TableUpdate {
 	u := t.TableUpdate
 	u.PutChains = t.putChains()
 	for _, s := range t.sets {
 		if put := s.Set; put.Decl != nil {
-			put.Elements = b.join(s.chunks)
+			put.Elements = join(bad, s.chunks)
 			if put.Decl.Ranges() {
 				slices.SortStableFunc(put.Elements, set.Compare)
 				put.Elements = slices.Compact(put.Elements)
@@ -262,7 +259,7 @@ func (b *Builder) tableUpdate(t *tablePart) desired.TableUpdate {
 	}
 	for _, e := range t.changes {
 		change := e.Elements
-		change.Remove, change.Add = b.join(e.remove), b.join(e.add)
+		change.Remove, change.Add = join(bad, e.remove), join(bad, e.add)
 		for _, c := range e.add {
 			change.Remove = append(change.Remove, c.expired...)
 		}
@@ -271,10 +268,11 @@ func (b *Builder) tableUpdate(t *tablePart) desired.TableUpdate {
 	return u
 }
 
-func (b *Builder) join(chunks []*chunk) []set.Element {
+// join also moves the violations to bad.
+func join(bad *violations, chunks []*chunk) []set.Element {
 	n := 0
 	for _, c := range chunks {
-		b.bad.merge(&c.bad)
+		bad.merge(&c.bad)
 		n += len(c.out)
 	}
 	if len(chunks) == 1 {

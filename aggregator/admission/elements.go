@@ -71,10 +71,16 @@ var errExpired = errors.New("it has expired")
 
 var errTooLong = fmt.Errorf("text is longer than %d bytes", MaxElementText)
 
-func (b *Builder) packMessages(t nft.TableID, decl *set.Set, elements []*weftv1.Element) *chunk {
-	p, publisher, now := decl.Packer(len(elements)), b.limited(), b.now()
-	return b.pack(t, decl, len(elements), func(i int) (key string, out set.Element, err error) {
-		if err := b.checkElement(elements[i]); err != nil {
+// packer packs the elements of an update. Goroutines pack while the next message is decoded.
+type packer struct {
+	sender
+	pool pool
+}
+
+func (p *packer) packMessages(t nft.TableID, decl *set.Set, elements []*weftv1.Element) *chunk {
+	packer, publisher, now := decl.Packer(len(elements)), p.limited(), p.now()
+	return p.pack(t, decl, len(elements), func(i int) (key string, out set.Element, err error) {
+		if err := p.checkElement(elements[i]); err != nil {
 			return elements[i].GetKey(), out, err
 		}
 		e := convert.ElementOf(elements[i])
@@ -93,7 +99,7 @@ func (b *Builder) packMessages(t nft.TableID, decl *set.Set, elements []*weftv1.
 		if e.Timeout > access.MaxTimeout && publisher.Limited() {
 			err = publisher.Times(e.Timeout, 0)
 		} else {
-			out, err = p.Pack(e)
+			out, err = packer.Pack(e)
 		}
 		if expired && err == nil {
 			err = errExpired
@@ -102,12 +108,12 @@ func (b *Builder) packMessages(t nft.TableID, decl *set.Set, elements []*weftv1.
 	})
 }
 
-func (b *Builder) packKeys(t nft.TableID, decl *set.Set, keys []string) *chunk {
-	return b.pack(t, decl, len(keys), func(i int) (string, set.Element, error) {
+func (p *packer) packKeys(t nft.TableID, decl *set.Set, keys []string) *chunk {
+	return p.pack(t, decl, len(keys), func(i int) (string, set.Element, error) {
 		if len(keys[i]) > MaxElementText {
 			return keys[i], set.Element{}, errTooLong
 		}
-		if err := b.checkText(keys[i]); err != nil {
+		if err := p.checkText(keys[i]); err != nil {
 			return keys[i], set.Element{}, err
 		}
 		out, err := decl.PackKey(keys[i])
@@ -115,21 +121,21 @@ func (b *Builder) packKeys(t nft.TableID, decl *set.Set, keys []string) *chunk {
 	})
 }
 
-func (b *Builder) pack(t nft.TableID, decl *set.Set, n int, element func(i int) (key string, out set.Element, err error)) *chunk {
+func (p *packer) pack(t nft.TableID, decl *set.Set, n int, element func(i int) (key string, out set.Element, err error)) *chunk {
 	c := &chunk{}
-	b.pool.run(n, func() { c.fill(t, decl, n, element) })
+	p.pool.run(n, func() { c.fill(t, decl, n, element) })
 	return c
 }
 
-func (b *Builder) unpackElements(t nft.TableID, decl *set.Set, m *weftv1.PackedElements) *chunk {
-	return b.unpack(t, decl, m.GetCount(), func() ([]set.Element, error) {
+func (p *packer) unpackElements(t nft.TableID, decl *set.Set, m *weftv1.PackedElements) *chunk {
+	return p.unpack(t, decl, m.GetCount(), func() ([]set.Element, error) {
 		return decl.Unpack(int(m.GetCount()), m.GetKeys(), m.GetValues())
 	})
 }
 
-func (b *Builder) unpack(t nft.TableID, decl *set.Set, n uint32, unpack func() ([]set.Element, error)) *chunk {
+func (p *packer) unpack(t nft.TableID, decl *set.Set, n uint32, unpack func() ([]set.Element, error)) *chunk {
 	c := &chunk{}
-	b.pool.run(int(n), func() {
+	p.pool.run(int(n), func() {
 		var err error
 		if c.out, err = unpack(); err != nil {
 			c.bad.compile(setName(t, decl), err)

@@ -10,9 +10,9 @@ import (
 // MaxTTL bounds the time until a fragment's expiration.
 const MaxTTL = 10 * 365 * 24 * time.Hour
 
-func (b *Builder) now() time.Time {
-	if b.cfg.Now != nil {
-		return b.cfg.Now()
+func (s *sender) now() time.Time {
+	if s.cfg.Now != nil {
+		return s.cfg.Now()
 	}
 	return time.Now()
 }

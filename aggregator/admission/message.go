@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/weft-proxy/weft/aggregator/access"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/convert"
 	"github.com/weft-proxy/weft/aggregator/desired"
@@ -22,7 +23,13 @@ import (
 func (b *Builder) AddFragment(f *weftv1.Fragment) {
 	first := b.parts == 0
 	b.parts++
-	if !b.count(&b.bytes, proto.Size(f), MaxBytes, "bytes") || !b.checkSize(f) || !b.known(f.UnknownField()) {
+	if !b.count(&b.bytes, proto.Size(f), MaxBytes, "bytes") {
+		return
+	}
+	if p := b.limited(); p != nil {
+		b.unpacked.add(f, p.Limits.Most[access.LimitRules], p.Limits.Most[access.LimitSets])
+	}
+	if !b.checkTables(f.GetTables()) || !b.known(f.UnknownField()) {
 		return
 	}
 	if first {
@@ -258,7 +265,7 @@ func (b *Builder) addFile(text string) {
 		b.bad.file(err)
 		return
 	}
-	b.file = text
+	b.file.text = text
 	messages := make([]*weftv1.Table, 0, len(tables))
 	for _, t := range tables {
 		messages = append(messages, convert.Table(t))

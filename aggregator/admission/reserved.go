@@ -7,16 +7,16 @@ import (
 )
 
 // restricted reports whether the update must not make names that nft cannot read again.
-func (b *Builder) restricted() bool {
-	p := b.cfg.Access.Publisher(b.key.Publisher)
-	return p != nil && !p.Admin && !b.cfg.Stored
+func (s *sender) restricted() bool {
+	p := s.cfg.Access.Publisher(s.key.Publisher)
+	return p != nil && !p.Admin && !s.cfg.Stored
 }
 
-func (b *Builder) checkName(name string) error {
+func (s *sender) checkName(name string) error {
 	if err := checkName(name); err != nil {
 		return err
 	}
-	if _, reserved := slices.BinarySearch(reservedNames, name); reserved && b.restricted() {
+	if _, reserved := slices.BinarySearch(reservedNames, name); reserved && s.restricted() {
 		return fmt.Errorf("name %q is a word of nft's language: nft could not read its own listing: use another name", name)
 	}
 	return nil

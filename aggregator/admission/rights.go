@@ -41,31 +41,26 @@ type unpacked struct {
 }
 
 // limited returns nil for a publisher without limits and for the state directory.
-func (b *Builder) limited() *access.Publisher {
-	if b.cfg.Stored {
+func (s *sender) limited() *access.Publisher {
+	if s.cfg.Stored {
 		return nil
 	}
-	return b.cfg.Access.Publisher(b.key.Publisher)
+	return s.cfg.Access.Publisher(s.key.Publisher)
 }
 
-// checkSize compares a part of a snapshot with the publisher's limits before unpacking, so that an
-// excessive snapshot does not fill the memory. Repeated elements are not known yet, and count.
-func (b *Builder) checkSize(f *weftv1.Fragment) bool {
-	p := b.limited()
-	if p == nil {
-		return true
-	}
-	b.unpacked.bytes += max(0, proto.Size(f)-textBase) / textPerByte
+// add counts a part of a snapshot without its tables. rules and sets are the publisher's limits.
+func (n *unpacked) add(f *weftv1.Fragment, rules, sets int) {
+	n.bytes += max(0, proto.Size(f)-textBase) / textPerByte
 	// Elements of a file have at least a comma each, as do the few flags and devices.
-	b.unpacked.commas += strings.Count(f.GetNft(), ",")
+	n.commas += strings.Count(f.GetNft(), ",")
 	// Braces that belong neither to a set nor to a rule belong to a chain.
-	if most := p.Limits.Most; most[access.LimitRules] > 0 {
-		braces := strings.Count(f.GetNft(), "{")
-		b.unpacked.inBraces = max(0, braces-most[access.LimitSets]-2*most[access.LimitRules]-commasBase)
+	if rules > 0 {
+		n.inBraces = max(0, strings.Count(f.GetNft(), "{")-sets-2*rules-commasBase)
 	}
-	return b.checkTables(f.GetTables())
 }
 
+// checkTables compares a part of an update with the publisher's limits before unpacking, so that an
+// excessive update does not fill the memory. Repeated elements are not known yet, and count.
 func (b *Builder) checkTables(tables []*weftv1.Table) bool {
 	p := b.limited()
 	if p == nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"sync"
 
 	"github.com/weft-proxy/weft/aggregator/access"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
@@ -35,7 +36,7 @@ func (b *Builder) compileRules() {
 	bad := make([]violations, len(jobs))
 	work := func(from, step int) {
 		for i := from; i < len(jobs); i += step {
-			b.compileChain(jobs[i].t, jobs[i].c, &bad[i])
+			ruleScope{b, jobs[i].t}.compile(jobs[i].c, &bad[i])
 		}
 	}
 	if workers := runtime.GOMAXPROCS(0); workers > 1 && b.rules >= parallelRules {
@@ -51,8 +52,8 @@ func (b *Builder) compileRules() {
 	}
 }
 
-func (b *Builder) compileChain(t *tablePart, c *chainPart, bad *violations) {
-	scope := ruleScope{b: b, t: t}
+func (s ruleScope) compile(c *chainPart, bad *violations) {
+	b, t := s.b, s.t
 	publisher := b.cfg.Access.Publisher(b.key.Publisher)
 	c.Rules = make([]*compile.Rule, 0, len(c.rules))
 	for i, r := range c.rules {
@@ -64,9 +65,9 @@ func (b *Builder) compileChain(t *tablePart, c *chainPart, bad *violations) {
 			bad.add(weftv1.Violation_REASON_LIMIT, object(), textTooLong(r.Text))
 			continue
 		}
-		rule, err := compile.CompileRule(t.Table.Family, r, scope)
+		rule, err := compile.CompileRule(t.Table.Family, r, s)
 		if err != nil {
-			bad.compile(object(), b.inFile(t.Table, c.Decl.Name, i, scope, err))
+			bad.compile(object(), b.file.place(t.Table, c.Decl.Name, i, s, err))
 			continue
 		}
 		// Only the canonical text has no tabs and line ends between words.
@@ -74,7 +75,7 @@ func (b *Builder) compileChain(t *tablePart, c *chainPart, bad *violations) {
 			bad.add(weftv1.Violation_REASON_INVALID, object(), err.Error())
 			continue
 		}
-		if rule, err = honoured(publisher, rule, scope); err != nil {
+		if rule, err = honoured(publisher, rule, s); err != nil {
 			bad.compile(object(), err)
 			continue
 		}
@@ -114,18 +115,27 @@ func textTooLong(text string) string {
 	return fmt.Sprintf("text has %d bytes: at most %d are allowed", len(text), MaxRuleText)
 }
 
-// inFile adds the place in the file. Rules of a file are compiled in canonical form, so the
-// author's text is compiled again.
-func (b *Builder) inFile(table nft.TableID, chain string, n int, scope compile.Scope, err error) error {
-	if b.file == "" {
+// sourceFile is the .nft text of an update, or empty.
+type sourceFile struct {
+	text string
+
+	// mu guards positions, the places of the rules, made for the first wrong rule.
+	mu        sync.Mutex
+	positions *ruleset.Positions
+}
+
+// place adds the place in the file to a rule's error. Rules of a file are compiled in canonical
+// form, so the author's text is compiled again.
+func (f *sourceFile) place(table nft.TableID, chain string, n int, scope compile.Scope, err error) error {
+	if f.text == "" {
 		return err
 	}
-	b.positionsMu.Lock()
-	defer b.positionsMu.Unlock()
-	if b.positions == nil {
-		_, b.positions, _ = ruleset.ParsePositions("", b.file)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.positions == nil {
+		_, f.positions, _ = ruleset.ParsePositions("", f.text)
 	}
-	src, ok := b.positions.Rule(table, chain, n)
+	src, ok := f.positions.Rule(table, chain, n)
 	if !ok {
 		return err
 	}

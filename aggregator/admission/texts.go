@@ -23,8 +23,8 @@ func (b *Builder) checkTexts(what func() *weftv1.ObjectName, texts ...string) bo
 	return true
 }
 
-func (b *Builder) checkText(text string) error {
-	if b.cfg.Stored {
+func (s *sender) checkText(text string) error {
+	if s.cfg.Stored {
 		return nil
 	}
 	if len(text) > MaxRuleText {
@@ -36,17 +36,17 @@ func (b *Builder) checkText(text string) error {
 	return nil
 }
 
-func (b *Builder) checkElement(e *weftv1.Element) error {
+func (s *sender) checkElement(e *weftv1.Element) error {
 	if len(e.GetKey()) > MaxElementText || len(e.GetValue()) > MaxElementText {
 		return errTooLong
 	}
 	for _, text := range [...]string{e.GetKey(), e.GetValue(), e.GetComment()} {
-		if err := b.checkText(text); err != nil {
+		if err := s.checkText(text); err != nil {
 			return err
 		}
 	}
 	for _, text := range e.GetState().GetStateful() {
-		if err := b.checkText(text); err != nil {
+		if err := s.checkText(text); err != nil {
 			return err
 		}
 	}

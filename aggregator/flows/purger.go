@@ -75,8 +75,9 @@ type PurgerConfig struct {
 type purge struct {
 	desired.Purge
 	// last is true for the second reading.
-	last    bool
-	flows   bool
+	last  bool
+	flows bool
+	// removed counts entries, also those of a reading that failed later.
 	removed int
 }
 
@@ -115,6 +116,7 @@ func schedule(queue []purge, next purge) []purge {
 		return append(queue, next)
 	}
 	queue[i].last, queue[i].flows = queue[i].last && next.last, queue[i].flows || next.flows
+	queue[i].removed += next.removed
 	queue[i].Decl = next.Decl
 	return queue
 }
@@ -152,6 +154,7 @@ func (p *Purger) read(entries []set.Element, err error) {
 	switch {
 	case errors.Is(err, syscall.ENOENT):
 		// Another process has deleted the map. The writer repairs it.
+		p.report()
 	case err != nil:
 		p.fail(fmt.Errorf("read map: %w", err))
 	default:
@@ -180,14 +183,19 @@ func (p *Purger) removeSome() {
 		return
 	}
 	p.found, p.entries = nil, nil
-	if p.current.removed > 0 {
-		p.cfg.Log.Info("removed affinity entries", "table", p.current.Table.String(), "map", p.current.Decl.Name, "entries", p.current.removed)
-		if p.current.flows {
-			p.cfg.Removed()
-		}
-	}
+	p.report()
 	if !p.current.last {
 		p.postpone(purge{Purge: p.current.Purge, last: true, flows: p.current.flows})
+	}
+}
+
+func (p *Purger) report() {
+	if p.current.removed == 0 {
+		return
+	}
+	p.cfg.Log.Info("removed affinity entries", "table", p.current.Table.String(), "map", p.current.Decl.Name, "entries", p.current.removed)
+	if p.current.flows {
+		p.cfg.Removed()
 	}
 }
 
@@ -235,7 +243,7 @@ func (p *Purger) fail(err error) {
 	p.cfg.Metrics.PurgeErrors.Inc()
 	p.cfg.Log.Error("cannot remove affinity entries", "table", p.current.Table.String(), "map", p.current.Decl.Name, "error", err, "retry", p.cfg.Delay)
 	p.found, p.entries = nil, nil
-	p.postpone(purge{Purge: p.current.Purge, last: p.current.last, flows: p.current.flows})
+	p.postpone(purge{Purge: p.current.Purge, last: p.current.last, flows: p.current.flows, removed: p.current.removed})
 }
 
 func (p *Purger) postpone(next purge) {

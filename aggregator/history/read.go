@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 
 	"google.golang.org/protobuf/proto"
@@ -39,7 +38,9 @@ func (r *Recorder) List(ctx context.Context, q Query) (all []*weftv1.Revision, l
 	}
 	err = r.view(func(t *tables) error {
 		found := make(map[string]*weftv1.Revision)
-		for _, s := range t.shares(q.wants) {
+		own := t.shares(q.wants)
+		lost = t.lostOf(own, q.Reader.All && q.Publisher == "")
+		for _, s := range own {
 			if s.publisher != common {
 				lost = max(lost, s.lost())
 			}
@@ -97,11 +98,15 @@ func (r *Recorder) Compare(ctx context.Context, from, to uint64, reader desired.
 	}
 	err = r.view(func(t *tables) error {
 		own := t.shares(func(publisher string) bool { return publisher != common && reader.Sees(publisher) })
-		begin := uint64(math.MaxUint64)
+		var lost []uint64
 		for i := range own {
-			begin = min(begin, own[i].lost())
+			lost = append(lost, own[i].lost())
 		}
-		if len(own) > 0 && from < begin {
+		begin := t.lostOf(own, reader.All)
+		if len(own) > 0 {
+			begin = max(begin, slices.Min(lost))
+		}
+		if from < begin {
 			return fmt.Errorf("%w: %d: the history begins after revision %d", ErrForgotten, from, begin)
 		}
 		c := &comparison{from: from, to: to, limit: r.cfg.MaxBytes}
@@ -109,7 +114,7 @@ func (r *Recorder) Compare(ctx context.Context, from, to uint64, reader desired.
 			c.limit = min(c.limit, maxCompared)
 		}
 		for i := range own {
-			if err := c.compare(&own[i], own[i].lost()); err != nil {
+			if err := c.compare(&own[i], lost[i]); err != nil {
 				return err
 			}
 		}

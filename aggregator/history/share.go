@@ -51,6 +51,9 @@ func (t *tables) obtain(publisher string) (share, error) {
 		return s, nil
 	}
 	err := t.joinEmpty()
+	if gone := t.forgotten.Number(joined); err == nil && gone > 0 {
+		err = t.forgotten.PutNumber(publisher, gone)
+	}
 	for _, b := range []*store.Bucket{t.log, t.before, t.content} {
 		if err == nil {
 			_, err = b.Obtain(publisher)
@@ -145,7 +148,18 @@ func (r *Recorder) makeRoom(t *tables, own share) (bool, error) {
 
 // lost returns the last revision from which entries of the publisher may be missing.
 func (s *share) lost() uint64 {
-	return max(s.forgotten.Number(joined), s.forgotten.Number(s.publisher))
+	if s.log == nil {
+		return s.forgotten.Number(joined)
+	}
+	return s.forgotten.Number(s.publisher)
+}
+
+// lostOf returns the last forgotten revision of joined shares that a reader may see beside its own.
+func (t *tables) lostOf(own []share, everybody bool) uint64 {
+	if len(own) > 0 && !everybody {
+		return 0
+	}
+	return t.forgotten.Number(joined)
 }
 
 // joinEmpty removes empty shares, and notes their last forgotten revision.
@@ -158,7 +172,7 @@ func (t *tables) joinEmpty() error {
 		if s.log.Count() > 0 || len(s.content.Names()) > 0 {
 			continue
 		}
-		err := cmp.Or(t.forgotten.PutNumber(joined, s.lost()), t.forgotten.Put(s.publisher, nil),
+		err := cmp.Or(t.forgotten.PutNumber(joined, max(t.forgotten.Number(joined), s.lost())), t.forgotten.Put(s.publisher, nil),
 			t.log.DeleteBucket(s.publisher), t.before.DeleteBucket(s.publisher), t.content.DeleteBucket(s.publisher))
 		if err != nil {
 			return err

@@ -169,7 +169,9 @@ func TestEmptySharesAreJoined(t *testing.T) {
 		return nil
 	})
 	must(t, err)
-	if _, err := r.Compare(t.Context(), 1, revision, desired.Reader{Publisher: "first"}); !errors.Is(err, ErrForgotten) {
-		t.Errorf("a revision that was forgotten with a share: error %v", err)
+	for _, reader := range []desired.Reader{{Publisher: "p0"}, everything} {
+		if _, err := r.Compare(t.Context(), 1, revision, reader); !errors.Is(err, ErrForgotten) {
+			t.Errorf("reader %+v, of a revision that was forgotten with a share: error %v", reader, err)
+		}
 	}
 }

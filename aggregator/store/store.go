@@ -95,11 +95,12 @@ func (s *Store) Load() error {
 	if err := s.makeDir(); errors.Is(err, trusted.ErrUnsafe) || errors.Is(err, trusted.ErrLink) {
 		return fmt.Errorf("state directory: %w", err)
 	}
-	removeTemporary(s.cfg.Path)
 	source, losses, err := s.read()
 	if err != nil {
 		return fmt.Errorf("state directory %s: %w", s.cfg.Path, err)
 	}
+	// Not before read, because another process may have the directory.
+	removeTemporary(s.cfg.Path)
 	s.replaced = len(losses) > 0
 	db, more, renamed, err := s.create(source)
 	if s.unwritten = err; err != nil {

@@ -48,17 +48,16 @@ type demo struct {
 	out     io.Writer
 	verbose bool
 	// sockets, manifests, state and logs
-	dir     string
-	cluster *cluster
+	dir       string
+	manifests manifests
+	cluster   *cluster
 	// the agent with the deny list
-	policy *process
+	policy *agent
 	// the path of nft(8), or empty
 	nft    string
 	stream *tcpStream
 	// of node-1 before weft is killed
 	before ruleset
-	// the removed endpoint of web, or ""
-	removed string
 }
 
 // The caller must close the demo, even after an error.
@@ -72,6 +71,7 @@ func newDemo(out io.Writer) (*demo, error) {
 	if err := os.CopyFS(d.dir, embedded); err != nil {
 		return d, fmt.Errorf("write manifests: %w", err)
 	}
+	d.manifests.dir = d.dir
 	d.cluster, err = newCluster()
 	return d, err
 }
@@ -84,7 +84,7 @@ func (d *demo) logs(text string) string {
 		}
 	}
 	if d.policy != nil {
-		add(d.policy)
+		add(d.policy.process)
 	}
 	for _, n := range d.cluster.nodes {
 		if n.weft != nil {

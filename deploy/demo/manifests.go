@@ -33,7 +33,14 @@ var embedded embed.FS
 // webManifest has the endpoints of web, one per line.
 const webManifest = "manifests/web.yaml"
 
-func (d *demo) setWeb(removed string) error {
+// manifests are the files that weft reads.
+type manifests struct {
+	dir string
+	// the removed endpoint of web, or ""
+	removed string
+}
+
+func (m *manifests) setWeb(removed string) error {
 	text, err := embedded.ReadFile(webManifest)
 	if err != nil {
 		return err
@@ -44,13 +51,13 @@ func (d *demo) setWeb(removed string) error {
 			kept.WriteString(line)
 		}
 	}
-	d.removed = removed
-	return d.writeManifest(filepath.Base(webManifest), kept.String())
+	m.removed = removed
+	return m.write(filepath.Base(webManifest), kept.String())
 }
 
-func (d *demo) writeManifest(name, text string) error {
+func (m *manifests) write(name, text string) error {
 	// weft ignores files with a leading dot, so that it never reads a partial file.
-	path := filepath.Join(d.dir, filepath.Dir(webManifest), name)
+	path := filepath.Join(m.dir, filepath.Dir(webManifest), name)
 	temporary := filepath.Join(filepath.Dir(path), "."+name)
 	if err := os.WriteFile(temporary, []byte(text), 0o600); err != nil {
 		return err
@@ -58,7 +65,8 @@ func (d *demo) writeManifest(name, text string) error {
 	return os.Rename(temporary, path)
 }
 
-func (d *demo) web() []string {
-	names := cli.Map(d.cluster.servers(), func(p *pod) string { return p.Name })
-	return slices.DeleteFunc(names, func(name string) bool { return name == d.removed })
+// web returns the names of the servers that are endpoints.
+func (m *manifests) web(servers []*pod) []string {
+	names := cli.Map(servers, func(p *pod) string { return p.Name })
+	return slices.DeleteFunc(names, func(name string) bool { return name == m.removed })
 }

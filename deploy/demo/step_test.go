@@ -16,7 +16,7 @@ func TestReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	d := &demo{out: &out, cluster: &cluster{}, policy: &process{name: "agent", log: log}}
+	d := &demo{out: &out, cluster: &cluster{}, policy: &agent{&process{name: "agent", log: log}}}
 	end := func(observed string, err error) func(*demo, context.Context) (string, error) {
 		return func(*demo, context.Context) (string, error) { return observed, err }
 	}

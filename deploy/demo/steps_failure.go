@@ -169,14 +169,14 @@ func (d *demo) restartWeft(ctx context.Context) (string, error) {
 }
 
 func (d *demo) afterRestart(ctx context.Context) (string, error) {
-	if err := d.deny(ctx, "shell-1"); err != nil {
+	if err := d.policy.deny(ctx, d.cluster.pod("shell-1")); err != nil {
 		return "", err
 	}
 	if _, err := d.reachService(ctx, "shell-1", "shell-2"); err != nil {
 		return "", err
 	}
-	removed := d.removed
-	if err := d.setWeb(""); err != nil {
+	removed := d.manifests.removed
+	if err := d.manifests.setWeb(""); err != nil {
 		return "", err
 	}
 	began := time.Now()

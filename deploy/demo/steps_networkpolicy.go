@@ -46,7 +46,7 @@ func (d *demo) admitShell(ctx context.Context) (string, error) {
 }
 
 func (d *demo) applyWebPolicy(ctx context.Context, roles string, dropped ...string) (string, error) {
-	if err := d.writeManifest("policy.yaml", fmt.Sprintf(webPolicy, roles)); err != nil {
+	if err := d.manifests.write("policy.yaml", fmt.Sprintf(webPolicy, roles)); err != nil {
 		return "", err
 	}
 	var observed string

@@ -23,24 +23,27 @@ const (
 }`
 )
 
+// agent publishes a deny list.
+type agent struct{ *process }
+
 // publish waits for the commit.
-func (d *demo) publish(ctx context.Context, format string, args ...any) error {
-	if _, err := fmt.Fprintf(d.policy.in, format+"\n", args...); err != nil {
-		return fmt.Errorf("send to policy process: %w%s", err, d.policy.tail())
+func (a *agent) publish(ctx context.Context, format string, args ...any) error {
+	if _, err := fmt.Fprintf(a.in, format+"\n", args...); err != nil {
+		return fmt.Errorf("send to policy process: %w%s", err, a.tail())
 	}
-	return d.policy.expect(ctx, `"revision"`)
+	return a.expect(ctx, `"revision"`)
 }
 
-func (d *demo) deny(ctx context.Context, pod string) error {
-	return d.patchSet(ctx, fmt.Sprintf(`"add": [{"key": %q}]`, d.cluster.pod(pod).V4))
+func (a *agent) deny(ctx context.Context, p *pod) error {
+	return a.patchSet(ctx, fmt.Sprintf(`"add": [{"key": %q}]`, p.V4))
 }
 
-func (d *demo) allow(ctx context.Context, pod string) error {
-	return d.patchSet(ctx, fmt.Sprintf(`"remove": [%q]`, d.cluster.pod(pod).V4))
+func (a *agent) allow(ctx context.Context, p *pod) error {
+	return a.patchSet(ctx, fmt.Sprintf(`"remove": [%q]`, p.V4))
 }
 
-func (d *demo) patchSet(ctx context.Context, change string) error {
-	return d.publish(ctx, `{"patch": {"fragment": %q, "tables": [{"family": "ip", "name": %q, "elements": [{"set": %q, %s}]}]}}`,
+func (a *agent) patchSet(ctx context.Context, change string) error {
+	return a.publish(ctx, `{"patch": {"fragment": %q, "tables": [{"family": "ip", "name": %q, "elements": [{"set": %q, %s}]}]}}`,
 		policyFragment, policyTable, policySet, change)
 }
 
@@ -49,22 +52,22 @@ func (d *demo) publishPolicy(ctx context.Context) (string, error) {
 	if _, err := d.reachService(ctx); err != nil {
 		return "before the policy", err
 	}
-	var err error
-	d.policy, err = start(node.Namespace, d.dir, "policy", "publish", "--stdin", "--publisher", policyPublisher, "--socket", node.weft.socket)
+	p, err := start(node.Namespace, d.dir, "policy", "publish", "--stdin", "--publisher", policyPublisher, "--socket", node.weft.socket)
 	if err != nil {
 		return "", err
 	}
-	if err := d.publish(ctx, `{"snapshot": {"name": %q, "nft": %q}}`, policyFragment, policyNFT); err != nil {
+	d.policy = &agent{p}
+	if err := d.policy.publish(ctx, `{"snapshot": {"name": %q, "nft": %q}}`, policyFragment, policyNFT); err != nil {
 		return "", err
 	}
-	if err := d.deny(ctx, "shell-1"); err != nil {
+	if err := d.policy.deny(ctx, d.cluster.pod("shell-1")); err != nil {
 		return "", err
 	}
 	return d.reachService(ctx, "shell-1")
 }
 
 func (d *demo) patchPolicy(ctx context.Context) (string, error) {
-	if err := errors.Join(d.deny(ctx, "shell-2"), d.allow(ctx, "shell-1")); err != nil {
+	if err := errors.Join(d.policy.deny(ctx, d.cluster.pod("shell-2")), d.policy.allow(ctx, d.cluster.pod("shell-1"))); err != nil {
 		return "", err
 	}
 	return d.reachService(ctx, "shell-2")

@@ -87,7 +87,7 @@ func (d *demo) spreadOver(ctx context.Context, from space, network string, to ne
 	if err != nil {
 		return t, err
 	}
-	if want := strings.Join(d.web(), ", "); t.names() != want {
+	if want := strings.Join(d.manifests.web(d.cluster.servers()), ", "); t.names() != want {
 		return t, fmt.Errorf("%s %s: answers should come from %s, got %s", network, to, want, t)
 	}
 	for addr := range t.seen {
@@ -102,9 +102,9 @@ func (d *demo) spreadOver(ctx context.Context, from space, network string, to ne
 func (d *demo) removeEndpoint(ctx context.Context) (string, error) {
 	// If an earlier endpoint than the last goes, endpoints must be renumbered, and a restarted weft
 	// must do the same.
-	pod := d.web()[0]
+	pod := d.manifests.web(d.cluster.servers())[0]
 	if pod == d.stream.pod {
-		pod = d.web()[1]
+		pod = d.manifests.web(d.cluster.servers())[1]
 	}
 	flow, err := d.flowTo(ctx, pod)
 	if err != nil {
@@ -112,7 +112,7 @@ func (d *demo) removeEndpoint(ctx context.Context) (string, error) {
 	}
 	defer flow.stop()
 	began := time.Now()
-	if err := d.setWeb(pod); err != nil {
+	if err := d.manifests.setWeb(pod); err != nil {
 		return "", err
 	}
 	if err := await(ctx, 3*time.Second, func(context.Context) error {

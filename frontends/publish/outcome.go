@@ -120,10 +120,10 @@ func (l *loop[K, V]) render(items []Change[K, V], patch bool) Update {
 	return u
 }
 
-func (l *loop[K, V]) reportRefused(keys []K) {
+func (p *Publisher[K, V]) reportRefused(keys []K) {
 	if len(keys) > 0 {
-		slices.SortFunc(keys, l.cfg.Compare)
-		l.cfg.Observer.Refused(keys)
+		slices.SortFunc(keys, p.cfg.Compare)
+		p.cfg.Observer.Refused(keys)
 	}
 }
 
@@ -169,8 +169,8 @@ func (l *loop[K, V]) setCommitted() {
 	l.reportRefused(changed)
 }
 
-func (l *loop[K, V]) refuse(key K, why error, retry time.Time) (changed bool) {
-	return l.outcomes.update(key, func(o *Outcome) bool {
+func (p *Publisher[K, V]) refuse(key K, why error, retry time.Time) (changed bool) {
+	return p.outcomes.update(key, func(o *Outcome) bool {
 		o.State, o.Reason, o.Retry = Refused, why, retry
 		return true
 	})

@@ -65,11 +65,11 @@ func (l *loop[K, V]) reconsider(committed []Change[K, V]) {
 	}
 }
 
-func (l *loop[K, V]) size(v *V) int {
+func (p *Publisher[K, V]) size(v *V) int {
 	if v == nil {
 		return 0
 	}
-	return l.cfg.Renderer.Size(v)
+	return p.cfg.Renderer.Size(v)
 }
 
 // readmit retries the due quarantined items.
@@ -130,13 +130,13 @@ func (l *loop[K, V]) exclude(keys []K, why *client.RejectedError) []Change[K, V]
 	return out
 }
 
-func (l *loop[K, V]) owners(rejected *client.RejectedError) []K {
+func (p *Publisher[K, V]) owners(rejected *client.RejectedError) []K {
 	var out []K
 	for _, v := range rejected.Violations {
-		if key, ok := l.cfg.Renderer.Owner(v.GetObject()); ok {
+		if key, ok := p.cfg.Renderer.Owner(v.GetObject()); ok {
 			out = append(out, key)
 		}
 	}
-	slices.SortFunc(out, l.cfg.Compare)
+	slices.SortFunc(out, p.cfg.Compare)
 	return slices.Compact(out)
 }

@@ -62,9 +62,9 @@ func (p *Publisher[K, V]) onStream(err error) {
 	p.status.Away = err
 }
 
-func (l *loop[K, V]) setFrozen(why error) {
-	l.cfg.Backlog.setFrozen(why != nil)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.status.Frozen = why
+func (p *Publisher[K, V]) setFrozen(why error) {
+	p.cfg.Backlog.setFrozen(why != nil)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.status.Frozen = why
 }

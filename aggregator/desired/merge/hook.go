@@ -120,10 +120,15 @@ func (o *Chain) sharedBy(publisher string) bool {
 	})
 }
 
-// kernelBase reports whether the kernel has the chain at a hook with the same number.
+// kernelBase reports whether the kernel has the chain at all its hooks.
 func (o *Chain) kernelBase() bool {
 	d, ok := o.Kernel.(*nftobject.Chain)
-	return ok && d.Base != nil && d.Base.Hook == o.Decl().Base.Hook
+	if !ok {
+		return false
+	}
+	family := o.Table.ID.Family
+	there := HooksOf(family, d.Base)
+	return !slices.ContainsFunc(HooksOf(family, o.Decl().Base), func(h Hook) bool { return !slices.Contains(there, h) })
 }
 
 func (o *Chain) HookName() string { return o.Decl().Declaration(o.Table.ID.Family).Hook }

@@ -161,7 +161,9 @@ func (a *Apply) setDormant(h *Holding, on bool) {
 			wanted = DormantAlone
 		}
 		if other := h.Table.awakeBeside(publisher); other != nil && wanted == DormantAlone {
-			a.deny(at, a.grant(publisher, other.Key.Publisher, at))
+			if err := a.grant(publisher, other.Key.Publisher, at); err != nil {
+				a.deny(at, err)
+			}
 		}
 	}
 	if h.Dormant == wanted {

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/aggregator/desired/backends"
 	"github.com/weft-proxy/weft/aggregator/desired/merge"
 	"github.com/weft-proxy/weft/aggregator/desired/packed"
@@ -96,6 +97,31 @@ func staleOf(o *merge.Set, before *nftset.Set, touched map[string]merge.Touch, a
 			add(st, total == 0)
 		}
 	}
+}
+
+// Lapsed returns the stale flows of elements that [merge.State.Expire] has removed.
+func Lapsed(s *merge.State, expired []*desired.Update) (stale []conntrack.Change) {
+	for _, u := range expired {
+		gone := &u.Tables[0].Elements[0]
+		o, ok := merge.Find[*merge.Set](s, u.Tables[0].Table, merge.SetID(gone.Set))
+		if !ok || o.Pools == nil || slices.ContainsFunc(o.Shares, func(sh *merge.SetShare) bool { return sh.Fragment.Key == u.Fragment && !sh.Flows() }) {
+			continue
+		}
+		l := &o.Pools.Layout
+		for i := range gone.Remove {
+			b, ok := l.Backend(&gone.Remove[i])
+			dest, to := l.Dest(b.Dest), l.AddrPort(b.Data)
+			if !ok || o.Pools.Backends.Get(b.Dest, b.Data) > 0 || leadsElsewhere(s, o.Table, dest, to) {
+				continue
+			}
+			c := conntrack.Change{Addr: dest.Addr(), Port: dest.Port(), Removed: []netip.AddrPort{to}}
+			if l.ByPort() {
+				c.At = addressesOf(o.Table)
+			}
+			stale = append(stale, c)
+		}
+	}
+	return stale
 }
 
 // begins reports whether an element is the first of a group of consecutive slots. A destination may

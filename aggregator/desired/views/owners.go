@@ -75,17 +75,19 @@ func OwnersOfElement(s *merge.State, id nft.TableID, name string, e nftset.Eleme
 	var owners []desired.Owned
 	key := packed.ID(o.Decl(), &e)
 	for _, sh := range o.Shares {
+		stated := key
 		mine, ok := sh.Elements.Get(key)
 		if !ok && o.Merge != nil {
 			for part := range o.Merge.Overlapping(key) {
 				if mine, ok = sh.Elements.Get(part); ok {
+					stated = part
 					break
 				}
 			}
 		}
 		if ok {
 			owned := ownedBy(sh.Fragment)
-			owned.Element = s.Expiries.Rest(sh, key, mine)
+			owned.Element = s.Expiries.Rest(sh, stated, mine)
 			owners = append(owners, owned)
 		}
 	}

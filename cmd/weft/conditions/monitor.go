@@ -64,6 +64,8 @@ type track struct {
 	// problem, with all its states.
 	reported   string
 	wrongSince time.Time
+	// worst is the worst reported state of the problem.
+	worst State
 }
 
 // NewMonitor returns an error if a metric is already registered, or a condition is not in Kinds.
@@ -120,9 +122,13 @@ func (m *Monitor) Report() {
 	now := m.cfg.Now()
 	for i, s := range list {
 		t := &m.tracks[i]
+		since := t.wrongSince
+		if t.reported != "" {
+			since = s.Since
+		}
 		switch wrong := s.State != OK; {
-		case wrong && t.reported == "" && now.Sub(t.wrongSince) >= hold+t.spread:
-			t.reported = s.Message
+		case wrong && s.State > t.worst && now.Sub(since) >= hold+t.spread:
+			t.reported, t.worst = s.Message, s.State
 			m.cfg.Logger.Warn("weft is "+s.State.String(), "condition", s.Name, "since", t.wrongSince.UTC().Format(time.RFC3339), "reason", s.Message, "remedy", s.Remedy)
 			// An event about the API server cannot reach it.
 			if s.Name != APIServer {
@@ -132,7 +138,7 @@ func (m *Monitor) Report() {
 			lasted := s.Since.Sub(t.wrongSince).Round(time.Second)
 			m.cfg.Logger.Info("weft has recovered", "condition", s.Name, "after", lasted)
 			m.cfg.Event(eventNormal, ReasonRecovered, s.Name, fmt.Sprintf("%s: ok again after %v: %s", s.Name, lasted, t.reported))
-			t.reported = ""
+			t.reported, t.worst = "", OK
 		}
 	}
 }

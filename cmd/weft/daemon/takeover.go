@@ -29,6 +29,8 @@ type successor struct {
 	find           func(context.Context) ([]string, error)
 	event          func(kind, reason, message string)
 	log            *slog.Logger
+	// removed is what earlier attempts have removed.
+	removed []string
 
 	mu  sync.Mutex
 	err error
@@ -110,14 +112,18 @@ func (s *successor) take(ctx context.Context) error {
 	for _, what := range report.Removed {
 		s.log.Info("removed rules of kube-proxy", "what", what)
 	}
-	if err != nil {
-		return err
-	}
 	for _, notice := range report.Notices {
 		s.log.Warn("what kube-proxy left remains in part", "notice", notice)
 	}
-	if len(report.Removed) > 0 {
-		s.event(event.Normal, takeover.ReasonTookOver, "removed what kube-proxy left: "+strings.Join(report.Removed, "; "))
+	s.removed = append(s.removed, report.Removed...)
+	if err != nil {
+		return err
 	}
+	// weft migrate waits for the event, also if an earlier process has removed the rules.
+	message := "kube-proxy has ended and left no rules"
+	if len(s.removed) > 0 {
+		message = "removed what kube-proxy left: " + strings.Join(s.removed, "; ")
+	}
+	s.event(event.Normal, takeover.ReasonTookOver, message)
 	return nil
 }

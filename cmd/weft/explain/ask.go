@@ -82,7 +82,11 @@ func (a *asker) packet(ctx context.Context, q Question) (f flow, p Packet, err e
 	if q.To == "" || q.From == "" {
 		return f, p, cli.Usagef("--from and --to are needed")
 	}
-	to, err := a.parseTo(ctx, q.To)
+	protocol, err := parseProtocol(q.Protocol)
+	if err != nil {
+		return f, p, err
+	}
+	to, err := a.parseTo(ctx, q.To, protocol)
 	if err != nil {
 		return f, p, err
 	}
@@ -90,10 +94,7 @@ func (a *asker) packet(ctx context.Context, q Question) (f flow, p Packet, err e
 	if err != nil {
 		return f, p, err
 	}
-	if f.protocol, err = to.protocolOf(q.Protocol); err != nil {
-		return f, p, err
-	}
-	f.protocol = cmp.Or(f.protocol, uint8(unix.IPPROTO_TCP))
+	f.protocol = cmp.Or(protocol, to.protocol, uint8(unix.IPPROTO_TCP))
 	src, dst, err := pair(from, to, q.IPv6)
 	if err != nil {
 		return f, p, err

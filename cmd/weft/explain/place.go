@@ -48,7 +48,8 @@ func (a *asker) parseFrom(ctx context.Context, text string) (place, error) {
 	return p, nil
 }
 
-func (a *asker) parseTo(ctx context.Context, text string) (place, error) {
+// parseTo uses protocol, or 0, to choose between ports of a Service with the same number.
+func (a *asker) parseTo(ctx context.Context, text string, protocol uint8) (place, error) {
 	if addr, err := netip.ParseAddr(text); err == nil {
 		return place{addrs: []netip.Addr{addr.Unmap()}}, nil
 	}
@@ -66,24 +67,18 @@ func (a *asker) parseTo(ctx context.Context, text string) (place, error) {
 		}
 		return p, nil
 	}
-	p, err := a.service(ctx, strings.TrimPrefix(name, "service/"), port)
+	p, err := a.service(ctx, strings.TrimPrefix(name, "service/"), port, protocol)
 	if err != nil {
 		return place{}, fmt.Errorf("--to %s: %w", text, err)
 	}
 	return p, nil
 }
 
-// protocolOf returns the protocol of --protocol or else of the Service's port, 0 if unknown.
-func (p *place) protocolOf(flag string) (uint8, error) {
-	if flag == "" {
-		return p.protocol, nil
-	}
+// parseProtocol returns 0 for no flag.
+func parseProtocol(flag string) (uint8, error) {
 	n, ok := protocols[flag]
-	switch {
-	case !ok:
+	if !ok && flag != "" {
 		return 0, cli.Usagef("--protocol %s: want tcp, udp, sctp or icmp", flag)
-	case p.protocol != 0 && n != p.protocol:
-		return 0, cli.Usagef("--protocol %s: port %d of the Service is %s", flag, p.port, protocolName(p.protocol))
 	}
 	return n, nil
 }
@@ -127,8 +122,8 @@ func (a *asker) pod(ctx context.Context, text string) (place, error) {
 	return p, nil
 }
 
-// port is a name or number; empty for the only port.
-func (a *asker) service(ctx context.Context, text, port string) (place, error) {
+// port is a name or number; empty for the only port. protocol is 0 for any.
+func (a *asker) service(ctx context.Context, text, port string, protocol uint8) (place, error) {
 	key, err := get.ParseServiceName(text)
 	if err != nil {
 		return place{}, err
@@ -137,7 +132,7 @@ func (a *asker) service(ctx context.Context, text, port string) (place, error) {
 	if err != nil {
 		return place{}, err
 	}
-	p, err := choosePort(s, port)
+	p, err := choosePort(s, port, protocol)
 	if err != nil {
 		return place{}, err
 	}
@@ -149,13 +144,14 @@ func (a *asker) service(ctx context.Context, text, port string) (place, error) {
 	return out, nil
 }
 
-// text is a name or number; empty for the only port.
-func choosePort(s *model.Service, text string) (*model.Port, error) {
+// text is a name or number; empty for the only port. protocol is 0 for any.
+func choosePort(s *model.Service, text string, protocol uint8) (*model.Port, error) {
 	var names []string
 	number, err := strconv.ParseUint(text, 10, 16)
 	for i := range s.Ports {
 		p := &s.Ports[i]
-		if text == "" && len(s.Ports) == 1 || text != "" && p.Name == text || err == nil && uint64(p.Number) == number {
+		named := text == "" && len(s.Ports) == 1 || text != "" && p.Name == text || err == nil && uint64(p.Number) == number
+		if named && (protocol == 0 || uint8(p.Protocol) == protocol) {
 			return p, nil
 		}
 		name := fmt.Sprintf("%d/%s", p.Number, p.Protocol)
@@ -163,6 +159,9 @@ func choosePort(s *model.Service, text string) (*model.Port, error) {
 			name = p.Name + " (" + name + ")"
 		}
 		names = append(names, name)
+	}
+	if protocol != 0 {
+		return nil, cli.Usagef("the Service has no port %q of %s; it has %s", text, protocolName(protocol), strings.Join(names, ", "))
 	}
 	if text == "" {
 		return nil, cli.Usagef("the Service has several ports: add one of :%s", strings.Join(names, ", :"))

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -31,18 +32,21 @@ func (s *selection) describe() string {
 
 func (s *selection) rules(ctx context.Context, a *asker, table string) (string, error) {
 	from, to := place{}, place{}
-	var err error
+	protocol, err := parseProtocol(s.protocol)
+	if err != nil {
+		return "", err
+	}
 	if s.from != "" {
 		if from, err = a.parseFrom(ctx, s.from); err != nil {
 			return "", err
 		}
 	}
 	if s.to != "" {
-		if to, err = a.parseTo(ctx, s.to); err != nil {
+		if to, err = a.parseTo(ctx, s.to, protocol); err != nil {
 			return "", err
 		}
 	}
-	transport, err := s.transport(to)
+	transport, err := s.transport(to, cmp.Or(protocol, to.protocol))
 	if err != nil {
 		return "", err
 	}
@@ -78,11 +82,8 @@ func (s *selection) rules(ctx context.Context, a *asker, table string) (string, 
 	return b.String(), nil
 }
 
-func (s *selection) transport(to place) (map[string]string, error) {
-	protocol, err := to.protocolOf(s.protocol)
+func (s *selection) transport(to place, protocol uint8) (map[string]string, error) {
 	switch {
-	case err != nil:
-		return nil, err
 	case s.protocol != "" && to.port != 0 && !hasPorts(protocol):
 		return nil, cli.Usagef("--protocol %s: it has no ports, and --to %s names one", s.protocol, s.to)
 	case protocol == unix.IPPROTO_ICMP:

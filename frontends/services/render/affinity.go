@@ -141,23 +141,23 @@ func (r *rendered) affinity(of *affinity) *affinity {
 	return &affinity{family: of.family, protocol: of.protocol, name: of.name}
 }
 
-func (r *Renderer) remember(old, now *rendered, patches *[model.NumFamilies]patch) {
-	for _, a := range old.affinities {
-		if is := now.affinity(a); !is.used() {
-			r.keepSticky(a, is, &patches[a.family])
+func (r *replacement) keepAffinities() {
+	for _, a := range r.old.affinities {
+		if is := r.now.affinity(a); !is.used() {
+			r.keepAffinity(a, is)
 		}
 	}
-	for _, a := range now.affinities {
+	for _, a := range r.now.affinities {
 		if a.used() {
-			r.keepSticky(old.affinity(a), a, &patches[a.family])
+			r.keepAffinity(r.old.affinity(a), a)
 		}
 	}
 }
 
 func (a *affinity) used() bool { return a.shape.lists != [numLists]bool{} }
 
-func (r *Renderer) keepSticky(was, is *affinity, p *patch) {
-	t := r.tables[is.family]
+func (r *replacement) keepAffinity(was, is *affinity) {
+	t, p := r.tables[is.family], &r.patches[is.family]
 	for l := range numLists {
 		had, has := was.shape.lists[l], is.shape.lists[l]
 		t.affinityMaps += index(has) - index(had)

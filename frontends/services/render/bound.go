@@ -51,7 +51,7 @@ func (r *Renderer) Size(s *model.Service) int {
 
 // portSize includes the cost caused by existing ports if present is true.
 func (r *Renderer) portSize(s *model.Service, p *model.Port, present bool) (n int) {
-	r.eachFamily(s, p, func(p *model.Port, f model.Family) {
+	r.cfg.eachFamily(s, p, func(p *model.Port, f model.Family) {
 		if s.Affinity > 0 && p.Backends[f].Cluster.Len() > 0 {
 			n += affinityPortSize + index(present)*r.tables[f].affinityMaps/slowerMaps
 		}

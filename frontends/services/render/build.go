@@ -76,29 +76,29 @@ func (r *Renderer) build(s *model.Service, old *rendered) (*rendered, revisions)
 	}
 	var wants [8]want
 	b := builder{Renderer: r, service: s, old: old, out: &rendered{service: s}, wants: wants[:0], revised: make(revisions)}
-	b.out.listeners = make([]listener, 0, r.size(s))
-	r.each(s, b.port)
+	b.out.listeners = make([]listener, 0, r.cfg.listeners(s))
+	r.cfg.each(s, b.port)
 	b.pools()
 	r.work += uint64(len(b.out.listeners))
 	return b.out, b.revised
 }
 
-func (r *Renderer) each(s *model.Service, f func(*model.Port, model.Family)) {
+func (c *Config) each(s *model.Service, f func(*model.Port, model.Family)) {
 	for i := range s.Ports {
-		r.eachFamily(s, &s.Ports[i], f)
+		c.eachFamily(s, &s.Ports[i], f)
 	}
 }
 
-func (r *Renderer) eachFamily(s *model.Service, p *model.Port, f func(*model.Port, model.Family)) {
+func (c *Config) eachFamily(s *model.Service, p *model.Port, f func(*model.Port, model.Family)) {
 	for fam := range model.NumFamilies {
-		if p != nil && r.cfg.Families[fam] && s.ClusterIPs[fam].IsValid() {
+		if p != nil && c.Families[fam] && s.ClusterIPs[fam].IsValid() {
 			f(p, fam)
 		}
 	}
 }
 
-func (r *Renderer) size(s *model.Service) (n int) {
-	r.each(s, func(p *model.Port, f model.Family) {
+func (c *Config) listeners(s *model.Service) (n int) {
+	c.each(s, func(p *model.Port, f model.Family) {
 		listen(p, f, func(netip.Addr, uint16, *model.External) { n++ })
 	})
 	return n

@@ -12,7 +12,7 @@ type frozen struct {
 
 // Part implements publish.Parts. The parts are the tables, named by IP family.
 func (r *Renderer) Part(o *weftv1.ObjectName) (name string, ok bool) {
-	t := r.table(o.GetFamily(), o.GetTable())
+	t := r.tables.named(o.GetFamily(), o.GetTable())
 	if t == nil {
 		return "", false
 	}
@@ -24,10 +24,10 @@ func (r *Renderer) Part(o *weftv1.ObjectName) (name string, ok bool) {
 func (r *Renderer) Freeze(part string, committed *weftv1.Fragment) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	t := r.tableOf(part)
+	t := r.tables.part(part)
 	t.frozen = frozen{on: true}
 	for _, c := range committed.GetTables() {
-		if r.table(c.GetFamily(), c.GetName()) == t {
+		if r.tables.named(c.GetFamily(), c.GetName()) == t {
 			t.frozen.kept = c
 		}
 	}
@@ -36,16 +36,14 @@ func (r *Renderer) Freeze(part string, committed *weftv1.Fragment) bool {
 
 // Uses implements publish.Parts.
 func (r *Renderer) Uses(part string, s *model.Service) bool {
-	return s.ClusterIPs[r.tableOf(part).family].IsValid()
+	return s.ClusterIPs[r.tables.part(part).family].IsValid()
 }
 
 // Thaw ends Freeze. The next update must be a snapshot.
 func (r *Renderer) Thaw(part string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.tableOf(part).frozen = frozen{}
+	r.tables.part(part).frozen = frozen{}
 }
 
-func (r *Renderer) tableOf(part string) *table {
-	return r.tables[index(part == model.IPv6.String())]
-}
+func (ts *tablesByFamily) part(name string) *table { return ts[index(name == model.IPv6.String())] }

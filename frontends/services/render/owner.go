@@ -15,7 +15,7 @@ import (
 func (r *Renderer) Owner(o *weftv1.ObjectName) (model.Key, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	t := r.table(o.GetFamily(), o.GetTable())
+	t := r.tables.named(o.GetFamily(), o.GetTable())
 	if t == nil || o.GetName() == "" {
 		return model.Key{}, false
 	}

@@ -20,7 +20,7 @@ type Port struct {
 func (r *Renderer) PortOf(family, set, key string) (Port, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	t := r.table(family, Table)
+	t := r.tables.named(family, Table)
 	if t == nil {
 		return Port{}, false
 	}
@@ -28,7 +28,7 @@ func (r *Renderer) PortOf(family, set, key string) (Port, bool) {
 	if !ok {
 		return Port{}, false
 	}
-	return r.portOf(k)
+	return r.owners.portOf(k)
 }
 
 // PortAt returns the Service port that accepts flows to a destination.
@@ -44,11 +44,11 @@ func (r *Renderer) PortAtNodePort(f model.Family, number uint16, protocol model.
 func (r *Renderer) portAt(k listenerKey) (Port, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.portOf(k)
+	return r.owners.portOf(k)
 }
 
-func (r *Renderer) portOf(k listenerKey) (Port, bool) {
-	s := r.owners.hashed(k)
+func (o *owners) portOf(k listenerKey) (Port, bool) {
+	s := o.hashed(k)
 	if s == nil {
 		return Port{}, false
 	}

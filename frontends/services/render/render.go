@@ -14,7 +14,7 @@ type Renderer struct {
 	cfg Config
 
 	mu       sync.Mutex
-	tables   [model.NumFamilies]*table
+	tables   tablesByFamily
 	services map[model.Key]*rendered
 	none     *rendered
 	node     model.Node
@@ -57,6 +57,8 @@ type hairpinKey struct {
 func (h hairpinKey) compare(o hairpinKey) int {
 	return cmp.Or(h.addr.Compare(o.addr), cmp.Compare(h.protocol, o.protocol))
 }
+
+type tablesByFamily [model.NumFamilies]*table
 
 // New returns a renderer of an empty model.
 func New(cfg Config) (*Renderer, error) {
@@ -102,8 +104,9 @@ func (r *Renderer) Elements() int {
 	return r.elements
 }
 
-func (r *Renderer) table(family, name string) *table {
-	for _, t := range r.tables {
+// named returns nil for a table of another program.
+func (ts *tablesByFamily) named(family, name string) *table {
+	for _, t := range ts {
 		if t.names.table == family && name == Table {
 			return t
 		}

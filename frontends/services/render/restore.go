@@ -15,7 +15,7 @@ func (r *Renderer) Restore(f *weftv1.Fragment) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, of := range f.GetTables() {
-		if t := r.table(of.GetFamily(), of.GetName()); t != nil {
+		if t := r.tables.named(of.GetFamily(), of.GetName()); t != nil {
 			t.restore(of)
 		}
 	}

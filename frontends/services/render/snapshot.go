@@ -14,7 +14,7 @@ func (r *Renderer) Snapshot() *weftv1.Fragment {
 	defer r.mu.Unlock()
 	all := slices.AppendSeq(make([]*rendered, 0, len(r.services)), maps.Values(r.services))
 	slices.SortFunc(all, func(a, b *rendered) int { return model.CompareKeys(a.service.Name, b.service.Name) })
-	patches := r.room(all)
+	patches := r.tables.room(all)
 	for _, s := range all {
 		for i := range s.listeners {
 			f := &s.listeners[i]
@@ -49,7 +49,7 @@ func (r *Renderer) Snapshot() *weftv1.Fragment {
 }
 
 // room allocates the patches for all listeners at once: growing them would double the memory.
-func (r *Renderer) room(all []*rendered) (patches [model.NumFamilies]patch) {
+func (ts *tablesByFamily) room(all []*rendered) (patches [model.NumFamilies]patch) {
 	var n [model.NumFamilies][numSets]int
 	for _, s := range all {
 		for i := range s.listeners {
@@ -60,7 +60,7 @@ func (r *Renderer) room(all []*rendered) (patches [model.NumFamilies]patch) {
 			}
 		}
 	}
-	for f, t := range r.tables {
+	for f, t := range ts {
 		n[f][nodePortIPs] = len(t.nodePortKeys)
 		n[f][serviceCIDRs] = len(t.serviceCIDRs)
 		total := 0

@@ -53,19 +53,20 @@ func (r *Renderer) Divide(all []change, most int) (now, later []change) {
 func (r *Renderer) divideWithin(all []change, most, largest int) (now, later []change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	of := divider{Renderer: r, most: most, largest: max(most, largest)}
 	divisions, total := make([]*division, len(all)), 0
 	for i, c := range all {
-		divisions[i] = r.divide(c)
+		divisions[i] = of.divide(c)
 		total += divisions[i].size
 	}
 	if total <= most {
 		return all, nil
 	}
-	for n, b := range r.bundles(divisions, max(most, largest)) {
-		if n == 0 && b.large && r.leave(b, most) {
+	for n, b := range of.bundles(divisions) {
+		if n == 0 && b.large && of.leave(b) {
 			break
 		}
-		if most -= b.size; n > 0 && most < 0 {
+		if of.most -= b.size; n > 0 && of.most < 0 {
 			break
 		}
 		for _, p := range b.pieces {
@@ -86,7 +87,14 @@ func (r *Renderer) divideWithin(all []change, most, largest int) (now, later []c
 	return now, later
 }
 
-func (r *Renderer) divide(c change) *division {
+// divider chooses pieces for the next update.
+type divider struct {
+	*Renderer
+	// most is the room left in the update, largest the size from which a bundle is large.
+	most, largest int
+}
+
+func (r *divider) divide(c change) *division {
 	form := func(s *model.Service) *model.Service {
 		if s == nil || check(s) != nil {
 			return r.none.service
@@ -128,8 +136,8 @@ func alike(a, b *model.Service) bool {
 	return a.InternalLocal == b.InternalLocal && a.ExternalLocal == b.ExternalLocal && a.Affinity == b.Affinity
 }
 
-// bundles returns the smallest Services first, and handovers larger than largest last.
-func (r *Renderer) bundles(divisions []*division, largest int) []*bundle {
+// bundles returns the smallest Services first, and large handovers last.
+func (r *divider) bundles(divisions []*division) []*bundle {
 	at := make(map[listenerKey]*piece)
 	var out []*bundle
 	for _, d := range divisions {
@@ -149,8 +157,8 @@ func (r *Renderer) bundles(divisions []*division, largest int) []*bundle {
 					at[k] = p
 				})
 			}
-			r.eachFamily(d.was, p.was, claim)
-			r.eachFamily(d.is, p.is, claim)
+			r.cfg.eachFamily(d.was, p.was, claim)
+			r.cfg.eachFamily(d.is, p.is, claim)
 		}
 	}
 	// A Service whose old form leaves first must not take over listeners afterwards.
@@ -165,7 +173,7 @@ func (r *Renderer) bundles(divisions []*division, largest int) []*bundle {
 		return b.pieces == nil || len(b.pieces) == 1 && b.pieces[0].was == nil && !b.pieces[0].of.alike
 	})
 	for _, b := range out {
-		b.large = len(b.pieces) > 1 && b.size > largest
+		b.large = len(b.pieces) > 1 && b.size > r.largest
 	}
 	slices.SortStableFunc(out, func(a, b *bundle) int { return cmp.Or(index(a.large)-index(b.large), cmp.Compare(a.rank, b.rank)) })
 	return out
@@ -185,14 +193,14 @@ func (b *bundle) join(o *bundle) {
 	o.pieces = nil
 }
 
-// leave marks old pieces as left up to the size most, but at least one piece.
-func (r *Renderer) leave(b *bundle, most int) (some bool) {
+// leave marks old pieces as left while there is room, but at least one.
+func (r *divider) leave(b *bundle) (some bool) {
 	for _, p := range b.pieces {
-		if p.was == nil || some && most <= 0 {
+		if p.was == nil || some && r.most <= 0 {
 			continue
 		}
 		p.left, some = true, true
-		most -= r.portSize(p.of.was, p.was, true)
+		r.most -= r.portSize(p.of.was, p.was, true)
 	}
 	return some
 }

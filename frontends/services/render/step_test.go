@@ -166,7 +166,7 @@ func testPortions(t *testing.T, largest int) {
 				now, later := r.divideWithin(pending, most, largest)
 				size, largestPort := 0, 0
 				for _, c := range now {
-					d := r.divide(c)
+					d := (&divider{Renderer: r}).divide(c)
 					size += d.size - 1
 					for _, p := range d.pieces {
 						largestPort = max(largestPort, p.size)

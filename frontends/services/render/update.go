@@ -32,7 +32,7 @@ func (r *Renderer) update(c model.Changes, patches *[model.NumFamilies]patch) (o
 		r.changeNode(*c.Node, patches)
 	}
 	if c.ServiceCIDRs != nil {
-		r.changeServiceCIDRs(*c.ServiceCIDRs, patches)
+		r.tables.changeServiceCIDRs(*c.ServiceCIDRs, patches)
 	}
 	for _, c := range c.Services {
 		r.replace(c, patches)
@@ -82,8 +82,8 @@ func (r *Renderer) changeNode(n model.Node, patches *[model.NumFamilies]patch) {
 	}
 }
 
-func (r *Renderer) changeServiceCIDRs(c model.Prefixes, patches *[model.NumFamilies]patch) {
-	for f, t := range r.tables {
+func (ts *tablesByFamily) changeServiceCIDRs(c model.Prefixes, patches *[model.NumFamilies]patch) {
+	for f, t := range ts {
 		keys := prefixTexts(c[f], t.family)
 		patches[f].keys(serviceCIDRs, t.serviceCIDRs, keys)
 		t.serviceCIDRs = keys
@@ -98,12 +98,13 @@ func (r *Renderer) replace(c model.Change, patches *[model.NumFamilies]patch) {
 	}
 	old := cmp.Or(r.services[c.Name], r.none)
 	now, revised := r.build(c.New, old)
-	r.removeOld(old, now, patches)
-	r.addNew(old, now, revised, patches)
-	r.count(old.service, -1)
-	r.count(now.service, 1)
-	r.countHairpins(old.service.Ports, now.service.Ports)
-	r.remember(old, now, patches)
+	re := replacement{r, old, now, patches}
+	re.removeOld()
+	re.addNew(revised)
+	re.count(old.service, -1)
+	re.count(now.service, 1)
+	re.countHairpins(old.service.Ports, now.service.Ports)
+	re.keepAffinities()
 	r.owners.change(old, now)
 	if now == r.none {
 		delete(r.services, c.Name)
@@ -112,13 +113,20 @@ func (r *Renderer) replace(c model.Change, patches *[model.NumFamilies]patch) {
 	}
 }
 
+// replacement changes the tables from one form of a Service to the next.
+type replacement struct {
+	*Renderer
+	old, now *rendered
+	patches  *[model.NumFamilies]patch
+}
+
 // Slots of remaining listeners are left to addNew.
-func (r *Renderer) removeOld(old, now *rendered, patches *[model.NumFamilies]patch) {
-	r.work += uint64(len(old.listeners))
-	for i := range old.listeners {
-		was := &old.listeners[i]
-		p, t := &patches[was.key.family], r.tables[was.key.family]
-		is := now.find(was.key, i)
+func (r *replacement) removeOld() {
+	r.work += uint64(len(r.old.listeners))
+	for i := range r.old.listeners {
+		was := &r.old.listeners[i]
+		p, t := &r.patches[was.key.family], r.tables[was.key.family]
+		is := r.now.find(was.key, i)
 		t.countUses(was, -1)
 		r.elements -= was.elements()
 		if p.discard {
@@ -137,21 +145,21 @@ func (r *Renderer) removeOld(old, now *rendered, patches *[model.NumFamilies]pat
 	}
 }
 
-func (r *Renderer) addNew(old, now *rendered, revised revisions, patches *[model.NumFamilies]patch) {
-	for i := range now.listeners {
-		is := &now.listeners[i]
-		p, t := &patches[is.key.family], r.tables[is.key.family]
+func (r *replacement) addNew(revised revisions) {
+	for i := range r.now.listeners {
+		is := &r.now.listeners[i]
+		p, t := &r.patches[is.key.family], r.tables[is.key.family]
 		t.countUses(is, 1)
 		r.elements += is.elements()
 		if p.discard {
 			continue
 		}
-		was := old.find(is.key, i)
+		was := r.old.find(is.key, i)
 		had := was.groups()
 		for n, g := range is.groups() {
 			r.work += p.setSlots(is.key, &g, &had[n], revised)
 		}
-		p.listener(now.service.Name, is, was)
+		p.listener(r.now.service.Name, is, was)
 	}
 }
 
@@ -224,7 +232,7 @@ func (t *table) countUses(f *listener, by int) {
 }
 
 // Other Services may share an address.
-func (r *Renderer) count(s *model.Service, by int) {
+func (r *replacement) count(s *model.Service, by int) {
 	for f, ip := range s.ClusterIPs {
 		if ip.IsValid() && r.cfg.Families[f] {
 			r.tables[f].clusterIPs.add(ip, by)
@@ -233,7 +241,7 @@ func (r *Renderer) count(s *model.Service, by int) {
 }
 
 // The cost of countHairpins is proportional to the difference.
-func (r *Renderer) countHairpins(old, now []model.Port) {
+func (r *replacement) countHairpins(old, now []model.Port) {
 	none := &model.Port{}
 	for i := range max(len(old), len(now)) {
 		was, is := none, none
@@ -252,7 +260,7 @@ func (r *Renderer) countHairpins(old, now []model.Port) {
 	}
 }
 
-func (r *Renderer) countPortHairpins(protocol model.Protocol, was, is *[model.NumFamilies]model.Backends) {
+func (r *replacement) countPortHairpins(protocol model.Protocol, was, is *[model.NumFamilies]model.Backends) {
 	for f, t := range r.tables {
 		if !r.cfg.Families[f] {
 			continue
