@@ -1,12 +1,8 @@
 package e2e
 
 import (
-	"bytes"
-	"cmp"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,13 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/weft-proxy/weft/deploy/e2e/cluster"
+	"github.com/weft-proxy/weft/deploy/e2e/conformance/specs"
 )
 
-// The definition in the module with the types of ClusterNetworkPolicies, and a policy.
-const (
-	clusterPolicyModule     = "sigs.k8s.io/network-policy-api"
-	clusterPolicyDefinition = "config/crd/standard/policy.networking.k8s.io_clusternetworkpolicies.yaml"
-	clusterPolicy           = `
+const clusterPolicy = `
 apiVersion: policy.networking.k8s.io/v1alpha2
 kind: ClusterNetworkPolicy
 metadata: {name: no-metadata}
@@ -35,16 +30,19 @@ spec:
       action: Deny
       to: [{networks: [169.254.169.254/32]}]
 `
-)
 
 // clusterPolicyStatus: with the rights of the manifests, weft writes the condition of a
 // ClusterNetworkPolicy once, and again when the policy changes.
 func clusterPolicyStatus(t *testing.T, e *env) {
-	definition, err := clusterPolicyFile()
+	file, err := specs.PolicyDefinition(e.ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects, err := decodeObjects(bytes.NewReader(definition))
+	definition, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := cluster.Decode(definition)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,17 +50,16 @@ func clusterPolicyStatus(t *testing.T, e *env) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects = append(objects, rights...)
-	if err := apply(e.ctx, e.cluster, false, objects...); err != nil {
+	if err := e.cluster.Apply(e.ctx, false, append(objects, rights...)...); err != nil {
 		t.Fatal(err)
 	}
 	put := func(operator string) {
 		t.Helper()
-		policy, err := decodeObjects(strings.NewReader(fmt.Sprintf(clusterPolicy, operator)))
+		policy, err := cluster.Decode(fmt.Appendf(nil, clusterPolicy, operator))
 		if err != nil {
 			t.Fatal(err)
 		}
-		within(t, e.ctx, 3*time.Minute, "the API server has ClusterNetworkPolicies", func() error { return apply(e.ctx, e.cluster, false, policy...) })
+		within(t, e.ctx, 3*time.Minute, "the API server has ClusterNetworkPolicies", func() error { return e.cluster.Apply(e.ctx, false, policy...) })
 	}
 	put("In")
 	for i, n := range e.lab.Nodes {
@@ -97,7 +94,7 @@ func clusterPolicyStatus(t *testing.T, e *env) {
 			}
 			return nil
 		})
-		e.note(t, "condition %s after %s", want, took.Round(time.Millisecond))
+		t.Logf("condition %s after %s", want, took.Round(time.Millisecond))
 		return version
 	}
 	await("Accepted=True Accepted 1")
@@ -127,19 +124,4 @@ func conditionOf(o *unstructured.Unstructured) string {
 		}
 	}
 	return strings.Join(out, ", ")
-}
-
-// clusterPolicyFile uses weft's version of the module.
-func clusterPolicyFile() ([]byte, error) {
-	list := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", clusterPolicyModule)
-	list.Dir = filepath.Join("..", "..")
-	dir, err := list.Output()
-	if err != nil {
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
-			err = cmp.Or(errors.New(string(exit.Stderr)), err)
-		}
-		return nil, fmt.Errorf("find %s: %w", clusterPolicyModule, err)
-	}
-	return os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), clusterPolicyDefinition))
 }

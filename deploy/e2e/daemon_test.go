@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -45,7 +44,7 @@ func newDaemon(n *lab.Node, kubeconfig string, single bool) (*daemon, error) {
 	if single {
 		d.programs = []program{{name: n.Name() + "-weft", argv: []string{
 			binary("weft"), "run", "--kubeconfig", kubeconfig, "--hostname-override", n.Name(),
-			"--cluster-cidr", join(lab.ClusterCIDRs()), "--socket", d.socket, "--state-dir", filepath.Join(dir, "state"),
+			"--cluster-cidr", lab.Join(lab.ClusterCIDRs()), "--socket", d.socket, "--state-dir", filepath.Join(dir, "state"),
 			"--metrics-bind-address", "", "--healthz-bind-address", "",
 		}}}
 		return d, nil
@@ -177,12 +176,4 @@ func (d *daemon) tails(lines int) string {
 // with handles
 func (d *daemon) ruleset(ctx context.Context) (string, error) {
 	return d.node.Run(ctx, "nft", "-a", "list", "ruleset")
-}
-
-func join(prefixes []netip.Prefix) string {
-	var all []string
-	for _, p := range prefixes {
-		all = append(all, p.String())
-	}
-	return strings.Join(all, ",")
 }

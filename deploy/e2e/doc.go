@@ -2,7 +2,7 @@
 // its own. Read scenario_test.go first.
 //
 //	cd deploy/e2e && go test -count=1 -v -timeout 30m ./...
-//	go test -count=1 -v -run 'TestScenarios/service/' .
+//	go test -count=1 -v -run 'TestScenarios/fault/' .
 //	go test -count=1 -v -run 'TestScenarios/fault/api-server-away' . -e2e.outage 15m
 //
 // The tests build the control plane (cmd/controlplane) and weft into bin/, and run themselves again in new
@@ -13,9 +13,6 @@
 // capabilities. Both use the service account of deploy/kubernetes.
 //
 // A scenario is a function and a line in the table in scenario_test.go, with its own Kubernetes namespace.
-// In scenarios with Pods the real EndpointSlice controller makes the endpoints; others write exact slices.
-// The logs of the last run are in bin/logs.
-//
-// The report at the end has the errors that clients saw under load. A second load goes to a pod directly, and
-// shows the failures that the machine causes.
+// Scenarios write exact slices. Package differential has the behaviours of Services. The logs of the last run
+// are in bin/logs.
 package e2e

@@ -2,15 +2,11 @@ package e2e
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"net/netip"
 	"slices"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -21,29 +17,15 @@ import (
 func within(t *testing.T, ctx context.Context, d time.Duration, what string, f func() error) time.Duration {
 	t.Helper()
 	start := time.Now()
-	deadline := time.NewTimer(d)
-	defer deadline.Stop()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := f()
-		if err == nil {
-			return time.Since(start)
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s: %v; last: %v", what, ctx.Err(), err)
-		case <-deadline.C:
-			t.Fatalf("%s: not within %s; last: %v", what, d, err)
-		case <-tick.C:
-		}
+	if err := lab.Within(ctx, d, f); err != nil {
+		t.Fatalf("%s: %v", what, err)
 	}
+	return time.Since(start)
 }
 
 type asker interface {
 	Name() string
 	Ask(ctx context.Context, network string, to netip.AddrPort, timeout time.Duration) (lab.Answer, error)
-	Open(ctx context.Context, network string, to netip.AddrPort, port uint16) (*lab.Conversation, error)
 }
 
 // answerTime bounds one question. An answer takes microseconds.
@@ -90,66 +72,6 @@ func (e *env) spread(t *testing.T, from asker, network string, to netip.AddrPort
 	})
 }
 
-// Behind a veth, a TCP client whose first packet is rejected by ICMP during connect learns it only from
-// its second packet, a second later.
-const prompt = 1500 * time.Millisecond
-
-// refused waits until the connection is refused, and fails if the refusal is late.
-func (e *env) refused(t *testing.T, from asker, network string, to netip.AddrPort) {
-	t.Helper()
-	var took time.Duration
-	within(t, e.ctx, settled, fmt.Sprintf("%s %s from %s is refused", network, to, from.Name()), func() error {
-		start := time.Now()
-		_, err := from.Ask(e.ctx, network, to, 2*prompt)
-		if err == nil {
-			return errors.New("it was answered")
-		}
-		// A UDP packet rejected at its sender fails in the write; other rejections are port
-		// unreachable.
-		if !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, syscall.EPERM) {
-			return err
-		}
-		if took = time.Since(start); took > prompt {
-			return fmt.Errorf("it took %s", took)
-		}
-		return nil
-	})
-	t.Logf("%s %s from %s: refused in %s", network, to, from.Name(), took.Round(time.Millisecond))
-}
-
-type question struct {
-	from    asker
-	network string
-	to      netip.AddrPort
-}
-
-// dropped waits until each question gets neither an answer nor a refusal. All are asked at once,
-// because each lasts until its timeout.
-func (e *env) dropped(t *testing.T, questions ...question) {
-	t.Helper()
-	within(t, e.ctx, settled, "packets are dropped", func() error {
-		lost := make([]error, len(questions))
-		var all sync.WaitGroup
-		for i, q := range questions {
-			all.Go(func() { lost[i] = e.isDropped(q) })
-		}
-		all.Wait()
-		return errors.Join(lost...)
-	})
-}
-
-func (e *env) isDropped(q question) error {
-	// Longer than a refusal may take.
-	a, err := q.from.Ask(e.ctx, q.network, q.to, prompt)
-	if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() {
-		return nil
-	}
-	if err == nil {
-		err = errors.New(a.Pod + " answered")
-	}
-	return fmt.Errorf("%s %s from %s: %w", q.network, q.to, q.from.Name(), err)
-}
-
 // silent waits until there is no answer, whatever the error.
 func (e *env) silent(t *testing.T, from asker, network string, to netip.AddrPort) {
 	t.Helper()
@@ -161,19 +83,9 @@ func (e *env) silent(t *testing.T, from asker, network string, to netip.AddrPort
 	})
 }
 
-// client returns the source address that the servers see.
-func (e *env) client(t *testing.T, from asker, network string, to netip.AddrPort) netip.Addr {
-	t.Helper()
-	a, err := from.Ask(e.ctx, network, to, answerTime)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return a.Client.Addr()
-}
-
-// the named port of a node, over IPv4
-func (e *env) nodePortOf(node int, s *service, port string) netip.AddrPort {
-	return netip.AddrPortFrom(e.lab.Nodes[node].Addresses.V4, s.nodePort(port))
+// the first port of a Service at a node, over IPv4
+func (e *env) nodePortOf(node int, s *service) netip.AddrPort {
+	return netip.AddrPortFrom(e.lab.Nodes[node].Addresses.V4, uint16(s.Spec.Ports[0].NodePort))
 }
 
 func names(pods []*lab.Pod) string {

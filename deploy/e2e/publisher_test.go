@@ -19,10 +19,10 @@ func (d *daemon) weft(e *env, args ...string) (string, error) {
 // Behaviour: 167.
 func publisherPolicy(t *testing.T, e *env) {
 	s := e.webService(t, "web", nil)
-	s.endpoints(t, "a", e.web...)
+	s.endpoints(t, e.web...)
 	for i, d := range e.daemons {
 		c, other := e.clients[i], e.lab.Nodes[i]
-		to := s.vip(false, 80)
+		to := s.vip(false)
 		e.spread(t, c, "tcp", to, e.web...)
 		before := d.objects(t, e)
 		file := filepath.Join(runDir, "deny.nft")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"testing"
@@ -19,26 +18,20 @@ type world struct {
 	cluster *cluster.Cluster
 	// clients are pods without servers, one on each node.
 	clients []*lab.Pod
-	// web are pods with servers on webPorts, on the nodes in turn: the first node has the first and the
+	// web are pods with servers on webPort, on the nodes in turn: the first node has the first and the
 	// fourth.
 	web []*lab.Pod
 	// one on each node
 	daemons []*daemon
 }
 
-var webPorts = []uint16{8080, 9090}
+const webPort = 8080
 
 // logDir has the logs of the last run; other files are in runDir, which is private.
 const (
 	logDir = "bin/logs"
 	runDir = "/run/e2e"
 )
-
-// externalRanges are documentation prefixes for external IPs and load balancer addresses, routed from
-// outside to the first node.
-func externalRanges() []netip.Prefix {
-	return []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("2001:db8::/64")}
-}
 
 // newWorld stops everything with the test.
 func newWorld(t *testing.T, ctx context.Context) *world {
@@ -56,16 +49,11 @@ func newWorld(t *testing.T, ctx context.Context) *world {
 }
 
 func (w *world) start(ctx context.Context) error {
-	if err := os.RemoveAll(logDir); err != nil {
-		return fmt.Errorf("clear logs: %w", err)
-	}
-	for _, dir := range []string{logDir, runDir} {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return fmt.Errorf("make directory: %w", err)
-		}
+	if err := errors.Join(os.RemoveAll(logDir), os.MkdirAll(logDir, 0o755), os.MkdirAll(runDir, 0o755)); err != nil {
+		return fmt.Errorf("make directories: %w", err)
 	}
 	var err error
-	if w.lab, err = lab.New(lab.Config{Nodes: 3, Routed: append(cluster.ServiceCIDRs(), externalRanges()...)}); err != nil {
+	if w.lab, err = lab.New(lab.Config{Nodes: 3, Routed: cluster.ServiceCIDRs()}); err != nil {
 		return err
 	}
 	if err := w.addPods(); err != nil {
@@ -77,7 +65,7 @@ func (w *world) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := w.createNodes(ctx); err != nil {
+	if err := errors.Join(w.cluster.CreateNodes(ctx, w.lab.Nodes), w.cluster.ReportAddresses(ctx, w.lab.Nodes)); err != nil {
 		return err
 	}
 	return w.startDaemons(ctx)
@@ -97,7 +85,7 @@ func (w *world) addPods() error {
 			return err
 		}
 		w.web = append(w.web, p)
-		if err := p.Serve(webPorts...); err != nil {
+		if err := p.Serve(webPort); err != nil {
 			return err
 		}
 	}
@@ -110,15 +98,11 @@ func (w *world) startDaemons(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := apply(ctx, w.cluster, false, objects...); err != nil {
-		return err
-	}
-	token, err := w.cluster.Token(ctx, "kube-system", "weft")
-	if err != nil {
+	if err := w.cluster.Apply(ctx, false, objects...); err != nil {
 		return err
 	}
 	kubeconfig := filepath.Join(runDir, "weft.kubeconfig")
-	if err := w.cluster.WriteKubeconfig(kubeconfig, token); err != nil {
+	if err := w.cluster.Kubeconfig(ctx, "kube-system", "weft", kubeconfig); err != nil {
 		return err
 	}
 	for i, n := range w.lab.Nodes {
@@ -146,28 +130,4 @@ func (w *world) stop() error {
 		w.lab.Close()
 	}
 	return errors.Join(errs...)
-}
-
-func (w *world) nodeOf(p *lab.Pod) *lab.Node {
-	for _, n := range w.lab.Nodes {
-		if n.PodCIDRs[0].Contains(p.Addresses.V4) {
-			return n
-		}
-	}
-	return nil
-}
-
-// isNode reports whether the address is a node's own, on its link or towards its pods.
-func (w *world) isNode(a netip.Addr) bool {
-	for _, n := range w.lab.Nodes {
-		if a == n.Addresses.V4 || a == n.Addresses.V6 {
-			return true
-		}
-		for _, p := range n.PodCIDRs {
-			if a == p.Addr().Next() {
-				return true
-			}
-		}
-	}
-	return false
 }

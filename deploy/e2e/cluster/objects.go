@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -9,37 +10,73 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/apimachinery/pkg/types"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/restmapper"
+	"sigs.k8s.io/yaml"
 )
 
-// CreateObjects creates the objects of YAML documents, in order.
-func (c *Cluster) CreateObjects(ctx context.Context, text []byte) error {
-	groups, err := restmapper.GetAPIGroupResources(c.client.Discovery())
-	if err != nil {
-		return fmt.Errorf("create objects: %w", err)
+// Decode reads YAML documents. Duplicate keys are errors; unknown fields are kept for the API server to
+// reject.
+func Decode(text []byte) ([]*unstructured.Unstructured, error) {
+	var all []*unstructured.Unstructured
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
+	for {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		var b []byte
+		if err == nil {
+			b, err = yaml.YAMLToJSONStrict(document)
+		}
+		if err == nil && string(b) != "null" { // not only comments
+			var o unstructured.Unstructured
+			err = o.UnmarshalJSON(b)
+			all = append(all, &o)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read objects: %w", err)
+		}
 	}
-	mapper := restmapper.NewDiscoveryRESTMapper(groups)
+}
+
+// CreateObjects applies the objects of YAML documents, in order.
+func (c *Cluster) CreateObjects(ctx context.Context, text []byte) error {
+	objects, err := Decode(text)
+	if err != nil {
+		return err
+	}
+	return c.Apply(ctx, false, objects...)
+}
+
+// Apply acts as kubectl apply --server-side; unknown fields are errors. With dryRun the API server does
+// not store the objects.
+func (c *Cluster) Apply(ctx context.Context, dryRun bool, objects ...*unstructured.Unstructured) error {
 	client, err := dynamic.NewForConfig(c.admin)
 	if err != nil {
-		return fmt.Errorf("create objects: %w", err)
+		return fmt.Errorf("apply objects: %w", err)
 	}
-	documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
-	for {
-		var object unstructured.Unstructured
-		if err := documents.Decode(&object.Object); errors.Is(err, io.EOF) {
-			return nil
-		} else if err != nil {
-			return fmt.Errorf("read objects: %w", err)
-		}
-		kind := object.GroupVersionKind()
-		mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(c.client.Discovery()))
+	opts := metav1.PatchOptions{FieldManager: "e2e", Force: new(true), FieldValidation: metav1.FieldValidationStrict}
+	if dryRun {
+		opts.DryRun = []string{metav1.DryRunAll}
+	}
+	for _, o := range objects {
+		kind := o.GroupVersionKind()
+		b, err := o.MarshalJSON()
 		if err != nil {
-			return fmt.Errorf("create %s %s: %w", kind.Kind, object.GetName(), err)
+			return fmt.Errorf("apply %s %s: %w", kind.Kind, o.GetName(), err)
 		}
-		if _, err := client.Resource(mapping.Resource).Namespace(object.GetNamespace()).Create(ctx, &object, metav1.CreateOptions{}); err != nil {
-			return fmt.Errorf("create %s %s: %w", kind.Kind, object.GetName(), err)
+		mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		if err == nil {
+			_, err = client.Resource(mapping.Resource).Namespace(o.GetNamespace()).Patch(ctx, o.GetName(), types.ApplyPatchType, b, opts)
+		}
+		if err != nil {
+			return fmt.Errorf("apply %s %s: %w", kind.Kind, o.GetName(), err)
 		}
 	}
+	return nil
 }

@@ -28,43 +28,32 @@ func (w *world) startChaos(ctx context.Context) *chaos {
 	ctx, cancel := context.WithCancel(ctx)
 	c := &chaos{done: make(chan error, 2*len(w.proxies)), cancel: cancel}
 	for i, d := range w.proxies {
+		n, at := w.Lab.Nodes[i], time.Duration(i)
 		go func() {
-			c.done <- c.kill(ctx, d, killPeriod*time.Duration(i)/time.Duration(len(w.proxies)))
+			c.done <- every(ctx, at*killPeriod/time.Duration(len(w.proxies)), killPeriod, func() error { return c.kill(d) })
 		}()
-	}
-	for i, n := range w.lab.Nodes {
 		go func() {
-			c.done <- c.flush(ctx, n, flushPeriod*time.Duration(i)/time.Duration(len(w.lab.Nodes)))
+			c.done <- every(ctx, at*flushPeriod/time.Duration(len(w.proxies)), flushPeriod, func() error { return c.flush(ctx, n) })
 		}()
 	}
 	return c
 }
 
-func (c *chaos) kill(ctx context.Context, d *daemon, first time.Duration) error {
-	if !wait(ctx, first) {
-		return nil
-	}
-	return every(ctx, killPeriod, func() error {
-		c.kills.Add(1)
-		return d.kill()
-	})
+func (c *chaos) kill(d *daemon) error {
+	c.kills.Add(1)
+	return d.kill()
 }
 
-func (c *chaos) flush(ctx context.Context, n *lab.Node, first time.Duration) error {
-	if !wait(ctx, first) {
-		return nil
+func (c *chaos) flush(ctx context.Context, n *lab.Node) error {
+	c.flushes.Add(1)
+	_, err := n.Run(ctx, "nft", "flush", "ruleset")
+	if err != nil && strings.Contains(err.Error(), "Interrupted") {
+		return nil // another transaction was faster
 	}
-	return every(ctx, flushPeriod, func() error {
-		c.flushes.Add(1)
-		_, err := n.Run(ctx, "nft", "flush", "ruleset")
-		if err != nil && strings.Contains(err.Error(), "Interrupted") {
-			return nil // another transaction was faster
-		}
-		return err
-	})
+	return err
 }
 
-// stop returns the first failure.
+// stop returns the failures.
 func (c *chaos) stop() error {
 	c.cancel()
 	var errs []error
@@ -74,12 +63,16 @@ func (c *chaos) stop() error {
 	return errors.Join(errs...)
 }
 
-// wait returns false if ctx ended first.
-func wait(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
+// every calls f after the first duration and then in each period, until ctx ends.
+func every(ctx context.Context, first, period time.Duration, f func() error) error {
+	for timer := time.NewTimer(first); ; timer.Reset(period) {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+			if err := f(); err != nil && ctx.Err() == nil {
+				return err
+			}
+		}
 	}
 }

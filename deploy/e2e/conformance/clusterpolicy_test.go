@@ -33,7 +33,7 @@ func (w *world) defineClusterPolicies(ctx context.Context) error {
 func (w *world) runClusterPolicies(t *testing.T, ctx context.Context, dir string) {
 	start := time.Now()
 	err := specs.RunPolicies(ctx, specs.Policies{
-		Program: program("clusterpolicy"), Kubeconfig: w.kubeconfig(), Output: report.PolicyOutput(dir),
+		Program: program("clusterpolicy"), Kubeconfig: w.Kubeconfig, Output: report.PolicyOutput(dir),
 	})
 	t.Logf("the tests of %s took %s", clusterPolicies, time.Since(start).Round(time.Second))
 	if err != nil {

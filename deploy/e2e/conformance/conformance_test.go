@@ -63,7 +63,7 @@ func runSpecs(t *testing.T, ctx context.Context, proxy string, run int) {
 		}
 		faults = w.startChaos(ctx)
 	}
-	dir := report.Dir(*reportFlag, subject(proxy), run)
+	dir := report.Dir(reportDir, subject(proxy), run)
 	if wantClusterPolicies(proxy) {
 		// They mostly wait, and select only their own namespaces: they run beside the specs.
 		var policies sync.WaitGroup
@@ -76,10 +76,10 @@ func runSpecs(t *testing.T, ctx context.Context, proxy string, run int) {
 	start = time.Now()
 	err := specs.Run(ctx, specs.Config{
 		Ginkgo: program("ginkgo"), Program: program("specs.test"),
-		Kubeconfig: w.kubeconfig(), Kubectl: w.kubectlPath,
+		Kubeconfig: w.Kubeconfig, Kubectl: w.KubectlPath,
 		Report: dir,
-		Nodes:  len(w.lab.Nodes), Procs: *procsFlag,
-		Focus: *focusFlag, Skip: *skipFlag, Short: *shortFlag,
+		Nodes:  len(w.Lab.Nodes),
+		Focus:  *focusFlag, Short: *shortFlag,
 		// kube-proxy does not implement NetworkPolicies.
 		NoPolicy: proxy == kubeProxy,
 		Output:   os.Stdout,

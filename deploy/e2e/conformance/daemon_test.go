@@ -1,8 +1,6 @@
 package conformance
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -14,7 +12,7 @@ import (
 type daemon struct {
 	namespace *lab.Namespace
 	name, log string
-	env, argv []string
+	argv      []string
 
 	// mu is held while the process is replaced.
 	mu      sync.Mutex
@@ -46,7 +44,7 @@ func (d *daemon) launch() error {
 	if d.stopped {
 		return nil
 	}
-	process, err := d.namespace.Start(d.name, d.log, d.env, d.argv...)
+	process, err := d.namespace.Start(d.name, d.log, nil, d.argv...)
 	if err == nil {
 		d.process = process
 		d.starts++
@@ -102,29 +100,4 @@ func (d *daemon) unexpected() error {
 		return fmt.Errorf("%s ended %d times by itself: see %s; its last lines:\n%s", d.name, n, d.log, d.process.Tail(20))
 	}
 	return nil
-}
-
-func stopAll(daemons []*daemon) error {
-	errs := make([]error, len(daemons))
-	var all sync.WaitGroup
-	for i, d := range daemons {
-		all.Go(func() { errs[i] = d.stop() })
-	}
-	all.Wait()
-	return errors.Join(errs...)
-}
-
-func every(ctx context.Context, period time.Duration, f func() error) error {
-	tick := time.NewTicker(period)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-			if err := f(); err != nil && ctx.Err() == nil {
-				return err
-			}
-		}
-	}
 }

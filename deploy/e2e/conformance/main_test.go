@@ -12,12 +12,8 @@ import (
 var (
 	proxiesFlag = flag.String("conformance.proxy", "", "proxies to run the specs with, in this order: weft, kube-proxy; empty skips everything")
 	focusFlag   = flag.String("conformance.focus", "", "regular expression of the names of specs to run")
-	skipFlag    = flag.String("conformance.skip", "", "regular expression of the names of specs to leave out, beside those of skip.txt")
 	shortFlag   = flag.Bool("conformance.short", false, "run the specs of short.txt only, on three nodes")
 	runsFlag    = flag.Int("conformance.runs", 1, "number of runs with each proxy")
-	nodesFlag   = flag.Int("conformance.nodes", 0, "number of nodes, at most 9: by default 6, and 3 with -conformance.short")
-	procsFlag   = flag.Int("conformance.procs", 0, "number of specs that run at the same time; 0 means the default of package specs")
-	reportFlag  = flag.String("conformance.report", binDir+"/report", "directory for the results of each run")
 	updateFlag  = flag.Bool("conformance.update", false, "write testdata/results.tsv anew, in place of a comparison with it")
 	chaosFlag   = flag.Bool("conformance.chaos", false, "kill weft on every node every two seconds, and flush the rulesets")
 	holdFlag    = flag.Bool("conformance.hold", false, "start the first world, and keep it until the test is interrupted")
@@ -27,6 +23,8 @@ const (
 	binDir = "../bin/conformance"
 	logDir = binDir + "/logs"
 	runDir = "/run/conformance"
+	// reportDir has the results of each run.
+	reportDir = binDir + "/report"
 )
 
 // kube-proxy and the containers must be root outside of a user namespace.
@@ -63,12 +61,8 @@ func proxies() []string {
 }
 
 func nodes() int {
-	switch {
-	case *nodesFlag > 0:
-		return *nodesFlag
-	case *shortFlag:
+	if *shortFlag {
 		return 3
-	default:
-		return 6
 	}
+	return 6
 }

@@ -4,13 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"os"
 	"path/filepath"
-	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
@@ -29,27 +25,22 @@ const (
 
 // startProxies runs the world's proxy on every node, with the rights of its manifests.
 func (w *world) startProxies(ctx context.Context) error {
+	kubeconfig := filepath.Join(runDir, w.proxy+".kubeconfig")
 	var err error
 	switch w.proxy {
 	case weft:
-		err = errors.Join(w.kubectl(ctx, "apply", "-f", "../../kubernetes/network-policy/rbac.yaml"), w.defineClusterPolicies(ctx))
+		err = errors.Join(w.kubectl(ctx, "apply", "-f", "../../kubernetes/network-policy/rbac.yaml"), w.defineClusterPolicies(ctx),
+			w.Cluster.Kubeconfig(ctx, metav1.NamespaceSystem, weft, kubeconfig))
 	case kubeProxy:
-		err = w.admitKubeProxy(ctx)
+		// The API server has a role for kube-proxy.
+		err = w.Cluster.Admit(ctx, metav1.NamespaceSystem, kubeProxy, "system:node-proxier", kubeconfig)
 	default:
 		err = fmt.Errorf("-conformance.proxy: %q: want %s or %s", w.proxy, weft, kubeProxy)
 	}
 	if err != nil {
 		return err
 	}
-	token, err := w.cluster.Token(ctx, metav1.NamespaceSystem, w.proxy)
-	if err != nil {
-		return err
-	}
-	kubeconfig := filepath.Join(runDir, w.proxy+".kubeconfig")
-	if err := w.cluster.WriteKubeconfig(kubeconfig, token); err != nil {
-		return err
-	}
-	for _, n := range w.lab.Nodes {
+	for _, n := range w.Lab.Nodes {
 		argv := kubeProxyCommand(n, kubeconfig)
 		if w.proxy == weft {
 			dir := filepath.Join(runDir, n.Name(), weft)
@@ -58,7 +49,8 @@ func (w *world) startProxies(ctx context.Context) error {
 			}
 			argv = weftCommand(n, kubeconfig, dir)
 		}
-		d := w.daemon(n.Namespace, n.Name()+"-"+w.proxy, argv...)
+		name := n.Name() + "-" + w.proxy
+		d := &daemon{namespace: n.Namespace, name: name, log: filepath.Join(w.logs, name+".log"), argv: argv}
 		w.proxies = append(w.proxies, d)
 		if err := d.start(); err != nil {
 			return err
@@ -71,7 +63,7 @@ func (w *world) startProxies(ctx context.Context) error {
 func weftCommand(n *lab.Node, kubeconfig, dir string) []string {
 	return []string{
 		program(weft), "run", "--network-policy", "--kubeconfig", kubeconfig, "--hostname-override", n.Name(),
-		"--cluster-cidr", join(lab.ClusterCIDRs()), "--socket", filepath.Join(dir, "weft.sock"), "--state-dir", filepath.Join(dir, "state"),
+		"--cluster-cidr", lab.Join(lab.ClusterCIDRs()), "--socket", filepath.Join(dir, "weft.sock"), "--state-dir", filepath.Join(dir, "state"),
 		"--metrics-bind-address", metricsAddress, "--healthz-bind-address", fmt.Sprintf("0.0.0.0:%d", healthPort),
 	}
 }
@@ -80,34 +72,8 @@ func weftCommand(n *lab.Node, kubeconfig, dir string) []string {
 func kubeProxyCommand(n *lab.Node, kubeconfig string) []string {
 	return []string{
 		program(kubeProxy), "--kubeconfig", kubeconfig, "--hostname-override", n.Name(),
-		"--proxy-mode", "nftables", "--cluster-cidr", join(lab.ClusterCIDRs()),
+		"--proxy-mode", "nftables", "--cluster-cidr", lab.Join(lab.ClusterCIDRs()),
 		"--conntrack-max-per-core=0", "--conntrack-min=0", "--conntrack-tcp-timeout-established=0", "--conntrack-tcp-timeout-close-wait=0",
 		"--metrics-bind-address", metricsAddress, "--healthz-bind-address", fmt.Sprintf("0.0.0.0:%d", healthPort), "--v=2",
 	}
-}
-
-// admitKubeProxy makes kube-proxy's service account, with the role that the API server has for it.
-func (w *world) admitKubeProxy(ctx context.Context) error {
-	client := w.cluster.Client()
-	meta := metav1.ObjectMeta{Name: kubeProxy, Namespace: metav1.NamespaceSystem}
-	if _, err := client.CoreV1().ServiceAccounts(meta.Namespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: meta}, metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("create service account of kube-proxy: %w", err)
-	}
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: kubeProxy},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:node-proxier"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: meta.Name, Namespace: meta.Namespace}},
-	}
-	if _, err := client.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("bind role of kube-proxy: %w", err)
-	}
-	return nil
-}
-
-func join[T netip.Prefix | netip.Addr](values []T) string {
-	var all []string
-	for _, v := range values {
-		all = append(all, fmt.Sprint(v))
-	}
-	return strings.Join(all, ",")
 }

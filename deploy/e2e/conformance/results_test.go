@@ -19,7 +19,7 @@ func subject(proxy string) string {
 
 func clearResults() error {
 	for _, proxy := range proxies() {
-		if err := os.RemoveAll(filepath.Join(*reportFlag, subject(proxy))); err != nil {
+		if err := os.RemoveAll(filepath.Join(reportDir, subject(proxy))); err != nil {
 			return fmt.Errorf("remove old results: %w", err)
 		}
 	}
@@ -29,15 +29,12 @@ func clearResults() error {
 // results is written with -conformance.update.
 const results = "testdata/results.tsv"
 
-// writeResults makes the JUnit file, and a page if WEFT_PAGES names a directory. A flake or a
+// writeResults makes a page if WEFT_PAGES names a directory. A flake or a
 // regression is an error.
 func writeResults(t *testing.T) {
-	runs, err := report.Load(*reportFlag)
+	runs, err := report.Load(reportDir)
 	if err != nil {
 		t.Fatal(err)
-	}
-	if err := report.JUnit(*reportFlag, filepath.Join(*reportFlag, "junit.xml")); err != nil {
-		t.Error(err)
 	}
 	table := report.New(runs)
 	for _, line := range table.Flakes() {

@@ -57,7 +57,7 @@ func (w *world) smoke(t *testing.T, ctx context.Context) {
 		t.Fatal(err)
 	}
 	err := w.until(ctx, "Deployment web", func(ctx context.Context) error {
-		d, err := w.cluster.Client().AppsV1().Deployments(metav1.NamespaceDefault).Get(ctx, "web", metav1.GetOptions{})
+		d, err := w.Cluster.Client().AppsV1().Deployments(metav1.NamespaceDefault).Get(ctx, "web", metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
@@ -69,7 +69,7 @@ func (w *world) smoke(t *testing.T, ctx context.Context) {
 	t.Logf("three pods are available after %s", time.Since(start).Round(100*time.Millisecond))
 	answers := map[string]bool{}
 	err = w.until(ctx, "answers", func(ctx context.Context) error {
-		out, err := w.lab.Control.Run(ctx, w.kubectlPath, "--kubeconfig", w.kubeconfig(), "exec", "client", "--",
+		out, err := w.Kubectl(ctx, "exec", "client", "--",
 			"curl", "-sS", "--max-time", "2", "http://web.default.svc.cluster.local/hostname")
 		if err != nil {
 			return err

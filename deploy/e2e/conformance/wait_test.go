@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -9,6 +10,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
 // readyTime bounds the wait for each part of a world.
@@ -29,31 +32,25 @@ func (w *world) ready(ctx context.Context) error {
 
 // until retries f. It fails at once if a program has ended.
 func (w *world) until(ctx context.Context, what string, f func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, readyTime)
-	defer cancel()
-	var last error
-	for tick := time.NewTicker(500 * time.Millisecond); ; {
-		if last = f(ctx); last == nil {
-			tick.Stop()
+	var ended error
+	err := lab.Within(ctx, readyTime, func() error {
+		errs := []error{w.Ended()}
+		for _, d := range w.proxies {
+			errs = append(errs, d.unexpected())
+		}
+		if ended = errors.Join(errs...); ended != nil {
 			return nil
 		}
-		for _, all := range [][]*daemon{w.kubelets, w.proxies} {
-			for _, d := range all {
-				if err := d.unexpected(); err != nil {
-					return fmt.Errorf("wait for %s: %w", what, err)
-				}
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("wait for %s: %w; last state: %w; logs are in %s", what, ctx.Err(), last, w.logs)
-		case <-tick.C:
-		}
+		return f(ctx)
+	})
+	if err = errors.Join(ended, err); err != nil {
+		return fmt.Errorf("wait for %s: %w; logs are in %s", what, err, w.logs)
 	}
+	return nil
 }
 
 func (w *world) nodesReady(ctx context.Context) error {
-	nodes, err := w.cluster.Client().CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	nodes, err := w.Cluster.Client().CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
@@ -76,27 +73,20 @@ func (w *world) nodesReady(ctx context.Context) error {
 
 // proxiesHealthy asks every proxy as a cloud's load balancer does.
 func (w *world) proxiesHealthy(ctx context.Context) error {
-	client := http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true}}
-	for _, n := range w.lab.Nodes {
-		url := fmt.Sprintf("http://%s:%d/healthz", n.Addresses.V4, healthPort)
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	for _, n := range w.Lab.Nodes {
+		answer, err := w.Lab.Control.Get(ctx, fmt.Sprintf("http://%s:%d/healthz", n.Addresses.V4, healthPort), time.Minute)
+		if err == nil && answer.Status != http.StatusOK {
+			err = fmt.Errorf("proxy of %s is not healthy: %d", n.Name(), answer.Status)
+		}
 		if err != nil {
 			return err
-		}
-		res, err := client.Do(req)
-		if err != nil {
-			return err
-		}
-		res.Body.Close()
-		if res.StatusCode != http.StatusOK {
-			return fmt.Errorf("get %s: %s", url, res.Status)
 		}
 	}
 	return nil
 }
 
 func (w *world) dnsReady(ctx context.Context) error {
-	d, err := w.cluster.Client().AppsV1().Deployments(metav1.NamespaceSystem).Get(ctx, "coredns", metav1.GetOptions{})
+	d, err := w.Cluster.Client().AppsV1().Deployments(metav1.NamespaceSystem).Get(ctx, "coredns", metav1.GetOptions{})
 	if err != nil {
 		return err
 	}

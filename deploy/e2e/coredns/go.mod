@@ -2,10 +2,7 @@ module github.com/weft-proxy/weft/deploy/e2e/coredns
 
 go 1.26.0
 
-require (
-	github.com/coredns/coredns v1.14.1
-	github.com/miekg/dns v1.1.70
-)
+require github.com/coredns/coredns v1.14.1
 
 require (
 	github.com/apparentlymart/go-cidr v1.1.0 // indirect
@@ -32,6 +29,7 @@ require (
 	github.com/json-iterator/go v1.1.12 // indirect
 	github.com/mailru/easyjson v0.7.7 // indirect
 	github.com/matttproud/golang_protobuf_extensions v1.0.4 // indirect
+	github.com/miekg/dns v1.1.70 // indirect
 	github.com/modern-go/concurrent v0.0.0-20180306012644-bacd9c7ef1dd // indirect
 	github.com/modern-go/reflect2 v1.0.3-0.20250322232337-35a7c28c31ee // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect

@@ -56,6 +56,23 @@ type run struct {
 	blocks *blocks
 }
 
+func newRun(w *world, c check, slug string, shared *blocks) *run {
+	return &run{
+		world: w, check: c, slug: slug, blocks: shared,
+		objects: map[string]*corev1.Service{}, ports: map[string]uint16{}, flows: map[string]*lab.Conversation{},
+	}
+}
+
+// run starts both proxies.
+func (w *world) run(t *testing.T, ctx context.Context, c config) {
+	t.Helper()
+	for _, s := range w.sides() {
+		if err := s.run(ctx, w.kubeconfig, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 type blocks struct {
 	mu     sync.Mutex
 	number map[string]int
@@ -122,11 +139,7 @@ type result struct {
 func (w *world) play(t *testing.T, g group) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	for _, s := range w.sides() {
-		if err := s.run(ctx, w.kubeconfig, config{name: g.name, flags: g.flags}); err != nil {
-			t.Fatal(err)
-		}
-	}
+	w.run(t, ctx, config{name: g.name, flags: g.flags})
 	defer w.clear(t)
 	checks, shared := g.checks(), &blocks{number: map[string]int{}}
 	runs, results, last := make([]*run, len(checks)), make([][]result, len(checks)), 0
@@ -134,10 +147,7 @@ func (w *world) play(t *testing.T, g group) {
 		if problems := validation.IsDNS1035Label(c.name); len(problems) > 0 || len(c.name) > 40 {
 			t.Fatalf("check %q: %v", c.name, problems)
 		}
-		runs[i] = &run{
-			world: w, check: c, slug: c.name, blocks: shared,
-			objects: map[string]*corev1.Service{}, ports: map[string]uint16{}, flows: map[string]*lab.Conversation{},
-		}
+		runs[i] = newRun(w, c, c.name, shared)
 		last = max(last, len(c.then))
 	}
 	for n := range last + 1 {
@@ -199,10 +209,7 @@ func (r *run) probesOf(n int) []probe {
 
 // fence waits until both sides have applied all earlier writes.
 func (w *world) fence(ctx context.Context, name string, shared *blocks) error {
-	r := &run{
-		world: w, slug: "fence-" + name, blocks: shared, check: check{services: []service{{name: "fence"}}},
-		objects: map[string]*corev1.Service{}, ports: map[string]uint16{},
-	}
+	r := newRun(w, check{services: []service{{name: "fence"}}}, "fence-"+name, shared)
 	// Without UDP: kube-proxy looks for stale flows only when the endpoints of a UDP port change, which
 	// the fence must not cause.
 	s := service{
@@ -238,7 +245,7 @@ func (s *side) await(ctx context.Context, to netip.AddrPort) error {
 		case <-ctx.Done():
 		}
 	}()
-	return within(ctx, 3*time.Minute, func() error {
+	return lab.Within(ctx, 3*time.Minute, func() error {
 		_, err := s.actors["pod"].ask(ctx, "tcp", to, 300*time.Millisecond)
 		return err
 	})
@@ -272,7 +279,7 @@ func (r *run) compare(ctx context.Context, group string, n int, p probe) result 
 		out.expect = out.deliberate.weft
 	}
 	if p.want == whatever {
-		_ = within(ctx, 2*time.Second, func() error {
+		_ = lab.Within(ctx, 2*time.Second, func() error {
 			out.peer, out.weft = r.observe(ctx, r.world.peer, p), r.observe(ctx, r.world.weft, p)
 			if out.peer != out.weft {
 				return errors.New("not the same")
@@ -291,7 +298,7 @@ func (r *run) compare(ctx context.Context, group string, n int, p probe) result 
 			q := p
 			q.want = o.want
 			// A node answers that a host is unreachable at most once a second.
-			_ = within(ctx, 5*time.Second, func() error {
+			_ = lab.Within(ctx, 5*time.Second, func() error {
 				if *o.to = r.observe(ctx, o.side, q); *o.to != o.want {
 					return errors.New(*o.to)
 				}

@@ -7,10 +7,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
-const (
-	all   = "web-1 web-2 web-3 web-4"
-	local = "web-1 web-2"
-)
+const all = "web-1 web-2 web-3 web-4"
 
 // clusterIPs: clients of a ClusterIP, their source addresses, and refusals.
 //
@@ -18,7 +15,7 @@ const (
 func clusterIPs() []check {
 	return []check{
 		{
-			name: "general", services: []service{{name: "web", endpoints: all}},
+			name: "general", services: []service{{name: "web", endpoints: all, sctp: true}},
 			probes: lines(`
 				pod tcp cluster:80 = ` + all + ` as self
 				pod udp cluster:80 = ` + all + ` as self
@@ -29,6 +26,9 @@ func clusterIPs() []check {
 				outside udp cluster:80 = ` + all + ` as node
 				web-1 tcp cluster:80 = ` + all + ` as node+self
 				web-1 udp cluster:80 = ` + all + ` as node+self
+				pod sctp cluster:80 = ` + all + ` as self
+				outside sctp cluster:80 = ` + all + ` as node
+				host sctp cluster:80 = ` + all + ` as node
 			`),
 		},
 		{
@@ -58,15 +58,6 @@ func clusterIPs() []check {
 				outside udp unused:80 = dropped
 				host tcp unused:80 = dropped
 				host udp unused:80 = not sent
-			`),
-		},
-		{
-			name: "sctp", services: []service{{name: "web", endpoints: all, sctp: true}},
-			probes: lines(`
-				pod sctp cluster:80 = ` + all + ` as self
-				outside sctp cluster:80 = ` + all + ` as node
-				host sctp cluster:80 = ` + all + ` as node
-				pod tcp cluster:80 = ` + all + ` as self
 			`),
 		},
 		{

@@ -14,16 +14,8 @@ func endpoints() []check {
 	nodePort := corev1.ServiceTypeNodePort
 	return append(oddSlices(), []check{
 		{
-			name: "not-ready", services: []service{{name: "web", endpoints: "web-1- web-2 web-3- web-4"}},
-			probes: lines(`pod tcp cluster:80 = web-2 web-4 as self`),
-		},
-		{
 			name: "none-ready", services: []service{{name: "web", endpoints: "web-1- web-3-"}},
 			probes: lines(`pod tcp cluster:80 = refused`),
-		},
-		{
-			name: "terminating", services: []service{{name: "web", endpoints: "web-1 web-3~"}},
-			probes: lines(`pod tcp cluster:80 = web-1 as self`),
 		},
 		{
 			name: "all-terminating", services: []service{{name: "web", endpoints: "web-1- web-2! web-3~ web-4~"}},
@@ -31,10 +23,6 @@ func endpoints() []check {
 				pod tcp cluster:80 = web-3 web-4 as self
 				pod udp cluster:80 = web-3 web-4 as self
 			`),
-		},
-		{
-			name: "terminating-not-serving", services: []service{{name: "web", endpoints: "web-1! web-3!"}},
-			probes: lines(`pod tcp cluster:80 = refused`),
 		},
 		{
 			name: "local-terminating", services: []service{{name: "web", kind: nodePort, endpoints: "web-1~ web-3", change: policy(true, true)}},

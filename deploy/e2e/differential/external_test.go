@@ -8,7 +8,7 @@ import (
 
 // nodePorts: their addresses, and the clients' source addresses.
 //
-// Behaviour: 9, 19, 24, 25, 27, 28, 30, 89.
+// Behaviour: 19, 24, 25, 27, 28, 30, 89.
 func nodePorts() []check {
 	nodePort := corev1.ServiceTypeNodePort
 	return []check{
@@ -29,16 +29,6 @@ func nodePorts() []check {
 				pod tcp node-2:80 = refused
 				host tcp node-2:80 = refused
 				outside icmp node:=0 = echo as echo
-			`),
-		},
-		{
-			name: "no-endpoints", services: []service{{name: "web", kind: nodePort}},
-			probes: lines(`
-				outside tcp node:80 = refused
-				outside udp node:80 = refused
-				pod tcp node:80 = refused
-				pod udp node:80 = refused
-				host tcp node:80 = refused
 			`),
 		},
 		{
@@ -91,15 +81,6 @@ func addresses() []check {
 			`),
 		},
 		{
-			name: "external-no-endpoints", services: []service{{name: "web", external: 1}},
-			probes: lines(`
-				outside tcp external:80 = refused
-				outside udp external:80 = refused
-				pod tcp external:80 = refused
-				host tcp external:80 = refused
-			`),
-		},
-		{
 			name: "external-on-balancer", services: []service{{name: "web", kind: balancer, endpoints: all, external: 1, ingress: 1, change: ranges("10.1.0.0/16", "fd01::/16")}},
 			probes: lines(`
 				outside tcp external:80 = ` + all + ` as node
@@ -122,12 +103,20 @@ func addresses() []check {
 			`),
 		},
 		{
-			name: "balancer-no-endpoints", services: []service{{name: "web", kind: balancer, ingress: 1}},
+			name: "no-endpoints", services: []service{{name: "web", kind: balancer, external: 1, ingress: 1}},
 			probes: lines(`
+				outside tcp external:80 = refused
+				outside udp external:80 = refused
+				pod tcp external:80 = refused
+				host tcp external:80 = refused
 				outside tcp lb:80 = refused
 				pod udp lb:80 = refused
 				host tcp lb:80 = refused
 				outside tcp node:80 = refused
+				outside udp node:80 = refused
+				pod tcp node:80 = refused
+				pod udp node:80 = refused
+				host tcp node:80 = refused
 			`),
 		},
 		{
@@ -243,14 +232,6 @@ func sourceRanges() []check {
 			`),
 		},
 		{
-			name: "change", services: balancer(ranges("192.168.200.0/24", "fd00:200::/64")),
-			probes: lines(`outside tcp lb:80 = web-1 web-3 as node`),
-			then: []step{
-				{put("web", func(s *service) { s.change = ranges("10.1.0.0/16", "fd01::/16") }), lines(`outside tcp lb:80 = dropped`)},
-				{put("web", func(s *service) { s.change = nil }), lines(`outside tcp lb:80 = web-1 web-3 as node`)},
-			},
-		},
-		{
 			name: "open-connection", services: []service{{name: "web", kind: corev1.ServiceTypeLoadBalancer, endpoints: "web-1", ingress: 1}},
 			probes: lines(`outside tcp lb:80 flow=open = web-1 as node`),
 			then: []step{
@@ -258,6 +239,7 @@ func sourceRanges() []check {
 					outside tcp lb:80 flow=open = web-1 as node
 					outside tcp lb:80 = dropped
 				`)},
+				{put("web", nil), lines(`outside tcp lb:80 = web-1 as node`)},
 			},
 		},
 	}

@@ -17,6 +17,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
 // TestServers asks both proxies' HTTP servers: health check node ports, and the proxy's own.
@@ -26,15 +28,11 @@ func TestServers(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	w := newWorld(t)
-	for _, s := range w.sides() {
-		if err := s.run(ctx, w.kubeconfig, config{name: "servers"}); err != nil {
-			t.Fatal(err)
-		}
-	}
+	w.run(t, ctx, config{name: "servers"})
 	defer w.clear(t)
 	shared := &blocks{number: map[string]int{}}
 	web := service{name: "web", kind: corev1.ServiceTypeLoadBalancer, ingress: 1, endpoints: "web-1 web-2 web-3", change: policy(false, true)}
-	r := &run{world: w, check: check{services: []service{web}}, slug: "servers", blocks: shared, objects: map[string]*corev1.Service{}, ports: map[string]uint16{}}
+	r := newRun(w, check{services: []service{web}}, "servers", shared)
 	number := 0
 	apply := func(t *testing.T, do func(ctx context.Context, r *run) error) {
 		t.Helper()
@@ -90,10 +88,10 @@ func (w *world) proxyHealth(t *testing.T, ctx context.Context, status int) {
 	t.Helper()
 	base := "http://" + w.weft.lab.Nodes[0].Addresses.V4.String() + ":10256"
 	for _, s := range w.sides() {
-		err := within(ctx, 5*time.Second, func() error {
-			a, err := s.actors["outside"].get(ctx, base+"/healthz")
-			if err == nil && a.status != status {
-				err = fmt.Errorf("status %d, want %d: %s", a.status, status, a.body)
+		err := lab.Within(ctx, 5*time.Second, func() error {
+			a, err := s.actors["outside"].Get(ctx, base+"/healthz", time.Second)
+			if err == nil && a.Status != status {
+				err = fmt.Errorf("status %d, want %d: %s", a.Status, status, a.Body)
 			}
 			return err
 		})
@@ -121,7 +119,7 @@ var moment = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?( ?[-+
 func (w *world) same(t *testing.T, ctx context.Context, from, url string, bodies bool) {
 	t.Helper()
 	var peer, other string
-	_ = within(ctx, 3*time.Second, func() error {
+	_ = lab.Within(ctx, 3*time.Second, func() error {
 		peer, other = w.peer.say(ctx, from, url, bodies), w.weft.say(ctx, from, url, bodies)
 		if peer != other {
 			return errors.New("not the same")
@@ -134,19 +132,19 @@ func (w *world) same(t *testing.T, ctx context.Context, from, url string, bodies
 }
 
 func (s *side) say(ctx context.Context, from, url string, body bool) string {
-	a, err := s.actors[from].get(ctx, url)
+	a, err := s.actors[from].Get(ctx, url, time.Second)
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return "connection refused"
 	}
 	if err != nil {
 		return err.Error()
 	}
-	text := fmt.Sprintf("%d", a.status)
+	text := fmt.Sprintf("%d", a.Status)
 	if body {
 		for _, h := range []string{"Content-Type", "X-Content-Type-Options", "X-Load-Balancing-Endpoint-Weight"} {
-			text += fmt.Sprintf("\n%s: %s", h, a.header.Get(h))
+			text += fmt.Sprintf("\n%s: %s", h, a.Header.Get(h))
 		}
-		text += "\n" + moment.ReplaceAllString(a.body, "TIME")
+		text += "\n" + moment.ReplaceAllString(a.Body, "TIME")
 	}
 	return text
 }
@@ -166,11 +164,7 @@ func TestMetrics(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	w := newWorld(t)
-	for _, s := range w.sides() {
-		if err := s.run(ctx, w.kubeconfig, config{name: "metrics"}); err != nil {
-			t.Fatal(err)
-		}
-	}
+	w.run(t, ctx, config{name: "metrics"})
 	defer w.clear(t)
 	if err := w.fence(ctx, "metrics", &blocks{number: map[string]int{}}); err != nil {
 		t.Fatal(err)
@@ -178,7 +172,7 @@ func TestMetrics(t *testing.T) {
 	// For the metrics that count requests.
 	for _, s := range w.sides() {
 		for _, path := range []string{"healthz", "livez"} {
-			if _, err := s.actors["host"].get(ctx, "http://127.0.0.1:10256/"+path); err != nil {
+			if _, err := s.actors["host"].Get(ctx, "http://127.0.0.1:10256/"+path, time.Second); err != nil {
 				t.Error(err)
 			}
 		}
@@ -208,12 +202,12 @@ var label = regexp.MustCompile(`([a-zA-Z_]+)="`)
 // metrics returns the type and the names of labels by metric.
 func (s *side) metrics(t *testing.T, ctx context.Context) map[string]string {
 	t.Helper()
-	a, err := s.actors["host"].get(ctx, "http://127.0.0.1:10249/metrics")
-	if err != nil || a.status != http.StatusOK {
-		t.Fatalf("%s: get metrics: %d %v", s.name, a.status, err)
+	a, err := s.actors["host"].Get(ctx, "http://127.0.0.1:10249/metrics", time.Second)
+	if err != nil || a.Status != http.StatusOK {
+		t.Fatalf("%s: get metrics: %d %v", s.name, a.Status, err)
 	}
 	kinds, all := map[string]string{}, map[string]string{}
-	for line := range strings.Lines(a.body) {
+	for line := range strings.Lines(a.Body) {
 		if name, kind, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "# TYPE "), " "); ok && strings.HasPrefix(line, "# TYPE ") {
 			kinds[name] = kind
 			continue

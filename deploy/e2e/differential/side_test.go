@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -27,8 +26,8 @@ type side struct {
 	// web are the pods with servers: web-1 and web-2 on the node, web-3 and web-4 on the other.
 	web   []*lab.Pod
 	proxy *lab.Process
-	// relays listen for connections to the API server.
-	relays []net.Listener
+	// relay makes the API server reachable under its address in this network.
+	relay net.Listener
 }
 
 type actor struct {
@@ -102,41 +101,6 @@ func (s *side) unlimit() error {
 	return nil
 }
 
-// relay makes the API server reachable under its address in this network.
-func (s *side) relay(base *lab.Namespace, api netip.AddrPort) error {
-	return s.lab.Control.Do(func() error {
-		l, err := net.Listen("tcp", api.String())
-		if err != nil {
-			return fmt.Errorf("relay to the API server: %w", err)
-		}
-		s.relays = append(s.relays, l)
-		go func() {
-			for {
-				in, err := l.Accept()
-				if err != nil {
-					return
-				}
-				go forward(in, base, api)
-			}
-		}()
-		return nil
-	})
-}
-
-func forward(in net.Conn, base *lab.Namespace, api netip.AddrPort) {
-	defer in.Close()
-	out, err := base.Dial(context.Background(), "tcp", api.String())
-	if err != nil {
-		return
-	}
-	defer out.Close()
-	go func() {
-		defer out.Close()
-		_, _ = io.Copy(out, in)
-	}()
-	_, _ = io.Copy(in, out)
-}
-
 // config has flags that both proxies share.
 type config struct {
 	// name is for messages and log files.
@@ -186,7 +150,7 @@ func (s *side) run(ctx context.Context, kubeconfig string, c config) error {
 		return err
 	}
 	// Before the proxy has read its node, it ignores the node's zone.
-	return within(ctx, 3*time.Minute, func() error {
+	return lab.Within(ctx, 3*time.Minute, func() error {
 		log, err := os.ReadFile(s.logFile(c))
 		if n := strings.Count(string(log), "Updated proxier node topology labels"); err == nil && n < 2 {
 			return fmt.Errorf("%s knows the zone of its node in %d of 2 families", s.name, n)
@@ -220,8 +184,8 @@ func (s *side) stopProxy() error {
 
 func (s *side) close() error {
 	err := s.stopProxy()
-	for _, l := range s.relays {
-		l.Close()
+	if s.relay != nil {
+		s.relay.Close()
 	}
 	s.lab.Close()
 	return errors.Join(err, s.parent.Close())

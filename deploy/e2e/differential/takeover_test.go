@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,15 +15,15 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/weft-proxy/weft/deploy/e2e/cluster"
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
 // takeover is one way from kube-proxy to weft and back.
 type takeover struct {
 	name string
-	// mode is kube-proxy's; path precedes PATH for its programs.
+	// mode is kube-proxy's, for iptables with the kind of its programs.
 	mode string
-	path string
 	// overlap starts one proxy while the other still runs; otherwise that is stopped first, as with
 	// DaemonSets, and only its rules remain for a while.
 	overlap bool
@@ -38,44 +35,14 @@ type takeover struct {
 // Behaviour: 139, 140.
 func TestTakeover(t *testing.T) {
 	w := newWorld(t)
-	legacy, err := legacyPath()
-	if err != nil {
-		t.Fatal(err)
-	}
-	nftPath, err := programs("iptables-nft")
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, o := range []takeover{
 		{name: "nftables-running", mode: "nftables", overlap: true},
 		{name: "nftables-stopped", mode: "nftables"},
-		{name: "iptables-nft", mode: "iptables", path: nftPath},
-		{name: "iptables-legacy", mode: "iptables", path: legacy},
+		{name: "iptables-nft", mode: "iptables-nft"},
+		{name: "iptables-legacy", mode: "iptables-legacy"},
 	} {
 		t.Run(o.name, func(t *testing.T) { w.takeOver(t, o) })
 	}
-}
-
-func legacyPath() (string, error) { return programs("iptables-legacy") }
-
-// programs makes a directory with iptables and ip6tables of one kind.
-func programs(kind string) (string, error) {
-	dir := filepath.Join(runDir, kind)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", fmt.Errorf("make directory: %w", err)
-	}
-	for _, family := range []string{"ip", "ip6"} {
-		for _, verb := range []string{"", "-save", "-restore"} {
-			target, err := exec.LookPath(strings.Replace(kind, "ip", family, 1) + verb)
-			if err != nil {
-				return "", fmt.Errorf("find programs of %s: %w", kind, err)
-			}
-			if err := os.Symlink(target, filepath.Join(dir, family+"tables"+verb)); err != nil {
-				return "", fmt.Errorf("link programs of %s: %w", kind, err)
-			}
-		}
-	}
-	return dir, nil
 }
 
 type both struct {
@@ -89,13 +56,14 @@ type both struct {
 // name identifies the start in the log.
 func (b *both) startPeer(name string) error {
 	argv := kubeProxy(b.side, b.w.kubeconfig, config{})
-	argv[slices.Index(argv, "--proxy-mode")+1] = b.o.mode
-	var env []string
-	if b.o.path != "" {
-		env = append(env, "PATH="+b.o.path+":"+os.Getenv("PATH"))
+	argv[slices.Index(argv, "--proxy-mode")+1], _, _ = strings.Cut(b.o.mode, "-")
+	programs := filepath.Join(runDir, "programs")
+	err := cluster.LinkPrograms(programs, b.o.mode)
+	if err != nil {
+		return err
 	}
-	var err error
-	b.peer, err = b.lab.Nodes[0].Start("kube-proxy", filepath.Join(logDir, "takeover-"+b.o.name+"-"+name+".log"), env, argv...)
+	b.peer, err = b.lab.Nodes[0].Start("kube-proxy", filepath.Join(logDir, "takeover-"+b.o.name+"-"+name+".log"),
+		[]string{"PATH=" + programs + ":" + os.Getenv("PATH")}, argv...)
 	return err
 }
 
@@ -112,13 +80,13 @@ func (b *both) startWeft(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return within(ctx, 3*time.Minute, func() error {
+	return lab.Within(ctx, 3*time.Minute, func() error {
 		if err := b.weft.Err(); err != nil {
 			return err
 		}
-		answer, err := b.actors["host"].get(ctx, "http://127.0.0.1:"+b.healthz[strings.LastIndex(b.healthz, ":")+1:]+"/readyz")
-		if err == nil && answer.status != http.StatusOK {
-			err = fmt.Errorf("readyz: %d %s", answer.status, answer.body)
+		answer, err := b.actors["host"].Get(ctx, "http://127.0.0.1:"+b.healthz[strings.LastIndex(b.healthz, ":")+1:]+"/readyz", time.Second)
+		if err == nil && answer.Status != http.StatusOK {
+			err = fmt.Errorf("readyz: %d %s", answer.Status, answer.Body)
 		}
 		return err
 	})
@@ -152,7 +120,7 @@ func (w *world) takeOver(t *testing.T, o takeover) {
 	step("start kube-proxy", b.startPeer("first"))
 	to, err := r.target(b.side, probe{proto: "tcp", family: 4}, "cluster:80")
 	step("find ClusterIP", err)
-	step("await kube-proxy", within(ctx, 3*time.Minute, func() error {
+	step("await kube-proxy", lab.Within(ctx, 3*time.Minute, func() error {
 		_, err := b.actors["pod"].ask(ctx, "tcp", to, 300*time.Millisecond)
 		return errors.Join(err, b.peer.Err())
 	}))
@@ -167,15 +135,15 @@ func (w *world) takeOver(t *testing.T, o takeover) {
 	step("flush flows", err)
 	streams, err := b.streams(r)
 	step("find addresses", err)
-	traffic := flow(ctx, streams...)
-	step("traffic", traffic.more(ctx, 50))
+	traffic := lab.StartTraffic(ctx, streams...)
+	step("traffic", traffic.More(ctx, 50))
 
 	if !o.overlap {
 		step("stop kube-proxy", b.peer.Stop(10*time.Second))
-		step("traffic", traffic.more(ctx, 50))
+		step("traffic", traffic.More(ctx, 50))
 	}
 	step("start weft", b.startWeft(ctx))
-	step("traffic", traffic.more(ctx, 50))
+	step("traffic", traffic.More(ctx, 50))
 	look("rules of both, weft's later")
 	if o.overlap {
 		step("stop kube-proxy", b.peer.Stop(10*time.Second))
@@ -184,27 +152,27 @@ func (w *world) takeOver(t *testing.T, o takeover) {
 	step("weft cleanup --kube-proxy", err)
 	t.Logf("weft cleanup --kube-proxy:\n%s", out)
 	step("leftovers of kube-proxy", b.leftovers(ctx, "kube-proxy", "KUBE-SVC", "KUBE-SERVICES", "KUBE-POSTROUTING"))
-	step("traffic", traffic.more(ctx, 50))
+	step("traffic", traffic.More(ctx, 50))
 	look("weft alone")
 
 	if !o.overlap {
 		step("stop weft", b.weft.Stop(10*time.Second))
-		step("traffic", traffic.more(ctx, 50))
+		step("traffic", traffic.More(ctx, 50))
 	}
 	step("start kube-proxy again", b.startPeer("again"))
-	step("await kube-proxy's rules", within(ctx, 3*time.Minute, func() error {
+	step("await kube-proxy's rules", lab.Within(ctx, 3*time.Minute, func() error {
 		return errors.Join(b.peerRules(ctx), b.peer.Err())
 	}))
-	step("traffic", traffic.more(ctx, 250))
+	step("traffic", traffic.More(ctx, 250))
 	look("rules of both, kube-proxy's later")
 	out, err = b.lab.Nodes[0].Run(ctx, program("weft"), "cleanup", "--socket", filepath.Join(runDir, b.name, "weft.sock"))
 	step("weft cleanup", err)
 	t.Logf("weft cleanup:\n%s", out)
 	step("leftovers of weft", b.leftovers(ctx, "table ip weft", "table ip6 weft"))
-	step("traffic", traffic.more(ctx, 50))
+	step("traffic", traffic.More(ctx, 50))
 	look("kube-proxy alone again")
 
-	asked, lost := traffic.stop()
+	asked, lost := traffic.Stop()
 	for _, l := range lost {
 		t.Errorf("lost: %s", l)
 	}
@@ -216,7 +184,7 @@ func (w *world) takeoverObjects(ctx context.Context) (*run, []*run, error) {
 	shared := &blocks{number: map[string]int{}}
 	var runs []*run
 	for _, c := range takeoverChecks() {
-		r := &run{world: w, check: c, slug: c.name, blocks: shared, objects: map[string]*corev1.Service{}, ports: map[string]uint16{}}
+		r := newRun(w, c, c.name, shared)
 		if err := r.step(ctx, 0); err != nil {
 			return nil, nil, err
 		}
@@ -260,7 +228,7 @@ func (b *both) look(t *testing.T, ctx context.Context, when string, runs []*run)
 		for _, p := range r.probesOf(0) {
 			wait.Go(func() {
 				var got string
-				err := within(ctx, 2*time.Second, func() error {
+				err := lab.Within(ctx, 2*time.Second, func() error {
 					if got = r.observe(ctx, b.side, p); got != p.want {
 						return errors.New(got)
 					}
@@ -275,9 +243,12 @@ func (b *both) look(t *testing.T, ctx context.Context, when string, runs []*run)
 	wait.Wait()
 }
 
+// late bounds an answer: a dropped first packet is retransmitted after a second.
+const late = 950 * time.Millisecond
+
 // streams are traffic of all kinds to the plain service.
-func (b *both) streams(r *run) ([]*stream, error) {
-	var all []*stream
+func (b *both) streams(r *run) ([]*lab.Stream, error) {
+	var all []*lab.Stream
 	for _, p := range lines(`
 		pod tcp cluster:80 v4 = new
 		pod tcp cluster:80 v6 = new
@@ -295,9 +266,9 @@ func (b *both) streams(r *run) ([]*stream, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, &stream{
-			name: p.String() + " " + p.want, from: b.actors[p.from], proto: p.proto, to: to, long: p.want == "long",
-			state: func() string { return b.state(p, to) },
+		all = append(all, &lab.Stream{
+			Name: p.String() + " " + p.want, From: b.actors[p.from].Namespace, Network: p.proto, To: to, Long: p.want == "long",
+			Every: 4 * time.Millisecond, Late: late,
 		})
 	}
 	return all, nil
@@ -364,26 +335,6 @@ func (b *both) empty(ctx context.Context) error {
 	return err
 }
 
-// state is node-1's route to a destination and its flows that are not established.
-func (b *both) state(p probe, to netip.AddrPort) string {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	var out strings.Builder
-	for _, argv := range [][]string{
-		{"ip", "route", "get", to.Addr().String()},
-		{"conntrack", "-L", "-f", fmt.Sprintf("ipv%d", p.family), "-p", p.proto, "-d", to.Addr().String()},
-	} {
-		text, err := b.lab.Nodes[0].Run(ctx, argv[0], argv[1:]...)
-		fmt.Fprintf(&out, "%s: %v\n", strings.Join(argv, " "), err)
-		for line := range strings.Lines(text) {
-			if !strings.Contains(line, "TIME_WAIT") && !strings.Contains(line, "ESTABLISHED") {
-				out.WriteString(line)
-			}
-		}
-	}
-	return out.String()
-}
-
 func (b *both) end(t *testing.T) {
 	for _, p := range []*lab.Process{b.weft, b.peer} {
 		if p != nil {
@@ -398,27 +349,4 @@ func (b *both) end(t *testing.T) {
 	if err := b.empty(context.WithoutCancel(t.Context())); err != nil {
 		t.Error(err)
 	}
-}
-
-type answer struct {
-	status int
-	header http.Header
-	body   string
-}
-
-func (a *actor) get(ctx context.Context, url string) (answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return answer{}, err
-	}
-	transport := &http.Transport{DialContext: a.Dial, DisableKeepAlives: true}
-	response, err := (&http.Client{Transport: transport}).Do(request)
-	if err != nil {
-		return answer{}, err
-	}
-	defer response.Body.Close()
-	b, err := io.ReadAll(response.Body)
-	return answer{response.StatusCode, response.Header, string(b)}, err
 }

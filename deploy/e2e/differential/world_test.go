@@ -8,10 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -79,16 +77,23 @@ func (w *world) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	api := netip.AddrPortFrom(addresses.V4, 6443)
+	api := netip.AddrPortFrom(addresses.V4, 6443).String()
 	for _, s := range w.sides() {
-		if err := s.relay(base, api); err != nil {
+		if s.relay, err = s.lab.Control.Relay(api, base, api); err != nil {
 			return err
 		}
 	}
-	if err := w.createNodes(ctx); err != nil {
+	nodes := w.weft.lab.Nodes
+	if err := errors.Join(w.cluster.CreateNodes(ctx, nodes, zone, "zone-b"), w.cluster.ReportAddresses(ctx, nodes)); err != nil {
 		return err
 	}
-	return w.createAccount(ctx)
+	o := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+	if _, err := w.client().CoreV1().Namespaces().Create(ctx, o, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("create namespace: %w", err)
+	}
+	// Package e2e tests the needed rights.
+	w.kubeconfig = filepath.Join(runDir, "kubeconfig")
+	return w.cluster.Admit(ctx, namespace, namespace, "cluster-admin", w.kubeconfig)
 }
 
 func (w *world) sides() []*side { return []*side{w.peer, w.weft} }
@@ -106,73 +111,4 @@ func (w *world) stop() error {
 		errs = append(errs, w.cluster.Stop())
 	}
 	return errors.Join(errs...)
-}
-
-// createAccount makes the account of both proxies. Package e2e tests the needed rights.
-func (w *world) createAccount(ctx context.Context) error {
-	meta := metav1.ObjectMeta{Name: namespace, Namespace: namespace}
-	if _, err := w.client().CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("create namespace: %w", err)
-	}
-	if _, err := w.client().CoreV1().ServiceAccounts(namespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: meta}, metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("create account: %w", err)
-	}
-	_, err := w.client().RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: namespace},
-		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Name: meta.Name, Namespace: meta.Namespace}},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		return fmt.Errorf("bind account: %w", err)
-	}
-	token, err := w.cluster.Token(ctx, meta.Namespace, meta.Name)
-	if err != nil {
-		return err
-	}
-	w.kubeconfig = filepath.Join(runDir, "kubeconfig")
-	return w.cluster.WriteKubeconfig(w.kubeconfig, token)
-}
-
-func (w *world) createNodes(ctx context.Context) error {
-	nodes := w.client().CoreV1().Nodes()
-	for i, n := range w.weft.lab.Nodes {
-		o := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
-			Name:   n.Name(),
-			Labels: map[string]string{corev1.LabelHostname: n.Name(), corev1.LabelTopologyZone: []string{zone, "zone-b"}[i]},
-		}}
-		for _, p := range n.PodCIDRs {
-			o.Spec.PodCIDRs = append(o.Spec.PodCIDRs, p.String())
-		}
-		o.Spec.PodCIDR = o.Spec.PodCIDRs[0]
-		created, err := nodes.Create(ctx, o, metav1.CreateOptions{})
-		if err != nil {
-			return fmt.Errorf("create node %s: %w", n.Name(), err)
-		}
-		for _, a := range n.Addresses.All() {
-			created.Status.Addresses = append(created.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: a.String()})
-		}
-		if _, err := nodes.UpdateStatus(ctx, created, metav1.UpdateOptions{}); err != nil {
-			return fmt.Errorf("write addresses of node %s: %w", n.Name(), err)
-		}
-	}
-	return nil
-}
-
-// within retries f for d, and returns its last error.
-func within(ctx context.Context, d time.Duration, f func() error) error {
-	ctx, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := f()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("not within %s: %w", d, err)
-		case <-tick.C:
-		}
-	}
 }

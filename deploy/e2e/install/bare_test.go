@@ -54,7 +54,7 @@ func (w *world) bootMachine(ctx context.Context, n *lab.Node) (*machine, error) 
 	if err != nil {
 		return nil, err
 	}
-	return m, w.within(ctx, patience, func() error {
+	return m, lab.Within(ctx, patience, func() error {
 		if err := m.process.Err(); err != nil {
 			return err
 		}
@@ -107,22 +107,16 @@ func (m *machine) stop() error {
 	}))
 	slices.Reverse(all)
 	for _, dir := range all {
-		errs = append(errs, removeCgroup(dir))
+		// Its processes end later.
+		errs = append(errs, lab.Within(context.Background(), patience, func() error { return os.Remove(dir) }))
 	}
 	return errors.Join(append(errs, unix.Unmount(cgroups, 0))...)
-}
-
-// removeCgroup waits for the end of the cgroup's processes.
-func removeCgroup(dir string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	return (&world{}).within(ctx, patience, func() error { return os.Remove(dir) })
 }
 
 // debianPackage makes this architecture's package, with the tests' weft.
 func (w *world) debianPackage(ctx context.Context) (string, error) {
 	dir := filepath.Join(runDir, "dist")
-	if _, err := w.lab.Control.Run(ctx, program("release"), "-C", repository, "-o", dir, "-debian", runtime.GOARCH, "-binary", program("weft")); err != nil {
+	if _, err := w.Lab.Control.Run(ctx, program("release"), "-C", repository, "-o", dir, "-debian", runtime.GOARCH, "-binary", program("weft")); err != nil {
 		return "", err
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "weft_*.deb"))
@@ -140,7 +134,7 @@ func installBare(t *testing.T) result {
 	defer cancel()
 	credentials, onNode, files := mustRead(t, systemdReadme, "credentials"), mustRead(t, systemdReadme, bare), mustRead(t, systemdReadme, "files")
 	w := newWorld(t, ctx, kind{name: bare, members: 1, podCIDRs: lab.ClusterCIDRs(), prepare: likeKind})
-	m, err := w.bootMachine(ctx, w.lab.Nodes[1])
+	m, err := w.bootMachine(ctx, w.Lab.Nodes[1])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +161,7 @@ func installBare(t *testing.T) result {
 		return out + more, err
 	})
 	m.protected(t, ctx)
-	r.wrong = takeAll(t, ctx, w, m.types, wrongOnBare())
+	r.wrong = takeAll(t, ctx, m.types, wrongOnBare())
 	m.followFiles(t, ctx, files)
 	return r
 }

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -63,7 +61,7 @@ func (w *world) checks(n *lab.Node, s service) []check {
 		}},
 		{n, clusterIP, func(ctx context.Context) error { return get(ctx, n.Namespace, vip, "/hostname") }},
 		{n, nodePort, func(ctx context.Context) error {
-			return get(ctx, w.lab.Outside.Namespace, net.JoinHostPort(n.Addresses.V4.String(), strconv.Itoa(s.nodePort)), "/hostname")
+			return get(ctx, w.Lab.Outside.Namespace, net.JoinHostPort(n.Addresses.V4.String(), strconv.Itoa(s.nodePort)), "/hostname")
 		}},
 		{n, dns, func(ctx context.Context) error { return resolve(ctx, n.Namespace, s.address) }},
 	}
@@ -76,27 +74,13 @@ func (w *world) checks(n *lab.Node, s service) []check {
 	return all
 }
 
-// get asks over HTTP from a namespace, with a new connection. The server is agnhost: /hostname has a
-// pod's name, and /dial has it in its responses.
+// get asks the server agnhost: /hostname has a pod's name, and /dial has it in its responses.
 func get(ctx context.Context, from *lab.Namespace, address, path string) error {
-	client := http.Client{Transport: &http.Transport{DialContext: from.Dial, DisableKeepAlives: true}}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, nil)
-	if err != nil {
-		return err
+	answer, err := from.Get(ctx, "http://"+address+path, answerTime)
+	if err == nil && !strings.Contains(answer.Body, webName+"-") {
+		err = fmt.Errorf("get %s%s: %d: %s, which does not have the name of a pod", address, path, answer.Status, answer.Body)
 	}
-	res, err := client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		return err
-	}
-	if !strings.Contains(string(body), webName+"-") {
-		return fmt.Errorf("get %s%s: %s: %s, which does not have the name of a pod", address, path, res.Status, body)
-	}
-	return nil
+	return err
 }
 
 func resolve(ctx context.Context, from *lab.Namespace, want netip.Addr) error {

@@ -3,8 +3,6 @@ package install
 import (
 	"context"
 	"fmt"
-	"io"
-	"net"
 	"net/netip"
 	"os"
 	"strings"
@@ -68,10 +66,10 @@ func likeKind(ctx context.Context, w *world) error {
 	if err := likeKubeadm(ctx, w); err != nil {
 		return err
 	}
-	if err := w.cluster.CreateKubeProxy(ctx, cluster.KubeProxy{Mode: "iptables-nft", ClusterCIDRs: lab.ClusterCIDRs()}); err != nil {
+	if err := w.Cluster.CreateKubeProxy(ctx, cluster.KubeProxy{Mode: "iptables-nft", ClusterCIDRs: lab.ClusterCIDRs()}); err != nil {
 		return err
 	}
-	return w.within(ctx, patience, func() error { return w.cluster.RolledOut(ctx, "kube-proxy", len(w.members)) })
+	return lab.Within(ctx, patience, func() error { return w.Cluster.RolledOut(ctx, "kube-proxy", len(w.Members)) })
 }
 
 func likeKubeadm(ctx context.Context, w *world) error {
@@ -79,11 +77,7 @@ func likeKubeadm(ctx context.Context, w *world) error {
 	if err != nil {
 		return fmt.Errorf("read manifest: %w", err)
 	}
-	var subnets []string
-	for _, p := range lab.ClusterCIDRs() {
-		subnets = append(subnets, p.String())
-	}
-	return w.cluster.CreateObjects(ctx, []byte(strings.NewReplacer("SERVER", w.cluster.URL(), "POD_SUBNET", strings.Join(subnets, ",")).Replace(string(text))))
+	return w.Cluster.CreateObjects(ctx, []byte(strings.NewReplacer("SERVER", w.Cluster.URL(), "POD_SUBNET", lab.Join(lab.ClusterCIDRs())).Replace(string(text))))
 }
 
 // likeNothing has only the API server and the kubelets.
@@ -91,41 +85,13 @@ func likeNothing(context.Context, *world) error { return nil }
 
 // likeK3s has a load balancer to the API server on each node.
 func likeK3s(_ context.Context, w *world) error {
-	server := strings.TrimPrefix(w.cluster.URL(), "https://")
-	for _, n := range w.members {
-		var listener net.Listener
-		err := n.Do(func() (err error) {
-			listener, err = net.Listen("tcp", "127.0.0.1:6444")
-			return err
-		})
+	server := strings.TrimPrefix(w.Cluster.URL(), "https://")
+	for _, n := range w.Members {
+		listener, err := n.Relay("127.0.0.1:6444", n.Namespace, server)
 		if err != nil {
-			return fmt.Errorf("start load balancer: %w", err)
+			return err
 		}
 		w.stops = append(w.stops, listener.Close)
-		go balance(listener, n, server)
 	}
 	return nil
-}
-
-// balance connects clients of a listener to a server, as seen from a node.
-func balance(listener net.Listener, n *lab.Node, server string) {
-	for {
-		client, err := listener.Accept()
-		if err != nil {
-			return // it is closed
-		}
-		go func() {
-			defer client.Close()
-			conn, err := n.Dial(context.Background(), "tcp", server)
-			if err != nil {
-				return
-			}
-			defer conn.Close()
-			go func() {
-				_, _ = io.Copy(conn, client) // the other copy ends with it
-				conn.Close()
-			}()
-			_, _ = io.Copy(client, conn) // one of the two has closed
-		}()
-	}
 }

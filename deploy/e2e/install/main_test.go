@@ -10,7 +10,6 @@ import (
 var (
 	kindsFlag  = flag.String("install.kinds", "kind,kubeadm without kube-proxy,k3s,bare", "the kinds of clusters to install on; all means all of them")
 	slowFlag   = flag.Bool("install.slow", false, "also take the wrong turns of which the user is told late")
-	timesFlag  = flag.Int("install.times", 1, "how often to install on each kind")
 	repository = "../../.."
 )
 

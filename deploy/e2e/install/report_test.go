@@ -1,8 +1,8 @@
 package install
 
 import (
+	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 )
@@ -19,18 +19,13 @@ the two cores of one machine. The seconds begin with the first command. The tree
 | where | commands | they return after | Services answer after | DNS answers after |
 | --- | --- | --- | --- | --- |
 `)
-	for _, group := range byKind(results) {
-		r := group[0]
-		services, names := "", ""
-		if r.answered != nil {
-			services = seconds(group, func(r result) time.Duration { return r.answered.services() })
-			names = seconds(group, func(r result) time.Duration { return r.answered[dns] })
-		}
+	for _, r := range results {
 		n := 0
 		for _, s := range r.scripts {
 			n += s.commands()
 		}
-		fmt.Fprintf(&b, "| %s: %s | %d | %s | %s | %s |\n", r.kind, r.about, n, seconds(group, func(r result) time.Duration { return r.returned }), services, names)
+		fmt.Fprintf(&b, "| %s: %s | %d | %.1f s | %.1f s | %.1f s |\n",
+			r.kind, r.about, n, r.returned.Seconds(), r.answered.services().Seconds(), r.answered[dns].Seconds())
 	}
 	b.WriteString(`
 "Services answer": on every node weft has its rules, and a connection from the host and one from a pod to a ClusterIP, and one from outside to a NodePort, are answered. Afterwards a Service
@@ -39,8 +34,7 @@ that is created then is answered too, and no rules of kube-proxy are left. Witho
 ## What was typed
 `)
 	var wrong []told
-	for _, group := range byKind(results) {
-		r := group[0]
+	for _, r := range results {
 		fmt.Fprintf(&b, "\n%s: %s\n", r.kind, r.about)
 		for _, s := range r.scripts {
 			fmt.Fprintf(&b, "(%s)\n\n", s.document)
@@ -55,7 +49,7 @@ that is created then is answered too, and no rules of kube-proxy are left. Witho
 		b.WriteString("## Wrong turns, and what the user is told\n\n| typed | cause | seen after | where | what is said |\n| --- | --- | --- | --- | --- |\n")
 	}
 	for _, w := range wrong {
-		fmt.Fprintf(&b, "| %s | %s | %.0f s | %s | %s |\n", code(w.turn.script), w.turn.what, w.after.Seconds(), code(orOutput(w.turn.look)), code(strings.Join(w.lines, "` `")))
+		fmt.Fprintf(&b, "| %s | %s | %.0f s | %s | %s |\n", code(w.turn.script), w.turn.what, w.after.Seconds(), code(cmp.Or(w.turn.look, "its output")), code(strings.Join(w.lines, "` `")))
 	}
 	return b.String()
 }
@@ -71,39 +65,6 @@ func (o observed) services() time.Duration {
 	return last
 }
 
-func byKind(results []result) [][]result {
-	var groups [][]result
-	for _, r := range results {
-		i := slices.IndexFunc(groups, func(g []result) bool { return g[0].kind == r.kind && g[0].about == r.about })
-		if i < 0 {
-			groups, i = append(groups, nil), len(groups)
-		}
-		groups[i] = append(groups[i], r)
-	}
-	return groups
-}
-
-// seconds is the median of the runs, and the range of several runs.
-func seconds(group []result, of func(result) time.Duration) string {
-	var all []float64
-	for _, r := range group {
-		all = append(all, of(r).Seconds())
-	}
-	slices.Sort(all)
-	text := fmt.Sprintf("%.1f s", all[len(all)/2])
-	if len(all) > 1 {
-		text += fmt.Sprintf(" (%.1f-%.1f)", all[0], all[len(all)-1])
-	}
-	return text
-}
-
 func code(text string) string {
 	return "`" + strings.ReplaceAll(text, "|", `\|`) + "`"
-}
-
-func orOutput(look string) string {
-	if look == "" {
-		return "its output"
-	}
-	return look
 }

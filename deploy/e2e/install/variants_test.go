@@ -33,7 +33,7 @@ func TestVariants(t *testing.T) {
 	w := newWorld(t, ctx, kinds()[i])
 	defer w.explain(t)
 	var checks []check
-	for _, n := range w.members {
+	for _, n := range w.Members {
 		checks = append(checks, w.checks(n, w.web)...)
 	}
 	installed := 0

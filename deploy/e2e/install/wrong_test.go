@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
 // wrongTurn is a user's mistake.
@@ -33,7 +35,7 @@ type told struct {
 }
 
 // A short run leaves out the slow turns.
-func takeAll(t *testing.T, ctx context.Context, w *world, types func(context.Context, string) (string, error), turns []wrongTurn) []told {
+func takeAll(t *testing.T, ctx context.Context, types func(context.Context, string) (string, error), turns []wrongTurn) []told {
 	t.Helper()
 	var all []told
 	for _, turn := range turns {
@@ -41,14 +43,14 @@ func takeAll(t *testing.T, ctx context.Context, w *world, types func(context.Con
 			break
 		}
 		if *slowFlag || !turn.slow {
-			all = append(all, takeTurn(t, ctx, w, types, turn))
+			all = append(all, takeTurn(t, ctx, types, turn))
 		}
 	}
 	return all
 }
 
 // takeTurn makes the mistake, and checks that the user is told the remedy.
-func takeTurn(t *testing.T, ctx context.Context, w *world, types func(context.Context, string) (string, error), turn wrongTurn) told {
+func takeTurn(t *testing.T, ctx context.Context, types func(context.Context, string) (string, error), turn wrongTurn) told {
 	t.Helper()
 	if out, err := types(ctx, turn.prepare); err != nil {
 		t.Fatalf("%s: %v\n%s", turn.what, err, out)
@@ -60,7 +62,7 @@ func takeTurn(t *testing.T, ctx context.Context, w *world, types func(context.Co
 		t.Errorf("%s: it fails: %t (%v), and should: %t\n%s", turn.what, err != nil, err, turn.fails, out)
 	}
 	result := told{turn: turn}
-	err = w.within(ctx, time.Minute, func() error {
+	err = lab.Within(ctx, time.Minute, func() error {
 		if turn.look != "" {
 			out, _ = types(ctx, turn.look) // that it fails may be what the user looks for
 		}

@@ -1,12 +1,14 @@
 package isolation
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
 // checkNeighbours: ARP and neighbour discovery work in both directions.
@@ -31,17 +33,16 @@ func (w *world) checkNeighbours(t *testing.T, r *result) {
 			for _, a := range asks {
 				o := r.cell(row, a.direction, s.plugin)
 				o.reached, o.seen = true, true
-				if err := a.from.resolve(t, a.dev, a.to); err != "" {
-					o.fails(f, false, fmt.Sprintf("%s: %s looks for %s on %s: %s", s.plugin, a.from.name, a.to, a.dev, err))
+				if err := a.from.resolve(t, a.dev, a.to); err != nil {
+					o.fails(f, false, fmt.Sprintf("%s: %s looks for %s on %s: %v", s.plugin, a.from.name, a.to, a.dev, err))
 				}
 			}
 		}
 	}
 }
 
-// resolve forgets a neighbour, and waits for the kernel to find it. It returns the kernel's entry on
-// failure.
-func (e *end) resolve(t *testing.T, dev string, to netip.Addr) string {
+// resolve forgets a neighbour, and waits for the kernel to find it.
+func (e *end) resolve(t *testing.T, dev string, to netip.Addr) error {
 	t.Helper()
 	e.ip(t, "neigh", "flush", "to", to.String(), "dev", dev)
 	err := e.Do(func() error {
@@ -53,17 +54,12 @@ func (e *end) resolve(t *testing.T, dev string, to netip.Addr) string {
 		return err
 	})
 	if err != nil {
-		return err.Error()
+		return err
 	}
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(3 * time.Minute); ; <-tick.C {
-		entry := e.ip(t, "neigh", "show", "to", to.String(), "dev", dev)
-		if strings.Contains(entry, "REACHABLE") {
-			return ""
+	return lab.Within(t.Context(), patience, func() error {
+		if entry := e.ip(t, "neigh", "show", "to", to.String(), "dev", dev); !strings.Contains(entry, "REACHABLE") {
+			return errors.New("no answer: " + entry)
 		}
-		if time.Now().After(deadline) {
-			return "no answer: " + entry
-		}
-	}
+		return nil
+	})
 }

@@ -1,6 +1,7 @@
 package isolation
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -228,7 +229,7 @@ func (w *world) start(t *testing.T) {
 		s.socket = filepath.Join(dir, "weft.sock")
 		var err error
 		s.daemon, err = n.Start(s.plugin, filepath.Join(logDir, s.plugin+".log"), nil, programs.Path("weft"), "run", "--network-policy",
-			"--manifests", w.manifests, "--hostname-override", n.Name(), "--cluster-cidr", lab.ClusterCIDRs()[0].String()+","+lab.ClusterCIDRs()[1].String(),
+			"--manifests", w.manifests, "--hostname-override", n.Name(), "--cluster-cidr", lab.Join(lab.ClusterCIDRs()),
 			"--socket", s.socket, "--state-dir", filepath.Join(dir, "state"), "--metrics-bind-address", "", "--healthz-bind-address", "")
 		if err != nil {
 			t.Fatal(err)
@@ -264,19 +265,15 @@ spec: {podSelector: {}, policyTypes: [Ingress, Egress]}
 // await runs weft get until ok accepts its output.
 func (s *site) await(t *testing.T, what string, ok func(string) bool, args ...string) {
 	t.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for tick := time.NewTicker(50 * time.Millisecond); ; <-tick.C {
+	err := lab.Within(t.Context(), time.Minute, func() error {
 		out, err := s.node.Run(t.Context(), programs.Path("weft"), append(append([]string{"get"}, args...), "--socket", s.socket)...)
-		if err == nil && ok(out) {
-			tick.Stop()
-			return
+		if err == nil && !ok(out) {
+			err = errors.New(out)
 		}
-		if err := s.daemon.Err(); err != nil {
-			t.Fatal(err)
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("weft, %s, is not %s after a minute: %v: %s", s.plugin, what, err, out)
-		}
+		return errors.Join(err, s.daemon.Err())
+	})
+	if err != nil {
+		t.Fatalf("weft, %s, is not %s: %v", s.plugin, what, err)
 	}
 }
 

@@ -103,9 +103,6 @@ func parseAnswer(line string) (Answer, error) {
 	return a, nil
 }
 
-// Conn is the connection.
-func (c *Conversation) Conn() net.Conn { return c.conn }
-
 // Resent is the number of retransmitted TCP segments. Right after Open it counts lost first packets,
 // independently of a slow machine.
 func (c *Conversation) Resent() (int, error) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 )
 
 // Addresses holds one address of each family.
@@ -132,18 +133,10 @@ func (l *Lab) route(routed []netip.Prefix) error {
 		}
 	}
 	for _, p := range routed {
-		errs = append(errs, l.RouteOutside(p, l.Nodes[0]))
+		errs = append(errs, l.Outside.addRoute(uplink, p, l.Nodes[0].Addresses.of(p)))
 	}
 	return errors.Join(errs...)
 }
-
-// RouteOutside routes a prefix from outside to the node.
-func (l *Lab) RouteOutside(p netip.Prefix, n *Node) error {
-	return l.Outside.addRoute(uplink, p, n.Addresses.of(p))
-}
-
-// UnrouteOutside undoes RouteOutside.
-func (l *Lab) UnrouteOutside(p netip.Prefix) error { return l.Outside.delRoute(uplink, p) }
 
 func (l *Lab) attach(name string, number int) (*Host, error) {
 	ns, err := NewNamespace(name)
@@ -214,4 +207,13 @@ func (l *Lab) podAddresses(node, pod int) Addresses {
 	v4, v6 := cidrs[0].Addr().As4(), cidrs[1].Addr().As16()
 	v4[3], v6[15] = byte(pod), byte(pod)
 	return Addresses{V4: netip.AddrFrom4(v4), V6: netip.AddrFrom16(v6)}
+}
+
+// Join is a list for a command line.
+func Join[T fmt.Stringer](all []T) string {
+	var text []string
+	for _, one := range all {
+		text = append(text, one.String())
+	}
+	return strings.Join(text, ",")
 }

@@ -58,20 +58,8 @@ func (n *Namespace) addAddress(link string, prefix netip.Prefix) error {
 	return n.link("add address "+prefix.String()+" to", link, func(l netlink.Link) error { return n.handle.AddrAdd(l, addr) })
 }
 
-func (n *Namespace) delAddress(link string, prefix netip.Prefix) error {
-	return n.link("remove address "+prefix.String()+" from", link, func(l netlink.Link) error {
-		return n.handle.AddrDel(l, &netlink.Addr{IPNet: ipNet(prefix)})
-	})
-}
-
 // delLink also removes the other end of a veth pair.
 func (n *Namespace) delLink(link string) error { return n.link("remove", link, n.handle.LinkDel) }
-
-func (n *Namespace) delRoute(link string, prefix netip.Prefix) error {
-	return n.link("remove route to "+prefix.String()+" over", link, func(l netlink.Link) error {
-		return n.handle.RouteDel(&netlink.Route{LinkIndex: l.Attrs().Index, Dst: ipNet(prefix), Scope: netlink.SCOPE_NOWHERE})
-	})
-}
 
 // An invalid gateway means a direct route.
 func (n *Namespace) addRoute(link string, prefix netip.Prefix, gateway netip.Addr) error {

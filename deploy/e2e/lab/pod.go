@@ -21,9 +21,8 @@ type Pod struct {
 	toward string
 
 	mu sync.Mutex
-	// open has the servers' sockets; nil after Quit.
-	open    map[io.Closer]struct{}
-	stopped bool
+	// open has the servers' sockets; nil after Stop.
+	open map[io.Closer]struct{}
 }
 
 const gateway = 1
@@ -107,15 +106,6 @@ func (p *Pod) Announce(addr netip.Addr) error {
 	return errors.Join(errs...)
 }
 
-// Withdraw undoes Announce.
-func (p *Pod) Withdraw(addr netip.Addr) error {
-	errs := []error{p.delAddress(uplink, host(addr)), p.node.delRoute(p.toward, host(addr))}
-	for _, h := range p.others() {
-		errs = append(errs, h.delRoute(uplink, host(addr)))
-	}
-	return errors.Join(errs...)
-}
-
 func (p *Pod) others() []*Host {
 	all := []*Host{p.node.lab.Outside}
 	for _, n := range p.node.lab.Nodes {
@@ -124,14 +114,6 @@ func (p *Pod) others() []*Host {
 		}
 	}
 	return all
-}
-
-// Remove stops the pod and removes its link.
-func (p *Pod) Remove() error {
-	p.Quit()
-	err := p.node.delLink(p.link)
-	p.Stop()
-	return err
 }
 
 // Serve answers TCP and UDP on the ports, on all addresses of the pod. See Ask.
@@ -149,7 +131,7 @@ func (p *Pod) Serve(ports ...uint16) error {
 				return err
 			}
 			if !p.track(tcp) || !p.track(udp) {
-				return errors.New("the pod has quit")
+				return errors.New("the pod has stopped")
 			}
 			go p.serveTCP(tcp, port)
 			go p.serveUDP(udp.(*net.UDPConn), port)
@@ -162,23 +144,13 @@ func (p *Pod) Serve(ports ...uint16) error {
 	return nil
 }
 
-// Quit ends the servers and their connections. The kernel then refuses connections.
-func (p *Pod) Quit() {
+// Stop ends the servers and their connections, and releases the namespace.
+func (p *Pod) Stop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for c := range p.open {
 		c.Close()
 	}
 	p.open = nil
-}
-
-// Stop calls Quit and releases the namespace. It may be called twice.
-func (p *Pod) Stop() {
-	p.Quit()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.stopped {
-		p.stopped = true
-		p.Close()
-	}
+	p.Close()
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -79,22 +78,6 @@ func (p *Process) Stop(patience time.Duration) error {
 	case <-time.After(patience):
 		return errors.Join(fmt.Errorf("stop %s: still there %s after SIGTERM", p.Name, patience), p.Kill())
 	}
-}
-
-// Processes returns the command lines with a word.
-func Processes(word string) ([]string, error) {
-	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		return nil, fmt.Errorf("list processes: %w", err)
-	}
-	var all []string
-	for _, f := range files {
-		// An ended process has no file.
-		if b, err := os.ReadFile(f); err == nil && strings.Contains(string(b), word) {
-			all = append(all, strings.ReplaceAll(string(b), "\x00", " "))
-		}
-	}
-	return all, nil
 }
 
 // Tail returns the end of the log.

@@ -28,7 +28,7 @@ func (p *Pod) serveTCP(l net.Listener, port uint16) {
 	}
 }
 
-// track closes the socket and returns false if the pod has quit.
+// track closes the socket and returns false if the pod has stopped.
 func (p *Pod) track(c io.Closer) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -49,19 +49,10 @@ func (a *absences) watch(ctx context.Context, n *lab.Node) {
 
 // ready returns nil if weft on a node is ready.
 func ready(ctx context.Context, n *lab.Namespace) error {
-	c := http.Client{Timeout: time.Second, Transport: &http.Transport{DialContext: n.Dial, DisableKeepAlives: true}}
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:10256/readyz", nil)
-	if err != nil {
-		return err
+	answer, err := n.Get(ctx, "http://127.0.0.1:10256/readyz", time.Second)
+	if err == nil && answer.Status != http.StatusOK {
+		err = fmt.Errorf("weft on %s is not ready: %d", n.Name(), answer.Status)
 	}
-	answer, err := c.Do(r)
-	if err != nil {
-		return err
-	}
-	if answer.StatusCode != http.StatusOK {
-		err = fmt.Errorf("weft on %s is not ready: %s", n.Name(), answer.Status)
-	}
-	_ = answer.Body.Close()
 	return err
 }
 

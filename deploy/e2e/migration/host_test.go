@@ -2,9 +2,7 @@ package migration
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -90,7 +88,7 @@ func (h *host) start(v version, flags ...string) {
 
 func (h *host) eventually(f func() error) {
 	h.t.Helper()
-	if err := within(h.ctx, time.Minute, f); err != nil {
+	if err := lab.Within(h.ctx, time.Minute, f); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -177,21 +175,4 @@ func (h *host) monitored(f func()) []string {
 		}
 	}
 	return changes
-}
-
-// files returns checksums by name.
-func files(t *testing.T, dir string) string {
-	t.Helper()
-	var all []string
-	if err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
-			return err
-		}
-		b, err := os.ReadFile(path)
-		all = append(all, fmt.Sprintf("%s %x", strings.TrimPrefix(path, dir), sha256.Sum256(b)))
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
-	return strings.Join(all, "\n")
 }

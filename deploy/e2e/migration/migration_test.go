@@ -38,7 +38,7 @@ func (w *world) migrate(t *testing.T, ctx context.Context) {
 		if !t.Failed() {
 			return
 		}
-		out, err := w.kubectl(context.WithoutCancel(ctx), "--namespace", metav1.NamespaceSystem, "logs", "--selector", "app.kubernetes.io/name=weft", "--all-containers", "--prefix", "--tail", "40")
+		out, err := w.Kubectl(context.WithoutCancel(ctx), "--namespace", metav1.NamespaceSystem, "logs", "--selector", "app.kubernetes.io/name=weft", "--all-containers", "--prefix", "--tail", "40")
 		t.Logf("weft's logs: %v\n%s", err, out)
 	}()
 	do := func(what string, f func() (string, error)) {
@@ -58,7 +58,7 @@ func (w *world) migrate(t *testing.T, ctx context.Context) {
 		t.Fatal(err)
 	}
 	do("kubectl apply", func() (string, error) {
-		return w.kubectl(ctx, "apply", "-f", "../../kubernetes/migration/rbac.yaml", "-f", "../../kubernetes/migration/weft.yaml")
+		return w.Kubectl(ctx, "apply", "-f", "../../kubernetes/migration/rbac.yaml", "-f", "../../kubernetes/migration/weft.yaml")
 	})
 	out, err := w.weft(ctx, "migrate", "assess")
 	t.Logf("weft migrate assess: %v\n%s", err, out)
@@ -67,18 +67,18 @@ func (w *world) migrate(t *testing.T, ctx context.Context) {
 	}
 	// kube-proxy restarts on every node, and its rules stay unchanged meanwhile.
 	weft("migrate", "prepare", "--yes")
-	if err := w.rollout(ctx, "kube-proxy", len(w.lab.Nodes)); err != nil {
+	if err := w.rollout(ctx, "kube-proxy"); err != nil {
 		t.Fatal(err)
 	}
 	// A running pod's kube-proxy may not have listed yet: each first follows a change.
 	w.follow(t, ctx, w.web[1:])
 	w.follow(t, ctx, w.web)
 	churn := w.startChurn(ctx, traffic)
-	for _, n := range w.lab.Nodes {
+	for _, n := range w.Lab.Nodes {
 		weft("migrate", "node", n.Name(), "--timeout", step)
 		w.only(t, ctx, n, "weft")
 	}
-	back := w.lab.Nodes[1]
+	back := w.Lab.Nodes[1]
 	weft("migrate", "rollback", back.Name(), "--timeout", step)
 	w.only(t, ctx, back, "kube-proxy")
 	weft("migrate", "node", back.Name(), "--timeout", step)
@@ -93,12 +93,12 @@ func (w *world) migrate(t *testing.T, ctx context.Context) {
 func (w *world) follow(t *testing.T, ctx context.Context, endpoints []*lab.Pod) {
 	t.Helper()
 	for family := range families {
-		if _, err := w.cluster.Client().DiscoveryV1().EndpointSlices(metav1.NamespaceDefault).Update(ctx, slice(family, endpoints), metav1.UpdateOptions{}); err != nil {
+		if _, err := w.Cluster.Client().DiscoveryV1().EndpointSlices(metav1.NamespaceDefault).Update(ctx, slice(family, endpoints), metav1.UpdateOptions{}); err != nil {
 			t.Fatalf("change endpoints: %v", err)
 		}
 	}
-	if err := within(ctx, time.Minute, func() error {
-		for _, n := range w.lab.Nodes {
+	if err := lab.Within(ctx, time.Minute, func() error {
+		for _, n := range w.Lab.Nodes {
 			rules := w.rules(t, ctx, n)
 			for _, p := range w.web {
 				for _, addr := range []netip.Addr{p.Addresses.V4, p.Addresses.V6} {
@@ -153,12 +153,12 @@ func (w *world) startService(ctx context.Context, away func(n *lab.Node, from, t
 	}
 	streams := w.streams(service)
 	for _, s := range streams {
-		if err := within(ctx, time.Minute, func() error { _, err := s.from.Ask(ctx, s.proto, s.to, late); return err }); err != nil {
+		if err := lab.Within(ctx, time.Minute, func() error { _, err := s.from.Ask(ctx, s.proto, s.to, late); return err }); err != nil {
 			return nil, fmt.Errorf("%s: %w", s.name, err)
 		}
 	}
 	// Flows from before the rules are tracked without a translation.
-	for _, n := range w.lab.Nodes {
+	for _, n := range w.Lab.Nodes {
 		if _, err := n.Run(ctx, "conntrack", "-F"); err != nil {
 			return nil, fmt.Errorf("flush flows: %w", err)
 		}
@@ -175,12 +175,12 @@ func (w *world) createService(ctx context.Context) (*corev1.Service, error) {
 			{Name: "udp", Protocol: corev1.ProtocolUDP, Port: 80, TargetPort: intstr.FromInt32(webPort)},
 		},
 	}}
-	s, err := w.cluster.Client().CoreV1().Services(s.Namespace).Create(ctx, s, metav1.CreateOptions{})
+	s, err := w.Cluster.Client().CoreV1().Services(s.Namespace).Create(ctx, s, metav1.CreateOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("create Service: %w", err)
 	}
 	for i := range families {
-		if _, err := w.cluster.Client().DiscoveryV1().EndpointSlices(s.Namespace).Create(ctx, slice(i, w.web), metav1.CreateOptions{}); err != nil {
+		if _, err := w.Cluster.Client().DiscoveryV1().EndpointSlices(s.Namespace).Create(ctx, slice(i, w.web), metav1.CreateOptions{}); err != nil {
 			return nil, fmt.Errorf("create EndpointSlice: %w", err)
 		}
 	}
@@ -216,10 +216,10 @@ func (w *world) streams(s *corev1.Service) []stream {
 		for family := range families {
 			vip := netip.AddrPortFrom(netip.MustParseAddr(s.Spec.ClusterIPs[family]), 80)
 			for j, c := range w.clients {
-				port := netip.AddrPortFrom(w.lab.Nodes[j].Addresses.All()[family], uint16(s.Spec.Ports[i].NodePort))
+				port := netip.AddrPortFrom(w.Lab.Nodes[j].Addresses.All()[family], uint16(s.Spec.Ports[i].NodePort))
 				all = append(all,
-					stream{name: fmt.Sprintf("%s from %s to %s", proto, c.Name(), vip), node: w.lab.Nodes[j], from: c.Namespace, proto: proto, to: vip},
-					stream{name: fmt.Sprintf("%s from outside to %s", proto, port), node: w.lab.Nodes[j], from: w.lab.Outside.Namespace, proto: proto, to: port})
+					stream{name: fmt.Sprintf("%s from %s to %s", proto, c.Name(), vip), node: w.Lab.Nodes[j], from: c.Namespace, proto: proto, to: vip},
+					stream{name: fmt.Sprintf("%s from outside to %s", proto, port), node: w.Lab.Nodes[j], from: w.Lab.Outside.Namespace, proto: proto, to: port})
 			}
 		}
 	}
@@ -254,7 +254,7 @@ func (w *world) startChurn(ctx context.Context, traffic *traffic) (stop func() e
 			}
 			traffic.enter(endpoints)
 			for family := range families {
-				if _, err := w.cluster.Client().DiscoveryV1().EndpointSlices(metav1.NamespaceDefault).Update(ctx, slice(family, endpoints), metav1.UpdateOptions{}); err != nil && ctx.Err() == nil {
+				if _, err := w.Cluster.Client().DiscoveryV1().EndpointSlices(metav1.NamespaceDefault).Update(ctx, slice(family, endpoints), metav1.UpdateOptions{}); err != nil && ctx.Err() == nil {
 					done <- fmt.Errorf("change endpoints: %w", err)
 					return
 				}

@@ -144,7 +144,7 @@ func (p *third) acknowledged() []string {
 func (p *third) goesOn(t *testing.T, ctx context.Context, durable string) {
 	t.Helper()
 	before := p.acknowledged()
-	if err := within(ctx, time.Minute, func() error {
+	if err := lab.Within(ctx, time.Minute, func() error {
 		select {
 		case err := <-p.done:
 			p.done <- err

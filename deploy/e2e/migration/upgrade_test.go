@@ -45,7 +45,7 @@ func TestUpgrade(t *testing.T) {
 	}
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
-	away := watchAbsences(watching, u.lab.Nodes)
+	away := watchAbsences(watching, u.Lab.Nodes)
 	traffic, err := u.startService(ctx, away.in)
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func TestUpgrade(t *testing.T) {
 		added += n
 	}
 	t.Logf("%d updates of weft on %d nodes in %.0f s: %s; %d answers of pods that left while no weft was on the node; %d elements of a third publisher of the earlier version, none lost",
-		len(steps), len(u.lab.Nodes), time.Since(began).Seconds(), traffic.finish(t), traffic.frozen, added)
+		len(steps), len(u.Lab.Nodes), time.Since(began).Seconds(), traffic.finish(t), traffic.frozen, added)
 }
 
 // version is the name of a weft's program and image.
@@ -108,26 +108,18 @@ func (u *upgrade) apply(ctx context.Context, file string, replace ...string) (st
 	if err != nil {
 		return "", fmt.Errorf("read manifest: %w", err)
 	}
-	server, err := url.Parse(u.cluster.URL())
+	server, err := url.Parse(u.Cluster.URL())
 	if err != nil {
 		return "", err
 	}
 	text := strings.NewReplacer(append(replace,
-		"192.0.2.10", server.Hostname(), `"6443"`, `"`+server.Port()+`"`, "10.244.0.0/16", clusterCIDRs(),
+		"192.0.2.10", server.Hostname(), `"6443"`, `"`+server.Port()+`"`, "10.244.0.0/16", lab.Join(lab.ClusterCIDRs()),
 		"maxUnavailable: 10%", "maxUnavailable: "+*unavailableFlag)...).Replace(string(b))
 	out := filepath.Join(runDir, "manifest.yaml")
 	if err := os.WriteFile(out, []byte(text), 0o600); err != nil {
 		return "", fmt.Errorf("write manifest: %w", err)
 	}
-	return u.kubectl(ctx, "apply", "-f", out)
-}
-
-func clusterCIDRs() string {
-	var all []string
-	for _, c := range lab.ClusterCIDRs() {
-		all = append(all, c.String())
-	}
-	return strings.Join(all, ",")
+	return u.Kubectl(ctx, "apply", "-f", out)
 }
 
 const manifestImage = "ghcr.io/weft-proxy/weft:v0.1.0"
@@ -165,13 +157,13 @@ func (u *upgrade) rolls(mode string, aggregator, frontend version) func(context.
 		if _, err := u.apply(ctx, file); err != nil {
 			return err
 		}
-		return u.rollout(ctx, "weft", len(u.lab.Nodes))
+		return u.rollout(ctx, "weft")
 	}
 }
 
 // enter is a command prefix for the directories of a node.
 func (u *upgrade) enter(i int) []string {
-	return []string{"nsenter", fmt.Sprintf("--mount=/proc/%d/ns/mnt", u.kubelets[i].PID())}
+	return []string{"nsenter", fmt.Sprintf("--mount=/proc/%d/ns/mnt", u.Kubelets[i].PID())}
 }
 
 const socket = "/run/weft/weft.sock"
@@ -184,7 +176,7 @@ func (u *upgrade) startThirds(t *testing.T, ctx context.Context) {
 	if err := os.WriteFile(file, []byte(durableRules), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for i, n := range u.lab.Nodes {
+	for i, n := range u.Lab.Nodes {
 		argv := append(u.enter(i), program(string(old)), "apply", "-f", file, "--lifetime", "durable", "--socket", socket)
 		if _, err := n.Run(ctx, argv[0], argv[1:]...); err != nil {
 			t.Fatal(err)
@@ -200,7 +192,7 @@ func (u *upgrade) startThirds(t *testing.T, ctx context.Context) {
 
 // leavesDaemonSet replaces the DaemonSet by processes. The rules stay.
 func (u *upgrade) leavesDaemonSet(ctx context.Context) error {
-	if _, err := u.kubectl(ctx, "--namespace", metav1.NamespaceSystem, "delete", "daemonset", "weft", "--cascade=foreground"); err != nil {
+	if _, err := u.Kubectl(ctx, "--namespace", metav1.NamespaceSystem, "delete", "daemonset", "weft", "--cascade=foreground"); err != nil {
 		return err
 	}
 	return u.restarts(run{this})(ctx)
@@ -243,7 +235,7 @@ func (s split) processes(u *upgrade, n *lab.Node) []process {
 
 func (u *upgrade) proxyArgs(n *lab.Node) []string {
 	return []string{
-		"--socket", socket, "--kubeconfig", u.kubeconfig(), "--hostname-override", n.Name(), "--cluster-cidr", clusterCIDRs(),
+		"--socket", socket, "--kubeconfig", u.Kubeconfig, "--hostname-override", n.Name(), "--cluster-cidr", lab.Join(lab.ClusterCIDRs()),
 		"--metrics-bind-address=", "--healthz-bind-address=0.0.0.0:10256",
 	}
 }
@@ -252,9 +244,9 @@ func (u *upgrade) proxyArgs(n *lab.Node) []string {
 func (u *upgrade) restarts(l layout) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if u.processes == nil {
-			u.processes = make([][]*lab.Process, len(u.lab.Nodes))
+			u.processes = make([][]*lab.Process, len(u.Lab.Nodes))
 		}
-		for i, n := range u.lab.Nodes {
+		for i, n := range u.Lab.Nodes {
 			if err := u.restart(ctx, i, l.processes(u, n)); err != nil {
 				return fmt.Errorf("%s: %w", n.Name(), err)
 			}
@@ -267,7 +259,7 @@ func (u *upgrade) restart(ctx context.Context, i int, wanted []process) error {
 	before := u.processes[i]
 	u.processes[i] = nil
 	start := func(p process) error {
-		n := u.lab.Nodes[i]
+		n := u.Lab.Nodes[i]
 		argv := append(u.enter(i), append([]string{program(string(p.version))}, p.args...)...)
 		name := n.Name() + "-" + p.name
 		running, err := n.Start(name, filepath.Join(u.world.logs, name+".log"), nil, argv...)
@@ -293,13 +285,13 @@ func (u *upgrade) restart(ctx context.Context, i int, wanted []process) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	return within(ctx, time.Minute, func() error {
+	return lab.Within(ctx, time.Minute, func() error {
 		for _, p := range u.processes[i] {
 			if err := p.Err(); err != nil {
 				return err
 			}
 		}
-		return ready(ctx, u.lab.Nodes[i].Namespace)
+		return ready(ctx, u.Lab.Nodes[i].Namespace)
 	})
 }
 
@@ -307,7 +299,7 @@ func (u *upgrade) restart(ctx context.Context, i int, wanted []process) error {
 func (u *upgrade) logs(t *testing.T, ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
 	if t.Failed() {
-		out, err := u.kubectl(ctx, "--namespace", metav1.NamespaceSystem, "logs", "--selector", "app.kubernetes.io/name=weft", "--all-containers", "--prefix", "--tail", "8")
+		out, err := u.Kubectl(ctx, "--namespace", metav1.NamespaceSystem, "logs", "--selector", "app.kubernetes.io/name=weft", "--all-containers", "--prefix", "--tail", "8")
 		t.Logf("weft's logs: %v\n%s", err, out)
 	}
 	for _, all := range u.processes {

@@ -31,7 +31,7 @@ func newMachine(cfg Config) (*machine, error) {
 	}
 	return &machine{
 		info: cadvisor.MachineInfo{
-			NumCores: cfg.Cores, MemoryCapacity: cfg.Memory,
+			NumCores: cores, MemoryCapacity: memory,
 			MachineID: cfg.Name, SystemUUID: cfg.Name, BootID: string(uuid.NewUUID()),
 		},
 		version: cadvisor.VersionInfo{KernelVersion: unix.ByteSliceToString(name.Release[:]), ContainerOsVersion: system},

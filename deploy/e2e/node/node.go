@@ -24,18 +24,9 @@ type Config struct {
 	// Root is the absolute path of a directory for state and logs. It must be short, because it has
 	// Unix sockets.
 	Root string
-	// in addition to the kubelet's own labels
-	Labels map[string]string
 	// the addresses of the DNS Service
 	ClusterDNS []netip.Addr
-	// Cores and Memory (bytes) are the reported capacity, which is not enforced. MaxPods bounds the
-	// admitted pods. Zero means 8, 16 GiB and 110.
-	Cores   int
-	Memory  uint64
-	MaxPods int
-	// Verbosity is the level of the kubelet's log on standard error. Zero means 2.
-	Verbosity int
-	Runtime   Runtime
+	Runtime    Runtime
 }
 
 // Runtime is a container runtime.
@@ -44,19 +35,14 @@ type Runtime interface {
 	Serve(ctx context.Context, socket string) error
 }
 
-func (c *Config) setDefaults() {
-	c.Cores = orDefault(c.Cores, 8)
-	c.Memory = orDefault(c.Memory, 16<<30)
-	c.MaxPods = orDefault(c.MaxPods, 110)
-	c.Verbosity = orDefault(c.Verbosity, 2)
-}
-
-func orDefault[T comparable](value, otherwise T) T {
-	if zero := *new(T); value == zero {
-		return otherwise
-	}
-	return value
-}
+// The reported capacity (memory in bytes), which is not enforced, and the bound of the admitted pods.
+const (
+	cores   = 8
+	memory  = 16 << 30
+	maxPods = 110
+	// verbosity is the level of the kubelet's log on standard error.
+	verbosity = 2
+)
 
 // maxRoot leaves room in a socket's address (107 bytes) for the longest path below the root.
 const maxRoot = 60
@@ -86,7 +72,6 @@ func (c *Config) validate() error {
 // Run runs the node until ctx or the runtime ends, and all containers have ended. The caller must then
 // end the process, because parts of the kubelet continue.
 func Run(ctx context.Context, cfg Config) error {
-	cfg.setDefaults()
 	if err := cfg.validate(); err != nil {
 		return fmt.Errorf("run node: %w", err)
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/kubernetes/cmd/kubelet/app/options"
 	kubeletconfig "k8s.io/kubernetes/pkg/kubelet/apis/config"
 )
@@ -27,7 +26,6 @@ func setFlags(f *options.KubeletFlags, cfg Config) {
 	f.KubeConfig = cfg.Kubeconfig
 	f.RootDirectory = filepath.Join(cfg.Root, "kubelet")
 	f.CertDirectory = filepath.Join(cfg.Root, "pki")
-	f.NodeLabels = cfg.Labels
 	f.NodeIP = join(cfg.Addresses)
 }
 
@@ -45,7 +43,7 @@ func setNode(c *kubeletconfig.KubeletConfiguration, cfg Config) {
 	c.VolumePluginDir = filepath.Join(cfg.Root, "volume-plugins")
 	c.Address = "::" // both families
 	c.ReadOnlyPort = 0
-	c.Logging.Verbosity = logsapi.VerbosityLevel(cfg.Verbosity)
+	c.Logging.Verbosity = verbosity
 
 	c.ClusterDomain = "cluster.local"
 	for _, addr := range cfg.ClusterDNS {
@@ -53,7 +51,7 @@ func setNode(c *kubeletconfig.KubeletConfiguration, cfg Config) {
 	}
 	// The machine's own DNS servers are unreachable from here.
 	c.ResolverConfig = ""
-	c.MaxPods = int32(cfg.MaxPods)
+	c.MaxPods = maxPods
 	c.MaxOpenFiles = 1 << 14 // a node may not raise the machine's limit
 
 	c.CgroupsPerQOS = false

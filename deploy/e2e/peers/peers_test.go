@@ -50,7 +50,7 @@ func (w *world) measure(ctx context.Context, e *engine, r *result) (err error) {
 		return err
 	}
 	began := time.Now()
-	if err := e.start(ctx, w.api.kubeconfig); err != nil {
+	if err := e.start(ctx, w.api.Kubeconfig); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, e.stop()) }()

@@ -101,7 +101,7 @@ func (w *world) close() {
 	}
 	var errs []error
 	if w.api != nil {
-		errs = append(errs, w.api.process.Kill())
+		errs = append(errs, w.api.Process.Kill())
 	}
 	for _, c := range w.open {
 		errs = append(errs, c.Close())

@@ -59,26 +59,24 @@ func TestAgainst(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, kind := range list(apisFlag) {
-		for _, s := range list(sizesFlag) {
-			size, err := parseSize(s)
-			if err != nil {
-				t.Fatal(err)
-			}
-			r := newResults(os.Stdout)
-			if err := compare(ctx, r, sides, kind, size); err != nil {
-				t.Errorf("%s, %s: %v", size, kind, err)
-			}
-			if err := comparePods(ctx, r, sides, kind, size); err != nil {
-				t.Errorf("pod events: %s, %s: %v", size, kind, err)
-			}
-			fmt.Printf("\n%s", r.against(kind, size))
+	for _, s := range list(sizesFlag) {
+		size, err := parseSize(s)
+		if err != nil {
+			t.Fatal(err)
 		}
+		r := newResults(os.Stdout)
+		if err := compare(ctx, r, sides, size); err != nil {
+			t.Errorf("%s: %v", size, err)
+		}
+		if err := comparePods(ctx, r, sides, size); err != nil {
+			t.Errorf("pod events: %s: %v", size, err)
+		}
+		fmt.Printf("\n%s", r.against(size))
 	}
 }
 
 // compare runs the phases without policies.
-func compare(ctx context.Context, r *results, sides []side, kind string, s size) (err error) {
+func compare(ctx context.Context, r *results, sides []side, s size) (err error) {
 	var all []*measurement
 	defer func() {
 		for _, m := range all {
@@ -89,8 +87,8 @@ func compare(ctx context.Context, r *results, sides []side, kind string, s size)
 		}
 	}()
 	for i := range sides {
-		m := &measurement{pop: newPopulation(s), report: r.of(subject{kind, sides[i].name, s})}
-		if m.api, err = startAPI(ctx, sides[i].host, kind, sides[i].name); err != nil {
+		m := &measurement{pop: newPopulation(s), report: r.of(subject{sides[i].name, s})}
+		if m.api, err = startAPI(ctx, sides[i].host, sides[i].name); err != nil {
 			return err
 		}
 		m.proxy = &proxy{name: sides[i].name}
@@ -124,7 +122,7 @@ func compare(ctx context.Context, r *results, sides []side, kind string, s size)
 }
 
 // comparePods measures pods that enter or leave sets. A weft without policies has no figure.
-func comparePods(ctx context.Context, r *results, sides []side, kind string, s size) (err error) {
+func comparePods(ctx context.Context, r *results, sides []side, s size) (err error) {
 	policies, err := parsePolicySize(*policiesFlag)
 	if err != nil {
 		return err
@@ -139,8 +137,7 @@ func comparePods(ctx context.Context, r *results, sides []side, kind string, s s
 		if !sides[i].knows("--network-policy") {
 			continue
 		}
-		// The real API requires nodes for pods; the replayed one does not.
-		a, err := startAPI(ctx, sides[i].host, replay, sides[i].name)
+		a, err := startAPI(ctx, sides[i].host, sides[i].name)
 		if err != nil {
 			return err
 		}
@@ -166,7 +163,7 @@ func comparePods(ctx context.Context, r *results, sides []side, kind string, s s
 			}
 		}
 		after, err := m.cpu()
-		r.of(subject{kind, m.name, s}).add(podEvent, changes, ms((after-before)/changes, "cpu-ms"))
+		r.of(subject{m.name, s}).add(podEvent, changes, ms((after-before)/changes, "cpu-ms"))
 		return err
 	})
 }
@@ -203,11 +200,11 @@ func (s *side) proxy(ctx context.Context, a *api, n size, flags ...string) (*pro
 }
 
 // against returns a Markdown table of medians and of the medians of turns' ratios.
-func (r *results) against(kind string, s size) string {
+func (r *results) against(s size) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "| %s, %s | this | %s | ratio |\n| --- | --- | --- | --- |\n", title(subject{size: s}), kind, *againstFlag)
+	fmt.Fprintf(&b, "| %s | this | %s | ratio |\n| --- | --- | --- | --- |\n", title(subject{size: s}), *againstFlag)
 	for _, row := range againstRows {
-		one, other := figure{subject{kind, weft, s}, row.phase, row.unit}, figure{subject{kind, base, s}, row.phase, row.unit}
+		one, other := figure{subject{weft, s}, row.phase, row.unit}, figure{subject{base, s}, row.phase, row.unit}
 		n, ok := r.median(one)
 		of, both := r.median(other)
 		if !ok {

@@ -6,15 +6,15 @@
 //	go test -count=1 -v ./scale -scale.sizes 1000x10 -scale.duration 5s
 //	go test -count=1 -v -timeout 3h ./scale -scale.policies 100000x1000x10000 -scale.changes 100 -scale.rest 12s
 //	go test -count=1 -v ./scale -scale.explain 10000x10
-//	go test -count=1 -v -timeout 3h ./scale -scale.api replay,real -scale.proxy weft,kube-proxy
+//	go test -count=1 -v -timeout 3h ./scale -scale.proxy weft,kube-proxy
 //
-// The proxy runs on its own node ([lab]). It follows a real kube-apiserver and etcd ([cluster]), or "replay",
-// an API server of negligible cost (frontends/testing/apitest).
+// The proxy runs on its own node ([lab]). It follows an API server of negligible cost
+// (frontends/testing/apitest). Package fleet has a real API server.
 //
 // # Measurements
 //
 // Time runs from the beginning of the write to the API to the kernel's notification of the commit with the
-// new address (NFNLGRP_NFTABLES). With a real API server it runs from its notification of another client.
+// new address (NFNLGRP_NFTABLES).
 //
 // A Service answers when a TCP connection to its ClusterIP reaches an endpoint. CPU is user and system time
 // of the proxy and its child processes. Memory is the process's alone.

@@ -30,7 +30,7 @@ func measureExplain(t *testing.T, network *lab.Lab, s size) {
 	if err := p.start(); err != nil {
 		t.Fatal(err)
 	}
-	if err := within(ctx, startPatience, func() error {
+	if err := lab.Within(ctx, startPatience, func() error {
 		answer, err := p.get(ctx, "/readyz")
 		if err != nil {
 			return errors.Join(err, p.process.Err())

@@ -19,8 +19,6 @@ const (
 // The defaults are for a short run with `go test ./...`; the Makefile has the others.
 var (
 	sizesFlag    = flag.String("scale.sizes", "100x10", "SERVICESxENDPOINTS, several with commas")
-	apisFlag     = flag.String("scale.api", "replay", "what is followed: replay, real, or both with a comma; real is for the sizes of -scale.real")
-	realFlag     = flag.String("scale.real", "1000x10", "sizes for the real API server")
 	proxiesFlag  = flag.String("scale.proxy", "weft", "who follows: weft, kube-proxy, or both with a comma")
 	duration     = flag.Duration("scale.duration", 3*time.Second, "length of each phase that has no end of its own")
 	restFlag     = flag.Duration("scale.rest", 2*time.Second, "how long after a start or a load the memory is read; weft returns what is free after several seconds")
@@ -30,13 +28,11 @@ var (
 	runsFlag     = flag.Int("scale.runs", 1, "how often everything is measured")
 	againstFlag  = flag.String("scale.against", "", "commit whose weft TestAgainst runs beside this one; empty skips it")
 	turnsFlag    = flag.Int("scale.turns", 10, "turns of each weft in each phase of TestAgainst, each as long as -scale.duration")
-	profileFlag  = flag.String("scale.profile", "", "directory for weft's profiles of CPU (of changes, of the rolling update and of the start with policies) and heap (settled); they cost something themselves")
 )
 
 const (
 	base      = "base"
 	replay    = "replay"
-	realAPI   = "real"
 	weft      = "weft"
 	kubeProxy = "kube-proxy"
 )
@@ -59,9 +55,6 @@ func TestMain(m *testing.M) {
 	})
 	if *againstFlag != "" {
 		tests.Programs = append(tests.Programs, suite.Earlier(base, module, *againstFlag))
-	}
-	if slices.Contains(list(apisFlag), realAPI) {
-		tests.Programs = append(tests.Programs, suite.Kubernetes("controlplane", "(kube-apiserver and etcd: minutes when the build cache is cold)", "..", "./cmd/controlplane"))
 	}
 	if slices.Contains(list(proxiesFlag), kubeProxy) {
 		tests.Programs = append(tests.Programs, suite.Kubernetes(kubeProxy, "", "..", "./differential/kubeproxy"))

@@ -30,9 +30,7 @@ type measurement struct {
 	api     *api
 	pop     *population
 	monitor *monitor
-	// nil if the API server's time is not excluded
-	events *events
-	report *report
+	report  *report
 	// the number of the next change
 	turn int
 }
@@ -45,9 +43,6 @@ func measure(ctx context.Context, l *lab.Lab, a *api, pop *population, name stri
 	m := &measurement{proxy: p, api: a, pop: pop, report: r}
 	defer func() {
 		err = errors.Join(err, p.stop())
-		if m.events != nil {
-			m.events.stop()
-		}
 		if m.monitor != nil {
 			err = errors.Join(err, m.monitor.close())
 		}
@@ -59,44 +54,18 @@ func measure(ctx context.Context, l *lab.Lab, a *api, pop *population, name stri
 	if m.monitor, err = newMonitor(l.Nodes[0].Namespace); err != nil {
 		return err
 	}
-	if a.kind == realAPI {
-		if m.events, err = follow(ctx, a); err != nil {
-			return err
-		}
-	}
 	for _, phase := range []struct {
 		name string
 		run  func(context.Context) error
-		// the duration of a profile, 0 for none
-		profiled time.Duration
 	}{
-		{"replace", m.replace, *duration},
-		{"add-and-remove", m.addAndRemove, *duration},
-		{"five-a-second", m.steady, 0},
-		{"rolling-update", m.roll, time.Second + time.Duration(pop.total()/rolled)*time.Second/rollRate},
-		{"idle", m.idle, 0},
-		{"restart", m.restart, 0},
+		{"replace", m.replace}, {"add-and-remove", m.addAndRemove}, {"five-a-second", m.steady},
+		{"rolling-update", m.roll}, {"idle", m.idle}, {"restart", m.restart},
 	} {
-		done := m.profiling(ctx, phase.name, phase.profiled)
-		if err := errors.Join(phase.run(ctx), <-done); err != nil {
+		if err := phase.run(ctx); err != nil {
 			return fmt.Errorf("%s: %s: %w", name, phase.name, errors.Join(err, m.running()))
 		}
 	}
 	return nil
-}
-
-// profiling takes a profile of the phase that follows. The channel gets its outcome.
-func (m *measurement) profiling(ctx context.Context, phase string, d time.Duration) <-chan error {
-	done := make(chan error, 1)
-	if d == 0 {
-		done <- nil
-		return done
-	}
-	go func() {
-		path := fmt.Sprintf("/debug/pprof/profile?seconds=%d", max(1, int(d.Seconds())))
-		done <- m.profile(ctx, path, fmt.Sprintf("cpu-%s-%s-%s.pprof", phase, m.api.kind, m.pop.size))
-	}()
-	return done
 }
 
 // running returns an error after the proxy's end.
@@ -115,15 +84,12 @@ func (m *measurement) firstStart(ctx context.Context) error {
 	if err := answering(ctx, m.node, m.pop.size, startPatience); err != nil {
 		return errors.Join(err, m.running())
 	}
-	if err := m.settled(ctx, "start", time.Since(m.started)); err != nil {
-		return err
-	}
-	return m.profile(ctx, "/debug/pprof/heap?gc=1", fmt.Sprintf("heap-%s-%s.pprof", m.api.kind, m.pop.size))
+	return m.settled(ctx, "start", time.Since(m.started))
 }
 
 // settled reports the time of a start, and CPU and memory some time later, because late work for the
 // start counts.
-func (m *measurement) settled(ctx context.Context, phase string, wall time.Duration, more ...value) error {
+func (m *measurement) settled(ctx context.Context, phase string, wall time.Duration) error {
 	if err := pause(ctx, *restFlag); err != nil {
 		return err
 	}
@@ -135,7 +101,7 @@ func (m *measurement) settled(ctx context.Context, phase string, wall time.Durat
 	if err != nil {
 		return err
 	}
-	m.report.add(phase, 1, append([]value{ms(wall, "wall-ms"), ms(used, "cpu-ms"), {peak, "peak-MiB"}, {resident, "settled-MiB"}}, more...)...)
+	m.report.add(phase, 1, ms(wall, "wall-ms"), ms(used, "cpu-ms"), value{peak, "peak-MiB"}, value{resident, "settled-MiB"})
 	return nil
 }
 
@@ -146,24 +112,10 @@ func (m *measurement) slice() (int, *discoveryv1.EndpointSlice) {
 	return i, m.pop.slices[i]
 }
 
+// change has the times from the beginning of the write.
 type change struct {
-	// latencies run from the event in events, or else from the beginning of the write; writes always
-	// from the latter.
-	latencies, writes []time.Duration
-	cpu               time.Duration
-}
-
-func (m *measurement) note(c *change, start time.Time, version string, at time.Time) error {
-	c.writes = append(c.writes, at.Sub(start))
-	if m.events != nil {
-		var err error
-		if start, err = m.events.when(version); err != nil {
-			return err
-		}
-	}
-	// The proxy may have been told first.
-	c.latencies = append(c.latencies, max(0, at.Sub(start)))
-	return nil
+	latencies []time.Duration
+	cpu       time.Duration
 }
 
 // one writes a slice, and notes the time until the kernel had the new addresses, or, without any,
@@ -177,8 +129,7 @@ func (m *measurement) one(ctx context.Context, c *change, i int, news ...netip.A
 	}
 	m.monitor.expect(news...)
 	start := time.Now()
-	version, err := m.api.write(ctx, m.pop, i)
-	if err != nil {
+	if err := m.api.write(ctx, m.pop, i); err != nil {
 		return err
 	}
 	var at time.Time
@@ -195,16 +146,14 @@ func (m *measurement) one(ctx context.Context, c *change, i int, news ...netip.A
 	}
 	after, err := m.cpu()
 	c.cpu += after - before
-	return errors.Join(err, m.note(c, start, version, at))
+	c.latencies = append(c.latencies, at.Sub(start))
+	return err
 }
 
 // Some changes may have missed the kernel.
 func (m *measurement) add(phase string, c change, more ...value) {
 	n := len(c.latencies)
 	values := []value{ms(quantile(c.latencies, 0.5), "p50-ms"), ms(quantile(c.latencies, 0.99), "p99-ms"), ms(c.cpu/time.Duration(n), "cpu-ms")}
-	if m.events != nil {
-		values = append(values, ms(quantile(c.writes, 0.5), "write-p50-ms"), ms(quantile(c.writes, 0.99), "write-p99-ms"))
-	}
 	m.report.add(phase, n, append(values, more...)...)
 }
 
@@ -251,22 +200,16 @@ func (m *measurement) steady(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	type write struct {
-		began   time.Time
-		version string
-	}
-	written := map[netip.Addr]write{}
+	began := map[netip.Addr]time.Time{}
 	start := time.Now()
 	for n := 1; time.Since(start) < *duration || n <= leastChanges; n++ {
 		i, slice := m.slice()
 		news := m.pop.replace(slice, m.turn, 1)
 		m.monitor.expect(news...)
-		began := time.Now()
-		version, err := m.api.write(ctx, m.pop, i)
-		if err != nil {
+		began[news[0]] = time.Now()
+		if err := m.api.write(ctx, m.pop, i); err != nil {
 			return err
 		}
-		written[news[0]] = write{began, version}
 		if err := pause(ctx, time.Until(start.Add(time.Duration(n)*interval))); err != nil {
 			return err
 		}
@@ -284,11 +227,9 @@ func (m *measurement) steady(ctx context.Context) error {
 		return err
 	}
 	c := change{cpu: after - before}
-	for a, w := range written {
+	for a, start := range began {
 		if at := m.monitor.when(a); !at.IsZero() {
-			if err := m.note(&c, w.began, w.version, at); err != nil {
-				return err
-			}
+			c.latencies = append(c.latencies, at.Sub(start))
 		}
 	}
 	missed := m.monitor.forget()
@@ -301,10 +242,6 @@ func (m *measurement) steady(ctx context.Context) error {
 
 // roll replaces one of five endpoints of every slice, at rollRate if the API server can.
 func (m *measurement) roll(ctx context.Context) error {
-	if m.events != nil {
-		m.events.stop()
-		m.events = nil
-	}
 	before, err := m.cpu()
 	if err != nil {
 		return err
@@ -323,8 +260,7 @@ func (m *measurement) roll(ctx context.Context) error {
 			if i == len(m.pop.slices)-1 {
 				last = time.Now()
 			}
-			_, err := m.api.write(ctx, m.pop, i)
-			return err
+			return m.api.write(ctx, m.pop, i)
 		})
 		due += time.Duration(len(news)) * time.Second / rollRate
 	}

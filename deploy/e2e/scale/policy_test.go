@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -51,7 +50,7 @@ func measurePolicies(t *testing.T, network *lab.Lab, s policySize) {
 func withPolicies(t *testing.T, network *lab.Lab, services size, s policySize) (*api, *population, *proxy) {
 	t.Helper()
 	ctx := t.Context()
-	a, err := startAPI(ctx, network.Control, replay, services.String())
+	a, err := startAPI(ctx, network.Control, services.String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +141,6 @@ func (m *policyMeasurement) measureStart(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
-	profiled := m.profileStart(ctx)
 	for {
 		// Reading metrics as often would cost weft more than the start.
 		if answer, err := m.get(ctx, "/readyz"); err == nil {
@@ -167,23 +165,7 @@ func (m *policyMeasurement) measureStart(ctx context.Context) error {
 	resident, _, err := m.memory()
 	m.add("the same, CPU", cpu.Seconds(), 4, "s")
 	m.add("resident memory, settled", resident, 150, "MiB")
-	return errors.Join(err, <-profiled, m.profile(ctx, "/debug/pprof/heap?gc=1", "heap-policies.pprof"))
-}
-
-// The profile lasts from weft's first answer to the end of the start. The channel gets its outcome.
-func (m *policyMeasurement) profileStart(ctx context.Context) <-chan error {
-	done := make(chan error, 1)
-	go func() {
-		path := fmt.Sprintf("/debug/pprof/profile?seconds=%d", int((*restFlag / 2).Seconds()))
-		for {
-			err := m.profile(ctx, path, "cpu-policies-start.pprof")
-			if err == nil || pause(ctx, 10*time.Millisecond) != nil {
-				done <- err
-				return
-			}
-		}
-	}()
-	return done
+	return err
 }
 
 func (m *policyMeasurement) writePod(ctx context.Context, i int, change func(*corev1.Pod)) error {
@@ -242,18 +224,13 @@ func (m *policyMeasurement) measureChanges(ctx context.Context, f policyPhase) e
 	if err != nil {
 		return err
 	}
-	profiled := make(chan error, 1)
-	go func() {
-		path := fmt.Sprintf("/debug/pprof/profile?seconds=%d", 1+int(float64(changes)*gap.Seconds()))
-		profiled <- m.profile(ctx, path, fmt.Sprintf("cpu-policies-%s.pprof", strings.ReplaceAll(f.name, " ", "-")))
-	}()
 	for range changes {
 		if err := m.make(ctx, f); err != nil {
 			return err
 		}
 	}
 	after, err := m.cpu()
-	if err := errors.Join(err, <-profiled); err != nil {
+	if err != nil {
 		return err
 	}
 	m.add(f.name+": CPU", (after-before).Seconds()*1e3/float64(changes), f.cpu, "ms")

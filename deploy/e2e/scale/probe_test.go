@@ -21,7 +21,7 @@ func answering(ctx context.Context, n *lab.Node, s size, patience time.Duration)
 		if s.services > samples {
 			service = i * (s.services - 1) / (samples - 1)
 		}
-		if err := within(ctx, patience, func() error { return ask(ctx, n, clusterIP(service)) }); err != nil {
+		if err := lab.Within(ctx, patience, func() error { return ask(ctx, n, clusterIP(service)) }); err != nil {
 			return err
 		}
 	}

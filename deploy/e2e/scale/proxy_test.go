@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,7 +34,7 @@ const metricsAddress = "127.0.0.1:10249"
 func newProxy(ctx context.Context, n *lab.Node, a *api, name string, s size) (*proxy, error) {
 	p := &proxy{
 		name: name, node: n, dir: filepath.Join(runDir, name),
-		log: filepath.Join(logDir, fmt.Sprintf("%s-%s-%s.log", name, a.kind, s)),
+		log: filepath.Join(logDir, fmt.Sprintf("%s-%s.log", name, s)),
 		// Compression would cost the measured proxy CPU.
 		http: &http.Client{Transport: &http.Transport{DialContext: n.Dial, DisableCompression: true}},
 	}
@@ -53,12 +52,6 @@ func newProxy(ctx context.Context, n *lab.Node, a *api, name string, s size) (*p
 			"--conntrack-max-per-core=0", "--conntrack-tcp-timeout-established=0", "--conntrack-tcp-timeout-close-wait=0",
 			"--socket", filepath.Join(p.dir, "weft.sock"), "--state-dir", filepath.Join(p.dir, "state"),
 			"--metrics-bind-address", metricsAddress,
-		}
-		if *profileFlag != "" {
-			if err := os.MkdirAll(*profileFlag, 0o755); err != nil {
-				return nil, fmt.Errorf("make directory for profiles: %w", err)
-			}
-			p.argv = append(p.argv, "--profiling")
 		}
 	case kubeProxy:
 		config := filepath.Join(p.dir, "config.yaml")
@@ -125,29 +118,18 @@ func (p *proxy) synced(ctx context.Context) (time.Time, error) {
 
 // 0 for a missing metric
 func (p *proxy) metric(ctx context.Context, name string) (float64, error) {
-	values, err := p.metrics(ctx, name)
-	return values[name], err
-}
-
-// All metrics are of one answer.
-func (p *proxy) metrics(ctx context.Context, names ...string) (map[string]float64, error) {
 	body, err := p.get(ctx, "/metrics")
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
 	defer body.Close()
-	out := make(map[string]float64, len(names))
 	lines := bufio.NewScanner(body)
 	for lines.Scan() {
-		name, value, _ := strings.Cut(lines.Text(), " ")
-		if !slices.Contains(names, name) {
-			continue
-		}
-		if out[name], err = strconv.ParseFloat(value, 64); err != nil {
-			return nil, err
+		if value, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
+			return strconv.ParseFloat(value, 64)
 		}
 	}
-	return out, lines.Err()
+	return 0, lines.Err()
 }
 
 func (p *proxy) get(ctx context.Context, path string) (io.ReadCloser, error) {
@@ -164,22 +146,4 @@ func (p *proxy) get(ctx context.Context, path string) (io.ReadCloser, error) {
 		return nil, fmt.Errorf("get %s: %s", path, answer.Status)
 	}
 	return answer.Body, nil
-}
-
-// profile writes the answer to a file, if profiles are wanted.
-func (p *proxy) profile(ctx context.Context, path, file string) error {
-	if *profileFlag == "" || p.name != weft {
-		return nil
-	}
-	body, err := p.get(ctx, path)
-	if err != nil {
-		return fmt.Errorf("profile %s: %w", p.name, err)
-	}
-	defer body.Close()
-	f, err := os.Create(filepath.Join(*profileFlag, file))
-	if err != nil {
-		return fmt.Errorf("profile %s: %w", p.name, err)
-	}
-	_, err = io.Copy(f, body)
-	return errors.Join(err, f.Close())
 }

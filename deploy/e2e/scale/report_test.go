@@ -22,11 +22,11 @@ func quantile(d []time.Duration, q float64) time.Duration {
 }
 
 type subject struct {
-	api, proxy string
-	size       size
+	proxy string
+	size  size
 }
 
-func (s subject) String() string { return fmt.Sprintf("%s/%s/%s", s.proxy, s.api, s.size) }
+func (s subject) String() string { return fmt.Sprintf("%s/%s", s.proxy, s.size) }
 
 type results struct {
 	out io.Writer
@@ -159,7 +159,7 @@ func (r *results) cells(row row, s subject) string {
 	}
 	out := fmt.Sprintf(" %s |", row.show(n))
 	if s.proxy != weft {
-		own, _ := r.median(figure{subject{s.api, weft, s.size}, row.phase, row.unit})
+		own, _ := r.median(figure{subject{weft, s.size}, row.phase, row.unit})
 		return out + ratio(n, own)
 	}
 	if row.single && s.size.services > 1 {
@@ -167,7 +167,7 @@ func (r *results) cells(row row, s subject) string {
 	} else {
 		out += ratio(n, row.limit)
 	}
-	f, _ := r.median(figure{subject{replay, bareNetlink, s.size}, row.floor, "wall-ms"})
+	f, _ := r.median(figure{subject{bareNetlink, s.size}, row.floor, "wall-ms"})
 	return out + ratio(n, f)
 }
 
@@ -183,11 +183,7 @@ func ratio(n, of float64) string {
 }
 
 func title(s subject) string {
-	t := fmt.Sprintf("%s x %s", thousands(s.size.services), thousands(s.size.endpoints))
-	if s.api == realAPI {
-		t += ", kube-apiserver"
-	}
-	return t
+	return fmt.Sprintf("%s x %s", thousands(s.size.services), thousands(s.size.endpoints))
 }
 
 func thousands(n int) string {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"slices"
 	"testing"
 
 	"github.com/weft-proxy/weft/deploy/e2e/lab"
@@ -43,12 +42,7 @@ func TestScale(t *testing.T) {
 	for range *runsFlag {
 		for _, s := range sizes {
 			measureBare(t, r, s)
-			for _, kind := range list(apisFlag) {
-				if kind == realAPI && !slices.Contains(list(realFlag), s.String()) {
-					continue
-				}
-				measureAll(t, network, r, kind, s)
-			}
+			measureAll(t, network, r, s)
 		}
 	}
 	if *policiesFlag != "" {
@@ -68,15 +62,15 @@ func measureBare(t *testing.T, r *results, s size) {
 	if err != nil {
 		t.Fatalf("floor: %v", err)
 	}
-	bare := r.of(subject{replay, bareNetlink, s})
+	bare := r.of(subject{bareNetlink, s})
 	bare.add(floorAll, 1, ms(f.all, "wall-ms"))
 	bare.add(floorOne, 1, ms(f.one, "wall-ms"))
 }
 
-func measureAll(t *testing.T, network *lab.Lab, r *results, kind string, s size) {
+func measureAll(t *testing.T, network *lab.Lab, r *results, s size) {
 	t.Helper()
 	ctx := t.Context()
-	a, err := startAPI(ctx, network.Control, kind, s.String())
+	a, err := startAPI(ctx, network.Control, s.String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +84,7 @@ func measureAll(t *testing.T, network *lab.Lab, r *results, kind string, s size)
 		t.Fatal(err)
 	}
 	for _, name := range list(proxiesFlag) {
-		if err := measure(ctx, network, a, pop, name, r.of(subject{kind, name, s})); err != nil {
+		if err := measure(ctx, network, a, pop, name, r.of(subject{name, s})); err != nil {
 			t.Error(err)
 		}
 	}

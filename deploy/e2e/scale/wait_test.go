@@ -3,25 +3,9 @@ package scale
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 )
-
-// within retries f for d, and returns its last error.
-func within(ctx context.Context, d time.Duration, f func() error) error {
-	ctx, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	for {
-		err := f()
-		if err == nil {
-			return nil
-		}
-		if pause(ctx, 5*time.Millisecond) != nil {
-			return fmt.Errorf("not within %s: %w", d, err)
-		}
-	}
-}
 
 func pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)

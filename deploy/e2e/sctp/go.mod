@@ -5,4 +5,4 @@ go 1.26.0
 
 require golang.org/x/net v0.49.0
 
-require golang.org/x/sys v0.40.0
+require golang.org/x/sys v0.40.0 // indirect

@@ -15,6 +15,7 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 
+	"github.com/weft-proxy/weft/deploy/e2e/lab"
 	"github.com/weft-proxy/weft/deploy/e2e/suite"
 )
 
@@ -130,17 +131,8 @@ func profile(t *testing.T) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		tick := time.NewTicker(50 * time.Millisecond)
-		defer tick.Stop()
-		for deadline := time.Now().Add(patience); ; <-tick.C {
-			err := os.RemoveAll(dir)
-			if err == nil {
-				return
-			}
-			if time.Now().After(deadline) {
-				t.Error(err)
-				return
-			}
+		if err := lab.Within(context.Background(), patience, func() error { return os.RemoveAll(dir) }); err != nil {
+			t.Error(err)
 		}
 	})
 	return dir

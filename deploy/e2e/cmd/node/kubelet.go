@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -39,11 +38,6 @@ func parseKubelet(args []string, output io.Writer) (node.Config, error) {
 	flags.StringVar(&cfg.Root, "root", "", "directory for volumes, logs and sockets; a short absolute path")
 	flags.Func("node-ips", "addresses of the node, IPv4 and IPv6 with a comma", addresses(&cfg.Addresses))
 	flags.Func("cluster-dns", "addresses of the DNS Service, with commas", addresses(&cfg.ClusterDNS))
-	flags.Func("labels", "KEY=VALUE, several with commas: labels of the Node object", labels(&cfg.Labels))
-	flags.IntVar(&cfg.Cores, "cores", 0, "number of CPUs that the node reports")
-	flags.Uint64Var(&cfg.Memory, "memory", 0, "bytes of memory that the node reports")
-	flags.IntVar(&cfg.MaxPods, "max-pods", 0, "number of pods that the node admits")
-	flags.IntVar(&cfg.Verbosity, "v", 0, "level of the kubelet's log")
 	if err := flags.Parse(args); err != nil {
 		return node.Config{}, err
 	}
@@ -61,22 +55,6 @@ func addresses(list *[]netip.Addr) func(string) error {
 				return err
 			}
 			*list = append(*list, addr)
-		}
-		return nil
-	}
-}
-
-var errNotLabel = errors.New("want KEY=VALUE")
-
-func labels(set *map[string]string) func(string) error {
-	return func(value string) error {
-		*set = map[string]string{}
-		for s := range strings.SplitSeq(value, ",") {
-			key, v, ok := strings.Cut(s, "=")
-			if !ok {
-				return fmt.Errorf("%q: %w", s, errNotLabel)
-			}
-			(*set)[key] = v
 		}
 		return nil
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"strconv"
-	"time"
 )
 
 // Config configures a run.
@@ -17,32 +16,14 @@ type Config struct {
 	Report string
 	// Nodes is the number of nodes. The suite counts them only in its first process.
 	Nodes int
-	// Procs is the number of parallel specs: by default 8.
-	Procs int
-	// Focus and Skip are regular expressions of full names, in addition to [sig-network] and skip.txt.
-	Focus, Skip string
+	// Focus is a regular expression of full names, in addition to [sig-network] and skip.txt.
+	Focus string
 	// Short selects the specs of short.txt.
 	Short bool
 	// NoPolicy leaves out specs for a NetworkPolicy engine.
 	NoPolicy bool
-	// by default four hours
-	Timeout time.Duration
-	// Environment extends this process's environment, as KEY=VALUE.
-	Environment []string
-	// Output, if not nil, gets a line for each ended spec.
+	// Output gets a line for each ended spec.
 	Output io.Writer
-}
-
-func (c *Config) setDefaults() {
-	if c.Procs == 0 {
-		c.Procs = 8
-	}
-	if c.Timeout == 0 {
-		c.Timeout = 4 * time.Hour
-	}
-	if c.Output == nil {
-		c.Output = io.Discard
-	}
 }
 
 func (c *Config) validate() error {
@@ -63,8 +44,8 @@ func (c *Config) validate() error {
 func (c *Config) arguments(names []string) []string {
 	args := []string{
 		"run", "--no-color", "--silence-skips", "-v",
-		"--procs=" + strconv.Itoa(c.Procs),
-		"--timeout=" + c.Timeout.String(),
+		"--procs=8", // specs that run at the same time
+		"--timeout=4h",
 		"--grace-period=30s",
 		// Shows the wait of a slow spec.
 		"--poll-progress-after=180s", "--poll-progress-interval=120s",

@@ -108,16 +108,12 @@ func (c *Config) choose(all []string, skips []Skip) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("focus: %w", err)
 	}
-	skip, err := regexp.Compile(c.Skip)
-	if err != nil {
-		return nil, fmt.Errorf("skip: %w", err)
-	}
 	short := Short()
 	var chosen []string
 	for _, name := range all {
 		_, skipped := Reason(skips, name)
 		switch {
-		case skipped, !focus.MatchString(name), c.Skip != "" && skip.MatchString(name),
+		case skipped, !focus.MatchString(name),
 			c.NoPolicy && NeedsPolicy(name),
 			c.Short && !slices.Contains(short, name):
 		default:

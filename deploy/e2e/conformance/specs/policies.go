@@ -21,10 +21,6 @@ type Policies struct {
 	Kubeconfig string
 	// See report.PolicyOutput.
 	Output string
-	// Focus is an expression for -test.run: empty for all tests.
-	Focus string
-	// by default an hour
-	Timeout time.Duration
 }
 
 // weft does not support nodes as peers. The tests for this feature skip themselves.
@@ -34,10 +30,7 @@ const unsupported = "ClusterNetworkPolicyEgressNodePeers"
 //
 // Possible errors: [ErrFailed]; the program cannot be started, or did not end before the timeout.
 func RunPolicies(ctx context.Context, p Policies) error {
-	if p.Timeout == 0 {
-		p.Timeout = time.Hour
-	}
-	ctx, cancel := context.WithTimeout(ctx, p.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, time.Hour)
 	defer cancel()
 	if err := os.MkdirAll(filepath.Dir(p.Output), 0o755); err != nil {
 		return fmt.Errorf("make directory for results: %w", err)
@@ -47,11 +40,7 @@ func RunPolicies(ctx context.Context, p Policies) error {
 		return fmt.Errorf("create output: %w", err)
 	}
 	defer out.Close()
-	args := []string{"-test.v", "-all-features", "-exempt-features=" + unsupported}
-	if p.Focus != "" {
-		args = append(args, "-test.run="+p.Focus)
-	}
-	cmd := exec.CommandContext(ctx, p.Program, args...)
+	cmd := exec.CommandContext(ctx, p.Program, "-test.v", "-all-features", "-exempt-features="+unsupported)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+p.Kubeconfig)
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

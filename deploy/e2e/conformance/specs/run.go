@@ -18,9 +18,6 @@ var ErrFailed = errors.New("specs failed")
 // Results returns the file of ginkgo's report.
 func Results(report string) string { return filepath.Join(report, "ginkgo", "report.json") }
 
-// JUnit returns the file of the framework's JUnit report.
-func JUnit(report string) string { return filepath.Join(report, "junit_01.xml") }
-
 func (c *Config) lines() string { return filepath.Join(c.Report, "specs.jsonl") }
 
 // Run returns when all specs have ended. The end of ctx interrupts running specs, and makes the report
@@ -29,7 +26,6 @@ func (c *Config) lines() string { return filepath.Join(c.Report, "specs.jsonl") 
 // Possible errors: [ErrFailed]; an invalid list or configuration; ginkgo cannot be started, or wrote no
 // report.
 func Run(ctx context.Context, c Config) error {
-	c.setDefaults()
 	if err := c.validate(); err != nil {
 		return err
 	}
@@ -56,7 +52,7 @@ func Run(ctx context.Context, c Config) error {
 		return err
 	}
 	// Otherwise an earlier report could be mistaken for this run's.
-	for _, old := range []string{Results(c.Report), JUnit(c.Report), c.lines()} {
+	for _, old := range []string{Results(c.Report), filepath.Join(c.Report, "junit_01.xml"), c.lines()} {
 		if err := os.RemoveAll(old); err != nil {
 			return fmt.Errorf("remove old results: %w", err)
 		}
@@ -75,7 +71,6 @@ func (c *Config) run(ctx context.Context, names []string) error {
 	defer log.Close()
 	cmd := exec.CommandContext(ctx, c.Ginkgo, c.arguments(names)...)
 	cmd.Dir = c.Report
-	cmd.Env = append(os.Environ(), c.Environment...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
