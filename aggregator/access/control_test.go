@@ -124,9 +124,7 @@ func TestFollowConfigMap(t *testing.T) {
 		must(t, os.Mkdir(filepath.Join(dir, name), 0o700))
 		write(t, filepath.Join(dir, name, "weft.yaml"), text)
 		must(t, os.Symlink(name, filepath.Join(dir, "..data_tmp")))
-		if err := os.Rename(filepath.Join(dir, "..data_tmp"), filepath.Join(dir, "..data")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Rename(filepath.Join(dir, "..data_tmp"), filepath.Join(dir, "..data")))
 	}
 	version("..1", one("first"))
 	path := filepath.Join(dir, "weft.yaml")

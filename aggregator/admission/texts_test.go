@@ -67,9 +67,7 @@ func eachString(m protoreflect.Message, path string, f func(path, old string, se
 
 // TestControlCharactersAreRefused puts control characters into every string of a snapshot.
 func TestControlCharactersAreRefused(t *testing.T) {
-	if _, err := admit(&weftv1.Fragment{Name: "f", Tables: []*weftv1.Table{everything()}}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errorOf(admit(&weftv1.Fragment{Name: "f", Tables: []*weftv1.Table{everything()}})))
 	tried := map[string]bool{}
 	for _, bad := range []string{"\x1b[31m", "\x00", "\x7f", "\u009b", "\u202e", "\u2066", "\u2028", "\xff"} {
 		m := everything()
@@ -105,18 +103,14 @@ func TestControlCharactersAreRefused(t *testing.T) {
 	ok := everything()
 	ok.Chains[0].Rules[0].Text = "tcp dport 80\t counter\t\tdrop"
 	ok.Chains[0].Comment = "größe 東京"
-	if _, err := admit(&weftv1.Fragment{Name: "f", Tables: []*weftv1.Table{ok}}); err != nil {
-		t.Errorf("blanks between words: %v", err)
-	}
+	must(t, errorOf(admit(&weftv1.Fragment{Name: "f", Tables: []*weftv1.Table{ok}})))
 }
 
 // TestControlCharactersInPatches puts one into the strings that only patches have.
 func TestControlCharactersInPatches(t *testing.T) {
 	b := NewSnapshot(Config{}, desired.Key{Publisher: "p", Name: "f"}, nowhere{})
 	b.AddFragment(&weftv1.Fragment{Name: "f", Tables: []*weftv1.Table{everything()}})
-	if _, err := b.Finish(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errorOf(b.Finish()))
 	own, _ := b.Declared()
 	for _, e := range []*weftv1.ElementPatch{
 		{Set: "ifs", Add: []*weftv1.Element{{Key: "a\x1b"}}},
@@ -135,9 +129,7 @@ func TestControlCharactersInPatches(t *testing.T) {
 func TestStoredTextsAreAccepted(t *testing.T) {
 	b := NewSnapshot(Config{Stored: true}, desired.Key{Publisher: "p", Name: "f"}, nowhere{})
 	b.AddFragment(&weftv1.Fragment{Name: "f", Nft: "table inet t { chain c { log prefix \"a\x1b\" ; } }"})
-	if _, err := b.Finish(); err != nil {
-		t.Error(err)
-	}
+	must(t, errorOf(b.Finish()))
 }
 
 func TestDurationsThatOverflow(t *testing.T) {

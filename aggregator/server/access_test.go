@@ -210,9 +210,7 @@ func TestRate(t *testing.T) {
 		first := snapshot(i, f)
 		first.More = true
 		must(t, s.Send(first))
-		if err := s.Send(snapshot(i, &weftv1.Fragment{Name: f.Name})); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Send(snapshot(i, &weftv1.Fragment{Name: f.Name})))
 	}
 	for i := range uint64(updates) {
 		resp, err := s.Recv()
@@ -238,9 +236,8 @@ func TestRate(t *testing.T) {
 	if details := status.Convert(err).Details(); len(details) != 2 {
 		t.Errorf("details %v", details)
 	}
-	if _, err := api.List(ctx, &weftv1.ListFragmentsRequest{}); err != nil {
-		t.Errorf("a message that is not an update: %v", err)
-	}
+	// A message that is not an update does not wait.
+	must(t, errorOf(api.List(ctx, &weftv1.ListFragmentsRequest{})))
 	// A stream that waits goes on with another rate.
 	must(t, s.Send(snapshot(100, fragment("one"))))
 	d.reload(t, "publishers: [{name: one, match: {uid: 4001}}]\n")

@@ -118,9 +118,7 @@ func TestTooManyConnections(t *testing.T) {
 		return errors.Is(err, client.ErrLimit) && strings.Contains(err.Error(), "3 connections are open: at most 3 are allowed")
 	})
 	for _, c := range in {
-		if _, err := c.List(ctx); err != nil {
-			t.Fatalf("one that was let in: %v", err)
-		}
+		must(t, errorOf(c.List(ctx)))
 	}
 	_ = in[0].Close()
 	aggregatortest.Eventually(t, "there is room again", func() bool {
@@ -167,9 +165,7 @@ func TestNoDescriptors(t *testing.T) {
 	files = files[1:]
 	r := aggregatortest.DialRaw(t, d.Socket)
 	r.Open(weftv1.Publisher_Publish_FullMethodName)
-	if _, err := inside.Apply(ctx, table()); err != nil {
-		t.Fatalf("a caller of before: %v", err)
-	}
+	must(t, errorOf(inside.Apply(ctx, table())))
 	free()
 	r.Read(aggregatortest.Headers(1))
 	if r.Gone() {
@@ -192,9 +188,7 @@ func TestTooManyCalls(t *testing.T) {
 	short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 	defer cancel()
 	wantCode(t, errorOf(api.List(short, &weftv1.ListFragmentsRequest{})), codes.DeadlineExceeded, "")
-	if _, err := d.Dial(t, "tester").List(ctx); err != nil {
-		t.Fatalf("another connection: %v", err)
-	}
+	must(t, errorOf(d.Dial(t, "tester").List(ctx)))
 }
 
 // limited is a configuration with one publisher that may have little.

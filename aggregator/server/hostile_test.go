@@ -308,9 +308,7 @@ func TestLargeMetadata(t *testing.T) {
 		block = append(block, bytes.Repeat([]byte{'y'}, 100)...)
 	}
 	must(t, r.Frames().WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block[:16<<10]}))
-	if err := r.Frames().WriteContinuation(1, true, block[16<<10:]); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Frames().WriteContinuation(1, true, block[16<<10:]))
 	refused := false
 	r.Read(func(f http2.Frame) bool {
 		reset, ok := f.(*http2.RSTStreamFrame)

@@ -98,9 +98,8 @@ func TestUnidentifiedConnections(t *testing.T) {
 	if len(c.unidentified) != cap(c.unidentified) {
 		t.Fatalf("%d connections are unidentified: one more must have to wait for %d", len(c.unidentified), cap(c.unidentified))
 	}
-	if err := c.admit(last, true); err != nil {
-		t.Errorf("the system is refused: %v", err)
-	}
+	// The system is let in.
+	must(t, c.admit(last, true))
 	last.identified()
 	must(t, last.Close())
 	conn, err := l.Accept()
@@ -116,9 +115,7 @@ func TestStreamLimits(t *testing.T) {
 	s := newStreams(control)
 	user := func(uid uint32) caller { return caller{Peer: access.Peer{UID: uid}} }
 	for range maxStreamsPerUser {
-		if _, err := s.add(user(9), "Watch"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errorOf(s.add(user(9), "Watch")))
 	}
 	wantErr(t, "one stream too many", errorOf(s.add(user(9), "Watch")), errLimit)
 	o, err := s.add(user(10), "Watch")

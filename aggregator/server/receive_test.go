@@ -188,9 +188,7 @@ func TestTooMuchIsIncomplete(t *testing.T) {
 			}
 		}
 		refused("e", "messages of all callers that are not complete have more than 100663296 bytes")
-		if err := hold("services", true); err != nil {
-			t.Errorf("a caller of the system: %v", err)
-		}
+		must(t, hold("services", true))
 		for _, end := range ends {
 			end()
 		}

@@ -317,9 +317,7 @@ func TestLocalEnds(t *testing.T) {
 	s := c.Session(client.SessionConfig{OnStream: func(err error) { lost <- err }})
 	must(t, errorOf(s.Put(ctx, table())))
 	must(t, <-lost)
-	if err := d.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Stop())
 	if err := <-lost; !errors.Is(err, client.ErrUnavailable) {
 		t.Fatalf("error %v", err)
 	}

@@ -145,9 +145,7 @@ func TestAwaitTakesTheSocketOver(t *testing.T) {
 	if r.err != nil {
 		t.Fatal(r.err)
 	}
-	if _, err := os.Stat(cfg.Socket); err != nil {
-		t.Fatalf("the second has no socket: %v", err)
-	}
+	must(t, errorOf(os.Stat(cfg.Socket)))
 	must(t, r.s.Close())
 }
 
@@ -159,9 +157,7 @@ func TestLockThatOthersCanHold(t *testing.T) {
 	file := cfg.Socket + lockSuffix
 	for _, mode := range []os.FileMode{0o644, 0o640, 0o604} {
 		must(t, os.WriteFile(file, nil, mode))
-		if err := os.Chmod(file, mode); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chmod(file, mode))
 		want := fmt.Sprintf("lock: file %s has mode %04o: other users can change it, because they can lock it: chmod 600", file, mode)
 		if _, err := Listen(cfg); !errors.Is(err, trusted.ErrUnsafe) || !strings.Contains(err.Error(), want) {
 			t.Errorf("mode %v: error %v, want %s", mode, err, want)
@@ -186,18 +182,15 @@ func TestRival(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	wantErr(t, "await a socket in use", errorOf(Await(ctx, cfg)), context.DeadlineExceeded)
-	if err := s.Rival(); err != nil {
-		t.Errorf("one that stands by is a rival: %v", err)
-	}
+	// One that stands by is no rival.
+	must(t, s.Rival())
 	for range 2 {
 		wantErr(t, "listen on a socket in use", errorOf(Listen(cfg)), ErrInUse)
 		if err := s.Rival(); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("(process %d) wanted the socket %s ", os.Getpid(), cfg.Socket)) {
 			t.Errorf("of a rival: %v", err)
 		}
 		now = now.Add(rivalRecent)
-		if err := s.Rival(); err != nil {
-			t.Errorf("after a while: %v", err)
-		}
+		must(t, s.Rival())
 	}
 	must(t, s.Close())
 	// What the last server was told does not count for the next.
