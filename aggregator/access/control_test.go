@@ -6,9 +6,11 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -52,18 +54,14 @@ func eventually(t *testing.T, what string, cond func() bool) {
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 // open opens a configuration and follows it until the test ends.
 func open(t *testing.T, path string, log *logged) *Control {
 	t.Helper()
 	c, err := Open(Options{File: path, Lookup: names, Logger: slog.New(slog.NewTextHandler(log, nil)), Registerer: prometheus.NewPedanticRegistry()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	var followed sync.WaitGroup
 	followed.Go(func() { c.Follow(ctx, nil) })
@@ -92,9 +90,7 @@ func TestFollowFile(t *testing.T) {
 
 	// As an editor that writes another file and renames it.
 	write(t, path+".tmp", one("second"))
-	if err := os.Rename(path+".tmp", path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(path+".tmp", path))
 	eventually(t, "second is in force", func() bool { return has(c, "second") && !has(c, "first") })
 	select {
 	case <-changed:
@@ -108,9 +104,7 @@ func TestFollowFile(t *testing.T) {
 	if !has(c, "second") || testutil.ToFloat64(c.metrics.reloadErrors) < 1 {
 		t.Errorf("log %s", log.String())
 	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(path))
 	eventually(t, "the file is missed", func() bool { return strings.Contains(log.String(), "no such file") })
 	if !has(c, "second") {
 		t.Error("the last good configuration did not stay")
@@ -127,22 +121,14 @@ func TestFollowFile(t *testing.T) {
 func TestFollowConfigMap(t *testing.T) {
 	dir := t.TempDir()
 	version := func(name, text string) {
-		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Mkdir(filepath.Join(dir, name), 0o700))
 		write(t, filepath.Join(dir, name, "weft.yaml"), text)
-		if err := os.Symlink(name, filepath.Join(dir, "..data_tmp")); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(filepath.Join(dir, "..data_tmp"), filepath.Join(dir, "..data")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Symlink(name, filepath.Join(dir, "..data_tmp")))
+		must(t, os.Rename(filepath.Join(dir, "..data_tmp"), filepath.Join(dir, "..data")))
 	}
 	version("..1", one("first"))
 	path := filepath.Join(dir, "weft.yaml")
-	if err := os.Symlink("..data/weft.yaml", path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink("..data/weft.yaml", path))
 	var log logged
 	c := open(t, path, &log)
 	for _, name := range []string{"second", "third"} {
@@ -158,9 +144,7 @@ func TestHangupReadsAgain(t *testing.T) {
 	uid := uint32(7)
 	lookup := func(string) (uint32, error) { return uid, nil }
 	c, err := Open(Options{File: path, Lookup: Lookup{User: lookup, Group: lookup}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	hangup, changed := make(chan os.Signal, 1), c.Changed()
 	uid = 8
 	hangup <- os.Interrupt
@@ -192,9 +176,7 @@ func TestBrokenFileStopsTheStart(t *testing.T) {
 
 func TestWithoutFile(t *testing.T) {
 	c, err := Open(Options{Self: to[uint32](1000)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c.Follow(context.Background(), nil)
 	for _, tt := range []struct {
 		peer Peer
@@ -211,9 +193,7 @@ func TestWithoutFile(t *testing.T) {
 		}
 	}
 	root, err := Open(Options{Self: to[uint32](0)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := root.Resolve(&Peer{}, ""); !errors.Is(err, ErrDenied) {
 		t.Errorf("uid 0 without capabilities, as the daemon: %v", err)
 	}
@@ -227,9 +207,7 @@ func TestRefusedIsCountedAndLogged(t *testing.T) {
 	write(t, path, one("first"))
 	var log logged
 	c, err := Open(Options{File: path, Lookup: names, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	peer := &Peer{PID: 4711, UID: 12, Executable: "/bin/x"}
 	for range 500 {
 		c.Refused(peer, &Refusal{Limit: LimitHook, Publisher: "first", Text: "may not"}, "Apply")
@@ -262,4 +240,94 @@ func TestRefusedIsCountedAndLogged(t *testing.T) {
 			t.Errorf("after Close the log does not have %s:\n%.800s", want, log.String())
 		}
 	}
+}
+
+func TestRepeats(t *testing.T) {
+	r := NewRepeats(func(publisher, reason string, withheld int) {
+		t.Errorf("%d lines of %s reported without waiting", withheld, publisher)
+	})
+	start := time.Unix(1e9, 0)
+	for _, tt := range []struct {
+		after     time.Duration
+		publisher string
+		skipped   int
+		ok        bool
+	}{
+		{0, "a", 0, true},
+		{0, "a", 0, false},
+		{0, "b", 0, true},
+		{59 * time.Second, "a", 0, false},
+		{60 * time.Second, "a", 2, true},
+		{61 * time.Second, "a", 0, false},
+		{180 * time.Second, "a", 1, true},
+		{400 * time.Second, "a", 0, true},
+		// The clock was set back.
+		{0, "a", 0, true},
+	} {
+		skipped, ok := r.Log(tt.publisher, "reason", start.Add(tt.after))
+		if skipped != tt.skipped || ok != tt.ok {
+			t.Errorf("%s after %v: skipped %d, %v", tt.publisher, tt.after, skipped, ok)
+		}
+	}
+	if _, ok := r.Log("a", "another reason", start); !ok {
+		t.Error("another reason is not logged")
+	}
+}
+
+// TestRepeatsThatEnd checks that the number of lines that were left out is reported after a
+// minute, even if nothing happens any more.
+func TestRepeatsThatEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type line struct {
+			publisher, reason string
+			withheld          int
+			after             time.Duration
+		}
+		start := time.Now()
+		var got []line
+		r := NewRepeats(func(publisher, reason string, withheld int) {
+			got = append(got, line{publisher, reason, withheld, time.Since(start)})
+		})
+		log := func(want bool) {
+			t.Helper()
+			if skipped, ok := r.Log("a", "limit", time.Now()); ok != want || skipped != 0 {
+				t.Errorf("after %v: skipped %d, %t", time.Since(start), skipped, ok)
+			}
+		}
+		log(true)
+		<-time.After(10 * time.Second)
+		for range 3 {
+			log(false)
+		}
+		r.Log("b", "limit", time.Now())
+		<-time.After(51 * time.Second)
+		synctest.Wait()
+		want := []line{{"a", "limit", 3, time.Minute}}
+		if !slices.Equal(got, want) {
+			t.Fatalf("reported %v, want %v", got, want)
+		}
+		// The report was the line of that minute.
+		log(false)
+		<-time.After(time.Minute)
+		synctest.Wait()
+		want = append(want, line{"a", "limit", 1, 2 * time.Minute})
+		if !slices.Equal(got, want) {
+			t.Fatalf("reported %v, want %v", got, want)
+		}
+		// Nothing was left out since: there is nothing to report.
+		<-time.After(5 * time.Minute)
+		log(true)
+		log(false)
+		r.Close()
+		want = append(want, line{"a", "limit", 1, time.Since(start)})
+		if !slices.Equal(got, want) {
+			t.Fatalf("reported %v, want %v", got, want)
+		}
+		log(true)
+		<-time.After(5 * time.Minute)
+		synctest.Wait()
+		if !slices.Equal(got, want) {
+			t.Errorf("reported %v after Close", got)
+		}
+	})
 }

@@ -88,9 +88,7 @@ func TestReservedNames(t *testing.T) {
 		}
 		return nil
 	}
-	if err := load(named, "harmless"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, load(named, "harmless"))
 	var unreadable []string
 	for _, name := range candidates {
 		if load(named, name) != nil {

@@ -1,8 +1,6 @@
 package chaos
 
 import (
-	"cmp"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -11,8 +9,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"google.golang.org/protobuf/encoding/protojson"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
@@ -36,7 +32,6 @@ type conductor struct {
 	node    *nfttest.NS
 	outside *nfttest.NS
 	stream  *stream
-	watcher *watcher
 	foreign foreign
 
 	daemon     *process
@@ -68,16 +63,20 @@ type conductor struct {
 	sum summary
 }
 
+// summary is what a run did.
+type summary struct {
+	acked, rejected, poisoned, unknown                              int
+	aggregatorKills, publisherKills, restarts, outages, disconnects int
+	foreign, forbidden, damages, large, quiet, down, durable        int
+	slowestRepair                                                   time.Duration
+}
+
 // publisher is the conductor's view of one.
 type publisher struct {
 	name string
 	*process
-	// heir is the successor, where it is up before its predecessor dies.
-	heir                             *process
-	ready, stopped, ended, heirReady bool
-	// resume is the step at which a stopped one goes on.
-	resume    int
-	fragments []*fragment
+	ready, stopped, ended bool
+	fragments             []*fragment
 }
 
 // fragment is what the conductor knows of one.
@@ -177,12 +176,20 @@ func (c *conductor) fatal(format string, args ...any) {
 	c.t.Fatalf("step %d: %s", c.step, fmt.Sprintf(format, args...))
 }
 
+// must ends the run on an error.
+func (c *conductor) must(err error) {
+	c.t.Helper()
+	if err != nil {
+		c.fatal("%v", err)
+	}
+}
+
 func (f *fragment) String() string { return f.owner.name + "/" + f.name }
 
 // sessionBound reports whether the fragment may go with its session.
 func (f *fragment) sessionBound() bool {
 	return slices.ContainsFunc(f.options(), func(c *content) bool {
-		return c != nil && c.lifetime == weftv1.Lifetime_LIFETIME_SESSION
+		return c != nil && c.GetLifetime() == weftv1.Lifetime_LIFETIME_SESSION
 	})
 }
 
@@ -256,10 +263,6 @@ func (c *conductor) take(e event) {
 			c.note("aggregator ended: %s", e.Error)
 			c.daemon = nil
 		}
-		return
-	}
-	if i := slices.IndexFunc(c.publishers, func(p *publisher) bool { return p.heir == e.from }); i >= 0 {
-		c.publishers[i].heirReady = e.Kind == replyReady
 		return
 	}
 	i := slices.IndexFunc(c.publishers, func(p *publisher) bool { return p.process == e.from })
@@ -369,9 +372,9 @@ func (c *conductor) synced(p *publisher, r reply) {
 	f.away = false
 }
 
-// send tells a publisher to make its fragment hold a content, by snapshot, call
-// or, where via asks for it and there is one, patch.
-func (c *conductor) send(f *fragment, to *content, via string, isPoison bool) *update {
+// send tells a publisher to make its fragment hold a content, by call or on its session, which
+// sends the difference if it can.
+func (c *conductor) send(f *fragment, to *content, isPoison bool) {
 	p := f.owner
 	c.wake(p)
 	c.await(p.name+" is up", func() bool { return p.ready })
@@ -379,7 +382,7 @@ func (c *conductor) send(f *fragment, to *content, via string, isPoison bool) *u
 	u := &update{id: c.lastID, f: f, content: to, poison: isPoison, epoch: c.epoch}
 	cmd := command{ID: u.id, Name: f.name}
 	if to != nil {
-		cmd.Fragment = encodeFragment(to.fragment(f.name))
+		cmd.Fragment = encodeFragment(to)
 	}
 	switch {
 	case f.unary && to == nil:
@@ -390,28 +393,15 @@ func (c *conductor) send(f *fragment, to *content, via string, isPoison bool) *u
 		cmd.Op = opWithdraw
 	default:
 		cmd.Op = opPut
-		if m := c.patchTo(f, to); m != nil && via == opPatch {
-			cmd.Op, cmd.Patch = opPatch, encodePatch(m)
-		}
 	}
 	u.op = cmd.Op
-	c.note("%s %s %d poison=%t\t%.4000s", u.op, f, u.id, isPoison, cmp.Or(string(cmd.Patch), string(cmd.Fragment)))
+	c.note("%s %s %d poison=%t\t%.4000s", u.op, f, u.id, isPoison, cmd.Fragment)
 	c.inflight[u.id] = u
 	f.busy = f.busy || f.away
 	f.pending = append(f.pending, u)
 	if err := p.in.write(cmd); err != nil {
 		c.note("write to %s: %v", p.name, err)
 	}
-	return u
-}
-
-// patchTo is the patch from what the fragment will have once all pending
-// updates are committed; nil where that is not known.
-func (c *conductor) patchTo(f *fragment, to *content) *weftv1.Patch {
-	if f.unsettled || f.silent {
-		return nil
-	}
-	return patch(f.name, f.latest(), to)
 }
 
 // latest is what the fragment holds if everything on its way is committed.
@@ -425,14 +415,6 @@ func (f *fragment) latest() *content {
 		return f.possible[0]
 	}
 	return f.acked
-}
-
-func encodePatch(p *weftv1.Patch) json.RawMessage {
-	b, err := protojson.Marshal(p)
-	if err != nil {
-		panic(err) // it is the generator's
-	}
-	return b
 }
 
 // idle waits until nothing of the fragment is on its way, and it is known what

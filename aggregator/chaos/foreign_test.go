@@ -1,11 +1,22 @@
 package chaos
 
 import (
+	"bufio"
+	"encoding/binary"
+	"errors"
 	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
 	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
 	"time"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
 // keeper is a NAT table of somebody else. Without any NAT chain and any rule that
@@ -37,15 +48,12 @@ func (c *conductor) nft(script string) error {
 // changes.
 func (fo *foreign) reset(c *conductor, prefix string) {
 	tables := keeper + fmt.Sprintf("table ip alien {\n\tset s {\n\t\ttype ipv4_addr\n\t\telements = { 10.204.0.%d }\n\t}\n}\n", c.rng.IntN(200))
-	if err := c.nft(prefix + tables); err != nil {
-		c.fatal("%v", err)
-	}
+	c.must(c.nft(prefix + tables))
 	// They are written as nft lists them. Listing them now would not do: nft 1.0.6
 	// says things twice when somebody commits while it reads.
 	var err error
-	if fo.tables, err = parseListing(tables); err != nil {
-		c.fatal("%v", err)
-	}
+	fo.tables, err = parseListing(tables)
+	c.must(err)
 }
 
 // interfere changes what is not its own, while the aggregator runs.
@@ -70,7 +78,7 @@ func (c *conductor) interfere() {
 		}
 		c.pump(time.After(2 * time.Millisecond))
 	}
-	c.sum.repaired(time.Since(began))
+	c.sum.slowestRepair = max(c.sum.slowestRepair, time.Since(began))
 }
 
 // forbidden does what the kernel must refuse, as weft owns the tables.
@@ -153,7 +161,7 @@ func (c *conductor) checkDurable() {
 	c.t.Helper()
 	var durable []held
 	for _, h := range c.fragments() {
-		if h.content != nil && h.content.lifetime == weftv1.Lifetime_LIFETIME_DURABLE {
+		if h.content.GetLifetime() == weftv1.Lifetime_LIFETIME_DURABLE {
 			durable = append(durable, h)
 		}
 	}
@@ -165,4 +173,140 @@ func (c *conductor) checkDurable() {
 	if d := c.compare(want); d != "" {
 		c.fatal("after everything was lost the %d durable fragments are not back:\n%s", len(durable), d)
 	}
+}
+
+// stream is a TCP connection through the service: the client sends numbers, the
+// server sends them back, and each must come back in its place.
+type stream struct {
+	conn net.Conn
+	stop chan struct{}
+	wg   sync.WaitGroup
+
+	sent, received atomic.Uint64
+	// failed gets why it broke, once.
+	failed chan error
+}
+
+// wires joins a client and a server to the node, which forwards between them.
+func wires(t *testing.T, node *nfttest.NS) (client, server *nfttest.NS) {
+	t.Helper()
+	client, server = nfttest.New(t), nfttest.New(t)
+	at := func(ns *nfttest.NS, name, addr string) nfttest.Port {
+		return nfttest.Port{NS: ns, Name: name, Addrs: []netip.Prefix{netip.MustParsePrefix(addr)}}
+	}
+	nfttest.Veth(t, at(node, "client0", "192.168.77.1/24"), at(client, "eth0", "192.168.77.2/24"))
+	nfttest.Veth(t, at(node, "server0", "192.168.78.1/24"), at(server, "eth0", "192.168.78.2/24"))
+	everywhere := netip.MustParsePrefix("0.0.0.0/0")
+	client.Route(t, everywhere, netip.MustParseAddr("192.168.77.1"))
+	server.Route(t, everywhere, netip.MustParseAddr("192.168.78.1"))
+	if err := node.Do(func() error {
+		return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return client, server
+}
+
+// openStream connects the client to the service and begins to send.
+func openStream(t *testing.T, client, server *nfttest.NS) *stream {
+	t.Helper()
+	s := &stream{stop: make(chan struct{}), failed: make(chan error, 1)}
+	var l net.Listener
+	if err := server.Do(func() (err error) { l, err = net.Listen("tcp4", "192.168.78.2:8080"); return err }); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go echo(l)
+	if err := client.Do(func() (err error) { s.conn, err = net.DialTimeout("tcp4", "10.96.0.1:80", patience); return err }); err != nil {
+		t.Fatalf("connect through the service: %v", err)
+	}
+	t.Cleanup(func() { _ = s.conn.Close() })
+	s.wg.Go(func() { s.report("send", s.send()) })
+	s.wg.Go(func() { s.report("receive", s.receive()) })
+	return s
+}
+
+// echo serves one connection.
+func echo(l net.Listener) {
+	conn, err := l.Accept()
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	_, _ = io.Copy(conn, conn)
+}
+
+func (s *stream) report(what string, err error) {
+	if err == nil {
+		return
+	}
+	select {
+	case s.failed <- fmt.Errorf("%s, %d bytes sent, %d received: %w", what, s.sent.Load(), s.received.Load(), err):
+	default:
+	}
+}
+
+// send writes 1 KiB of numbers every millisecond until it is stopped.
+func (s *stream) send() error {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	block := make([]byte, 1024)
+	for n := uint64(0); ; {
+		for i := 0; i < len(block); i += 8 {
+			binary.BigEndian.PutUint64(block[i:], n)
+			n++
+		}
+		if err := s.conn.SetWriteDeadline(time.Now().Add(patience)); err != nil {
+			return err
+		}
+		if _, err := s.conn.Write(block); err != nil {
+			return err
+		}
+		s.sent.Add(uint64(len(block)))
+		select {
+		case <-s.stop:
+			return s.conn.(*net.TCPConn).CloseWrite()
+		case <-tick.C:
+		}
+	}
+}
+
+// receive reads the numbers until the server has sent all of them back.
+func (s *stream) receive() error {
+	in := bufio.NewReader(s.conn)
+	word := make([]byte, 8)
+	for n := uint64(0); ; n++ {
+		if err := s.conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
+			return err
+		}
+		if _, err := io.ReadFull(in, word); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if got := binary.BigEndian.Uint64(word); got != n {
+			return fmt.Errorf("word %d is %d", n, got)
+		}
+		s.received.Add(8)
+	}
+}
+
+// check fails the run once the stream has broken.
+func (s *stream) check(c *conductor) {
+	select {
+	case err := <-s.failed:
+		c.fatal("the stream through the service broke: %v", err)
+	default:
+	}
+}
+
+// finish ends the stream; every byte must have come back.
+func (s *stream) finish(c *conductor) uint64 {
+	close(s.stop)
+	s.wg.Wait()
+	s.check(c)
+	if s.sent.Load() != s.received.Load() {
+		c.fatal("%d bytes were sent through the service, %d came back", s.sent.Load(), s.received.Load())
+	}
+	return s.received.Load()
 }

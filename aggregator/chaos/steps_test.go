@@ -5,10 +5,10 @@ import (
 	"syscall"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
-
-const sigCont = syscall.SIGCONT
 
 // largeSize is the number of elements of a large snapshot.
 const largeSize = 10_000
@@ -26,7 +26,6 @@ var deeds = []deed{
 	{6, (*conductor).publishLarge},
 	{30, (*conductor).interfere},
 	{28, (*conductor).killPublisher},
-	{8, (*conductor).stopPublisher},
 	{12, (*conductor).reopen},
 	{14, (*conductor).killAggregator},
 	{3, (*conductor).restartGracefully},
@@ -49,7 +48,6 @@ func (c *conductor) run(d time.Duration) {
 		c.step++
 		c.rng = c.random(c.step)
 		c.drain()
-		c.resume()
 		c.stream.check(c)
 		if c.step%tour == 0 {
 			deeds[order[c.step/tour%len(order)]].do(c)
@@ -65,15 +63,6 @@ func (c *conductor) run(d time.Duration) {
 	}
 	c.step++
 	c.quiet()
-}
-
-// resume lets stopped publishers go on whose time has come.
-func (c *conductor) resume() {
-	for _, p := range c.publishers {
-		if p.resume <= c.step {
-			c.wake(p)
-		}
-	}
 }
 
 // pick draws a publisher.
@@ -94,17 +83,13 @@ func (c *conductor) publish() { c.update(c.pickFragment()) }
 func (c *conductor) update(f *fragment) {
 	a := author{c.rng, f}
 	if f.acked != nil && !f.service && c.rng.IntN(10) == 0 {
-		c.send(f, nil, "", false)
+		c.send(f, nil, false)
 		return
 	}
-	via := opPatch
-	if c.rng.IntN(4) == 0 {
-		via = opPut
-	}
-	c.send(f, a.change(f.acked), via, false)
+	c.send(f, a.change(f.acked), false)
 }
 
-// burst sends several patches of one fragment at once, which only add and
+// burst sends several updates of one fragment at once, which only add and
 // remove elements of its own table: none of them can be refused.
 func (c *conductor) burst() {
 	f := c.pickFragment()
@@ -112,9 +97,9 @@ func (c *conductor) burst() {
 		return
 	}
 	for range 2 + c.rng.IntN(6) {
-		n := f.latest().clone()
-		author{c.rng, f}.elements(declare(n.table(f.own), []string{"hosts", "ports"}[c.rng.IntN(2)]))
-		c.send(f, n, opPatch, false)
+		n := proto.CloneOf(f.latest())
+		author{c.rng, f}.elements(declare(tableOf(n, f.own), one(author{c.rng, f}, "hosts", "ports")))
+		c.send(f, n, false)
 	}
 }
 
@@ -125,24 +110,24 @@ func (c *conductor) poison() {
 		return
 	}
 	p := poisons[c.rng.IntN(len(poisons))]
-	via := []string{opPut, opPatch}[c.rng.IntN(2)]
 	bad := poisoned(author{c.rng, f}.change(f.acked), f.own, p)
 	// What is in no doubt stays so when the aggregator is killed over it.
-	bad.lifetime = f.acked.lifetime
-	c.send(f, bad, via, true)
+	bad.Lifetime = f.acked.GetLifetime()
+	c.send(f, bad, true)
 }
 
 // publishLarge sends a snapshot of many elements.
 func (c *conductor) publishLarge() {
 	f := c.pickFragment()
-	if f.acked != nil && f.acked.tables[f.own] != nil && f.acked.tables[f.own].sets["large"] != nil {
-		n := f.acked.clone()
-		delete(n.tables[f.own].sets, "large")
-		c.send(f, n, opPatch, false)
+	if find(findTable(f.acked, f.own).GetSets(), "large") != nil {
+		n := proto.CloneOf(f.acked)
+		t := findTable(n, f.own)
+		t.Sets = without(t.GetSets(), "large")
+		c.send(f, n, false)
 		return
 	}
 	c.sum.large++
-	c.send(f, author{c.rng, f}.large(f.acked, largeSize), opPut, false)
+	c.send(f, author{c.rng, f}.large(f.acked), false)
 }
 
 // lose notes that a publisher's connection is gone: what was on its way may be
@@ -179,7 +164,7 @@ func (c *conductor) comeBack(p *publisher) {
 			f.fading = slices.Clone(f.possible)
 			f.unsettled, f.acked, f.silent = false, nil, false
 		default:
-			c.send(f, f.possible[c.rng.IntN(len(f.possible))], opPut, false)
+			c.send(f, f.possible[c.rng.IntN(len(f.possible))], false)
 		}
 	}
 }
@@ -188,7 +173,7 @@ func (c *conductor) comeBack(p *publisher) {
 // nothing.
 func (f *fragment) mayForget() bool {
 	for _, c := range f.possible {
-		if c != nil && c.lifetime != weftv1.Lifetime_LIFETIME_SESSION {
+		if c != nil && c.GetLifetime() != weftv1.Lifetime_LIFETIME_SESSION {
 			return false
 		}
 	}
@@ -200,11 +185,6 @@ func (f *fragment) mayForget() bool {
 func (c *conductor) killPublisher() {
 	p := c.pick()
 	c.idleAll(p)
-	if c.rng.IntN(2) == 0 {
-		// The sooner it speaks, the more of the dead one is unread.
-		p.heir = c.child(p)
-		c.await(p.name+"'s heir is up", func() bool { return p.heirReady })
-	}
 	for _, f := range p.fragments {
 		if c.rng.IntN(2) == 0 {
 			c.update(f)
@@ -213,7 +193,7 @@ func (c *conductor) killPublisher() {
 	if f := p.fragments[c.rng.IntN(2)]; len(f.pending) == 0 && f.acked != nil && c.rng.IntN(3) == 0 {
 		// Its last words are long: much of them is read after its death.
 		c.sum.large++
-		c.send(f, author{c.rng, f}.large(f.acked, largeSize), opPut, false)
+		c.send(f, author{c.rng, f}.large(f.acked), false)
 		c.pump(time.After(time.Duration(c.rng.IntN(60)) * time.Millisecond))
 	}
 	c.pump(time.After(time.Duration(c.rng.IntN(6)) * time.Millisecond))
@@ -238,45 +218,10 @@ func (c *conductor) crash(p *publisher) {
 	c.lose(p)
 }
 
-// spawn starts a publisher's process, or takes the one that is there.
+// spawn starts a publisher's process.
 func (c *conductor) spawn(p *publisher) {
-	p.process, p.ready, p.ended = p.heir, p.heirReady, false
-	if p.heir == nil {
-		p.process = c.child(p)
-	}
-	p.heir, p.heirReady = nil, false
-}
-
-// child starts a process for a publisher.
-func (c *conductor) child(p *publisher) *process {
-	child, err := start(c.outside, rolePublisher, publisherConfig{Socket: c.socket, Name: p.name}, c.log("publishers"), c.events)
-	if err != nil {
-		c.fatal("%v", err)
-	}
-	return child
-}
-
-// stopPublisher stops a publisher for some steps; it then goes on as if nothing
-// had been.
-func (c *conductor) stopPublisher() {
-	p := c.pick()
-	if !p.ready || p.stopped {
-		return
-	}
-	if c.rng.IntN(2) == 0 {
-		c.update(c.idleOf(p))
-	}
-	c.note("stop %s", p.name)
-	p.signal(syscall.SIGSTOP)
-	p.stopped, p.resume = true, c.step+1+c.rng.IntN(20)
-	c.sum.stops++
-}
-
-// idleOf draws one of a publisher's fragments, and waits for it.
-func (c *conductor) idleOf(p *publisher) *fragment {
-	f := p.fragments[c.rng.IntN(len(p.fragments))]
-	c.idle(f)
-	return f
+	p.process = c.start(c.outside, childConfig{Socket: c.socket, Publisher: p.name}, "publishers")
+	p.ready, p.ended = false, false
 }
 
 // reopen has a publisher end its session and begin another one.
@@ -292,9 +237,7 @@ func (c *conductor) reopen() {
 	c.note("reopen %s %d", p.name, c.lastID)
 	id := c.lastID
 	c.inflight[id] = &update{id: id, op: opReopen}
-	if err := p.in.write(command{ID: id, Op: opReopen}); err != nil {
-		c.fatal("%v", err)
-	}
+	c.must(p.in.write(command{ID: id, Op: opReopen}))
 	c.sum.disconnects++
 	c.await("all of "+p.name+" is answered", func() bool {
 		for _, f := range p.fragments {
@@ -306,4 +249,192 @@ func (c *conductor) reopen() {
 	})
 	c.lose(p)
 	c.comeBack(p)
+}
+
+// grace is how long session fragments wait for their publisher after a restart
+// of the aggregator.
+const grace = 2 * time.Second
+
+// launch starts the aggregator and waits until it commits.
+func (c *conductor) launch() {
+	c.t.Helper()
+	cfg := childConfig{Socket: c.socket, StateDir: c.dir + "/state", NoOwner: !c.owned, Grace: grace}
+	if c.seed%2 == 0 {
+		cfg.Rate = 20
+	}
+	c.daemon = c.start(c.node, cfg, "aggregator")
+	c.ready = false
+	c.await("the aggregator commits", func() bool {
+		if c.daemon == nil {
+			c.fatal("the aggregator ended at its start")
+		}
+		return c.ready
+	})
+	c.partial = c.epoch > 0
+	c.note("aggregator %d is ready", c.epoch)
+}
+
+// down ends the aggregator with a signal, and notes what that leaves open.
+func (c *conductor) down(s syscall.Signal) {
+	c.note("signal %v to aggregator %d", s, c.epoch)
+	c.drain()
+	c.epoch++
+	c.daemon.signal(s)
+	c.await("the aggregator is dead", func() bool { return c.daemon == nil })
+	for _, f := range c.all() {
+		f.busy = f.busy || len(f.pending) > 0
+		f.away = !f.unary && !f.owner.ended && (f.held || len(f.pending) > 0)
+		if f.unary && f.acked != nil {
+			// No other process brings it back.
+			f.unsettle()
+		}
+	}
+	c.unsteady = true
+}
+
+// finishDamage sees to it that a kernel that a foreign process damaged is not
+// left to the next aggregator with updates on their way: they could take the
+// place of what is lost.
+func (c *conductor) finishDamage() {
+	if c.damaged {
+		c.rest()
+		c.lossy = true
+	}
+}
+
+// killAggregator kills the aggregator: at any time, just after an update was
+// sent, or in the middle of a large snapshot.
+func (c *conductor) killAggregator() {
+	c.finishDamage()
+	if c.partial && c.rng.IntN(2) == 0 {
+		// So that checkDown can tell.
+		c.rest()
+	}
+	moment := c.rng.IntN(4)
+	if c.lossy {
+		moment = 0
+	}
+	switch moment {
+	case 0:
+	case 1:
+		c.update(c.pickFragment())
+	case 2:
+		for range 4 {
+			c.update(c.pickFragment())
+		}
+		c.pump(time.After(time.Duration(c.rng.IntN(5)) * time.Millisecond))
+	default:
+		f := c.pickFragment()
+		c.sum.large++
+		c.send(f, author{c.rng, f}.large(f.acked), false)
+		c.pump(time.After(time.Duration(c.rng.IntN(60)) * time.Millisecond))
+	}
+	c.sum.aggregatorKills++
+	c.down(syscall.SIGKILL)
+	c.checkDown()
+	switch c.rng.IntN(4) {
+	case 0:
+		// A publisher dies meanwhile, and its successor waits for the socket.
+		p := c.pick()
+		c.crash(p)
+		c.spawn(p)
+		c.launch()
+		c.comeBack(p)
+	case 1:
+		c.pump(time.After(time.Duration(c.rng.IntN(300)) * time.Millisecond))
+		c.launch()
+	default:
+		c.launch()
+	}
+	if c.lossy {
+		c.rest()
+	}
+}
+
+// restartGracefully ends the aggregator as an upgrade does.
+func (c *conductor) restartGracefully() {
+	c.finishDamage()
+	if !c.lossy && c.rng.IntN(2) == 0 {
+		c.update(c.pickFragment())
+	}
+	c.sum.restarts++
+	c.down(syscall.SIGTERM)
+	c.checkDown()
+	c.launch()
+	if c.lossy {
+		c.rest()
+	}
+}
+
+// outage kills the aggregator and has a foreign process damage what it left,
+// before the next one starts.
+func (c *conductor) outage() {
+	c.quiet()
+	c.note("outage")
+	c.sum.outages++
+	reboot := c.rng.IntN(2) == 0
+	if reboot {
+		// What is durable must come back without its publisher.
+		for _, p := range c.publishers {
+			p.signal(syscall.SIGSTOP)
+			p.stopped = true
+		}
+	}
+	c.down(syscall.SIGKILL)
+	c.lossy, c.damaged = true, true
+	if reboot {
+		c.foreign.wipe(c)
+	} else {
+		for range 1 + c.rng.IntN(4) {
+			c.foreign.damage(c)
+		}
+	}
+	c.launch()
+	if reboot {
+		c.checkDurable()
+	}
+	c.rest()
+}
+
+// poisons are what the compiler takes and the kernel does not, wherever it stands. They are put into
+// a publisher's own table, which is of family inet.
+var poisons = []func(t *weftv1.Table){
+	// Nat in a filter chain.
+	func(t *weftv1.Table) {
+		putChain(t, "bad", [3]string{"filter", "forward", "filter"}, "ip daddr 10.203.0.1 dnat ip to 10.203.0.2")
+	},
+	// Masquerade before routing.
+	func(t *weftv1.Table) {
+		putChain(t, "bad", [3]string{"nat", "prerouting", "dstnat"}, "ip saddr 10.203.0.1 masquerade")
+	},
+	// Reject after routing.
+	func(t *weftv1.Table) {
+		putChain(t, "bad", [3]string{"filter", "postrouting", "filter"}, "ip saddr 10.203.0.1 reject")
+	},
+	// A loop of jumps.
+	func(t *weftv1.Table) {
+		putChain(t, "bad", [3]string{"filter", "forward", "filter"}, "jump bad1")
+		putChain(t, "bad1", leaf, "jump bad2")
+		putChain(t, "bad2", leaf, "jump bad1")
+	},
+	// Overlapping intervals.
+	func(t *weftv1.Table) {
+		put(declare(t, "badnets"), &weftv1.Element{Key: "10.203.0.0/24"})
+		put(declare(t, "badnets"), &weftv1.Element{Key: "10.203.0.128/25"})
+	},
+	// A full set.
+	func(t *weftv1.Table) {
+		s := declare(t, "badhosts")
+		s.Size = 2
+		for i := range 5 {
+			put(s, &weftv1.Element{Key: host(203, i)})
+		}
+	},
+}
+
+// poisoned returns a content with a poison in it.
+func poisoned(old *content, own string, poison func(*weftv1.Table)) *content {
+	c := proto.CloneOf(old)
+	poison(tableOf(c, own))
+	return c
 }

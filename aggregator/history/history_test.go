@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -317,4 +318,104 @@ func TestReadersDoNotStopTheWriter(t *testing.T) {
 		return r.Flush(t.Context())
 	})
 	must(t, err)
+}
+
+// TestPatientCommitsShareATransaction records a commit a second, each of which may be written late: nothing is
+// rendered and no transaction is made before patience is over, unless somebody reads or the group is large.
+func TestPatientCommitsShareATransaction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		r := start(t, dir, Config{})
+		// transactions returns how many were made so far.
+		transactions := func() int {
+			synctest.Wait()
+			return int(r.transactions.Load())
+		}
+		var rendered atomic.Int64
+		revision := uint64(1)
+		record := func() {
+			revision++
+			c := patch(revision, "a", []string{fmt.Sprintf("10.0.%d.%d", revision/250, revision%250)}, nil)
+			render := c.Changes[0].Patch
+			c.Changes[0].Patch = func() *weftv1.Patch { rendered.Add(1); return render() }
+			c.Patient = true
+			r.Record(c)
+		}
+		pass := func(d time.Duration) { <-time.After(d) }
+
+		empty := transactions()
+		r.Record(snapshot(revision, false, list("a", "10.0.0.1")))
+		pass(interval)
+		first := transactions()
+		if first != empty+1 {
+			t.Fatalf("%d transactions for a commit that is not patient, want 1", first-empty)
+		}
+		pass(time.Hour)
+		for range patience/time.Second - 2 {
+			record()
+			pass(time.Second)
+		}
+		if n := transactions() - first; n != 0 || rendered.Load() != 0 {
+			t.Errorf("%d transactions and %d patches rendered before the group is due, want none", n, rendered.Load())
+		}
+		pass(2 * time.Second)
+		if n := transactions() - first; n != 1 || rendered.Load() != int64(revision)-1 {
+			t.Errorf("%d transactions and %d patches rendered after %d commits, want one with all", n, rendered.Load(), revision-1)
+		}
+
+		// A reader has them at once.
+		record()
+		if all, _, err := r.List(t.Context(), Query{Reader: everything}); err != nil || all[0].GetRevision() != revision {
+			t.Errorf("the newest is %v, error %v, want %d", all[0], err, revision)
+		}
+		// So has the disk if they are many.
+		before := transactions()
+		for range groupSize {
+			record()
+		}
+		if n := transactions() - before; n != 1 {
+			t.Errorf("%d transactions for a large group, want 1", n)
+		}
+		// A stop loses none.
+		record()
+		r.stop()
+		r = start(t, dir, Config{})
+		if all, _, err := r.List(t.Context(), Query{Reader: everything}); err != nil || all[0].GetRevision() != revision {
+			t.Errorf("after a restart the newest is %v, error %v, want %d", all[0], err, revision)
+		}
+		r.stop()
+	})
+}
+
+// TestUnwritable begins where nothing can be written, and goes on when it can: what waited is
+// recorded, and no more than is bounded.
+func TestUnwritable(t *testing.T) {
+	r := start(t, t.TempDir(), Config{MaxEntries: 2 * maxWaiting})
+	r.broken.Store(true)
+	for revision := uint64(1); revision <= maxWaiting+100; revision++ {
+		r.Record(snapshot(revision, revision > 1, list("a", fmt.Sprint("10.0.", revision/256, ".", revision%256))))
+	}
+	// Attempts that fail add nothing to what waits.
+	const attempts = 5
+	for i := range attempts {
+		if err := r.Flush(t.Context()); !errors.Is(err, ErrUnavailable) || r.Failing() == nil {
+			t.Fatalf("error %v, failing %v", err, r.Failing())
+		}
+		r.Record(snapshot(uint64(maxWaiting+101+i), true, list("a", "10.0.0.1")))
+	}
+	r.broken.Store(false)
+	for r.Flush(t.Context()) != nil {
+	}
+	all, _, err := r.List(t.Context(), Query{Reader: everything})
+	must(t, err)
+	total := 0
+	for _, e := range all {
+		total += max(1, int(e.GetLost())) //nolint:gosec // small
+	}
+	if len(all) > maxWaiting+1 || total != maxWaiting+100+attempts || r.lost != 100+attempts {
+		t.Fatalf("%d entries for %d commits, %d lost", len(all), total, r.lost)
+	}
+	if d := compare(t, r, maxWaiting-1, maxWaiting+100+attempts); d.To.State != unknown {
+		t.Fatalf("content after the loss: %v", d.To)
+	}
 }

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -13,13 +14,16 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/weft-proxy/weft/aggregator"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/aggregator/server"
 	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
+	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
 // memory returns what the process holds, in bytes: the daemon and, beside a few
@@ -43,8 +47,6 @@ func TestIdleConnections(t *testing.T) {
 	)
 	d := unlimited(t)
 	n := newNeighbour(t, d)
-	n.works(t, "alone")
-	before := memory()
 	var all []*aggregatortest.Raw
 	for range connections {
 		r := aggregatortest.DialRaw(t, d.Socket)
@@ -57,16 +59,12 @@ func TestIdleConnections(t *testing.T) {
 			t.Fatal("a connection was closed")
 		}
 	}
-	each := (memory() - before) / connections
-	t.Logf("an idle connection with a stream costs %d KiB", each>>10)
-	if each > budget {
-		t.Errorf("an idle connection costs %d bytes: at most %d are wanted", each, budget)
-	}
+	n.bounded(t, "idle connections", connections*budget)
 	n.works(t, "beside 1,000 idle connections")
 	for _, r := range all {
 		_ = r.Connection().Close()
 	}
-	aggregatortest.Eventually(t, "the memory of closed connections is free", func() bool { return memory()-before < connections*budget/10 })
+	aggregatortest.Eventually(t, "the memory of closed connections is free", func() bool { return memory()-n.memory < connections*budget/10 })
 }
 
 // TestHandshakeThatNeverEnds connects and says nothing, or half a sentence.
@@ -77,12 +75,8 @@ func TestHandshakeThatNeverEnds(t *testing.T) {
 	})
 	for _, said := range []string{"", http2.ClientPreface[:10], http2.ClientPreface, http2.ClientPreface + "\x00\x00"} {
 		c, err := net.Dial("unix", d.Socket)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.WriteString(c, said); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, errorOf(io.WriteString(c, said)))
 		// It ends, with or without a last word; the bound is for a failure.
 		_ = c.SetReadDeadline(time.Now().Add(aggregatortest.Wait))
 		if _, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) {
@@ -124,9 +118,7 @@ func TestTooManyConnections(t *testing.T) {
 		return errors.Is(err, client.ErrLimit) && strings.Contains(err.Error(), "3 connections are open: at most 3 are allowed")
 	})
 	for _, c := range in {
-		if _, err := c.List(ctx); err != nil {
-			t.Fatalf("one that was let in: %v", err)
-		}
+		must(t, errorOf(c.List(ctx)))
 	}
 	_ = in[0].Close()
 	aggregatortest.Eventually(t, "there is room again", func() bool {
@@ -143,18 +135,12 @@ func TestNoDescriptors(t *testing.T) {
 	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: &aggregatortest.Kernel{}}})
 	inside := d.Dial(t, "tester")
 	ctx := aggregatortest.Context(t)
-	if _, err := inside.List(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errorOf(inside.List(ctx)))
 	var old syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &old); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &old))
 	few := old
 	few.Cur = 256
-	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few))
 	var files []*os.File
 	free := func() {
 		for _, f := range files {
@@ -168,9 +154,7 @@ func TestNoDescriptors(t *testing.T) {
 		if errors.Is(err, syscall.EMFILE) {
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		files = append(files, f)
 	}
 	if len(files) == 0 {
@@ -181,17 +165,13 @@ func TestNoDescriptors(t *testing.T) {
 	files = files[1:]
 	r := aggregatortest.DialRaw(t, d.Socket)
 	r.Open(weftv1.Publisher_Publish_FullMethodName)
-	if _, err := inside.Apply(ctx, table()); err != nil {
-		t.Fatalf("a caller of before: %v", err)
-	}
+	must(t, errorOf(inside.Apply(ctx, table())))
 	free()
 	r.Read(aggregatortest.Headers(1))
 	if r.Gone() {
 		t.Fatal("the connection that had to wait was closed")
 	}
-	if _, err := inside.List(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errorOf(inside.List(ctx)))
 }
 
 // TestTooManyCalls opens more streams on one connection than there may be: the
@@ -202,18 +182,90 @@ func TestTooManyCalls(t *testing.T) {
 	api := newAPI(conn)
 	for range 256 {
 		s, err := api.Publish(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.Header(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, errorOf(s.Header()))
 	}
 	short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 	defer cancel()
-	_, err := api.List(short, &weftv1.ListFragmentsRequest{})
-	wantCode(t, err, codes.DeadlineExceeded, "")
-	if _, err := d.Dial(t, "tester").List(ctx); err != nil {
-		t.Fatalf("another connection: %v", err)
+	wantCode(t, errorOf(api.List(short, &weftv1.ListFragmentsRequest{})), codes.DeadlineExceeded, "")
+	must(t, errorOf(d.Dial(t, "tester").List(ctx)))
+}
+
+// limited is a configuration with one publisher that may have little.
+const limited = "socketGroup: 1234\npublishers:\n- {name: cni, match: {uid: 1234}, limits: {rules: 50, elements: 100}}\n"
+
+// nest encodes messages within each other: the fields are those from the outermost.
+func nest(content []byte, fields ...protowire.Number) []byte {
+	for i := len(fields) - 1; i >= 0; i-- {
+		content = protowire.AppendBytes(protowire.AppendTag(nil, fields[i], protowire.BytesType), content)
+	}
+	return content
+}
+
+// TestTooLargeToDecode sends requests that are small when encoded and huge in memory.
+func TestTooLargeToDecode(t *testing.T) {
+	nfttest.Require(t, nfttest.Users)
+	d := startConfigured(t, limited)
+	conn := aggregatortest.DialAs(t, d.Socket, aggregatortest.User{UID: 1234, GID: 1234})
+	ctx := aggregatortest.Context(t)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	tables := nest(bytes.Repeat([]byte{0x22, 0}, 2<<20), 1)
+	wantCode(t, conn.Invoke(ctx, weftv1.Publisher_Apply_FullMethodName, tables, &weftv1.ApplyResponse{}, grpc.ForceCodec(rawCodec{})),
+		codes.ResourceExhausted, "the request is too large: it has 2097152 tables: at most 64 are allowed")
+	runtime.ReadMemStats(&after)
+	// Decoded they would be more than 300 MiB.
+	if n := (after.TotalAlloc - before.TotalAlloc) >> 20; n > 100 {
+		t.Errorf("to refuse 4 MiB took %d MiB", n)
+	}
+
+	s := publish(t, conn, "")
+	small, large := fragment("cni"), fragment("cni")
+	set := large.GetTables()[0].GetSets()[0]
+	for range 40_000 {
+		set.Elements = append(set.GetElements(), &weftv1.Element{})
+	}
+	for _, step := range []struct {
+		req    *weftv1.PublishRequest
+		reason weftv1.Violation_Reason
+		text   string
+	}{
+		{snapshot(1, large), weftv1.Violation_REASON_LIMIT, "sends a snapshot with at least 40001 elements: at most 100 are allowed"},
+		{snapshot(2, small), 0, ""},
+		{&weftv1.PublishRequest{Id: 3, Update: &weftv1.PublishRequest_Patch{Patch: &weftv1.Patch{Fragment: "list", Tables: []*weftv1.TablePatch{{
+			Family: "inet", Name: "cni", Elements: []*weftv1.ElementPatch{{Set: "blocked", Add: set.GetElements()}},
+		}}}}}, weftv1.Violation_REASON_LIMIT, "at most 100 are allowed"},
+	} {
+		must(t, s.Send(step.req))
+		resp, err := s.Recv()
+		if err != nil || resp.GetId() != step.req.GetId() {
+			t.Fatalf("update %d: response %v, error %v", step.req.GetId(), resp, err)
+		}
+		if step.text == "" {
+			if resp.GetCommitted() == nil {
+				t.Errorf("update %d: %v: want it committed", resp.GetId(), resp)
+			}
+			continue
+		}
+		v := resp.GetRejected().GetViolations()
+		if len(v) == 0 || v[0].GetReason() != step.reason || !strings.Contains(v[0].GetMessage(), step.text) {
+			t.Errorf("update %d: %v: want %v with %q", resp.GetId(), resp, step.reason, step.text)
+		}
+	}
+}
+
+// TestStrangersAreTold has a peer connect that is not a publisher: its calls are refused
+// before their requests, and its connection is closed.
+func TestStrangersAreTold(t *testing.T) {
+	nfttest.Require(t, nfttest.Users)
+	d := startConfigured(t, limited)
+	c, err := aggregatortest.ConnectAs(d.Socket, aggregatortest.User{UID: 4321, GID: 1234})
+	must(t, err)
+	r := aggregatortest.NewRaw(t, c)
+	// The request itself is never sent.
+	id := r.Open(weftv1.Publisher_Apply_FullMethodName)
+	r.Read(nil)
+	if r.Ended(id) != "7" || !r.Gone() {
+		t.Errorf("status %q, closed %v: want 7, PERMISSION_DENIED, and the end of the connection", r.Ended(id), r.Gone())
 	}
 }

@@ -119,19 +119,13 @@ func TestFlowsCrossTheSocket(t *testing.T) {
 	if want := conntrack.Select(addrs); fmt.Sprint(table.selection) != fmt.Sprint(want) {
 		t.Errorf("the selection is %v, want %v", table.selection, want)
 	}
-	info, err := newAPI(dial(t, d.Socket)).GetInfo(ctx, &weftv1.GetInfoRequest{})
-	if err != nil || !slices.Contains(info.GetFeatures(), "flows") || !slices.IsSorted(info.GetFeatures()) {
-		t.Errorf("features %v, error %v", info.GetFeatures(), err)
-	}
 }
 
 // TestNoFlowTable calls an aggregator that does not have connection tracking.
 func TestNoFlowTable(t *testing.T) {
 	d, _ := start(t, &aggregatortest.Kernel{})
 	c := d.Dial(t, "policy")
-	if err := c.ListAllFlows(t.Context(), func([]client.Flow) error { return nil }); !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("ListAllFlows = %v, want ErrUnsupported", err)
-	}
+	wantErr(t, "ListAllFlows", c.ListAllFlows(t.Context(), func([]client.Flow) error { return nil }), errors.ErrUnsupported)
 	if _, err := c.DeleteFlows(t.Context(), make([]client.Flow, 1)); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("DeleteFlows = %v, want ErrUnsupported", err)
 	}
@@ -142,11 +136,11 @@ func TestFlowErrorsOfTheKernel(t *testing.T) {
 	table := &flowTable{entries: someEntries(10), err: unix.EBUSY}
 	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: &aggregatortest.Kernel{}}, Limits: table.use})
 	a := newAPI(dial(t, d.Socket))
-	err := each(t.Context(), a.ListFlows, &weftv1.ListFlowsRequest{All: true}, func(*weftv1.ListFlowsResponse) {})
-	wantCode(t, err, codes.Unavailable, "device or resource busy")
+	wantCode(t, each(t.Context(), a.ListFlows, &weftv1.ListFlowsRequest{All: true}, func(*weftv1.ListFlowsResponse) {}),
+		codes.Unavailable, "device or resource busy")
 	ten := netip.MustParseAddr("10.0.0.1").AsSlice()
-	_, err = a.DeleteFlows(t.Context(), &weftv1.DeleteFlowsRequest{Flows: []*weftv1.Flow{{Source: ten, Destination: ten}, {Source: ten, Destination: ten}}})
-	wantCode(t, err, codes.Unavailable, "2 of 2 flows were deleted: device or resource busy")
+	wantCode(t, errorOf(a.DeleteFlows(t.Context(), &weftv1.DeleteFlowsRequest{Flows: []*weftv1.Flow{{Source: ten, Destination: ten}, {Source: ten, Destination: ten}}})),
+		codes.Unavailable, "2 of 2 flows were deleted: device or resource busy")
 }
 
 // TestInvalidFlowRequests sends requests that mean nothing. The table is not asked.
@@ -158,9 +152,12 @@ func TestInvalidFlowRequests(t *testing.T) {
 	list := func(req *weftv1.ListFlowsRequest) error {
 		return each(t.Context(), a.ListFlows, req, func(*weftv1.ListFlowsResponse) {})
 	}
-	wantCode(t, list(&weftv1.ListFlowsRequest{Addresses: [][]byte{ten, {1, 2, 3}}}), codes.InvalidArgument, "address 2 has 3 bytes, want 4 or 16")
-	wantCode(t, list(&weftv1.ListFlowsRequest{Addresses: [][]byte{ten}, All: true}), codes.InvalidArgument, "all together with 1 addresses")
-	wantCode(t, list(&weftv1.ListFlowsRequest{Addresses: slices.Repeat([][]byte{six}, 16_385)}), codes.ResourceExhausted, "16385 addresses, want at most 16384")
+	wantCode(t, list(&weftv1.ListFlowsRequest{Addresses: [][]byte{ten, {1, 2, 3}}}),
+		codes.InvalidArgument, "address 2 has 3 bytes, want 4 or 16")
+	wantCode(t, list(&weftv1.ListFlowsRequest{Addresses: [][]byte{ten}, All: true}),
+		codes.InvalidArgument, "all together with 1 addresses")
+	wantCode(t, list(&weftv1.ListFlowsRequest{Addresses: slices.Repeat([][]byte{six}, 16_385)}),
+		codes.ResourceExhausted, "16385 addresses, want at most 16384")
 	for text, f := range map[string]*weftv1.Flow{
 		"flow 2: source has 0 bytes, want 4 or 16":                                  {},
 		"flow 2: destination has 5 bytes, want 4 or 16":                             {Source: ten, Destination: make([]byte, 5)},
@@ -170,17 +167,15 @@ func TestInvalidFlowRequests(t *testing.T) {
 		"flow 2: protocol 256, want at most 255":                                    {Source: ten, Destination: ten, Protocol: 256},
 		"flow 2: zone 65536, want at most 65535":                                    {Source: ten, Destination: ten, Zone: 65536},
 	} {
-		_, err := a.DeleteFlows(t.Context(), &weftv1.DeleteFlowsRequest{Flows: []*weftv1.Flow{{Source: ten, Destination: ten}, f}})
-		wantCode(t, err, codes.InvalidArgument, text)
+		wantCode(t, errorOf(a.DeleteFlows(t.Context(), &weftv1.DeleteFlowsRequest{Flows: []*weftv1.Flow{{Source: ten, Destination: ten}, f}})),
+			codes.InvalidArgument, text)
 	}
-	_, err := a.DeleteFlows(t.Context(), &weftv1.DeleteFlowsRequest{Flows: slices.Repeat([]*weftv1.Flow{{}}, 4097)})
-	wantCode(t, err, codes.ResourceExhausted, "4097 flows, want at most 4096")
+	wantCode(t, errorOf(a.DeleteFlows(t.Context(), &weftv1.DeleteFlowsRequest{Flows: slices.Repeat([]*weftv1.Flow{{}}, 4097)})),
+		codes.ResourceExhausted, "4097 flows, want at most 4096")
 	if table.calls != 0 {
 		t.Errorf("the table was asked %d times", table.calls)
 	}
-	if err := d.Dial(t, "p").ListFlows(t.Context(), make([]netip.Addr, 16_385), nil); !errors.Is(err, client.ErrTooLarge) {
-		t.Errorf("ListFlows = %v, want ErrTooLarge", err)
-	}
+	wantErr(t, "ListFlows", d.Dial(t, "p").ListFlows(t.Context(), make([]netip.Addr, 16_385), nil), client.ErrTooLarge)
 }
 
 // TestFlowListsAreCounted sends eight million addresses and flows, which would take a GiB if they
@@ -192,13 +187,13 @@ func TestFlowListsAreCounted(t *testing.T) {
 	for method, resp := range map[string]any{weftv1.Flows_ListFlows_FullMethodName: &weftv1.ListFlowsResponse{}, weftv1.Flows_DeleteFlows_FullMethodName: &weftv1.DeleteFlowsResponse{}} {
 		list := slices.Repeat([]byte{1<<3 | byte(protowire.BytesType), 0}, server.MaxMessage/2-10)
 		before := memory()
-		err := conn.Invoke(aggregatortest.Context(t), method, list, resp, grpc.ForceCodec(rawCodec{}))
-		wantCode(t, err, codes.ResourceExhausted, "want at most")
+		wantCode(t, conn.Invoke(aggregatortest.Context(t), method, list, resp, grpc.ForceCodec(rawCodec{})),
+			codes.ResourceExhausted, "want at most")
 		if used := memory() - before; used > 128<<20 {
 			t.Errorf("%s: %d MiB are used", method, used>>20)
 		}
-		err = conn.Invoke(aggregatortest.Context(t), method, append(slices.Repeat([]byte{1<<3 | byte(protowire.BytesType), 0}, 100), 0xff), resp, grpc.ForceCodec(rawCodec{}))
-		wantCode(t, err, codes.InvalidArgument, "cannot be decoded")
+		wantCode(t, conn.Invoke(aggregatortest.Context(t), method, append(slices.Repeat([]byte{1<<3 | byte(protowire.BytesType), 0}, 100), 0xff), resp, grpc.ForceCodec(rawCodec{})),
+			codes.InvalidArgument, "cannot be decoded")
 	}
 	if table.calls != 0 {
 		t.Errorf("the table was asked %d times", table.calls)
@@ -212,31 +207,24 @@ func TestRightToFlows(t *testing.T) {
 	listing := make(chan struct{})
 	table := &flowTable{entries: someEntries(1), listing: func(ctx context.Context) { close(listing); <-ctx.Done() }}
 	d := startConfigured(t, one+two, table.use)
-	user := func(uid uint32) api {
-		return newAPI(aggregatortest.DialAs(t, d.Socket, aggregatortest.User{UID: uid, GID: 5000, Groups: []uint32{4000}}))
-	}
 	ctx := aggregatortest.Context(t)
 	list := func(a api) error {
 		return each(ctx, a.ListFlows, &weftv1.ListFlowsRequest{All: true}, func(*weftv1.ListFlowsResponse) {})
 	}
-	without, with := user(4001), user(4002)
+	without, with := newAPI(d.user(t, 4001)), newAPI(d.user(t, 4002))
 	const refusal = "publisher one may not list or delete conntrack entries: that needs flows: true (no flows at "
 	wantCode(t, list(without), codes.PermissionDenied, refusal)
-	_, err := without.DeleteFlows(ctx, &weftv1.DeleteFlowsRequest{})
-	wantCode(t, err, codes.PermissionDenied, refusal)
+	wantCode(t, errorOf(without.DeleteFlows(ctx, &weftv1.DeleteFlowsRequest{})), codes.PermissionDenied, refusal)
 	if table.calls != 0 {
 		t.Errorf("the table was asked %d times", table.calls)
 	}
-	if _, err := with.DeleteFlows(ctx, &weftv1.DeleteFlowsRequest{}); err != nil {
-		t.Error(err)
-	}
+	must(t, errorOf(with.DeleteFlows(ctx, &weftv1.DeleteFlowsRequest{})))
 	done := make(chan error, 1)
 	go func() { done <- list(with) }()
 	<-listing
 	d.reload(t, one+"- {name: two, match: {uid: 4002}}\n")
 	wantCode(t, <-done, codes.PermissionDenied, "publisher two may not list or delete conntrack entries")
-	_, err = with.DeleteFlows(ctx, &weftv1.DeleteFlowsRequest{})
-	wantCode(t, err, codes.PermissionDenied, "(no flows at ")
+	wantCode(t, errorOf(with.DeleteFlows(ctx, &weftv1.DeleteFlowsRequest{})), codes.PermissionDenied, "(no flows at ")
 }
 
 // TestManyListings has one publisher list a hundred times at once, and another one once.
@@ -252,9 +240,7 @@ func TestManyListings(t *testing.T) {
 		go func() { outcomes <- c.ListAllFlows(ctx, func([]client.Flow) error { return nil }) }()
 	}
 	for range 98 {
-		if err := <-outcomes; !errors.Is(err, client.ErrLimit) {
-			t.Errorf("error %v, want ErrLimit", err)
-		}
+		wantErr(t, "one listing too many", <-outcomes, client.ErrLimit)
 	}
 	go func() {
 		other <- d.Dial(t, "other").ListAllFlows(ctx, func([]client.Flow) error { return nil })

@@ -7,12 +7,10 @@ import (
 	"io"
 	"net"
 	"slices"
-	"sync"
 	"testing"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/grpc/status"
@@ -23,80 +21,53 @@ import (
 	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
 )
 
-// recorder keeps what a client writes.
-type recorder struct {
+// transcript is a connection that keeps what is written.
+type transcript struct {
 	net.Conn
-	mu    sync.Mutex
 	wrote bytes.Buffer
 }
 
-func (r *recorder) Write(b []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.wrote.Write(b)
-	return r.Conn.Write(b)
+func (c *transcript) Write(b []byte) (int, error) { return c.wrote.Write(b) }
+
+func (*transcript) Close() error { return nil }
+
+// message is what a caller sends to a method.
+type message struct {
+	method string
+	proto.Message
 }
 
-// record returns the bytes of a connection on which calls are made.
-func record(f testing.TB, socket string, calls func(ctx context.Context, conn *grpc.ClientConn)) []byte {
-	r := &recorder{}
-	conn, err := grpc.NewClient("passthrough:///x", grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-			c, err := new(net.Dialer).DialContext(ctx, "unix", socket)
-			r.Conn = c
-			return r, err
-		}))
-	if err != nil {
-		f.Fatal(err)
-	}
-	defer conn.Close()
-	calls(aggregatortest.Context(f), conn)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return bytes.Clone(r.wrote.Bytes())
-}
-
-// conversations are what a caller may say, in bytes.
-func conversations(f testing.TB, socket string) [][]byte {
-	publish := func(ctx context.Context, conn *grpc.ClientConn, reqs ...*weftv1.PublishRequest) {
-		s, err := newAPI(conn).Publish(ctx)
-		if err != nil {
-			f.Fatal(err)
+// conversations are what a caller may say, in bytes. Updates are sent on one stream.
+func conversations(f testing.TB) (all [][]byte) {
+	name := &weftv1.FragmentName{Name: "list"}
+	list := &reflectionv1.ServerReflectionRequest{MessageRequest: &reflectionv1.ServerReflectionRequest_ListServices{}}
+	for _, messages := range [][]message{
+		{
+			{weftv1.Publisher_Apply_FullMethodName, &weftv1.ApplyRequest{Fragment: table()}},
+			{weftv1.Inspect_GetFragment_FullMethodName, &weftv1.GetFragmentRequest{Fragment: name}},
+			{weftv1.Inspect_ListFragments_FullMethodName, &weftv1.ListFragmentsRequest{}},
+			{weftv1.Publisher_Delete_FullMethodName, &weftv1.DeleteRequest{Fragment: name}},
+		},
+		{
+			{weftv1.Inspect_Watch_FullMethodName, &weftv1.WatchRequest{}},
+			{healthv1.Health_Check_FullMethodName, &healthv1.HealthCheckRequest{}},
+			{reflectionv1.ServerReflection_ServerReflectionInfo_FullMethodName, list},
+		},
+	} {
+		c := &transcript{}
+		r := aggregatortest.NewRaw(f, c)
+		for _, m := range messages {
+			must(f, r.Send(r.Open(m.method), aggregatortest.Message(m), true))
 		}
-		for _, r := range reqs {
-			if err := s.Send(r); err != nil {
-				f.Fatal(err)
-			}
-		}
-		_ = s.CloseSend()
-		for err == nil {
-			_, err = s.Recv()
-		}
+		all = append(all, c.wrote.Bytes())
 	}
-	return [][]byte{
-		record(f, socket, func(ctx context.Context, conn *grpc.ClientConn) {
-			api := newAPI(conn)
-			_, _ = api.Apply(ctx, &weftv1.ApplyRequest{Fragment: table()})
-			_, _ = api.Get(ctx, &weftv1.GetFragmentRequest{Fragment: &weftv1.FragmentName{Name: "list"}})
-			_, _ = api.List(ctx, &weftv1.ListFragmentsRequest{})
-			_, _ = api.Delete(ctx, &weftv1.DeleteRequest{Fragment: &weftv1.FragmentName{Name: "list"}})
-		}),
-		record(f, socket, func(ctx context.Context, conn *grpc.ClientConn) { publish(ctx, conn, updates()...) }),
-		record(f, socket, func(ctx context.Context, conn *grpc.ClientConn) {
-			ctx, cancel := context.WithCancel(ctx)
-			s, err := newAPI(conn).Watch(ctx, &weftv1.WatchRequest{})
-			if err == nil {
-				_, _ = s.Header()
-			}
-			cancel()
-			_, _ = healthv1.NewHealthClient(conn).Check(context.Background(), &healthv1.HealthCheckRequest{})
-			r, err := reflectionv1.NewServerReflectionClient(conn).ServerReflectionInfo(context.Background())
-			if err == nil {
-				_ = r.Send(&reflectionv1.ServerReflectionRequest{MessageRequest: &reflectionv1.ServerReflectionRequest_ListServices{}})
-				_, _ = r.Recv()
-			}
-		}),
+	c := &transcript{}
+	r := aggregatortest.NewRaw(f, c)
+	id := r.Open(weftv1.Publisher_Publish_FullMethodName)
+	for _, u := range updates() {
+		must(f, r.Send(id, aggregatortest.Message(u), false))
 	}
+	return append(all, c.wrote.Bytes())
 }
 
 // updates are one of each kind.
@@ -149,7 +120,7 @@ func tidy(t testing.TB, conn *grpc.ClientConn) {
 // changed.
 func FuzzConnection(f *testing.F) {
 	d := unlimited(f)
-	for _, b := range conversations(f, d.Socket) {
+	for _, b := range conversations(f) {
 		for _, cut := range []int{len(b), len(b) - 1, len(b) / 2, len(b) / 3, 30, 10} {
 			f.Add(b[:cut], uint16(0), uint8(0))
 		}
@@ -163,9 +134,7 @@ func FuzzConnection(f *testing.F) {
 			b[at] ^= flip
 		}
 		c, err := net.Dial("unix", d.Socket)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, err := c.Write(b); err == nil {
 			// The server has all of it when it has seen the end.
 			_ = c.(*net.UnixConn).CloseWrite()
@@ -200,9 +169,7 @@ func FuzzMessages(f *testing.F) {
 	add := func(method string, m proto.Message) {
 		call := slices.Index(calls, method)
 		b, err := proto.Marshal(m)
-		if err != nil {
-			f.Fatal(err)
-		}
+		must(f, err)
 		f.Add(uint8(call), b, uint16(0))
 		f.Add(uint8(call), b[:len(b)/2], uint16(0))
 	}
@@ -216,9 +183,7 @@ func FuzzMessages(f *testing.F) {
 	var all []byte
 	for _, u := range updates() {
 		b, err := proto.Marshal(u)
-		if err != nil {
-			f.Fatal(err)
-		}
+		must(f, err)
 		f.Add(uint8(len(calls)), b, uint16(0))
 		all = append(all, b...)
 		f.Add(uint8(len(calls)), all, uint16(len(all)-len(b)))

@@ -2,8 +2,10 @@ package server_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -11,12 +13,16 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
+	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 
+	"github.com/weft-proxy/weft/aggregator"
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/aggregator/server"
 	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
 )
 
@@ -29,7 +35,6 @@ func TestPublishersThatNeverReadAcknowledgements(t *testing.T) {
 	const publishers = 4
 	d := unlimited(t)
 	n := newNeighbour(t, d)
-	before := memory()
 	stuck := make(chan struct{}, publishers)
 	for i := range publishers {
 		r := aggregatortest.DialRaw(t, d.Socket, deaf)
@@ -63,12 +68,7 @@ func TestPublishersThatNeverReadAcknowledgements(t *testing.T) {
 	n.works(t, "beside publishers that read nothing")
 	// Each has a window of 1 MiB full of bytes, in buffers that may be as large
 	// again three times, and 256 updates with their answers in flight.
-	const budget = publishers * (4 + 12) << 20
-	used := memory() - before
-	t.Logf("%d publishers that read nothing hold %d KiB", publishers, used>>10)
-	if used > budget {
-		t.Errorf("they hold %d bytes: at most %d are wanted", used, budget)
-	}
+	n.bounded(t, "publishers that read nothing", publishers*(4+12)<<20)
 }
 
 // deafUpdate is the nth update of a publisher: a snapshot, and then patches, of
@@ -97,14 +97,11 @@ func TestWatchersThatNeverRead(t *testing.T) {
 	const watchers = 20
 	d := unlimited(t)
 	n := newNeighbour(t, d)
-	before := memory()
 	var all []*aggregatortest.Raw
 	for range watchers {
 		r := aggregatortest.DialRaw(t, d.Socket, deaf)
 		id := r.Open(weftv1.Inspect_Watch_FullMethodName)
-		if err := r.Send(id, aggregatortest.Message(&weftv1.WatchRequest{}), true); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.Send(id, aggregatortest.Message(&weftv1.WatchRequest{}), true))
 		r.Read(aggregatortest.Headers(1))
 		all = append(all, r)
 	}
@@ -112,16 +109,10 @@ func TestWatchersThatNeverRead(t *testing.T) {
 	for range 60 {
 		n.works(t, "beside watchers that read nothing")
 	}
-	used := memory() - before
-	t.Logf("%d watchers that read nothing hold %d KiB", watchers, used>>10)
-	if used > watchers*512<<10 {
-		t.Errorf("they hold %d bytes: at most 512 KiB each are wanted", used)
-	}
+	n.bounded(t, "watchers that read nothing", watchers*512<<10)
 	for _, r := range all[:3] {
 		for _, id := range []uint32{0, 1} {
-			if err := r.Frames().WriteWindowUpdate(id, 1<<20); err != nil {
-				t.Fatal(err)
-			}
+			must(t, r.Frames().WriteWindowUpdate(id, 1<<20))
 		}
 		r.Read(func(http2.Frame) bool { return r.Ended(1) != "" })
 		if r.Ended(1) != "8" {
@@ -136,7 +127,6 @@ func TestSnapshotsWithoutAnEnd(t *testing.T) {
 	const streams = 4
 	d := unlimited(t)
 	n := newNeighbour(t, d)
-	before := memory()
 	sent := 0
 	for i := range streams {
 		r := aggregatortest.DialRaw(t, d.Socket)
@@ -159,15 +149,9 @@ func TestSnapshotsWithoutAnEnd(t *testing.T) {
 			})
 			sent += len(b)
 		}
-		t.Cleanup(func() { _ = r.Connection().Close() })
-		defer func() { _ = r.Connection().Close() }()
 	}
 	n.works(t, "beside unfinished snapshots")
-	used := memory() - before
-	t.Logf("unfinished snapshots of %d KiB hold %d KiB", sent>>10, used>>10)
-	if used > 16*sent {
-		t.Errorf("unfinished snapshots of %d bytes hold %d", sent, used)
-	}
+	n.bounded(t, "unfinished snapshots", 16*sent)
 	list, err := d.Dial(t, "tester").List(aggregatortest.Context(t))
 	if err != nil || len(list.GetFragments()) != 1 {
 		t.Errorf("fragments %v, error %v: want the neighbour's only", list, err)
@@ -179,14 +163,11 @@ func TestSnapshotsWithoutAnEnd(t *testing.T) {
 func TestUnfinishedMessages(t *testing.T) {
 	d := unlimited(t)
 	n := newNeighbour(t, d)
-	before := memory()
 	r := aggregatortest.DialRaw(t, d.Socket)
 	var all []uint32
 	for range 12 {
 		id := r.Open(weftv1.Publisher_Apply_FullMethodName)
-		if err := r.Send(id, []byte{0, 0, 0xff, 0xff, 0xff}, false); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.Send(id, []byte{0, 0, 0xff, 0xff, 0xff}, false))
 		all = append(all, id)
 	}
 	go r.Read(nil)
@@ -197,9 +178,7 @@ func TestUnfinishedMessages(t *testing.T) {
 		sent := false
 		for _, id := range all {
 			ok, err := r.SendWithin(id, make([]byte, 16<<10))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			sent = sent || ok
 		}
 		if !sent {
@@ -210,9 +189,7 @@ func TestUnfinishedMessages(t *testing.T) {
 		t.Errorf("status %q, closed %v: want 8, RESOURCE_EXHAUSTED, and an open connection", got, r.Gone())
 	}
 	n.works(t, "beside unfinished messages")
-	if used := memory() - before; used > 200<<20 {
-		t.Errorf("unfinished messages hold %d MiB", used>>20)
-	}
+	n.bounded(t, "unfinished messages", 200<<20)
 }
 
 // TestMessagesThatAreTooLarge announces messages of 4 GiB, and sends a little of
@@ -220,23 +197,18 @@ func TestUnfinishedMessages(t *testing.T) {
 func TestMessagesThatAreTooLarge(t *testing.T) {
 	d := unlimited(t)
 	n := newNeighbour(t, d)
-	before := memory()
 	r := aggregatortest.DialRaw(t, d.Socket)
 	var all []uint32
 	for range 100 {
 		id := r.Open(weftv1.Publisher_Publish_FullMethodName)
-		if err := r.Send(id, append([]byte{0, 0xff, 0xff, 0xff, 0xff}, make([]byte, 200)...), false); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.Send(id, append([]byte{0, 0xff, 0xff, 0xff, 0xff}, make([]byte, 200)...), false))
 		all = append(all, id)
 	}
 	go r.Read(nil)
 	for _, id := range all {
 		aggregatortest.Eventually(t, "the call is refused", func() bool { return r.Ended(id) == "8" })
 	}
-	if used := memory() - before; used > 16<<20 {
-		t.Errorf("refused messages hold %d bytes", used)
-	}
+	n.bounded(t, "refused messages", 16<<20)
 	n.works(t, "after messages that are too large")
 }
 
@@ -245,7 +217,6 @@ func TestMessagesThatAreTooLarge(t *testing.T) {
 func TestFloods(t *testing.T) {
 	d := unlimited(t)
 	n := newNeighbour(t, d)
-	before := memory()
 	for name, flood := range map[string]func(r *aggregatortest.Raw) error{
 		"pings":    func(r *aggregatortest.Raw) error { return r.Frames().WritePing(false, [8]byte{}) },
 		"settings": func(r *aggregatortest.Raw) error { return r.Frames().WriteSettings() },
@@ -281,7 +252,7 @@ func TestFloods(t *testing.T) {
 		_ = r.Connection().Close()
 		<-done
 	}
-	aggregatortest.Eventually(t, "the memory of floods is free", func() bool { return memory()-before < 16<<20 })
+	aggregatortest.Eventually(t, "the memory of floods is free", func() bool { return memory()-n.memory < 16<<20 })
 }
 
 // request is the header block of a call of List, without a dynamic table.
@@ -305,8 +276,8 @@ func TestDeepNesting(t *testing.T) {
 	ctx := aggregatortest.Context(t)
 	// Groups, which no message of ours has, within groups.
 	deep := bytes.Repeat([]byte{0x7b}, 4<<20)
-	err := conn.Invoke(ctx, weftv1.Publisher_Apply_FullMethodName, deep, &weftv1.ApplyResponse{}, grpc.ForceCodec(rawCodec{}))
-	wantCode(t, err, codes.InvalidArgument, "the request cannot be decoded")
+	wantCode(t, conn.Invoke(ctx, weftv1.Publisher_Apply_FullMethodName, deep, &weftv1.ApplyResponse{}, grpc.ForceCodec(rawCodec{})),
+		codes.InvalidArgument, "the request cannot be decoded")
 	c := d.Dial(t, "tester")
 	refused := func(what string, f *weftv1.Fragment) {
 		t.Helper()
@@ -323,9 +294,7 @@ func TestDeepNesting(t *testing.T) {
 		refused("element of "+open, f)
 		refused("file of "+open, &weftv1.Fragment{Name: "file", Nft: "table ip t { chain c { " + strings.Repeat(open, (256<<10)/len(open))})
 	}
-	if _, err := c.Apply(ctx, table()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errorOf(c.Apply(ctx, table())))
 }
 
 // TestLargeMetadata sends more metadata than there may be.
@@ -338,12 +307,8 @@ func TestLargeMetadata(t *testing.T) {
 		block = append(block, 0, 1, 'x', 100)
 		block = append(block, bytes.Repeat([]byte{'y'}, 100)...)
 	}
-	if err := r.Frames().WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block[:16<<10]}); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Frames().WriteContinuation(1, true, block[16<<10:]); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Frames().WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block[:16<<10]}))
+	must(t, r.Frames().WriteContinuation(1, true, block[16<<10:]))
 	refused := false
 	r.Read(func(f http2.Frame) bool {
 		reset, ok := f.(*http2.RSTStreamFrame)
@@ -354,4 +319,94 @@ func TestLargeMetadata(t *testing.T) {
 		t.Error("a call with 20 KiB of metadata is taken")
 	}
 	n.works(t, "after large metadata")
+}
+
+// unlimited starts a daemon without a commit rate: what is measured is what
+// callers do to each other.
+func unlimited(t testing.TB) *aggregatortest.Daemon {
+	return aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: &aggregatortest.Kernel{}, Rate: rate.Inf, Burst: 1}})
+}
+
+// neighbour is a well-behaved publisher beside the others.
+type neighbour struct {
+	session *client.Session
+	// memory is what the process held when the neighbour came.
+	memory int
+}
+
+func newNeighbour(t testing.TB, d *aggregatortest.Daemon) *neighbour {
+	s := d.Dial(t, "neighbour").Session(client.SessionConfig{Snapshot: func(string) *weftv1.Fragment { return neighbourFragment() }})
+	t.Cleanup(func() { _ = s.Close() })
+	must(t, errorOf(s.Put(aggregatortest.Context(t), neighbourFragment())))
+	return &neighbour{s, memory()}
+}
+
+// bounded fails if others hold more than so many bytes.
+func (n *neighbour) bounded(t testing.TB, others string, most int) {
+	t.Helper()
+	used := memory() - n.memory
+	t.Logf("%s hold %d KiB", others, used>>10)
+	if used > most {
+		t.Errorf("%s hold %d bytes: at most %d are wanted", others, used, most)
+	}
+}
+
+func neighbourFragment() *weftv1.Fragment {
+	f := table()
+	f.Name, f.Tables[0].Name = "beside", "beside"
+	return f
+}
+
+// works makes updates and says how long they took. One that waits for somebody else fails.
+func (n *neighbour) works(t testing.TB, when string) {
+	t.Helper()
+	ctx := aggregatortest.Context(t)
+	var took []time.Duration
+	for i := range 50 {
+		began := time.Now()
+		_, err := n.session.Patch(ctx, &weftv1.Patch{Fragment: "beside", Tables: []*weftv1.TablePatch{{Family: "inet", Name: "beside", Elements: []*weftv1.ElementPatch{{
+			Set: "blocked", Add: []*weftv1.Element{{Key: fmt.Sprintf("10.1.0.%d", i)}}, Remove: []string{fmt.Sprintf("10.1.0.%d", i-1)},
+		}}}}})
+		if i == 0 {
+			// There is no 10.1.0.-1.
+			continue
+		}
+		if err != nil {
+			t.Fatalf("%s: update %d of the neighbour: %v", when, i, err)
+		}
+		took = append(took, time.Since(began))
+	}
+	slices.Sort(took)
+	t.Logf("%s: updates of the neighbour take %v (median), %v (99 %%), %v (most)", when, took[len(took)/2], took[len(took)*99/100], took[len(took)-1])
+}
+
+// TestRefusedCallsLeaveNothing makes calls that are refused and have a deadline in an hour. What
+// the server keeps of one until then, if anything, is more than 300 bytes.
+func TestRefusedCallsLeaveNothing(t *testing.T) {
+	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: &aggregatortest.Kernel{}}})
+	a := newAPI(dial(t, d.Socket))
+	ctx := metadata.AppendToOutgoingContext(aggregatortest.Context(t), server.PublisherKey, "one", server.PublisherKey, "two")
+	refused := func() {
+		ctx, cancel := context.WithDeadline(ctx, time.Now().Add(time.Hour))
+		defer cancel()
+		wantCode(t, errorOf(a.Apply(ctx, &weftv1.ApplyRequest{})), codes.InvalidArgument, "is given 2 times")
+	}
+	live := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC() // and what the first one found in pools
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	for range 100 {
+		refused()
+	}
+	const calls = 5000
+	before := live()
+	for range calls {
+		refused()
+	}
+	if after := live(); after > before+calls*100 {
+		t.Errorf("%d refused calls leave %d bytes", calls, after-before)
+	}
 }

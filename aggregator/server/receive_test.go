@@ -4,16 +4,26 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"log/slog"
+	"net"
 	"strings"
 	"testing"
 	"testing/iotest"
 	"testing/synctest"
+	"time"
 
 	"golang.org/x/net/http2"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
 
+	"github.com/weft-proxy/weft/aggregator"
 	"github.com/weft-proxy/weft/aggregator/access"
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
 // wire is a connection of which the test writes the client's direction and reads as gRPC does.
@@ -169,22 +179,16 @@ func TestTooMuchIsIncomplete(t *testing.T) {
 			}
 		}
 		for range 2 {
-			if err := hold("a", false); err != nil {
-				t.Fatal(err)
-			}
+			must(t, hold("a", false))
 		}
 		refused("a", "messages of publisher a that are not complete have more than 33554432 bytes: send fewer at a time")
 		for range 2 {
 			for _, p := range []string{"b", "c", "d"} {
-				if err := hold(p, false); err != nil {
-					t.Fatal(err)
-				}
+				must(t, hold(p, false))
 			}
 		}
 		refused("e", "messages of all callers that are not complete have more than 100663296 bytes")
-		if err := hold("services", true); err != nil {
-			t.Errorf("a caller of the system: %v", err)
-		}
+		must(t, hold("services", true))
 		for _, end := range ends {
 			end()
 		}
@@ -211,4 +215,160 @@ func FuzzFrames(f *testing.F) {
 			t.Fatalf("%d bytes are counted of %d", budget.total, len(b))
 		}
 	})
+}
+
+// logBuffer collects log lines.
+type logBuffer struct{ strings.Builder }
+
+func newInterceptor(log *logBuffer) *interceptor {
+	l := slog.New(slog.NewTextHandler(log, nil))
+	c, err := access.Open(access.Options{Logger: l})
+	if err != nil {
+		panic(err)
+	}
+	return &interceptor{access: c, streams: newStreams(c), log: l}
+}
+
+// from is a context of a call by a peer.
+func from(p access.Peer) context.Context {
+	return peer.NewContext(context.Background(), &peer.Peer{Addr: &net.UnixAddr{}, AuthInfo: AuthInfo{Peer: p}})
+}
+
+func TestCallWithoutAPeer(t *testing.T) {
+	err := newInterceptor(&logBuffer{}).call(nil, fakeStream{ctx: t.Context()}, &grpc.StreamServerInfo{FullMethod: "/weft.v1.Inspect/ListFragments"}, nil)
+	if status.Code(err) != codes.Unauthenticated {
+		t.Errorf("no peer: %v", err)
+	}
+}
+
+// TestRequestThatDoesNotArrive has a call end whose request is not complete, and calls go on
+// whose request is, or that have many.
+func TestRequestThatDoesNotArrive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log logBuffer
+		in := newInterceptor(&log)
+		ctx, cancel := context.WithCancel(from(access.Peer{NetAdmin: true}))
+		call := func(method string, receive bool) <-chan error {
+			ended := make(chan error, 1)
+			go func() {
+				ended <- in.call(nil, fakeStream{ctx: ctx}, &grpc.StreamServerInfo{FullMethod: method}, func(_ any, ss grpc.ServerStream) error {
+					if receive {
+						callerFrom(ss.Context()).request.arrived()
+					}
+					<-ss.Context().Done()
+					return ss.Context().Err()
+				})
+			}()
+			return ended
+		}
+		slow := call(weftv1.Publisher_Apply_FullMethodName, false)
+		complete := call(weftv1.Publisher_Apply_FullMethodName, true)
+		stream := call(weftv1.Publisher_Publish_FullMethodName, false)
+		began := time.Now()
+		if err := <-slow; status.Code(err) != codes.DeadlineExceeded || time.Since(began) != receiveTimeout {
+			t.Errorf("a request that has not arrived: error %v after %v: want DeadlineExceeded after %v", err, time.Since(began), receiveTimeout)
+		}
+		<-time.After(receiveTimeout)
+		select {
+		case err := <-complete:
+			t.Errorf("a call whose request has arrived ends: %v", err)
+		case err := <-stream:
+			t.Errorf("a stream ends: %v", err)
+		default:
+		}
+		cancel()
+		<-complete
+		<-stream
+	})
+}
+
+func TestPanicIsInternal(t *testing.T) {
+	var log logBuffer
+	in := newInterceptor(&log)
+	for _, info := range []*grpc.StreamServerInfo{
+		{FullMethod: "/weft.v1.Inspect/GetFragment"},
+		{FullMethod: "/weft.v1.Inspect/Watch", IsServerStream: true},
+	} {
+		log.Reset()
+		err := in.call(nil, fakeStream{ctx: from(access.Peer{NetAdmin: true})}, info, func(any, grpc.ServerStream) error { panic("boom") })
+		if status.Code(err) != codes.Internal || strings.Contains(err.Error(), "boom") || !strings.Contains(log.String(), "boom") {
+			t.Errorf("%s: error %v, log %q", info.FullMethod, err, log.String())
+		}
+	}
+}
+
+type fakeStream struct {
+	grpc.ServerStream
+	ctx context.Context //nolint:containedctx // a fake of one that has it
+}
+
+func (s fakeStream) Context() context.Context { return s.ctx }
+
+func TestToStatus(t *testing.T) {
+	rejected := func(r weftv1.Violation_Reason) error {
+		return &aggregator.RejectedError{Violations: []*weftv1.Violation{{Message: "no", Reason: r}}}
+	}
+	tests := []struct {
+		err  error
+		want codes.Code
+	}{
+		{nil, codes.OK},
+		{access.ErrDenied, codes.PermissionDenied},
+		{access.ErrExceeded, codes.ResourceExhausted},
+		{&access.Refusal{Limit: access.LimitStreams}, codes.ResourceExhausted},
+		{&access.Refusal{Limit: access.LimitUpdates}, codes.ResourceExhausted},
+		{&access.Refusal{Limit: access.LimitTable}, codes.PermissionDenied},
+		{errAnonymous, codes.Unauthenticated},
+		{errPanic, codes.Internal},
+		{aggregator.ErrNotFound, codes.NotFound},
+		{aggregator.ErrInvalidName, codes.InvalidArgument},
+		{aggregator.ErrProtocol, codes.InvalidArgument},
+		{aggregator.ErrStandby, codes.Unavailable},
+		{aggregator.ErrStopped, codes.Unavailable},
+		{aggregator.ErrSlowWatcher, codes.ResourceExhausted},
+		{errLimit, codes.ResourceExhausted},
+		{context.Canceled, codes.Canceled},
+		{context.DeadlineExceeded, codes.DeadlineExceeded},
+		{status.Error(codes.ResourceExhausted, "large"), codes.ResourceExhausted},
+		{fmt.Errorf("what: %w", fmt.Errorf("else")), codes.Internal},
+		{rejected(weftv1.Violation_REASON_SYNTAX), codes.InvalidArgument},
+		{rejected(weftv1.Violation_REASON_CONFLICT), codes.FailedPrecondition},
+		{rejected(weftv1.Violation_REASON_KERNEL), codes.FailedPrecondition},
+		{rejected(weftv1.Violation_REASON_LIMIT), codes.ResourceExhausted},
+		{rejected(weftv1.Violation_REASON_PERMISSION), codes.PermissionDenied},
+		{rejected(weftv1.Violation_REASON_EXPIRED), codes.FailedPrecondition},
+		{rejected(weftv1.Violation_REASON_UNCONFIRMED), codes.FailedPrecondition},
+	}
+	for _, tt := range tests {
+		if tt.err != nil {
+			tt.err = fmt.Errorf("call: %w", tt.err)
+		}
+		if got := status.Code(toStatus(tt.err)); got != tt.want {
+			t.Errorf("%v: code %v, want %v", tt.err, got, tt.want)
+		}
+	}
+}
+
+// TestStatusStays passes a status of another service on without a second code in its text.
+func TestStatusStays(t *testing.T) {
+	want := status.Error(codes.NotFound, "no Service a/b")
+	if got := toStatus(want); got.Error() != want.Error() {
+		t.Errorf("%v became %v", want, got)
+	}
+}
+
+// TestRetryInfo has the delay of a refusal in the details of its status.
+func TestRetryInfo(t *testing.T) {
+	err := toStatus(&retryError{error: &access.Refusal{Limit: access.LimitUpdates, Text: "too fast"}, delay: 1500 * time.Millisecond})
+	st := status.Convert(err)
+	if st.Code() != codes.ResourceExhausted || len(st.Details()) != 2 {
+		t.Fatalf("status %v with details %v", st, st.Details())
+	}
+	if _, ok := st.Details()[0].(*weftv1.Rejected); !ok {
+		t.Errorf("first detail is %v, want the violations", st.Details()[0])
+	}
+	info, ok := st.Details()[1].(*errdetails.RetryInfo)
+	if !ok || info.GetRetryDelay().AsDuration() != 1500*time.Millisecond {
+		t.Errorf("second detail is %v, want 1.5s", st.Details()[1])
+	}
 }

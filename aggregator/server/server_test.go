@@ -3,7 +3,10 @@ package server_test
 import (
 	"context"
 	"errors"
-	"net"
+	"io"
+	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,13 +18,33 @@ import (
 	"google.golang.org/grpc/metadata"
 	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-proxy/weft/aggregator"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/aggregator/server"
 	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
+	"github.com/weft-proxy/weft/conntrack"
 	"github.com/weft-proxy/weft/nft/kernel"
 )
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantErr(t testing.TB, what string, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("%s: %v, want %v", what, err, want)
+	}
+}
+
+func errorOf[T any](_ T, err error) error { return err }
 
 func start(t *testing.T, k aggregator.Kernel) (*aggregatortest.Daemon, *grpc.ClientConn) {
 	t.Helper()
@@ -32,9 +55,7 @@ func start(t *testing.T, k aggregator.Kernel) (*aggregatortest.Daemon, *grpc.Cli
 func dial(t testing.TB, socket string) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }
@@ -60,9 +81,7 @@ func TestReflectionAndHealth(t *testing.T) {
 	ctx := aggregatortest.Context(t)
 	check := func() healthv1.HealthCheckResponse_ServingStatus {
 		resp, err := healthv1.NewHealthClient(conn).Check(ctx, &healthv1.HealthCheckRequest{Service: "weft.v1.Publisher"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return resp.GetStatus()
 	}
 	if got := check(); got != healthv1.HealthCheckResponse_NOT_SERVING {
@@ -76,17 +95,11 @@ func TestReflectionAndHealth(t *testing.T) {
 	aggregatortest.Eventually(t, "health is SERVING", func() bool { return check() == healthv1.HealthCheckResponse_SERVING })
 
 	stream, err := reflectionv1.NewServerReflectionClient(conn).ServerReflectionInfo(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	req := &reflectionv1.ServerReflectionRequest{MessageRequest: &reflectionv1.ServerReflectionRequest_ListServices{}}
-	if err := stream.Send(req); err != nil {
-		t.Fatal(err)
-	}
+	must(t, stream.Send(req))
 	resp, err := stream.Recv()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var names []string
 	for _, s := range resp.GetListServicesResponse().GetService() {
 		names = append(names, s.GetName())
@@ -101,93 +114,31 @@ func TestPublisherName(t *testing.T) {
 	_, conn := start(t, k)
 	api := newAPI(conn)
 	ctx := aggregatortest.Context(t)
-	if _, err := api.Apply(ctx, &weftv1.ApplyRequest{Fragment: table()}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errorOf(api.Apply(ctx, &weftv1.ApplyRequest{Fragment: table()})))
 	list, err := api.List(ctx, &weftv1.ListFragmentsRequest{})
 	if err != nil || len(list.GetFragments()) != 1 || !strings.HasPrefix(list.GetFragments()[0].GetFragment().GetPublisher(), "uid-") {
 		t.Fatalf("list %v, error %v", list, err)
 	}
 	for _, name := range []string{"", "A", "a/b", "-a", strings.Repeat("a", 64)} {
-		_, err := api.Apply(metadata.AppendToOutgoingContext(ctx, server.PublisherKey, name), &weftv1.ApplyRequest{Fragment: table()})
-		wantCode(t, err, codes.InvalidArgument, "publisher name")
+		wantCode(t, errorOf(api.Apply(metadata.AppendToOutgoingContext(ctx, server.PublisherKey, name), &weftv1.ApplyRequest{Fragment: table()})),
+			codes.InvalidArgument, "publisher name")
 	}
 	twice := metadata.AppendToOutgoingContext(ctx, server.PublisherKey, "a", server.PublisherKey, "b")
-	_, err = api.Apply(twice, &weftv1.ApplyRequest{Fragment: table()})
-	wantCode(t, err, codes.InvalidArgument, "2 times")
+	wantCode(t, errorOf(api.Apply(twice, &weftv1.ApplyRequest{Fragment: table()})), codes.InvalidArgument, "2 times")
 	for _, name := range []string{"", "List", "a b"} {
 		f := table()
 		f.Name = name
-		_, err := api.Apply(ctx, &weftv1.ApplyRequest{Fragment: f})
-		wantCode(t, err, codes.InvalidArgument, "fragment name")
+		wantCode(t, errorOf(api.Apply(ctx, &weftv1.ApplyRequest{Fragment: f})), codes.InvalidArgument, "fragment name")
 	}
-	_, err = api.Apply(ctx, &weftv1.ApplyRequest{})
-	wantCode(t, err, codes.InvalidArgument, "fragment name is empty")
+	wantCode(t, errorOf(api.Apply(ctx, &weftv1.ApplyRequest{})), codes.InvalidArgument, "fragment name is empty")
 }
 
-func TestViolationsAreDetails(t *testing.T) {
+func TestUpdateOfNothing(t *testing.T) {
 	_, conn := start(t, &aggregatortest.Kernel{})
-	f := table()
-	f.Tables[0].Sets[0].Elements[0].Key = "10.0.0.1.2"
-	_, err := newAPI(conn).Apply(aggregatortest.Context(t), &weftv1.ApplyRequest{Fragment: f})
-	wantCode(t, err, codes.InvalidArgument, "10.0.0.1.2")
-	details := status.Convert(err).Details()
-	if len(details) != 1 {
-		t.Fatalf("details %v", details)
-	}
-	r, ok := details[0].(*weftv1.Rejected)
-	if !ok || len(r.GetViolations()) != 1 || r.GetViolations()[0].GetObject().Text() != "element inet demo blocked { 10.0.0.1.2 }" {
-		t.Fatalf("details %v", details)
-	}
-}
-
-// TestTruncatedAndForeignBytes feeds bytes that are not gRPC, half of a connection, and
-// messages that do not decode.
-func TestTruncatedAndForeignBytes(t *testing.T) {
-	k := &aggregatortest.Kernel{}
-	d, conn := start(t, k)
-	ctx := aggregatortest.Context(t)
-	for _, bytes := range []string{"", "GET / HTTP/1.1\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\xff\xff\xff\x00\x00\x00\x00\x00\x01garbage"} {
-		c, err := net.Dial("unix", d.Socket)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.Write([]byte(bytes)); err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	// A message cut in the middle: field 1, length 100, and nothing of it.
-	err := conn.Invoke(ctx, weftv1.Publisher_Apply_FullMethodName, []byte{0x0a, 100, 'x'}, &weftv1.ApplyResponse{}, grpc.ForceCodec(rawCodec{}))
-	wantCode(t, err, codes.InvalidArgument, "the request cannot be decoded")
-	// A snapshot whose last part never comes, and a stream that is cut off.
-	sctx, cancel := context.WithCancel(ctx)
-	stream, err := newAPI(conn).Publish(sctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req := &weftv1.PublishRequest{Id: 1, More: true, Update: &weftv1.PublishRequest_Snapshot{Snapshot: table()}}
-	if err := stream.Send(req); err != nil {
-		t.Fatal(err)
-	}
-	cancel()
-	if _, err := d.Dial(t, "tester").Apply(ctx, &weftv1.Fragment{Name: "other", Tables: table().GetTables()}); err != nil {
-		t.Fatalf("the server does not go on: %v", err)
-	}
-	if n := len(k.Commits()); n != 1 {
-		t.Fatalf("%d commits: half a snapshot must not be committed", n)
-	}
-	stream, err = newAPI(conn).Publish(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := stream.Send(&weftv1.PublishRequest{Id: 1}); err != nil {
-		t.Fatal(err)
-	}
-	_, err = stream.Recv()
-	wantCode(t, err, codes.InvalidArgument, "neither snapshot, patch nor withdraw")
+	stream, err := newAPI(conn).Publish(aggregatortest.Context(t))
+	must(t, err)
+	must(t, stream.Send(&weftv1.PublishRequest{Id: 1}))
+	wantCode(t, errorOf(stream.Recv()), codes.InvalidArgument, "neither snapshot, patch nor withdraw")
 }
 
 // rawCodec sends bytes as they are.
@@ -207,29 +158,172 @@ func TestWatchOverTheSocket(t *testing.T) {
 	d, conn := start(t, &aggregatortest.Kernel{})
 	ctx := aggregatortest.Context(t)
 	stream, err := newAPI(conn).Watch(ctx, &weftv1.WatchRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := stream.Header(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, errorOf(stream.Header()))
 	c := d.Dial(t, "tester")
 	rev, err := c.Apply(ctx, table())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	e, err := stream.Recv()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	commit := e.GetCommit()
 	if commit.GetRevision() != rev || len(commit.GetFragments()) != 1 || commit.GetFragments()[0].Text() != "tester/list" ||
 		commit.GetChanges().GetElementsAdded() != 1 || e.GetTime() == nil {
 		t.Fatalf("event %v", e)
 	}
-	if err := d.Stop(); err != nil {
-		t.Fatal(err)
+	must(t, d.Stop())
+	wantCode(t, errorOf(stream.Recv()), codes.Unavailable, "stopped")
+}
+
+// api calls the services. Its methods that shadow those of the generated clients
+// return an answer that comes in parts as a whole.
+type api struct {
+	weftv1.PublisherClient
+	weftv1.InspectClient
+	weftv1.FlowsClient
+	weftv1.AdminClient
+}
+
+func newAPI(conn grpc.ClientConnInterface) api {
+	return api{weftv1.NewPublisherClient(conn), weftv1.NewInspectClient(conn), weftv1.NewFlowsClient(conn), weftv1.NewAdminClient(conn)}
+}
+
+func (a api) Get(ctx context.Context, req *weftv1.GetFragmentRequest) (*weftv1.GetFragmentResponse, error) {
+	whole := &weftv1.GetFragmentResponse{}
+	return whole, each(ctx, a.InspectClient.GetFragment, req, whole.Join)
+}
+
+func (a api) List(ctx context.Context, req *weftv1.ListFragmentsRequest) (*weftv1.ListFragmentsResponse, error) {
+	whole := &weftv1.ListFragmentsResponse{}
+	return whole, each(ctx, a.InspectClient.ListFragments, req, func(part *weftv1.ListFragmentsResponse) { proto.Merge(whole, part) })
+}
+
+// each calls f with every message of a stream.
+func each[Req, Resp any](ctx context.Context, call func(context.Context, *Req, ...grpc.CallOption) (grpc.ServerStreamingClient[Resp], error), req *Req, f func(*Resp)) error {
+	stream, err := call(ctx, req)
+	if err != nil {
+		return err
 	}
-	_, err = stream.Recv()
-	wantCode(t, err, codes.Unavailable, "stopped")
+	for {
+		m, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		f(m)
+	}
+}
+
+// TestGetInfo asks a daemon for its version and limits, and sends it a fragment of a
+// newer version of the protocol.
+func TestGetInfo(t *testing.T) {
+	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: &aggregatortest.Kernel{}, Version: "v1.2.3"}})
+	calls, ctx := newAPI(dial(t, d.Socket)), aggregatortest.Context(t)
+	info, err := calls.GetInfo(ctx, &weftv1.GetInfoRequest{})
+	if err != nil || info.GetVersion() != "v1.2.3" || info.GetKernel().GetRelease() == "" || info.GetLimits().GetMessageBytes() != server.MaxMessage {
+		t.Fatalf("info %v, error %v", info, err)
+	}
+	if !slices.Equal(info.GetFeatures(), []string{"expiration", "live", "packed", "sets"}) {
+		t.Errorf("a daemon without all that is optional has features %q", info.GetFeatures())
+	}
+	f := table()
+	f.Tables[0].Sets[0].ProtoReflect().SetUnknown(protowire.AppendVarint(protowire.AppendTag(nil, 517, protowire.VarintType), 1))
+	wantCode(t, errorOf(calls.Apply(ctx, &weftv1.ApplyRequest{Fragment: f})),
+		codes.InvalidArgument, "set inet demo blocked: unknown field 517; this daemon is v1.2.3: update it")
+}
+
+type noFlows struct{}
+
+func (noFlows) Flush(context.Context, []conntrack.Change) (int, error)          { return 0, nil }
+func (noFlows) Reconcile(context.Context, []conntrack.Destination) (int, error) { return 0, nil }
+
+// TestFeatures has a daemon with all features: PROTOCOL.md has a row for each.
+func TestFeatures(t *testing.T) {
+	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{
+		Kernel: &aggregatortest.Kernel{}, StateDir: t.TempDir(), HistoryEntries: 10, HistoryBytes: 1 << 20, Flows: noFlows{},
+	}, Limits: new(flowTable).use})
+	info, err := newAPI(dial(t, d.Socket)).GetInfo(aggregatortest.Context(t), &weftv1.GetInfoRequest{})
+	must(t, err)
+	text, err := os.ReadFile("../api/v1/PROTOCOL.md")
+	must(t, err)
+	var want []string
+	_, table, _ := strings.Cut(string(text), "| feature |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\|").FindAllStringSubmatch(table, -1) {
+		want = append(want, row[1])
+	}
+	if len(want) == 0 || !slices.Equal(info.GetFeatures(), want) {
+		t.Errorf("features %q, PROTOCOL.md has %q", info.GetFeatures(), want)
+	}
+}
+
+// startLocal runs a daemon and connects to it within the process.
+func startLocal(t *testing.T, k aggregator.Kernel, publisher string) (*aggregatortest.Daemon, *client.Client, *server.Local) {
+	t.Helper()
+	var local server.Local
+	d := aggregatortest.Start(t, aggregatortest.Config{
+		Config: aggregator.Config{Kernel: k, Version: "test"}, Limits: func(c *server.Config) { c.Local = &local },
+	})
+	c, err := client.Dial(aggregatortest.Context(t), client.Config{Socket: d.Socket, Publisher: publisher, Local: &local})
+	must(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	return d, c, &local
+}
+
+func TestLocalPublishes(t *testing.T) {
+	k := &aggregatortest.Kernel{}
+	_, c, local := startLocal(t, k, "own")
+	ctx := aggregatortest.Context(t)
+	s := c.Session(client.SessionConfig{})
+	must(t, errorOf(s.Put(ctx, table())))
+	f := proto.CloneOf(table())
+	f.Tables[0].Sets[0].Elements = append(f.Tables[0].Sets[0].Elements, &weftv1.Element{Key: "10.0.0.2"})
+	must(t, errorOf(s.Put(ctx, f)))
+	fragments, err := c.List(ctx)
+	if err != nil || len(fragments.GetFragments()) != 1 || fragments.GetFragments()[0].GetFragment().GetPublisher() != "own" {
+		t.Fatalf("fragments %v, error %v", fragments, err)
+	}
+	// An update that the aggregator refuses is answered, and the stream goes on.
+	bad := proto.CloneOf(f)
+	bad.Tables[0].Sets[0].Elements[0].Key = "10.0.0.1.2"
+	if _, err := s.Put(ctx, bad); err == nil || !strings.Contains(err.Error(), "10.0.0.1.2") {
+		t.Fatalf("error %v", err)
+	} else if _, ok := errors.AsType[*client.RejectedError](err); !ok {
+		t.Fatalf("error %v", err)
+	}
+	must(t, errorOf(s.Withdraw(ctx, "list")))
+	if !k.Empty() {
+		t.Fatalf("the kernel has %v", k)
+	}
+	wantCode(t, local.Invoke(ctx, weftv1.Publisher_Apply_FullMethodName, nil, nil), codes.Unimplemented, "Apply")
+	wantCode(t, errorOf(local.NewStream(ctx, nil, weftv1.Inspect_Watch_FullMethodName)), codes.Unimplemented, "Watch")
+}
+
+// TestLocalIsChecked: a stream within the process passes the checks of a stream of the socket.
+func TestLocalIsChecked(t *testing.T) {
+	_, c, _ := startLocal(t, &aggregatortest.Kernel{}, "Own")
+	_, err := c.Session(client.SessionConfig{}).Put(aggregatortest.Context(t), table())
+	if !errors.Is(err, client.ErrInvalid) || !strings.Contains(err.Error(), "publisher name") {
+		t.Fatalf("error %v", err)
+	}
+}
+
+// TestLocalEnds: the sessions of a client end with it, and those of an aggregator that stops wait.
+func TestLocalEnds(t *testing.T) {
+	d, c, _ := startLocal(t, &aggregatortest.Kernel{}, "own")
+	ctx := aggregatortest.Context(t)
+	lost := make(chan error, 16)
+	s := c.Session(client.SessionConfig{OnStream: func(err error) { lost <- err }})
+	must(t, errorOf(s.Put(ctx, table())))
+	must(t, <-lost)
+	must(t, d.Stop())
+	if err := <-lost; !errors.Is(err, client.ErrUnavailable) {
+		t.Fatalf("error %v", err)
+	}
+	pending := s.StartWithdraw("list")
+	must(t, c.Close())
+	if _, err := pending.Wait(ctx); !errors.Is(err, client.ErrClosed) {
+		t.Fatalf("error %v", err)
+	}
 }

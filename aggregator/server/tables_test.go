@@ -54,9 +54,7 @@ func serveTables(t *testing.T, socket, publisher string, tables ...client.Table)
 	}
 	t.Cleanup(stop)
 	c, err := client.Dial(aggregatortest.Context(t), client.Config{Socket: socket, Publisher: publisher})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer c.Close()
 	aggregatortest.Eventually(t, "the tables are registered", func() bool {
 		_, err := client.ReadRows[row](aggregatortest.Context(t), c, publisher, tables[0].Name, nil)
@@ -81,8 +79,7 @@ func TestTables(t *testing.T) {
 		t.Errorf("%d rows of none, error %v", len(all), err)
 	}
 	for table, want := range map[string]string{"broken": "reading the table panicked", "unknown": "not known yet"} {
-		_, err := client.ReadRows[row](ctx, c, "one", table, nil)
-		wantCode(t, err, codes.Aborted, want)
+		wantCode(t, errorOf(client.ReadRows[row](ctx, c, "one", table, nil)), codes.Aborted, want)
 	}
 	wantCode(t, c.WatchTable(ctx, "one", "unknown", func() {}), codes.Aborted, "cannot be watched")
 	for name, publisher := range map[string]string{"many": "two", "other": "one"} {
@@ -90,12 +87,10 @@ func TestTables(t *testing.T) {
 			t.Errorf("table %s of %s: %v", name, publisher, err)
 		}
 	}
-	_, err = client.ReadRows[row](ctx, c, "one", "many", map[string]string{"text": strings.Repeat("x", 5<<10)})
-	wantCode(t, err, codes.ResourceExhausted, "want at most 4096")
+	wantCode(t, errorOf(client.ReadRows[row](ctx, c, "one", "many", map[string]string{"text": strings.Repeat("x", 5<<10)})),
+		codes.ResourceExhausted, "want at most 4096")
 	stop()
-	if _, err := client.ReadRows[row](ctx, c, "one", "many", nil); !errors.Is(err, client.ErrNotServed) {
-		t.Errorf("after the end: %v", err)
-	}
+	wantErr(t, "after the end", errorOf(client.ReadRows[row](ctx, c, "one", "many", nil)), client.ErrNotServed)
 }
 
 // TestWatchTable tells about changes, and registers again at the next aggregator.
@@ -117,12 +112,8 @@ func TestWatchTable(t *testing.T) {
 	}
 	<-changed
 	stop()
-	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Errorf("a watch ends with %v", err)
-	}
-	if err := d.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	wantErr(t, "the end of a watch", <-ended, context.Canceled)
+	must(t, d.Stop())
 	again := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: &aggregatortest.Kernel{}}, Socket: d.Socket})
 	c := again.Dial(t, "reader")
 	aggregatortest.Eventually(t, "the table is registered again", func() bool {
@@ -144,9 +135,7 @@ func TestLeaving(t *testing.T) {
 		if err == nil {
 			_, err = owner.Header()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return owner
 	}
 	ctx, leave := context.WithCancel(aggregatortest.Context(t))
@@ -184,23 +173,18 @@ func TestSlowReaders(t *testing.T) {
 	d := unlimited(t)
 	serveTables(t, d.Socket, "one", numbers("many", 50_000))
 	n := newNeighbour(t, d)
-	before := memory()
 	const slow = 20
 	for range slow {
 		r := aggregatortest.DialRaw(t, d.Socket, deaf)
 		id := r.Open(weftv1.Tables_ReadTable_FullMethodName)
-		if err := r.Send(id, aggregatortest.Message(&weftv1.ReadTableRequest{Publisher: "one", Table: "many"}), true); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.Send(id, aggregatortest.Message(&weftv1.ReadTableRequest{Publisher: "one", Table: "many"}), true))
 	}
 	all, err := client.ReadRows[row](aggregatortest.Context(t), d.Dial(t, "reader"), "one", "many", nil)
 	if err != nil || len(all) != 50_000 {
 		t.Errorf("%d rows beside slow readers, error %v", len(all), err)
 	}
 	n.works(t, "beside slow readers")
-	if used := memory() - before; used > slow<<20 {
-		t.Errorf("%d slow readers hold %d bytes: at most 1 MiB each is wanted", slow, used)
-	}
+	n.bounded(t, "slow readers", slow<<20)
 }
 
 // TestForeignTables: no publisher serves or reads another's tables without the right to.
@@ -209,16 +193,13 @@ func TestForeignTables(t *testing.T) {
 	ctx := aggregatortest.Context(t)
 	serveTables(t, d.Socket, "one", numbers("many", 1))
 	tables := func(uid uint32) weftv1.TablesClient {
-		return weftv1.NewTablesClient(aggregatortest.DialAs(t, d.Socket, aggregatortest.User{UID: uid, GID: 5000, Groups: []uint32{4000}}))
+		return weftv1.NewTablesClient(d.user(t, uid))
 	}
 	evil := tables(4002)
 	pose, err := evil.ServeTables(as(ctx, "one"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_ = pose.Send(&weftv1.ServeTablesRequest{Tables: []string{"many"}})
-	_, err = pose.Recv()
-	wantCode(t, err, codes.PermissionDenied, `uid 4002 may not act as publisher "one"`)
+	wantCode(t, errorOf(pose.Recv()), codes.PermissionDenied, `uid 4002 may not act as publisher "one"`)
 	read := func(c weftv1.TablesClient, publisher string) (n int, err error) {
 		stream, err := c.ReadTable(ctx, &weftv1.ReadTableRequest{Publisher: publisher, Table: "many"})
 		for err == nil {
@@ -229,8 +210,8 @@ func TestForeignTables(t *testing.T) {
 		}
 		return n, err
 	}
-	_, err = read(evil, "one")
-	wantCode(t, err, codes.PermissionDenied, "publisher evil may not read table one/many: it belongs to other publishers")
+	wantCode(t, errorOf(read(evil, "one")),
+		codes.PermissionDenied, "publisher evil may not read table one/many: it belongs to other publishers")
 	for _, uid := range []uint32{4001, 4003} {
 		if n, err := read(tables(uid), "one"); n != 1 {
 			t.Errorf("user %d reads %d rows: %v", uid, n, err)
@@ -247,7 +228,7 @@ func TestForeignTables(t *testing.T) {
 func TestTableFloods(t *testing.T) {
 	d := startConfigured(t, "publishers: [{name: evil, match: {uid: 4002}, read: true}]\nsocketGroup: 4000\n")
 	ctx := aggregatortest.Context(t)
-	conn := aggregatortest.DialAs(t, d.Socket, aggregatortest.User{UID: 4002, GID: 5000, Groups: []uint32{4000}})
+	conn := d.user(t, 4002)
 	c := weftv1.NewTablesClient(conn)
 	register := func(tables ...string) error {
 		stream, err := c.ServeTables(ctx)
@@ -283,9 +264,7 @@ func TestTableFloods(t *testing.T) {
 		if err == nil {
 			_, err = watch.Recv()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	more, err := c.ReadTable(ctx, &weftv1.ReadTableRequest{Publisher: "one", Table: "many"})
 	if err == nil {

@@ -4,15 +4,21 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
+	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/aggregator/entries"
 	"github.com/weft-proxy/weft/aggregator/store"
+	"github.com/weft-proxy/weft/aggregator/trusted"
+	"github.com/weft-proxy/weft/conntrack"
 )
 
 // TestContentsSurvive stores everything, and reads it again.
@@ -274,4 +280,166 @@ func TestSecondProcessIsRefused(t *testing.T) {
 	if _, err := watch(dir).Load(); !errors.Is(err, store.ErrInUse) || !strings.Contains(err.Error(), dir) {
 		t.Fatalf("load: %v", err)
 	}
+}
+
+// TestConfiguredIsStored loads small and large fragments again, and a patched one.
+func TestConfiguredIsStored(t *testing.T) {
+	dir := t.TempDir()
+	d, _ := load(t, dir)
+	configured := func(name string, n int) Change {
+		c := snapshot(fragment(name, n))
+		c.Configured = true
+		return c
+	}
+	must(t, storeNow(d, configured("large", partEntries+1), snapshot(fragment("other", 1)), configured("replaced", 1), configured("small", 1)))
+	must(t, storeNow(d, snapshot(fragment("replaced", 2)), Change{Fragment: key("small"), Patch: func() *weftv1.Patch { return &weftv1.Patch{Fragment: "small"} }}))
+	for range 2 {
+		must(t, d.Close())
+		var c *Contents
+		d, c = load(t, dir)
+		want := map[string]bool{"large": true, "other": false, "replaced": false, "small": true}
+		if len(c.Fragments) != len(want) {
+			t.Fatalf("%d fragments, want %d", len(c.Fragments), len(want))
+		}
+		for _, f := range c.Fragments {
+			if f.Configured != want[f.Key.Name] {
+				t.Errorf("fragment %s is configured: %t, want %t", f.Key, f.Configured, want[f.Key.Name])
+			}
+		}
+	}
+}
+
+// TestUnsafeDirectoryIsRefused changes nothing in it.
+func TestUnsafeDirectoryIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	d, _ := load(t, dir)
+	must(t, storeNow(d, snapshot(fragment("f", 1))))
+	must(t, d.Close())
+	must(t, os.Chmod(dir, 0o777))
+	w := watch(dir)
+	if _, err := w.Load(); !errors.Is(err, trusted.ErrUnsafe) || len(w.failed) != 0 {
+		t.Errorf("load: %v, failures %v; want %v", err, w.failed, trusted.ErrUnsafe)
+	}
+	if got := files(t, dir); got != "state.db" {
+		t.Errorf("files %s", got)
+	}
+	must(t, os.Chmod(dir, 0o750))
+	_, c := load(t, dir)
+	wantFragments(t, c, fragment("f", 1))
+}
+
+// apartOf returns a record with a table whose changed shares, sets, are apart from it.
+func apartOf(whole bool, shares map[string]*desired.TableRecord) Record {
+	t := desired.TableRecord{Family: "ip", Name: "t", Comment: "hello", Apart: true, Whole: whole, Shares: shares}
+	return Record{Desired: desired.Record{Fragments: []desired.FragmentRecord{
+		{Publisher: "p", Name: "f", Lifetime: "sticky", Tables: []desired.TableRecord{t}}, {Publisher: "q", Name: "g"}}}}
+}
+
+func shareOf(name string) *desired.TableRecord {
+	return &desired.TableRecord{Sets: []desired.SetRecord{{Name: name}}}
+}
+
+// TestShares stores the shares of a table apart from the record, and changes of them.
+func TestShares(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	d, _ := load(t, dir)
+	all := map[string]*desired.TableRecord{}
+	for i := range 1000 {
+		all[fmt.Sprintf("set s%03d", i)] = shareOf(fmt.Sprintf("s%03d", i))
+	}
+	must(t, d.SaveRecord(apartOf(true, all), 1))
+	must(t, d.SaveRecord(apartOf(true, map[string]*desired.TableRecord{"set a": shareOf("a"), "set b": shareOf("b"), "set c": shareOf("c")}), 2))
+	must(t, d.SaveRecord(apartOf(false, map[string]*desired.TableRecord{"set b": nil, "set c": {Sets: []desired.SetRecord{{Name: "c", Affinity: true}}}, "set gone": nil}), 3))
+	must(t, d.SaveRecord(apartOf(false, nil), 4))
+	want := apartOf(false, nil)
+	table := &want.Desired.Fragments[0].Tables[0]
+	table.Apart, table.Sets = false, []desired.SetRecord{{Name: "a"}, {Name: "c", Affinity: true}}
+	for _, when := range []string{"after a start", "after another one"} {
+		must(t, d.Close())
+		var c *Contents
+		if d, c = load(t, dir); !c.Trusted || !reflect.DeepEqual(c.Record, want) {
+			t.Fatalf("%s: record %+v, want %+v", when, c.Record, want)
+		}
+	}
+	must(t, d.SaveRecord(apartOf(true, all), 5))
+	must(t, d.SaveRecord(Record{}, 6))
+	must(t, d.store.View(func(tx *store.Tx) error {
+		b, err := tx.Bucket(sharesBucket)
+		if err == nil && len(b.Names()) > 0 {
+			t.Errorf("the shares of %s are still there", b.Names())
+		}
+		return err
+	}))
+}
+
+// TestSharesAreMissing loses all shares: the record is not trusted.
+func TestSharesAreMissing(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	d, _ := load(t, dir)
+	must(t, d.SaveRecord(apartOf(true, map[string]*desired.TableRecord{"set a": shareOf("a"), "set c": shareOf("c")}), 1))
+	must(t, d.store.Update(func(tx *store.Tx) error {
+		b, err := tx.Bucket(sharesBucket)
+		if err != nil {
+			return err
+		}
+		return b.DeleteBucket("p/f ip t")
+	}))
+	must(t, d.Close())
+	_, c := load(t, dir)
+	if f := c.Record.Desired.Fragments; c.Trusted || len(f) != 2 || f[0].Lifetime != "sticky" || f[0].Tables != nil {
+		t.Errorf("trusted %t, fragments %+v: want the names and lifetimes of fragments alone", c.Trusted, f)
+	}
+}
+
+// lost returns n destinations that have lost their last backend.
+func lost(n int) []conntrack.Change {
+	out := make([]conntrack.Change, n)
+	for i := range out {
+		out[i] = conntrack.Change{
+			Addr: netip.MustParseAddr("10.96.0.1"), Port: uint16(i), //nolint:gosec // a port
+			Removed: []netip.AddrPort{netip.MustParseAddrPort("10.1.0.1:53")},
+		}
+	}
+	return out
+}
+
+// wantNoted compares the notes that an earlier run has stored.
+func wantNoted(t *testing.T, c *Contents, want []conntrack.Change) {
+	t.Helper()
+	if fmt.Sprint(c.Flows) != fmt.Sprint(want) {
+		t.Errorf("%v is noted, want %v", c.Flows, want)
+	}
+}
+
+func TestNotesAreRead(t *testing.T) {
+	dir := t.TempDir()
+	d, c := load(t, dir)
+	wantNoted(t, c, nil)
+	must(t, d.SaveFlows(lost(3)))
+	must(t, d.Close())
+	for range 2 {
+		d, c = load(t, dir)
+		wantNoted(t, c, lost(3))
+		must(t, d.Close())
+	}
+	d, _ = load(t, dir)
+	must(t, d.SaveFlows(nil))
+	must(t, d.Close())
+	_, c = load(t, dir)
+	wantNoted(t, c, nil)
+}
+
+// FuzzEntry reads arbitrary entries of a fragment: no panic.
+func FuzzEntry(f *testing.F) {
+	for _, e := range entries.Of(fragment("f", 2)) {
+		b, err := proto.Marshal(e.Value)
+		must(f, err)
+		f.Add(e.Key, b)
+	}
+	f.Fuzz(func(t *testing.T, key string, value []byte) {
+		m := &weftv1.Fragment{}
+		_ = entries.Add(m, "ip demo set a", []byte{})
+		_ = entries.Add(m, key, value)
+		_ = entries.Add(m, "ip demo set a 10.0.0.1", nil)
+	})
 }

@@ -10,6 +10,13 @@ import (
 	"time"
 )
 
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // begin begins a turn, as a call does whose request arrives at once.
 func begin(ctx context.Context, turns *Turns, caller string) (*Turn, error) {
 	turn, err := turns.Enter(caller)
@@ -30,9 +37,7 @@ func begin(ctx context.Context, turns *Turns, caller string) (*Turn, error) {
 func take(t *testing.T, turns *Turns, caller string, d, idle time.Duration) {
 	t.Helper()
 	turn, err := begin(t.Context(), turns, caller)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer turn.Leave()
 	<-time.After(d)
 	turn.End(idle)
@@ -129,9 +134,7 @@ func TestTurnsAreCancelled(t *testing.T) {
 			}
 		}
 		turn, err := begin(t.Context(), turns, "a")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		cancelled("a")
 		cancelled("b")
 		<-time.After(time.Second)
@@ -153,9 +156,7 @@ func TestTurnsOfBadRequests(t *testing.T) {
 		if err == nil {
 			err = bad.Rest(t.Context())
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		bad.Work()
 		<-time.After(30 * time.Millisecond)
 		bad.Leave()
@@ -166,18 +167,14 @@ func TestTurnsOfBadRequests(t *testing.T) {
 		}
 		for range 5 {
 			turn, err := turns.Enter("a")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			turn.Leave() // it has not begun
 		}
 		turn, err := turns.Enter("a")
 		if err == nil {
 			err = turn.Rest(t.Context())
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		turn.Leave()
 		if n := turns.byCaller["a"].calls; n != 0 {
 			t.Errorf("%d calls are counted, want 0", n)

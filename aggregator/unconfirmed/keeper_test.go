@@ -29,6 +29,13 @@ func must(t testing.TB, err error) {
 	}
 }
 
+func wantErr(t testing.TB, what string, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("%s: %v, want %v", what, err, want)
+	}
+}
+
 // reverts notes what is taken back.
 type reverts struct {
 	mu   sync.Mutex
@@ -104,9 +111,7 @@ func TestTime(t *testing.T) {
 	r.errs = []error{errors.New("refused"), errors.New("refused")}
 	begin(t, k, before, time.Millisecond)
 	// Until the update is committed it is not taken back.
-	if err := k.Confirm(key); !errors.Is(err, ErrNone) {
-		t.Errorf("confirmed before the commit: %v", err)
-	}
+	wantErr(t, "confirmed before the commit", k.Confirm(key), ErrNone)
 	k.Committed(key)
 	gone(t, k)
 	if len(r.got) != 3 {
@@ -141,40 +146,23 @@ func TestCleanedUp(t *testing.T) {
 
 // TestRefused has everything that is not accepted.
 func TestRefused(t *testing.T) {
-	if err := New(Config{Store: storeOf(t, "", nil)}).Reserve(key); !errors.Is(err, ErrDisabled) {
-		t.Errorf("without a directory: %v", err)
-	}
+	wantErr(t, "without a directory", New(Config{Store: storeOf(t, "", nil)}).Reserve(key), ErrDisabled)
 	k, _ := open(t, t.TempDir(), nil, false)
-	if err := k.Confirm(key); !errors.Is(err, ErrNone) {
-		t.Errorf("nothing waits: %v", err)
-	}
 	begin(t, k, before, time.Hour)
-	if err := k.Reserve(key); !errors.Is(err, ErrWaits) {
-		t.Errorf("it waits: %v", err)
-	}
+	wantErr(t, "it waits", k.Reserve(key), ErrWaits)
 	k.Cancel(key)
 	must(t, k.Reserve(key))
-	k.failing = func(string) error { return errors.New("no space left on device") }
-	if _, err := k.Begin(key, before, time.Hour); !errors.Is(err, ErrNotStored) {
-		t.Errorf("a full disk: %v", err)
-	}
-	k.failing = func(string) error { return nil }
-	if _, err := k.Begin(key, &weftv1.Fragment{Nft: string(make([]byte, MaxContent+1))}, time.Hour); !errors.Is(err, ErrNotStored) {
-		t.Errorf("too large: %v", err)
-	}
+	_, err := k.Begin(key, &weftv1.Fragment{Nft: string(make([]byte, MaxContent+1))}, time.Hour)
+	wantErr(t, "too large", err, ErrNotStored)
 	k.Cancel(key)
 	for i := range maxOfPublisher {
 		must(t, k.Reserve(desired.Key{Publisher: "many", Name: strconv.Itoa(i)}))
 	}
-	if err := k.Reserve(desired.Key{Publisher: "many", Name: "more"}); !errors.Is(err, ErrWaits) {
-		t.Errorf("too many of one publisher: %v", err)
-	}
+	wantErr(t, "too many of one publisher", k.Reserve(desired.Key{Publisher: "many", Name: "more"}), ErrWaits)
 	for i := range maxEntries - maxOfPublisher {
 		must(t, k.Reserve(desired.Key{Publisher: strconv.Itoa(i), Name: "one"}))
 	}
-	if err := k.Reserve(desired.Key{Publisher: "one", Name: "more"}); !errors.Is(err, ErrWaits) {
-		t.Errorf("too many: %v", err)
-	}
+	wantErr(t, "too many", k.Reserve(desired.Key{Publisher: "one", Name: "more"}), ErrWaits)
 }
 
 // TestKept has a publisher keep as much as is allowed, and no more: it is counted from the first byte until it is

@@ -77,9 +77,7 @@ func (w *world) start() {
 	w.k.failing = func(operation string) error {
 		return fault(operation == "write" && w.writeFails || operation == "remove" && w.removeFails)
 	}
-	if err := s.Load(); err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, s.Load())
 	w.k.Load()
 	w.known = false
 	for _, m := range w.model {
@@ -115,7 +113,7 @@ func (w *world) apply(key desired.Key, refused bool, killed int) {
 	}
 	_, err := w.k.Begin(key, message(w.content[key]), after)
 	w.known = w.known || !w.bootFails
-	if fails := !w.known || w.writeFails; fails != (err != nil) {
+	if fails := !w.known || w.writeFails; fails != (err != nil) || fails && !errors.Is(err, ErrNotStored) {
 		w.t.Fatalf("begin: %v\n%v", err, w.log)
 	}
 	if err != nil {
