@@ -1,7 +1,6 @@
 package conntrack
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/mdlayher/netlink"
@@ -13,9 +12,7 @@ func TestDeleteInBatches(t *testing.T) {
 	const flows = 2*deleteBatch + 7
 	n := newNode(t)
 	for i := range 2 * flows {
-		if err := n.inject(17, i, ap("10.96.0.10:53"), aps("10.1.0.1:5353", "10.1.0.2:5353")[i%2]); err != nil {
-			t.Fatal(err)
-		}
+		must(t, n.inject(17, i, ap("10.96.0.10:53"), aps("10.1.0.1:5353", "10.1.0.2:5353")[i%2]))
 	}
 	if deleted, err := n.conn.Flush(t.Context(), []Change{{Addr: dns, Port: 53, Removed: backend1}}); deleted != flows || err != nil {
 		t.Errorf("Flush = %d, %v; want %d", deleted, err, flows)
@@ -25,33 +22,11 @@ func TestDeleteInBatches(t *testing.T) {
 	}
 }
 
-// TestDeleteOfWhatHasGone has entries vanish between the dump and their removal: the
-// others of the batch go.
-func TestDeleteOfWhatHasGone(t *testing.T) {
-	n := newNode(t)
-	for i := range 5 {
-		if err := n.inject(17, i, ap("10.96.0.10:53"), backend1[0]); err != nil {
-			t.Fatal(err)
-		}
-	}
-	reqs := n.deletions(t)
-	for _, tt := range []struct {
-		reqs []netlink.Message
-		want int
-	}{{reqs[1:3], 2}, {reqs, 3}, {reqs, 0}, {nil, 0}} {
-		if got, err := n.conn.remove(slices.Clone(tt.reqs)); got != tt.want || err != nil {
-			t.Errorf("remove = %d, %v; want %d", got, err, tt.want)
-		}
-	}
-}
-
 // TestDeleteAfterALateAnswer has the answers to an earlier call still in the buffer: they
 // are not counted as those of the next call.
 func TestDeleteAfterALateAnswer(t *testing.T) {
 	n := newNode(t)
-	if err := n.inject(17, 1, ap("10.96.0.10:53"), backend1[0]); err != nil {
-		t.Fatal(err)
-	}
+	must(t, n.inject(17, 1, ap("10.96.0.10:53"), backend1[0]))
 	none := n.deletions(t)[0]
 	if got, err := n.conn.remove([]netlink.Message{none}); got != 1 || err != nil {
 		t.Fatalf("remove = %d, %v", got, err)
@@ -60,9 +35,7 @@ func TestDeleteAfterALateAnswer(t *testing.T) {
 	if _, err := n.conn.delete.SendMessages([]netlink.Message{none, none, ackRequest()}); err != nil {
 		t.Fatal(err)
 	}
-	if err := n.inject(17, 2, ap("10.96.0.10:53"), backend1[0]); err != nil {
-		t.Fatal(err)
-	}
+	must(t, n.inject(17, 2, ap("10.96.0.10:53"), backend1[0]))
 	for _, want := range []int{1, 0} {
 		if got, err := n.conn.Flush(t.Context(), []Change{{Addr: dns, Port: 53, Removed: backend1}}); got != want || err != nil {
 			t.Errorf("Flush = %d, %v; want %d", got, err, want)
@@ -74,15 +47,11 @@ func TestDeleteAfterALateAnswer(t *testing.T) {
 func (n *node) deletions(t *testing.T) (reqs []netlink.Message) {
 	t.Helper()
 	req, err := dumpRequest(filter{family: familyIPv4})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := n.conn.pass(t.Context(), req, SelectAll(), func(e *Entry) error {
+	must(t, err)
+	must(t, n.conn.pass(t.Context(), req, SelectAll(), func(e *Entry) error {
 		req, err := e.deletion()
 		reqs = append(reqs, req)
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return reqs
 }

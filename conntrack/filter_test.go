@@ -48,15 +48,10 @@ func TestFilter(t *testing.T) {
 			t.Errorf("%s: filter = %+v, %v; want %+v, %v", tt.name, got, ok, tt.want, tt.ok)
 		}
 	}
-}
-
-// TestFilterOfLive has a destination with one backend: flows from all others are
-// stale, so nothing is known of where they come from.
-func TestFilterOfLive(t *testing.T) {
-	m := matchDestinations([]Destination{{Addr: netip.MustParseAddr("10.96.0.10"), Port: 53, Backends: aps("10.1.0.1:5353")}})
-	want := filter{family: familyIPv4, to: endOf(ap("10.96.0.10:53"))}
-	if got, ok := m.filter(familyIPv4); got != want || !ok {
-		t.Errorf("filter = %+v, %v; want %+v", got, ok, want)
+	// Flows from all others than the backends of a destination are stale: nothing is known of where they come from.
+	live := matchDestinations([]Destination{{Addr: dns4.Addr, Port: 53, Backends: aps("10.1.0.1:5353")}})
+	if got, ok := live.filter(familyIPv4); got != (filter{family: familyIPv4, to: dns}) || !ok {
+		t.Errorf("filter of all flows but those to a backend = %+v, %v", got, ok)
 	}
 }
 

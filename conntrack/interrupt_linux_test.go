@@ -61,7 +61,7 @@ func TestInterruptedDump(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%d times", tt.times), func(t *testing.T) {
 			n := newNode(t)
-			n.serveUDP(t, "10.1.0.1:5353")
+			n.ns.Echo(t, "10.1.0.1:5353")
 			for i := range flows {
 				n.ask(t, fmt.Sprintf("%s:%d", clientAddr, 4000+2*i), "10.96.0.10:53")
 			}

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ti-mo/conntrack"
 	"golang.org/x/sys/unix"
@@ -43,18 +42,7 @@ func (n *node) ping(t *testing.T, from, to string, id uint16) {
 		// IPv6's checksum is the kernel's to fill in.
 		sum := uint32(kind)<<8 + uint32(id) + 1
 		binary.BigEndian.PutUint16(msg[2:], ^uint16(sum+sum>>16)) //nolint:gosec // folded
-		for range 100 {
-			_, err = conn.Write(msg)
-			if err == nil {
-				err = conn.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
-			}
-			if err == nil {
-				if _, err = conn.Read(make([]byte, 64)); err == nil {
-					return nil
-				}
-			}
-		}
-		return fmt.Errorf("ping %s: %w", to, err)
+		return insist(conn, msg)
 	})
 }
 
@@ -73,13 +61,11 @@ func (n *node) entries(t *testing.T) *tcpConn {
 func (n *node) listed(t *testing.T, s *Selection) []string {
 	t.Helper()
 	var out []string
-	if err := n.conn.List(t.Context(), s, func(e *Entry) error {
+	must(t, n.conn.List(t.Context(), s, func(e *Entry) error {
 		out = append(out, fmt.Sprintf("%d %v > %v reply %v > %v zone %d id %d seen %t assured %t tcp %d", e.Protocol, e.Source, e.Destination,
 			e.ReplySource, e.ReplyDestination, e.Zone, e.ID, e.SeenReply, e.Assured, e.TCPState))
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	slices.Sort(out)
 	return out
 }
@@ -88,9 +74,7 @@ func (n *node) listed(t *testing.T, s *Selection) []string {
 func (n *node) dumped(t *testing.T) []string {
 	t.Helper()
 	all, err := n.list.Dump(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var out []string
 	for _, f := range all {
 		ends := func(tuple conntrack.Tuple) string {
@@ -217,9 +201,7 @@ func TestDelete(t *testing.T) {
 	tcp := n.entries(t)
 	var all []Entry
 	keep := func(e *Entry) error { all = append(all, *e); return nil }
-	if err := n.conn.List(t.Context(), SelectAll(), keep); err != nil {
-		t.Fatal(err)
-	}
+	must(t, n.conn.List(t.Context(), SelectAll(), keep))
 	tcp.check(t)
 	// With another id the tuple is that of another flow.
 	others := slices.Clone(all)
@@ -265,7 +247,7 @@ func TestDelete(t *testing.T) {
 // that the kernel rejects. A listing that waits does not delay it.
 func TestDeleteMany(t *testing.T) {
 	n := newNode(t)
-	n.serveUDP(t, "10.1.0.1:5353")
+	n.ns.Echo(t, "10.1.0.1:5353")
 	const flows = 2*deleteBatch + 9
 	for i := range flows {
 		n.shout(t, fmt.Sprintf("%s:%d", clientAddr, 20000+i), "10.1.0.1:5353")
@@ -325,7 +307,7 @@ func TestDeleteMany(t *testing.T) {
 // again: the new flow stays.
 func TestReusedTuple(t *testing.T) {
 	n := newNode(t)
-	n.serveUDP(t, "10.1.0.1:5353")
+	n.ns.Echo(t, "10.1.0.1:5353")
 	var old []Entry
 	// The kernel may reuse the memory, and so the id, of an entry that is gone: keep others between.
 	for range 50 {

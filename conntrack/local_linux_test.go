@@ -31,9 +31,7 @@ func TestLocals(t *testing.T) {
 		is := func(want bool) {
 			t.Helper()
 			l, err := n.conn.listLocals()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if got := l.contains(netip.MustParseAddr(tt.in)); got != want {
 				t.Errorf("%s is local: %t, want %t", tt.in, got, want)
 			}

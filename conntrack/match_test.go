@@ -16,12 +16,35 @@ func aps(s ...string) []netip.AddrPort {
 	return out
 }
 
+// must ends the test with an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // localsOf returns the local destinations of a namespace.
 func localsOf(prefixes ...string) (l locals) {
 	for _, p := range prefixes {
 		l.add(netip.MustParsePrefix(p))
 	}
 	return l
+}
+
+// matchTest is a flow that is removed, or not.
+type matchTest struct {
+	name, dst, reply string
+	want             bool
+}
+
+func testMatcher(t *testing.T, m *matcher, tests []matchTest) {
+	t.Helper()
+	for _, tt := range tests {
+		if got := m.remove(flow{dst: ap(tt.dst), reply: ap(tt.reply)}); got != tt.want {
+			t.Errorf("%s: stale(%s -> %s) = %v, want %v", tt.name, tt.dst, tt.reply, got, tt.want)
+		}
+	}
 }
 
 func TestStaleMatcher(t *testing.T) {
@@ -36,10 +59,7 @@ func TestStaleMatcher(t *testing.T) {
 		{Addr: netip.MustParseAddr("10.96.0.99"), Port: 53},
 	}, false)
 	m.local = localsOf("192.0.2.1/32", "2001:db8::1/128", "203.0.113.0/24")
-	for _, tt := range []struct {
-		name, dst, reply string
-		want             bool
-	}{
+	testMatcher(t, m, []matchTest{
 		{"backend gone", "10.96.0.10:53", "10.1.0.1:5353", true},
 		{"mapped address joins the plain one", "10.96.0.10:53", "10.1.0.9:5353", true},
 		{"backend stays", "10.96.0.10:53", "10.1.0.2:5353", false},
@@ -64,11 +84,7 @@ func TestStaleMatcher(t *testing.T) {
 		{"node port of IPv6, backend gone", "[2001:db8::1]:30056", "[fd00:1::1]:5353", true},
 		{"node port of IPv6, untranslated in the other family", "192.0.2.1:30056", "192.0.2.1:30056", false},
 		{"node port, untranslated, both families", "[2001:db8::1]:30054", "[2001:db8::1]:30054", true},
-	} {
-		if got := m.remove(flow{dst: ap(tt.dst), reply: ap(tt.reply)}); got != tt.want {
-			t.Errorf("%s: stale(%s -> %s) = %v, want %v", tt.name, tt.dst, tt.reply, got, tt.want)
-		}
-	}
+	})
 }
 
 func TestLiveMatcher(t *testing.T) {
@@ -79,10 +95,7 @@ func TestLiveMatcher(t *testing.T) {
 		{Addr: netip.MustParseAddr("10.96.0.12"), Port: 53},
 	})
 	m.local = localsOf("192.0.2.1/32", "192.0.2.2/32", "2001:db8::1/128")
-	for _, tt := range []struct {
-		name, dst, reply string
-		want             bool
-	}{
+	testMatcher(t, m, []matchTest{
 		{"live backend", "10.96.0.10:53", "10.1.0.2:5353", false},
 		{"other backend", "10.96.0.10:53", "10.1.0.3:5353", true},
 		{"untranslated", "10.96.0.10:53", "10.96.0.10:53", true},
@@ -97,11 +110,7 @@ func TestLiveMatcher(t *testing.T) {
 		{"node port of an address that has gone, live", "198.51.100.1:30053", "10.1.0.1:5353", false},
 		{"node port number of another host", "198.51.100.1:30053", "198.51.100.1:30053", false},
 		{"node port of the other family", "[2001:db8::1]:30053", "[2001:db8::1]:30053", false},
-	} {
-		if got := m.remove(flow{dst: ap(tt.dst), reply: ap(tt.reply)}); got != tt.want {
-			t.Errorf("%s: stale(%s -> %s) = %v, want %v", tt.name, tt.dst, tt.reply, got, tt.want)
-		}
-	}
+	})
 }
 
 // The aggregator stores changes as JSON. Older versions must be able to read them.

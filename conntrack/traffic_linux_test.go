@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/ti-mo/conntrack"
-	rtnetlink "github.com/vishvananda/netlink"
 
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
@@ -64,23 +63,27 @@ table ip6 t {
 	}
 }`
 
+// links are the addresses and the destinations of loopback.
+const links = `
+addr add 192.0.2.1/32 dev lo
+addr add 10.1.0.1/32 dev lo
+addr add 10.1.0.2/32 dev lo
+addr add 2001:db8::1/128 dev lo nodad
+addr add fd00:1::1/128 dev lo nodad
+route add 10.96.0.0/16 dev lo
+route add 198.51.100.0/24 dev lo
+route add fd00:96::/112 dev lo
+`
+
 func newNode(t testing.TB) *node {
 	t.Helper()
 	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
 	n := &node{ns: nfttest.New(t)}
 	n.ns.Nft(t, rules)
-	n.do(t, func() error {
-		for _, addr := range []string{clientAddr + "/32", "10.1.0.1/32", "10.1.0.2/32", clientAddr6 + "/128", "fd00:1::1/128"} {
-			if err := addAddr(addr); err != nil {
-				return err
-			}
-		}
-		for _, dst := range []string{"10.96.0.0/16", "198.51.100.0/24", "fd00:96::/112"} {
-			if err := addRoute(dst); err != nil {
-				return err
-			}
-		}
-		var err error
+	if _, err := n.ns.Output(links, "ip", "-batch", "-"); err != nil {
+		t.Fatal(err)
+	}
+	n.do(t, func() (err error) {
 		if n.list, err = conntrack.Dial(nil); err != nil {
 			return err
 		}
@@ -97,102 +100,39 @@ func newNode(t testing.TB) *node {
 
 func (n *node) do(t testing.TB, f func() error) {
 	t.Helper()
-	if err := n.ns.Do(f); err != nil {
-		t.Fatal(err)
-	}
+	must(t, n.ns.Do(f))
 }
 
-// addAddr and addRoute work on loopback of the thread's namespace.
-func addAddr(cidr string) error {
-	lo, err := rtnetlink.LinkByName("lo")
-	if err != nil {
-		return err
-	}
-	addr, err := rtnetlink.ParseAddr(cidr)
-	if err != nil {
-		return err
-	}
-	addr.Flags = 0x02 // IFA_F_NODAD
-	return rtnetlink.AddrAdd(lo, addr)
-}
-
-func addRoute(cidr string) error {
-	lo, err := rtnetlink.LinkByName("lo")
-	if err != nil {
-		return err
-	}
-	_, dst, err := net.ParseCIDR(cidr)
-	if err != nil {
-		return err
-	}
-	return rtnetlink.RouteAdd(&rtnetlink.Route{LinkIndex: lo.Attrs().Index, Dst: dst})
-}
-
-// serveUDP answers on an address until the test ends.
-func (n *node) serveUDP(t testing.TB, addr string) {
-	t.Helper()
-	var conn net.PacketConn
-	n.do(t, func() (err error) {
-		conn, err = net.ListenPacket("udp", addr)
-		return err
-	})
-	done := make(chan struct{})
-	t.Cleanup(func() { _ = conn.Close(); <-done })
-	go func() {
-		defer close(done)
-		buf := make([]byte, 64)
-		for {
-			size, from, err := conn.ReadFrom(buf)
-			if err != nil {
-				return
-			}
-			_, _ = conn.WriteTo(buf[:size], from)
+// insist sends a packet until one comes back: the kernel makes an address of IPv6 reachable in its own time.
+func insist(conn net.Conn, packet []byte) (err error) {
+	for range 100 {
+		_, err = conn.Write(packet)
+		if err == nil {
+			err = conn.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
 		}
-	}()
-}
-
-// serveTCP echoes lines on an address until the test ends.
-func (n *node) serveTCP(t testing.TB, addr string) {
-	t.Helper()
-	var l net.Listener
-	n.do(t, func() (err error) {
-		l, err = net.Listen("tcp", addr)
-		return err
-	})
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
+		if err == nil {
+			if _, err = conn.Read(make([]byte, 64)); err == nil {
+				return nil
 			}
-			go func() { _, _ = io.Copy(c, c); _ = c.Close() }()
 		}
-	}()
+	}
+	return fmt.Errorf("ask %s: %w", conn.RemoteAddr(), err)
 }
 
-// ask sends packets from a source to a destination until one comes back: the
-// kernel makes an address of IPv6 reachable in its own time.
+func dialUDP(from, to string) (*net.UDPConn, error) {
+	return net.DialUDP("udp", net.UDPAddrFromAddrPort(ap(from)), net.UDPAddrFromAddrPort(ap(to)))
+}
+
+// ask sends packets from a source to a destination until one comes back.
 func (n *node) ask(t testing.TB, from, to string) {
 	t.Helper()
 	n.do(t, func() error {
-		conn, err := net.DialUDP("udp", net.UDPAddrFromAddrPort(ap(from)), net.UDPAddrFromAddrPort(ap(to)))
+		conn, err := dialUDP(from, to)
 		if err != nil {
 			return err
 		}
 		defer conn.Close()
-		for range 100 {
-			_, err = conn.Write([]byte("?"))
-			if err == nil {
-				err = conn.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
-			}
-			if err == nil {
-				if _, err = conn.Read(make([]byte, 8)); err == nil {
-					return nil
-				}
-			}
-		}
-		return fmt.Errorf("ask %s from %s: %w", to, from, err)
+		return insist(conn, []byte("?"))
 	})
 }
 
@@ -200,7 +140,7 @@ func (n *node) ask(t testing.TB, from, to string) {
 func (n *node) shout(t testing.TB, from, to string) {
 	t.Helper()
 	n.do(t, func() error {
-		conn, err := net.DialUDP("udp", net.UDPAddrFromAddrPort(ap(from)), net.UDPAddrFromAddrPort(ap(to)))
+		conn, err := dialUDP(from, to)
 		if err != nil {
 			return err
 		}
@@ -231,9 +171,7 @@ func (n *node) dialTCP(t testing.TB, to string) *tcpConn {
 
 func (c *tcpConn) check(t testing.TB) {
 	t.Helper()
-	if err := c.SetDeadline(time.Now().Add(3 * time.Minute)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.SetDeadline(time.Now().Add(3*time.Minute)))
 	if _, err := io.WriteString(c, "alive\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -242,13 +180,24 @@ func (c *tcpConn) check(t testing.TB) {
 	}
 }
 
+// inject creates the entry of flow number i to a destination, translated to a backend.
+func (n *node) inject(proto uint8, i int, to, backend netip.AddrPort) error {
+	src := netip.AddrFrom4([4]byte{192, 0, 3, byte(i >> 14)})
+	f := conntrack.NewFlow(proto, conntrack.StatusConfirmed|conntrack.StatusAssured|conntrack.StatusDstNATDone,
+		src, to.Addr(), uint16(1024+i&0x3fff), to.Port(), 3600, 0) //nolint:gosec // a port
+	f.TupleReply.IP.SourceAddress = backend.Addr()
+	f.TupleReply.Proto.SourcePort = backend.Port()
+	if proto == 6 {
+		f.ProtoInfo.TCP = &conntrack.ProtoInfoTCP{State: 3}
+	}
+	return n.list.Create(f)
+}
+
 // flows returns the table in words, sorted: "udp src -> dst = backend".
 func (n *node) flows(t testing.TB) []string {
 	t.Helper()
 	list, err := n.list.Dump(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var out []string
 	for _, f := range list {
 		name := map[uint8]string{6: "tcp", 17: "udp"}[f.TupleOrig.Proto.Protocol]

@@ -143,9 +143,7 @@ func entry(from netip.Addr, protocol uint8, state weftv1.TCPState) client.Flow {
 func runTracked(t *testing.T, table *tracked) *flows {
 	t.Helper()
 	m, err := newFlowMetrics(nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f := &flows{
 		renderer: table, connect: func(context.Context) (flowTable, error) { return table, nil },
 		addresses: func() ([]netip.Addr, error) { return []netip.Addr{flowNode}, nil },

@@ -12,13 +12,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
 	"github.com/weft-proxy/weft/aggregator/testing/nametest"
 	"github.com/weft-proxy/weft/frontends/policy/localstate"
 	"github.com/weft-proxy/weft/frontends/policy/model"
@@ -62,16 +62,12 @@ func runFrontend(t *testing.T, dir string, cfg Config, before ...func(*Frontend)
 	t.Helper()
 	if cfg.Source == nil {
 		src, err := source.NewManifests(dir, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		cfg.Source = src
 	}
 	cfg.NodeName, cfg.MinInterval = cmp.Or(cfg.NodeName, "node-a"), -1
 	f, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, b := range before {
 		b(f)
 	}
@@ -94,9 +90,7 @@ func newLab(t *testing.T) *lab {
 	t.Helper()
 	l := &lab{dir: t.TempDir(), agg: publishtest.New(t), events: &recorder{}, reg: prometheus.NewPedanticRegistry()}
 	text, err := os.ReadFile(example)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	l.write(t, "shop.yaml", string(text))
 	l.Frontend, _ = runFrontend(t, l.dir, Config{Socket: l.agg.Socket, Events: l.events, Registerer: l.reg}, func(f *Frontend) {
 		if f.Ready() == nil || f.Healthy() == nil {
@@ -112,14 +106,10 @@ func (l *lab) write(t *testing.T, name, text string) {
 	t.Helper()
 	path := filepath.Join(l.dir, name)
 	if text == "" {
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Remove(path))
 		return
 	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	put(t, path, text)
 }
 
 // has reports whether the aggregator has an element of the map of isolated pods.
@@ -132,19 +122,9 @@ func (l *lab) has(direction, addr string) bool {
 	return false
 }
 
-// await polls a condition.
 func await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.After(3 * time.Minute)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
+	aggregatortest.Eventually(t, what, ok)
 }
 
 const badPolicy = `apiVersion: policy.networking.k8s.io/v1alpha2
@@ -200,9 +180,7 @@ func TestFrontend(t *testing.T) {
 		t.Errorf("%d tables", n)
 	}
 	metrics, err := l.reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got := make(map[string]float64)
 	for _, m := range metrics {
 		got[m.GetName()] = m.GetMetric()[0].GetGauge().GetValue() + float64(m.GetMetric()[0].GetHistogram().GetSampleCount())
@@ -356,13 +334,17 @@ func TestConfig(t *testing.T) {
 	}
 }
 
+// must ends the test with an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // put writes a file and its directories.
 func put(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	must(t, os.WriteFile(path, []byte(text), 0o600))
 }

@@ -19,13 +19,10 @@ func TestUnknownInterfaces(t *testing.T) {
 	l, _ := startOn(t, publishtest.New(t), t.TempDir(), func(_ *lab, cfg *Config) {
 		cfg.Now = func() time.Time { return time.Now().Add(time.Duration(passed.Load())) }
 	})
-	another := func(name, address string) string {
-		return strings.NewReplacer("name: db,", "name: "+name+",", "uid-db", "uid-"+name, "10.244.1.5", address).Replace(dbPod)
-	}
 	l.write(t, "policy.yaml", shop)
 	l.write(t, "pod.yaml", dbPod)
-	l.write(t, "host.yaml", strings.Replace(another("host", "10.244.1.8"), "spec: {", "spec: {hostNetwork: true, ", 1))
-	l.write(t, "free.yaml", strings.ReplaceAll(another("free", "10.244.1.9"), "app: db", "app: other"))
+	l.write(t, "host.yaml", strings.Replace(podLike("host", "10.244.1.8"), "spec: {", "spec: {hostNetwork: true, ", 1))
+	l.write(t, "free.yaml", strings.ReplaceAll(podLike("free", "10.244.1.9"), "app: db", "app: other"))
 	await(t, "isolation", func() bool { return l.has("ingress", "10.244.1.5") })
 	if err := l.Interfaces(); err != nil {
 		t.Errorf("within the grace: %v", err)
@@ -39,7 +36,7 @@ func TestUnknownInterfaces(t *testing.T) {
 
 	for i := range maxInterfaces + 2 {
 		address := fmt.Sprint("10.244.1.1", i)
-		l.write(t, fmt.Sprintf("pod%d.yaml", i), another(fmt.Sprint("db", i), address))
+		l.write(t, fmt.Sprintf("pod%d.yaml", i), podLike(fmt.Sprint("db", i), address))
 		await(t, "isolation of "+address, func() bool { return l.has("ingress", address) })
 	}
 	passed.Add(int64(interfaceGrace + time.Second))

@@ -46,9 +46,7 @@ func (u *unlisting) list() {
 func startUnlisting(t *testing.T, agg *publishtest.Aggregator, dir string) (*lab, *unlisting) {
 	t.Helper()
 	manifests, err := source.NewManifests(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	src, l := &unlisting{Manifests: manifests}, &lab{dir: dir, agg: agg}
 	l.Frontend, _ = runFrontend(t, dir, Config{Source: src, Socket: agg.Socket})
 	return l, src

@@ -1,18 +1,16 @@
 package policy
 
 import (
-	"context"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/containerd/nri/pkg/adaptation"
-	"github.com/containerd/nri/pkg/api"
 	"github.com/prometheus/client_golang/prometheus"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/testing/nametest"
+	"github.com/weft-proxy/weft/frontends/testing/nritest"
 	"github.com/weft-proxy/weft/frontends/testing/publishtest"
 )
 
@@ -30,29 +28,9 @@ spec: {nodeName: node-a, containers: [{name: db, image: db}]}
 status: {phase: Running, podIPs: [{ip: 10.244.1.5}]}
 `
 
-// newRuntime starts a container runtime, and returns it with its socket.
-func newRuntime(t *testing.T, pods ...*api.PodSandbox) (*adaptation.Adaptation, string) {
-	t.Helper()
-	report := func(ctx context.Context, send adaptation.SyncCB) error {
-		_, err := send(ctx, pods, nil)
-		return err
-	}
-	update := func(context.Context, []*api.ContainerUpdate) ([]*api.ContainerUpdate, error) { return nil, nil }
-	socket := filepath.Join(t.TempDir(), "nri.sock")
-	r, err := adaptation.New("containerd", "2.2.0", report, update,
-		adaptation.WithSocketPath(socket), adaptation.WithPluginPath(t.TempDir()), adaptation.WithPluginConfigPath(t.TempDir()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(r.Stop)
-	return r, socket
-}
-
-func sandboxOf(name, addr string) *api.PodSandbox {
-	return &api.PodSandbox{Id: "sandbox-" + name, Name: name, Namespace: "shop", Uid: "uid-" + name, Pid: 1, Ips: []string{addr}, Labels: map[string]string{"app": "db"}}
+// podLike is the manifest of a pod like db with another name and address.
+func podLike(name, address string) string {
+	return strings.NewReplacer("name: db,", "name: "+name+",", "uid-db", "uid-"+name, "10.244.1.5", address).Replace(dbPod)
 }
 
 // newRuntimeLab runs a frontend with a container runtime until the function that it returns
@@ -73,15 +51,13 @@ func newRuntimeLab(t *testing.T, agg *publishtest.Aggregator, dir, socket string
 // Policy behaviour: 49.
 func TestContainerRuntime(t *testing.T) {
 	const addr = "10.244.1.5"
-	rt, socket := newRuntime(t)
+	rt := nritest.New(t)
+	rt.Start(t)
 	dir, agg := t.TempDir(), publishtest.New(t)
 	(&lab{dir: dir}).write(t, "shop.yaml", shop)
-	l, _ := newRuntimeLab(t, agg, dir, socket)
+	l, _ := newRuntimeLab(t, agg, dir, rt.Socket)
 
-	rt.BlockPluginSync().Unblock() // The plugin receives events from here on.
-	if err := rt.RunPodSandbox(t.Context(), &api.RunPodSandboxRequest{Pod: sandboxOf("db", addr)}); err != nil {
-		t.Fatal(err)
-	}
+	rt.RunPod(t, nritest.Pod("db", addr))
 	if !l.has("ingress", addr) {
 		t.Fatal("the containers start before the pod is isolated")
 	}
@@ -96,9 +72,8 @@ func TestContainerRuntime(t *testing.T) {
 		return nil
 	})
 	// A pod that the API reports beside it marks the point until which events are published.
-	mark := strings.NewReplacer("{app: db}", "{app: db}", "db", "mark", addr, "10.244.1.6").Replace(dbPod)
 	l.write(t, "db.yaml", dbPod)
-	l.write(t, "mark.yaml", mark)
+	l.write(t, "mark.yaml", podLike("mark", "10.244.1.6"))
 	await(t, "the pods of the API", func() bool { return l.has("ingress", "10.244.1.6") })
 	l.write(t, "db.yaml", "")
 	l.write(t, "mark.yaml", "")
@@ -107,9 +82,7 @@ func TestContainerRuntime(t *testing.T) {
 		t.Error("the pod was not isolated while it ran")
 	}
 	agg.Judge(nil)
-	if err := rt.StopPodSandbox(t.Context(), &api.StopPodSandboxRequest{Pod: sandboxOf("db", addr)}); err != nil {
-		t.Fatal(err)
-	}
+	rt.StopPod(t, nritest.Pod("db", addr))
 	await(t, "the end of the pod", func() bool { return !l.has("ingress", addr) })
 	if got := l.events.text(); got != "" {
 		t.Errorf("events %s", got)
@@ -128,9 +101,7 @@ func TestContainerRuntime(t *testing.T) {
 func valueOf(t *testing.T, reg *prometheus.Registry, name string) float64 {
 	t.Helper()
 	families, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, f := range families {
 		if f.GetName() == name {
 			m := f.GetMetric()[0]
@@ -145,11 +116,12 @@ func valueOf(t *testing.T, reg *prometheus.Registry, name string) float64 {
 // first update has them.
 func TestRestartWithContainerRuntime(t *testing.T) {
 	const addr = "10.244.1.5"
-	_, socket := newRuntime(t, sandboxOf("db", addr))
+	rt := nritest.New(t)
+	rt.Start(t, nritest.Pod("db", addr))
 	dir, agg := t.TempDir(), publishtest.New(t)
 	(&lab{dir: dir}).write(t, "shop.yaml", shop)
 	for range 2 {
-		l, stop := newRuntimeLab(t, agg, dir, socket)
+		l, stop := newRuntimeLab(t, agg, dir, rt.Socket)
 		if !l.has("ingress", addr) {
 			t.Error("the first update lacks the pod")
 		}

@@ -68,7 +68,7 @@ func TestInvalidManifestAtFirstStart(t *testing.T) {
 	// One that appears later, or becomes invalid, is only logged.
 	l.write(t, "later.yaml", "kind: [")
 	l.write(t, "policy.yaml", "kind: [")
-	l.write(t, "pod2.yaml", strings.NewReplacer("name: db,", "name: db2,", "uid-db", "uid-db2", "10.244.1.5", "10.244.1.6").Replace(dbPod))
+	l.write(t, "pod2.yaml", podLike("db2", "10.244.1.6"))
 	await(t, "isolation of another pod", func() bool { return l.has("ingress", "10.244.1.6") })
 	if err := l.Ready(); err != nil {
 		t.Errorf("not ready after an error in a manifest at run time: %v", err)

@@ -209,19 +209,18 @@ func (w *wedge) good(n int) {
 		w.down = false
 		w.start()
 	}
-	deadline := time.After(time.Minute)
-	for {
-		if o := w.f.publisher.Outcome(id); o.State == publish.InForce && o.Revision > before.Revision {
-			if !w.started {
-				w.commits = max(w.commits, o.Revision-revision)
-			}
-			break
+	var now publish.Outcome
+	defer func() {
+		if w.t.Failed() {
+			w.t.Logf("the good policy %s is %+v, and the publisher %+v", id.Name, now, w.f.publisher.Status())
 		}
-		select {
-		case <-deadline:
-			w.t.Fatalf("after a minute the good policy %s is %+v, and the publisher %+v", id.Name, w.f.publisher.Outcome(id), w.f.publisher.Status())
-		case <-time.After(time.Millisecond):
-		}
+	}()
+	await(w.t, "good policy "+id.Name, func() bool {
+		now = w.f.publisher.Outcome(id)
+		return now.State == publish.InForce && now.Revision > before.Revision
+	})
+	if !w.started {
+		w.commits = max(w.commits, now.Revision-revision)
 	}
 	if w.started {
 		w.started = false
@@ -245,19 +244,13 @@ func (w *wedge) good(n int) {
 // content.
 func (w *wedge) entries() map[netip.Addr]string {
 	decl, err := set.CompileMap(nft.FamilyIP, &nft.Map{Name: "ingress", Type: "ipv4_addr : verdict"})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	elements, err := w.kernel.DumpSet(nft.TableID{Family: nft.FamilyIP, Name: "weft-policy"}, decl)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	out := make(map[netip.Addr]string)
 	for _, e := range elements {
 		v, err := set.ParseVerdictData(e.Data)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, err)
 		out[netip.AddrFrom4([4]byte([]byte(e.Key)))] = v.Chain
 	}
 	return out
@@ -265,23 +258,18 @@ func (w *wedge) entries() map[netip.Addr]string {
 
 // rules returns the text of the rules of each chain.
 func (w *wedge) rules() map[string]string {
-	text := make(map[string]*strings.Builder)
+	out := make(map[string]string)
 	for _, t := range w.f.content.Snapshot().GetTables() {
 		if t.GetFamily() != "ip" {
 			continue
 		}
 		for _, c := range t.GetChains() {
-			if text[c.GetName()] == nil {
-				text[c.GetName()] = &strings.Builder{}
-			}
+			var text strings.Builder
 			for _, r := range c.GetRules() {
-				text[c.GetName()].WriteString(r.GetText() + "\n")
+				text.WriteString(r.GetText() + "\n")
 			}
+			out[c.GetName()] += text.String()
 		}
-	}
-	out := make(map[string]string)
-	for name, b := range text {
-		out[name] = b.String()
 	}
 	return out
 }
@@ -310,11 +298,7 @@ func (w *wedge) reached(pods ...netip.Addr) map[string]string {
 
 // check compares what is said with what the kernel has, policy by policy.
 func (w *wedge) check() {
-	for deadline := time.Now().Add(5 * time.Minute); !w.f.Status().Pending.IsZero(); <-time.After(time.Millisecond) {
-		if time.Now().After(deadline) {
-			w.t.Fatalf("the backlog does not end: %+v", w.f.publisher.Status())
-		}
-	}
+	await(w.t, "the end of the backlog", func() bool { return w.f.Status().Pending.IsZero() })
 	var pods []netip.Addr
 	for n := range wildPods {
 		pods = append(pods, podAddr("wilder", n))

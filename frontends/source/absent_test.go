@@ -6,14 +6,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
 	"github.com/weft-proxy/weft/frontends/testing/apitest"
 )
 
-// without lets every request for a resource fail.
-func without(resource string, code int) func(apitest.Request) apitest.Fault {
+// faulty lets every request for a resource fail.
+func faulty(resource string, fault apitest.Fault) func(apitest.Request) apitest.Fault {
 	return func(q apitest.Request) apitest.Fault {
 		if q.Resource == resource {
-			return apitest.Fault{Status: code}
+			return fault
 		}
 		return apitest.Fault{}
 	}
@@ -29,14 +30,13 @@ func TestKubeWithoutServiceCIDRs(t *testing.T) {
 		t.Run(http.StatusText(code), func(t *testing.T) {
 			api := apitest.New(t)
 			api.Set(kubeService("a", "10.96.0.1"), kubeCIDR("kubernetes", "10.96.0.0/16"))
-			api.Fault(without("servicecidrs", code))
+			api.Fault(faulty("servicecidrs", apitest.Fault{Status: code}))
 			log, logger := newLog()
 			k := kubeOf(t, api, KubeConfig{Logger: logger})
 			k.retryAbsent, k.grace = time.Millisecond, time.Hour
-			r := newRecorder()
-			follow(t, k, r)
+			r := follow(t, k)
 			r.await(t, "Service default/a=10.96.0.1")
-			eventually(t, "several attempts", func() bool { return len(api.Requests("servicecidrs")) >= 10 })
+			aggregatortest.Eventually(t, "several attempts", func() bool { return len(api.Requests("servicecidrs")) >= 10 })
 			log.mu.Lock()
 			warnings, errors := strings.Count(log.b.String(), "level=WARN"), strings.Count(log.b.String(), "level=ERROR")
 			if warnings != 1 || errors != 0 {
@@ -46,7 +46,7 @@ func TestKubeWithoutServiceCIDRs(t *testing.T) {
 			api.Fault(nil)
 			r.await(t, "Service default/a=10.96.0.1", "ServiceCIDR kubernetes=10.96.0.0/16")
 			// What was once known stays when the right to see it goes.
-			api.Fault(without("servicecidrs", code))
+			api.Fault(faulty("servicecidrs", apitest.Fault{Status: code}))
 			api.Cut()
 			api.Set(kubeService("b", "10.96.0.2"))
 			r.await(t, "Service default/a=10.96.0.1", "Service default/b=10.96.0.2", "ServiceCIDR kubernetes=10.96.0.0/16")
@@ -59,12 +59,11 @@ func TestKubeWithoutServiceCIDRs(t *testing.T) {
 func TestKubeServiceCIDRsInTrouble(t *testing.T) {
 	api := apitest.New(t)
 	api.Set(kubeService("a", "10.96.0.1"))
-	api.Fault(without("servicecidrs", http.StatusInternalServerError))
+	api.Fault(faulty("servicecidrs", apitest.Fault{Status: http.StatusInternalServerError}))
 	log, logger := newLog()
 	k := kubeOf(t, api, KubeConfig{Logger: logger})
 	k.grace = 50 * time.Millisecond
-	r := newRecorder()
-	follow(t, k, r)
+	r := follow(t, k)
 	log.await(t, "has not been listed yet")
 	r.await(t, "Service default/a=10.96.0.1")
 }

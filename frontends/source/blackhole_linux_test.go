@@ -45,12 +45,9 @@ func TestKubeBlackHole(t *testing.T) {
 				return c, err
 			}
 			want := fill(api, 3)
-			r := newRecorder()
 			k, err := NewKube(KubeConfig{Server: api.URL(), QPS: -1, Dial: inside})
-			if err != nil {
-				t.Fatal(err)
-			}
-			follow(t, k, r)
+			must(t, err)
+			r := follow(t, k)
 			r.await(t, want...)
 			_, port, _ := net.SplitHostPort(api.Address())
 			ns.Nft(t, fmt.Sprintf("table inet hole { chain c { type filter hook input priority 0; tcp dport %s drop; tcp sport %s drop; }; }", port, port))

@@ -21,9 +21,7 @@ func kubeconfig(t testing.TB, server string) string {
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	text := "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: \"" + server + "\"}}]\n" +
 		"users: [{name: u, user: {token: secret}}]\ncontexts: [{name: c, context: {cluster: c, user: u}}]\ncurrent-context: c\n"
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -47,8 +45,7 @@ func TestKubeconfigErrors(t *testing.T) {
 func TestServerOverrides(t *testing.T) {
 	api := apitest.New(t)
 	api.Set(kubeService("a", "10.96.0.1"))
-	r := newRecorder()
-	follow(t, kubeOf(t, api, KubeConfig{Kubeconfig: kubeconfig(t, "http://192.0.2.1:1"), Server: api.URL()}), r)
+	r := follow(t, kubeOf(t, api, KubeConfig{Kubeconfig: kubeconfig(t, "http://192.0.2.1:1"), Server: api.URL()}))
 	r.await(t, "Service default/a=10.96.0.1")
 	// Credentials go over TLS alone, there too.
 	rc, err := restConfig(KubeConfig{Kubeconfig: kubeconfig(t, "https://192.0.2.1:1"), Server: "https://192.0.2.2:2"}, "")
@@ -63,9 +60,7 @@ func account(t *testing.T, srv *httptest.Server) string {
 	dir := t.TempDir()
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw})
 	for name, content := range map[string]string{"token": "from-kubelet\n", "ca.crt": string(ca)} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 	}
 	return dir
 }
@@ -93,13 +88,9 @@ func TestServiceAccount(t *testing.T) {
 			t.Setenv("KUBERNETES_SERVICE_PORT", tt.port)
 			authorization = ""
 			rc, err := restConfig(KubeConfig{Server: tt.server}, dir)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			client, err := kubernetes.NewForConfig(rc)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			_, err = client.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
 			if err == nil || authorization != "Bearer from-kubelet" {
 				t.Errorf("authorization %q, error %v", authorization, err)
@@ -127,9 +118,7 @@ func TestClientLimits(t *testing.T) {
 		want float32
 	}{{0, 5}, {50, 50}, {-1, 0}} {
 		k, err := NewKube(KubeConfig{Server: "http://192.0.2.1", QPS: tt.qps, Burst: 7})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		limiter := k.Client().CoreV1().RESTClient().GetRateLimiter()
 		var got float32
 		if limiter != nil {

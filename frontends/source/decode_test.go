@@ -92,9 +92,7 @@ func TestDecode(t *testing.T) {
 		"---\napiVersion: networking.k8s.io/v1\nkind: ServiceCIDR\nmetadata: {name: kubernetes}\nspec: {cidrs: [10.96.0.0/16, fd00:96::/112]}\n"+
 		"---\napiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: deny}\nspec: {}\n"+
 		"---\napiVersion: v1\nkind: List\nitems:\n- {apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: s}, addressType: IPv4, endpoints: [], status: {}}\n"), compiled(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var got []string
 	for _, o := range objects {
 		got = append(got, fmt.Sprintf("%s@%d", o.id, o.line))
@@ -115,9 +113,7 @@ func TestExamples(t *testing.T) {
 	}
 	for _, file := range files {
 		content, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		objects, other, err := decode(filepath.Base(file), content, compiled(t))
 		if err != nil || len(other) > 0 || len(objects) == 0 {
 			t.Errorf("%s: %d objects, %v skipped, error %v", file, len(objects), other, err)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
 	"github.com/weft-proxy/weft/frontends/testing/apitest"
 )
 
@@ -67,8 +68,7 @@ func TestKubeFaultyStart(t *testing.T) {
 					}
 					return apitest.Fault{}
 				})
-				r := newRecorder()
-				follow(t, kubeOf(t, api, KubeConfig{AcceptContentTypes: accept}), r)
+				r := follow(t, kubeOf(t, api, KubeConfig{AcceptContentTypes: accept}))
 				r.until(t, "the end of the lists", func() bool { return r.synced == 1 })
 				r.mu.Lock()
 				if n := len(r.objects); n != 41 {
@@ -93,8 +93,7 @@ func TestKubeFaultyWatch(t *testing.T) {
 			t.Parallel()
 			api := apitest.New(t)
 			want := fill(api, 20)
-			r := newRecorder()
-			follow(t, kubeOf(t, api, KubeConfig{}), r)
+			r := follow(t, kubeOf(t, api, KubeConfig{}))
 			r.await(t, want...)
 			api.Fault(faultyTwice(fault))
 			api.Cut()
@@ -130,97 +129,6 @@ func (r *recorder) lostNothing(t *testing.T, went int) {
 	}
 }
 
-// TestKubeCompacted loses its watch and finds that the server has forgotten what
-// happened since: it lists anew, reports what went meanwhile, and nothing else.
-func TestKubeCompacted(t *testing.T) {
-	api := apitest.New(t)
-	want := fill(api, 20)
-	r := newRecorder()
-	follow(t, kubeOf(t, api, KubeConfig{}), r)
-	r.await(t, want...)
-	api.Stop()
-	api.Delete(kubeService("s0", ""), kubeSlice("s0-1"))
-	api.Set(kubeService("s1", "10.96.2.1"))
-	api.Compact()
-	r.mu.Lock()
-	batches := r.batches
-	r.mu.Unlock()
-	if err := api.Start(); err != nil {
-		t.Fatal(err)
-	}
-	want = append(want[:1:1], append(want[4:], "Service default/s1=10.96.2.1")...)
-	r.await(t, want...)
-	r.lostNothing(t, 2)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if n := r.batches - batches; n != 2 {
-		t.Errorf("%d batches for the changes of two kinds", n)
-	}
-}
-
-// TestKubeBookmarks goes on after a bookmark's version without a new list, even
-// where what was before it is forgotten.
-func TestKubeBookmarks(t *testing.T) {
-	api := apitest.New(t)
-	want := fill(api, 2)
-	r := newRecorder()
-	follow(t, kubeOf(t, api, KubeConfig{AcceptContentTypes: jsonContent}), r)
-	r.await(t, want...)
-	// Other kinds change, and so does the version.
-	for i := range 10 {
-		api.Set(kubeCIDR("a", fmt.Sprintf("10.%d.0.0/16", i)))
-	}
-	r.await(t, append(want, "ServiceCIDR a=10.9.0.0/16")...)
-	api.Bookmark()
-	api.Set(kubeService("s0", "10.96.2.0"))
-	want = append(want[:1:1], append(want[2:], "ServiceCIDR a=10.9.0.0/16", "Service default/s0=10.96.2.0")...)
-	r.await(t, want...)
-	// The bookmark came before the Service on its watch. The others may still
-	// be on their way to the client; only Services are judged.
-	api.Compact()
-	api.Cut()
-	api.Set(kubeService("s1", "10.96.2.1"))
-	r.until(t, "the change after the cut", func() bool { return r.objects["Service default/s1"] == "10.96.2.1" })
-	streams := 0
-	for _, q := range api.Requests("services") {
-		if q.Verb != "watch" {
-			streams++
-		}
-	}
-	if streams != 1 {
-		t.Errorf("%d lists of services, want the first alone", streams)
-	}
-	r.lostNothing(t, 0)
-}
-
-// TestKubeRestart has the API server away for a while, longer and longer. Events flow
-// with the next attempt (TestBackoffIsBounded tests how far away it is).
-func TestKubeRestart(t *testing.T) {
-	t.Parallel()
-	api := apitest.New(t)
-	want := fill(api, 5)
-	r := newRecorder()
-	follow(t, kubeOf(t, api, KubeConfig{}), r)
-	r.await(t, want...)
-	for i, away := range []time.Duration{0, 300 * time.Millisecond, 4 * time.Second} {
-		api.Stop()
-		<-time.After(away)
-		ip := fmt.Sprintf("10.96.2.%d", i)
-		api.Set(kubeService("s0", ip))
-		if err := api.Start(); err != nil {
-			t.Skipf("the port is taken by another process: %v", err)
-		}
-		back := time.Now()
-		r.until(t, "the change after "+away.String(), func() bool { return r.objects["Service default/s0"] == ip })
-		took := time.Since(back)
-		if took > time.Minute {
-			t.Errorf("away for %v: the first event came %v after the server was back", away, took)
-		}
-		t.Logf("away for %v: first event %v after the server was back", away, took.Round(time.Millisecond))
-	}
-	r.lostNothing(t, 0)
-}
-
 // TestKubeLeavesNothing ends in the middle of everything that can be waited
 // for: no goroutine and no connection stays.
 func TestKubeLeavesNothing(t *testing.T) {
@@ -244,7 +152,7 @@ func TestKubeLeavesNothing(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan error, 1)
 			go func() { done <- k.Run(ctx) }()
-			eventually(t, "requests", func() bool { return len(api.Requests("services")) > 0 && len(api.Requests("servicecidrs")) > 0 })
+			aggregatortest.Eventually(t, "requests", func() bool { return len(api.Requests("services")) > 0 && len(api.Requests("servicecidrs")) > 0 })
 			cancel()
 			select {
 			case err := <-done:
@@ -254,8 +162,8 @@ func TestKubeLeavesNothing(t *testing.T) {
 			case <-time.After(3 * time.Minute):
 				t.Fatal("the source does not end")
 			}
-			eventually(t, "the end of the connections", func() bool { return open.Load() == 0 })
-			eventually(t, "the end of the goroutines", func() bool { return goroutines() <= before })
+			aggregatortest.Eventually(t, "the end of the connections", func() bool { return open.Load() == 0 })
+			aggregatortest.Eventually(t, "the end of the goroutines", func() bool { return goroutines() <= before })
 		})
 	}
 }
@@ -295,19 +203,4 @@ func goroutines() int {
 		}
 	}
 	return n
-}
-
-// eventually polls a condition.
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.After(3 * time.Minute)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
 }

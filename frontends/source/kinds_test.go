@@ -22,12 +22,11 @@ type recorder struct {
 	synced  int
 	batches int
 	// gone counts the objects that were deleted.
-	gone    int
-	changed chan struct{}
+	gone int
 }
 
 func newRecorder() *recorder {
-	return &recorder{objects: make(map[string]string), changed: make(chan struct{}, 1)}
+	return &recorder{objects: make(map[string]string)}
 }
 
 // subscription has the kinds of most tests, as a frontend describes them.
@@ -119,32 +118,19 @@ func (r *recorder) deliver(events []Event) {
 	for _, e := range events {
 		e.Apply()
 	}
-	r.wake()
 }
 
 func (r *recorder) setSynced() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.synced++
-	r.wake()
-}
-
-func (r *recorder) wake() {
-	select {
-	case r.changed <- struct{}{}:
-	default:
-	}
 }
 
 // compiled returns the kinds of a recorder for the decoder of manifests.
 func compiled(t testing.TB) map[schema.GroupVersionKind][]*kind {
 	t.Helper()
 	m, err := NewManifests("unused", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := m.Subscribe(newRecorder().subscription()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, m.Subscribe(newRecorder().subscription()))
 	return m.kinds
 }

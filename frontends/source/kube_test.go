@@ -47,9 +47,7 @@ func kubeOf(t testing.TB, api *apitest.Server, cfg KubeConfig) *Kube {
 	}
 	cfg.QPS = -1
 	k, err := NewKube(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	k.retryFirst = 50 * time.Millisecond
 	return k
 }
@@ -63,8 +61,7 @@ func TestKubeFollowsObjects(t *testing.T) {
 		t.Run("accept "+accept, func(t *testing.T) {
 			api := apitest.New(t)
 			api.Set(kubeService("a", "10.96.0.1"), kubeSlice("a-1", "10.1.0.1"), kubeNode("n1"), kubeNode("n2"), kubeCIDR("kubernetes", "10.96.0.0/16", "fd00:96::/112"))
-			r := newRecorder()
-			follow(t, kubeOf(t, api, KubeConfig{AcceptContentTypes: accept}), r)
+			r := follow(t, kubeOf(t, api, KubeConfig{AcceptContentTypes: accept}))
 			r.await(t, "Service default/a=10.96.0.1", "EndpointSlice default/a-1=10.1.0.1", "Node n1=1", "ServiceCIDR kubernetes=10.96.0.0/16,fd00:96::/112")
 
 			api.Set(kubeSlice("b-1", "10.1.0.3"), kubeSlice("a-1", "10.1.0.2"), kubeService("b", "10.96.0.2"), kubeCIDR("more", "10.97.0.0/16"))
@@ -90,8 +87,7 @@ func TestKubeStreams(t *testing.T) {
 				return apitest.Fault{}
 			})
 		}
-		r := newRecorder()
-		follow(t, kubeOf(t, api, KubeConfig{}), r)
+		r := follow(t, kubeOf(t, api, KubeConfig{}))
 		r.await(t, "Service default/a=10.96.0.1")
 		want := "stream"
 		if !has {
@@ -127,8 +123,7 @@ func TestKubeRequests(t *testing.T) {
 		{KubeConfig{AcceptContentTypes: "application/json"}, "application/json", "weft"},
 	} {
 		api := apitest.New(t)
-		r := newRecorder()
-		follow(t, kubeOf(t, api, tt.cfg), r)
+		r := follow(t, kubeOf(t, api, tt.cfg))
 		r.await(t)
 		for _, q := range api.Requests("services") {
 			// client-go adds ";stream=watch" to the types of a watch, in front.

@@ -12,53 +12,37 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
+
+	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
 )
 
 // await waits until the objects are these, given as "kind ns/name=value".
 func (r *recorder) await(t *testing.T, want ...string) {
 	t.Helper()
-	deadline := time.After(3 * time.Minute)
-	for {
-		r.mu.Lock()
-		got := make(map[string]bool)
-		for k, v := range r.objects {
-			got[k+"="+v] = true
-		}
-		synced := r.synced
-		r.mu.Unlock()
-		ok := len(got) == len(want) && synced == 1
+	r.until(t, fmt.Sprint(want), func() bool {
 		for _, w := range want {
-			ok = ok && got[w]
+			key, value, _ := strings.Cut(w, "=")
+			if got, ok := r.objects[key]; !ok || got != value {
+				return false
+			}
 		}
-		if ok {
-			return
-		}
-		select {
-		case <-r.changed:
-		case <-deadline:
-			t.Fatalf("objects are %v (synced %d times), want %v", got, synced, want)
-		}
-	}
+		return len(r.objects) == len(want) && r.synced == 1
+	})
 }
 
 // until waits for a condition, which is called with the lock held.
 func (r *recorder) until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.After(3 * time.Minute)
-	for {
+	defer func() {
+		if t.Failed() {
+			t.Logf("objects are %v", r.objects)
+		}
+	}()
+	aggregatortest.Eventually(t, what, func() bool {
 		r.mu.Lock()
-		done := ok()
-		r.mu.Unlock()
-		if done {
-			return
-		}
-		select {
-		case <-r.changed:
-		case <-deadline:
-			t.Fatalf("waited in vain for %s: objects are %v", what, r.objects)
-		}
-	}
+		defer r.mu.Unlock()
+		return ok()
+	})
 }
 
 func (r *recorder) syncedNow() int {
@@ -69,41 +53,40 @@ func (r *recorder) syncedNow() int {
 
 // logged is a log that tests can wait for.
 type logged struct {
-	mu      sync.Mutex
-	b       bytes.Buffer
-	changed chan struct{}
+	mu sync.Mutex
+	b  bytes.Buffer
 }
 
 func newLog() (*logged, *slog.Logger) {
-	l := &logged{changed: make(chan struct{}, 1)}
+	l := &logged{}
 	return l, slog.New(slog.NewTextHandler(l, nil))
 }
 
 func (l *logged) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	select {
-	case l.changed <- struct{}{}:
-	default:
-	}
 	return l.b.Write(p)
 }
 
 func (l *logged) await(t *testing.T, text string) {
 	t.Helper()
-	deadline := time.After(3 * time.Minute)
-	for {
+	defer func() {
+		if t.Failed() {
+			t.Log(l.b.String())
+		}
+	}()
+	aggregatortest.Eventually(t, text, func() bool {
 		l.mu.Lock()
-		got := l.b.String()
-		l.mu.Unlock()
-		if strings.Contains(got, text) {
-			return
-		}
-		select {
-		case <-l.changed:
-		case <-deadline:
-			t.Fatalf("nothing logged %q, but\n%s", text, got)
-		}
+		defer l.mu.Unlock()
+		return strings.Contains(l.b.String(), text)
+	})
+}
+
+// must ends the test with an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -115,19 +98,26 @@ func manifest(name, ip string) string {
 func write(t *testing.T, dir, name, content string) {
 	t.Helper()
 	tmp := filepath.Join(dir, "."+name+".tmp")
-	if err := os.WriteFile(tmp, []byte(content), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(tmp, filepath.Join(dir, name)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(tmp, []byte(content), 0o644))
+	must(t, os.Rename(tmp, filepath.Join(dir, name)))
 }
 
-// follow runs a source until the test ends.
-func follow(t *testing.T, s Source, r *recorder) {
+// follow runs a source with a recorder of all kinds until the test ends.
+func follow(t *testing.T, s Source) *recorder {
 	t.Helper()
+	r := newRecorder()
 	subscribe(t, s, r)
 	run(t, s)
+	return r
+}
+
+// followFiles follows a directory of manifests.
+func followFiles(t *testing.T, dir string) (*recorder, *logged) {
+	t.Helper()
+	log, logger := newLog()
+	m, err := NewManifests(dir, logger)
+	must(t, err)
+	return follow(t, m), log
 }
 
 // run runs a source with the users that it has until the test ends.
@@ -147,9 +137,7 @@ func run(t *testing.T, s Source) {
 // subscribe adds a recorder with all kinds to a source.
 func subscribe(t testing.TB, s Source, r *recorder) {
 	t.Helper()
-	if err := s.Subscribe(r.subscription()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Subscribe(r.subscription()))
 }
 
 func TestManifests(t *testing.T) {
@@ -158,16 +146,8 @@ func TestManifests(t *testing.T) {
 	write(t, dir, "b.yaml", manifest("b", "10.96.0.2"))
 	write(t, dir, "ignored.txt", "nonsense: [")
 	write(t, dir, ".hidden.yaml", "nonsense: [")
-	if err := os.Mkdir(filepath.Join(dir, "dir.yaml"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	log, logger := newLog()
-	m, err := NewManifests(dir, logger)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := newRecorder()
-	follow(t, m, r)
+	must(t, os.Mkdir(filepath.Join(dir, "dir.yaml"), 0o755))
+	r, log := followFiles(t, dir)
 	r.await(t, "Service default/a=10.96.0.1", "Service default/b=10.96.0.2")
 
 	write(t, dir, "a.yaml", manifest("a", "10.96.0.3"))
@@ -178,9 +158,7 @@ func TestManifests(t *testing.T) {
 	log.await(t, `a.yaml:5: unknown field \"spce\"`)
 	write(t, dir, "b.yaml", manifest("b", "10.96.0.5"))
 	r.await(t, "Service default/a=10.96.0.3", "Service default/b=10.96.0.5")
-	if err := os.WriteFile(filepath.Join(dir, "a.yaml"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "a.yaml"), nil, 0o644))
 	log.await(t, "a.yaml: the file is empty")
 	r.await(t, "Service default/a=10.96.0.3", "Service default/b=10.96.0.5")
 	write(t, dir, "a.yaml", manifest("a", "10.96.0.6")+"---\n"+manifest("a2", "10.96.0.7"))
@@ -190,16 +168,12 @@ func TestManifests(t *testing.T) {
 	// An object that leaves its file goes, and so do all of a file that goes.
 	write(t, dir, "a.yaml", manifest("a2", "10.96.0.7"))
 	r.await(t, "Service default/a2=10.96.0.7", "Service default/b=10.96.0.5")
-	if err := os.Remove(filepath.Join(dir, "b.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(dir, "b.yaml")))
 	r.await(t, "Service default/a2=10.96.0.7")
 	// An object that moves to another file in one go never goes.
 	write(t, dir, "c.yaml", manifest("a2", "10.96.0.7"))
 	log.await(t, "object is in several manifests")
-	if err := os.Remove(filepath.Join(dir, "a.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(dir, "a.yaml")))
 	log.await(t, "object is taken from another manifest now")
 	r.await(t, "Service default/a2=10.96.0.7")
 }
@@ -207,19 +181,14 @@ func TestManifests(t *testing.T) {
 func TestManifestsDuplicates(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "b.yaml", manifest("a", "10.96.0.2"))
-	log, logger := newLog()
-	m, _ := NewManifests(dir, logger)
-	r := newRecorder()
-	follow(t, m, r)
+	r, log := followFiles(t, dir)
 	r.await(t, "Service default/a=10.96.0.2")
 	// The file whose name sorts first wins, whenever it came.
 	write(t, dir, "a.yaml", manifest("a", "10.96.0.1"))
 	r.await(t, "Service default/a=10.96.0.1")
 	log.await(t, `object="Service default/a" file=a.yaml line=1 using=a.yaml files="a.yaml b.yaml"`)
 	write(t, dir, "b.yaml", manifest("a", "10.96.0.3"))
-	if err := os.Remove(filepath.Join(dir, "a.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(dir, "a.yaml")))
 	r.await(t, "Service default/a=10.96.0.3")
 }
 
@@ -229,25 +198,17 @@ func TestManifestsSymlinks(t *testing.T) {
 	dir := t.TempDir()
 	for i, ip := range []string{"10.96.0.1", "10.96.0.2"} {
 		d := filepath.Join(dir, fmt.Sprintf("..v%d", i))
-		if err := os.Mkdir(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Mkdir(d, 0o755))
 		write(t, d, "a.yaml", manifest("a", ip))
 	}
 	link := func(to, name string) {
 		t.Helper()
-		if err := os.Symlink(to, filepath.Join(dir, "..tmp")); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(filepath.Join(dir, "..tmp"), filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Symlink(to, filepath.Join(dir, "..tmp")))
+		must(t, os.Rename(filepath.Join(dir, "..tmp"), filepath.Join(dir, name)))
 	}
 	link("..v0", "..data")
 	link("..data/a.yaml", "a.yaml")
-	m, _ := NewManifests(dir, nil)
-	r := newRecorder()
-	follow(t, m, r)
+	r, _ := followFiles(t, dir)
 	r.await(t, "Service default/a=10.96.0.1")
 	link("..v1", "..data")
 	r.await(t, "Service default/a=10.96.0.2")
@@ -258,48 +219,29 @@ func TestManifestsSymlinks(t *testing.T) {
 func TestManifestsOddFiles(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "a.yaml", manifest("a", "10.96.0.1"))
-	log, logger := newLog()
-	m, _ := NewManifests(dir, logger)
-	r := newRecorder()
-	follow(t, m, r)
+	r, log := followFiles(t, dir)
 	r.await(t, "Service default/a=10.96.0.1")
 	path := func(name string) string { return filepath.Join(dir, name) }
 
-	if err := syscall.Mkfifo(path("fifo.yaml"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mkfifo(path("fifo.yaml"), 0o600))
 	log.await(t, "fifo.yaml: not a regular file")
 	huge, err := os.Create(path("huge.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(huge.Truncate(maxManifest+1), huge.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, errors.Join(huge.Truncate(maxManifest+1), huge.Close()))
 	log.await(t, "huge.yaml: the file is larger than 64 MiB")
-	if err := os.Symlink("loop.yaml", path("loop.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink("loop.yaml", path("loop.yaml")))
 	log.await(t, "loop.yaml: ")
 
 	// A file that becomes a link to nowhere keeps its last good state, and
 	// counts again when it is what it was.
-	if err := os.Rename(path("a.yaml"), path("a.kept")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(path("a.yaml"), path("a.kept")))
 	r.await(t)
-	if err := os.Symlink("a.kept", path("a.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink("a.kept", path("a.yaml")))
 	r.await(t, "Service default/a=10.96.0.1")
-	if err := os.Rename(path("a.kept"), path("a.away")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(path("a.kept"), path("a.away")))
 	log.await(t, "a.yaml: the target of the symbolic link does not exist")
 	r.await(t, "Service default/a=10.96.0.1")
-	if err := os.Rename(path("a.away"), path("a.kept")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(path("a.away"), path("a.kept")))
 	log.await(t, `"manifest is valid again" file=a.yaml`)
 	write(t, dir, "b.yaml", manifest("b", "10.96.0.2"))
 	r.await(t, "Service default/a=10.96.0.1", "Service default/b=10.96.0.2")
@@ -325,9 +267,7 @@ func TestManifestsScan(t *testing.T) {
 	scan := func() string {
 		t.Helper()
 		before := r.batches
-		if err := m.scan(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, m.scan())
 		return fmt.Sprint(r.batches - before)
 	}
 	if got := scan(); got != "1" {
@@ -341,15 +281,11 @@ func TestManifestsScan(t *testing.T) {
 	if got := scan(); got != "0" {
 		t.Errorf("rewritten file: %s events", got)
 	}
-	if err := os.Rename(filepath.Join(dir, "a.yaml"), filepath.Join(dir, "b.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(filepath.Join(dir, "a.yaml"), filepath.Join(dir, "b.yaml")))
 	if got := scan(); got != "0" {
 		t.Errorf("renamed file: %s events", got)
 	}
-	if err := os.Remove(filepath.Join(dir, "b.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(dir, "b.yaml")))
 	if got := scan(); got != "1" || r.gone != 1 || len(r.objects) != 0 {
 		t.Errorf("removed file: %s batches, %d deleted, left %v", got, r.gone, r.objects)
 	}
@@ -361,45 +297,29 @@ func TestManifestsScan(t *testing.T) {
 // TestManifestsUnread names the manifests of the start that have never been valid.
 func TestManifestsUnread(t *testing.T) {
 	dir := t.TempDir()
-	write := func(name, text string) {
-		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
 	const valid = "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {ports: [{port: 80}]}}"
-	write("a.yaml", "kind: [")
-	write("b.yaml", "kind: [")
-	write("c.yaml", valid)
+	write(t, dir, "a.yaml", "kind: [")
+	write(t, dir, "b.yaml", "kind: [")
+	write(t, dir, "c.yaml", valid)
 	m, err := NewManifests(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r := newRecorder()
 	s := r.subscription()
 	var got []string
-	s.Unread = func(files []string) {
-		got = append(got, fmt.Sprintf("%v %d", files, r.syncedNow()))
-	}
-	if err := m.Subscribe(s); err != nil {
-		t.Fatal(err)
-	}
+	s.Unread = func(files []string) { got = append(got, fmt.Sprintf("%v %d", files, r.syncedNow())) }
+	must(t, m.Subscribe(s))
 	scan := func() {
 		t.Helper()
-		if err := m.scan(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, m.scan())
 	}
 	scan()
-	write("c.yaml", "kind: [[")
-	write("d.yaml", "kind: [")
+	write(t, dir, "c.yaml", "kind: [[")
+	write(t, dir, "d.yaml", "kind: [")
 	scan()
-	write("a.yaml", valid)
+	write(t, dir, "a.yaml", valid)
 	scan()
-	write("a.yaml", "kind: [[[")
-	if err := os.Remove(filepath.Join(dir, "b.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	write(t, dir, "a.yaml", "kind: [[[")
+	must(t, os.Remove(filepath.Join(dir, "b.yaml")))
 	scan()
 	if want := "[[a.yaml b.yaml] 0 [b.yaml] 0 [] 0]"; fmt.Sprint(got) != want {
 		t.Errorf("unread manifests %v, want %s", got, want)

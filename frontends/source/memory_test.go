@@ -49,9 +49,7 @@ func TestSourceKeepsNoObjects(t *testing.T) {
 	}
 	all := heap() - before
 	for i := range n {
-		if err := s.Add(whole[i]); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Add(whole[i]))
 		whole[i] = nil
 	}
 	left := heap() - before

@@ -51,9 +51,7 @@ func encode(t testing.TB, o runtime.Object) []byte {
 	t.Helper()
 	info, _ := runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), protobufContent)
 	b, err := runtime.Encode(scheme.Codecs.EncoderForVersion(info.Serializer, corev1.SchemeGroupVersion), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b
 }
 
@@ -63,9 +61,7 @@ func decoders(t testing.TB, kinds ...AnyKind) (reading, making runtime.Decoder) 
 	m := make(messages)
 	for _, k := range kinds {
 		compiled, err := k.compile()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		m.add(compiled)
 	}
 	info, _ := runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), protobufContent)
@@ -185,9 +181,7 @@ func TestEvents(t *testing.T) {
 	plain, _ := runtime.SerializerInfoForMediaType(all.SupportedMediaTypes(), protobufContent)
 	event := metav1.WatchEvent{Type: "ADDED", Object: runtime.RawExtension{Raw: encode(t, examplePod("web-0", "n1"))}}
 	whole, err := event.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, data := range [][]byte{whole, whole[:20], {}, nil} {
 		var got, want metav1.WatchEvent
 		res, _, err := info.StreamSerializer.Decode(data, nil, &got)

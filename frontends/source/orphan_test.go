@@ -22,9 +22,7 @@ func TestManifestsOrphans(t *testing.T) {
 	scan := func() string {
 		t.Helper()
 		log.b.Reset()
-		if err := m.scan(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, m.scan())
 		return log.b.String()
 	}
 	write(t, dir, "slice.yaml", looseSlice)

@@ -7,35 +7,23 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
 )
 
 // TestKubeUnreachable has an API server that is not there, then is, then is not:
 // it is told, and does not hold up the end.
 func TestKubeUnreachable(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	address := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "kubeconfig")
-	config := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c,
-clusters: [{name: c, cluster: {server: "http://%s"}}], contexts: [{name: c, context: {cluster: c}}]}`, address)
-	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Close())
 	log, logger := newLog()
-	k, err := NewKube(KubeConfig{Kubeconfig: path, Logger: logger})
-	if err != nil {
-		t.Fatal(err)
-	}
+	k, err := NewKube(KubeConfig{Kubeconfig: kubeconfig(t, "http://"+address), Logger: logger})
+	must(t, err)
 	subscribe(t, k, newRecorder())
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -53,12 +41,10 @@ clusters: [{name: c, cluster: {server: "http://%s"}}], contexts: [{name: c, cont
 	srv.Start()
 	log.await(t, "the Kubernetes API answers again")
 	// It answers, but does not have what is required.
-	for err := k.Reachable(); err == nil || !strings.Contains(err.Error(), "could not find"); err = k.Reachable() {
-		if t.Context().Err() != nil {
-			t.Fatalf("reachable: %v", err)
-		}
-		runtime.Gosched()
-	}
+	aggregatortest.Eventually(t, "could not find", func() bool {
+		err := k.Reachable()
+		return err != nil && strings.Contains(err.Error(), "could not find")
+	})
 	srv.Close()
 	cancel()
 	select {

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
 	"github.com/weft-proxy/weft/frontends/testing/apitest"
 )
 
@@ -17,16 +18,13 @@ func TestReturnOfANewServer(t *testing.T) {
 	t.Parallel()
 	api := apitest.New(t)
 	fill(api, 3)
-	r := newRecorder()
-	follow(t, kubeOf(t, api, KubeConfig{}), r)
+	r := follow(t, kubeOf(t, api, KubeConfig{}))
 	r.until(t, "the end of the lists", func() bool { return r.synced == 1 })
 	api.Stop()
 	api.Set(kubeNode("n1"), kubeService("late", "10.96.2.1"), kubeSlice("late-1", "10.1.2.1"))
 	api.Compact()
 	api.Forget()
-	if err := api.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, api.Start())
 	kinds := []string{"nodes", "services", "endpointslices"}
 	// asked returns how many watches tried to continue, and how many have listed.
 	asked := func() (continued, listed int) {
@@ -39,17 +37,11 @@ func TestReturnOfANewServer(t *testing.T) {
 		}
 		return continued, listed
 	}
-	tick, deadline := time.NewTicker(10*time.Millisecond), time.After(3*time.Minute)
-	defer tick.Stop()
-	continued, listed := asked()
-	for listed < len(kinds) {
-		select {
-		case <-tick.C:
-			continued, listed = asked()
-		case <-deadline:
-			t.Fatalf("%d of %d watches have listed again", listed, len(kinds))
-		}
-	}
+	continued, listed := 0, 0
+	aggregatortest.Eventually(t, "all watches list again", func() bool {
+		continued, listed = asked()
+		return listed == len(kinds)
+	})
 	r.until(t, "the new objects", func() bool {
 		return r.objects["Service default/late"] != "" && r.objects["EndpointSlice default/late-1"] != ""
 	})

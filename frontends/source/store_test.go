@@ -18,9 +18,7 @@ func serviceStore(t testing.TB) (*store, *recorder) {
 func storeOf(t testing.TB, sub Subscription) *store {
 	t.Helper()
 	u, err := newUser(sub)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := newStore()
 	s.users = []follower{{u, u.kinds[0]}}
 	return s
@@ -69,9 +67,7 @@ func TestStore(t *testing.T) {
 // withdraws nothing.
 func TestStoreRefuses(t *testing.T) {
 	s, r := serviceStore(t)
-	if err := s.Replace([]any{versioned("a", "10.0.0.1", "1")}, "1"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Replace([]any{versioned("a", "10.0.0.1", "1")}, "1"))
 	for _, o := range []any{"text", kubeNode("n1")} {
 		if s.Add(o) == nil || s.Replace([]any{o}, "2") == nil {
 			t.Errorf("%T is taken", o)
@@ -96,9 +92,7 @@ func TestStoreStreamedList(t *testing.T) {
 		t.Helper()
 		for _, o := range objects {
 			it, err := s.Transformer()(o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			list = append(list, it)
 		}
 		return list
@@ -126,15 +120,11 @@ func TestStoreStreamedList(t *testing.T) {
 	if s.isReady() {
 		t.Error("ready before the end of the list")
 	}
-	if err := s.Replace(list, "2"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Replace(list, "2"))
 	check("its end", 4, 2*maxArrived, 1)
 	list = arrive(versioned("s1", "10.0.0.3", "3"))
 	check("a later list", 4, 2*maxArrived, 1)
-	if err := s.Replace(list, "3"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Replace(list, "3"))
 	check("the end of the later list", 5, 1, 2*maxArrived)
 	if got := r.objects["Service default/s1"]; got != "10.0.0.3" {
 		t.Errorf("s1 is %s", got)

@@ -24,9 +24,7 @@ func TestAttemptsOfANode(t *testing.T) {
 			return nil, syscall.ECONNREFUSED
 		}
 		k, err := NewKube(KubeConfig{Server: "http://192.0.2.1:6443", QPS: -1, Dial: refuse})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		subscribe(t, k, newRecorder())
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)

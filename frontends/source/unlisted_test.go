@@ -18,7 +18,7 @@ func TestUnlistedCustomResource(t *testing.T) {
 		t.Run(http.StatusText(code), func(t *testing.T) {
 			api := apitest.New(t)
 			api.Set(kubeService("a", "10.96.0.1"), kubeCIDR("kubernetes", "10.96.0.0/16"))
-			api.Fault(without("servicecidrs", code))
+			api.Fault(faulty("servicecidrs", apitest.Fault{Status: code}))
 			k := kubeOf(t, api, KubeConfig{})
 			k.retryAbsent, k.grace = time.Millisecond, 50*time.Millisecond
 			r := newRecorder()
@@ -30,9 +30,7 @@ func TestUnlistedCustomResource(t *testing.T) {
 			s.Unread = func(names []string) { unread <- names }
 			synced := make(chan int, 1)
 			s.Synced = func() { synced <- len(unread) }
-			if err := k.Subscribe(s); err != nil {
-				t.Fatal(err)
-			}
+			must(t, k.Subscribe(s))
 			run(t, k)
 			if told := <-synced; told > 0 != missing {
 				t.Fatalf("told %d times before it is synced, want any %v", told, missing)

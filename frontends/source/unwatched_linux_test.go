@@ -31,20 +31,12 @@ func TestUnwatched(t *testing.T) {
 		return
 	}
 	limit := func(n string) {
-		if err := os.WriteFile(maxInstances, []byte(n), 0); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(maxInstances, []byte(n), 0))
 	}
 	limit("0")
 	dir := t.TempDir()
 	write(t, dir, "a.yaml", manifest("a", "10.96.0.1"))
-	log, logger := newLog()
-	m, err := NewManifests(dir, logger)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := newRecorder()
-	follow(t, m, r)
+	r, log := followFiles(t, dir)
 	r.await(t, "Service default/a=10.96.0.1")
 	log.await(t, "reading them every second")
 	log.await(t, "raise the sysctl fs.inotify.max_user_instances")

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
+	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
 	"github.com/weft-proxy/weft/frontends/testing/apitest"
 )
 
@@ -74,25 +75,19 @@ func clusters(t *testing.T) map[string]cluster {
 	t.Helper()
 	api, dir := apitest.New(t), t.TempDir()
 	files, err := NewManifests(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	file := func(o apitest.Object) string { return fmt.Sprintf("%T-%s.yaml", o, o.GetName())[len("*v1."):] }
 	return map[string]cluster{
 		"api": {kubeOf(t, api, KubeConfig{}), api.Set, api.Delete},
 		"manifests": {files, func(objects ...apitest.Object) {
 			for _, o := range objects {
 				b, err := yaml.Marshal(o)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				write(t, dir, file(o), string(b))
 			}
 		}, func(objects ...apitest.Object) {
 			for _, o := range objects {
-				if err := os.Remove(filepath.Join(dir, file(o))); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.Remove(filepath.Join(dir, file(o))))
 			}
 		}},
 	}
@@ -113,11 +108,9 @@ func TestSecondUser(t *testing.T) {
 			labelled.Labels["ignored"] = ""
 			c.set(pod("a", "n1", "web", "10.1.0.1"), pod("b", "n2", "web", "10.1.0.2"), labelled, typed(kubeService("s", "10.96.0.1"), "Service"),
 				typed(kubeNode("n1"), "Node"), typed(kubeNode("n2"), "Node"))
-			p, r := newPods(), newRecorder()
-			if err := c.Subscribe(p.subscribed(p.kind())); err != nil {
-				t.Fatal(err)
-			}
-			follow(t, c, r)
+			p := newPods()
+			must(t, c.Subscribe(p.subscribed(p.kind())))
+			r := follow(t, c)
 			p.await(t, "Pod default/a=web@10.1.0.1")
 			r.await(t, "Service default/s=10.96.0.1", "Node n1=1")
 			c.set(pod("a", "n1", "db", "10.1.0.1"), pod("b", "n1", "web", "10.1.0.2"))
@@ -148,12 +141,9 @@ func TestSharedWatch(t *testing.T) {
 				return s.Spec.ClusterIP
 			}
 			for _, sub := range []Subscription{one.subscribed(spoil), two.subscribed(serviceKind(two))} {
-				if err := c.Subscribe(sub); err != nil {
-					t.Fatal(err)
-				}
+				must(t, c.Subscribe(sub))
 			}
-			three := newRecorder()
-			follow(t, c, three)
+			three := follow(t, c)
 			one.await(t, "Service default/s=spoiled")
 			two.await(t, "Service default/s=10.96.0.1")
 			three.await(t, "Service default/s=10.96.0.1")
@@ -169,18 +159,11 @@ func TestSyncedPerUser(t *testing.T) {
 	api := apitest.New(t)
 	api.Set(pod("a", "n1", "web", "10.1.0.1"), kubeService("s", "10.96.0.1"))
 	hold := make(chan struct{})
-	api.Fault(func(q apitest.Request) apitest.Fault {
-		if q.Resource == "pods" {
-			return apitest.Fault{Hold: hold}
-		}
-		return apitest.Fault{}
-	})
+	api.Fault(faulty("pods", apitest.Fault{Hold: hold}))
 	k := kubeOf(t, api, KubeConfig{})
-	p, r := newPods(), newRecorder()
-	if err := k.Subscribe(p.subscribed(p.kind())); err != nil {
-		t.Fatal(err)
-	}
-	follow(t, k, r)
+	p := newPods()
+	must(t, k.Subscribe(p.subscribed(p.kind())))
+	r := follow(t, k)
 	r.await(t, "Service default/s=10.96.0.1")
 	if p.syncedNow() != 0 {
 		t.Error("the user of pods is synced")
@@ -194,7 +177,7 @@ func TestSyncedPerUser(t *testing.T) {
 func TestCustomResource(t *testing.T) {
 	api := apitest.New(t)
 	api.Set(kubeCIDR("policy", "10.0.0.0/8"), kubeService("s", "10.96.0.1"))
-	missing := without("servicecidrs", http.StatusNotFound)
+	missing := faulty("servicecidrs", apitest.Fault{Status: http.StatusNotFound})
 	api.Fault(missing)
 	k := kubeOf(t, api, KubeConfig{})
 	k.retryAbsent, k.grace = 10*time.Millisecond, time.Hour
@@ -203,9 +186,7 @@ func TestCustomResource(t *testing.T) {
 		return strings.Join(c.Spec.CIDRs, ",")
 	})
 	custom.Presence = Custom
-	if err := k.Subscribe(r.subscribed(serviceKind(r), custom)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, k.Subscribe(r.subscribed(serviceKind(r), custom)))
 	run(t, k)
 	r.await(t, "Service default/s=10.96.0.1")
 	for range 2 {
@@ -219,10 +200,10 @@ func TestCustomResource(t *testing.T) {
 	api.Fault(nil)
 	r.await(t, "Service default/s=10.96.0.1", "ServiceCIDR policy=10.0.0.0/8")
 	gone := r.gone
-	api.Fault(without("servicecidrs", http.StatusForbidden))
+	api.Fault(faulty("servicecidrs", apitest.Fault{Status: http.StatusForbidden}))
 	api.Cut()
 	api.Forget()
-	eventually(t, "several attempts", func() bool { return len(api.Requests("servicecidrs")) >= 5 })
+	aggregatortest.Eventually(t, "several attempts", func() bool { return len(api.Requests("servicecidrs")) >= 5 })
 	r.lostNothing(t, gone)
 }
 
@@ -259,9 +240,7 @@ func TestChanges(t *testing.T) {
 	p := newPods()
 	sub := p.subscribed(p.kind())
 	changes, err := sub.Changes()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	here, moved := pod("a", "n1", "web", "10.0.0.1"), pod("a", "n2", "web", "10.0.0.1")
 	for _, step := range []struct {
 		what          string

@@ -15,12 +15,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
 	"github.com/weft-proxy/weft/frontends/policy/model"
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
-
-// patience bounds the wait for something that must come.
-const patience = 3 * time.Minute
 
 // follower has what a tracker delivered.
 type follower struct {
@@ -35,13 +33,12 @@ type follower struct {
 	// errors has unexpected deliveries.
 	errors []string
 	log    bytes.Buffer
-	news   chan struct{}
 }
 
 // follow starts a tracker in a namespace, and waits until it has delivered what exists.
 func follow(t *testing.T, ns *nfttest.NS, buffer int) *follower {
 	t.Helper()
-	f := &follower{links: make(map[netip.Addr]model.Link), counts: make(map[netip.Addr]int), news: make(chan struct{}, 1)}
+	f := &follower{links: make(map[netip.Addr]model.Link), counts: make(map[netip.Addr]int)}
 	tracker, err := New(Config{Deliver: f.deliver, Logger: slog.New(slog.NewTextHandler(&f.log, nil))})
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +63,7 @@ func follow(t *testing.T, ns *nfttest.NS, buffer int) *follower {
 	})
 	select {
 	case <-tracker.Synced():
-	case <-time.After(patience):
+	case <-time.After(aggregatortest.Wait):
 		t.Fatal("tracker did not deliver what exists")
 	}
 	return f
@@ -87,10 +84,6 @@ func (f *follower) deliver(changes map[netip.Addr]model.Link) {
 			delete(f.links, addr)
 		}
 	}
-	select {
-	case f.news <- struct{}{}:
-	default:
-	}
 }
 
 // now returns the present links.
@@ -107,27 +100,25 @@ func (f *follower) expect(t *testing.T, want map[string]model.Link) {
 	for addr, link := range want {
 		parsed[netip.MustParseAddr(addr)] = link
 	}
-	deadline := time.After(patience)
-	for !maps.Equal(f.now(), parsed) {
-		select {
-		case <-f.news:
-		case <-deadline:
-			t.Fatalf("links are %v, want %v", f.now(), parsed)
-		}
-	}
+	f.until(t, fmt.Sprintf("links %v", want), func(links map[netip.Addr]model.Link) bool { return maps.Equal(links, parsed) })
 }
 
 // expectOne waits until an address has a link.
 func (f *follower) expectOne(t *testing.T, addr string, want model.Link) {
 	t.Helper()
-	deadline := time.After(patience)
-	for f.now()[netip.MustParseAddr(addr)] != want {
-		select {
-		case <-f.news:
-		case <-deadline:
-			t.Fatalf("link of %s is %v, want %v", addr, f.now()[netip.MustParseAddr(addr)], want)
+	f.until(t, fmt.Sprintf("link %v of %s", want, addr), func(links map[netip.Addr]model.Link) bool {
+		return links[netip.MustParseAddr(addr)] == want
+	})
+}
+
+func (f *follower) until(t *testing.T, what string, ok func(map[netip.Addr]model.Link) bool) {
+	t.Helper()
+	defer func() {
+		if t.Failed() {
+			t.Logf("links are %v", f.now())
 		}
-	}
+	}()
+	aggregatortest.Eventually(t, what, func() bool { return ok(f.now()) })
 }
 
 // settled waits until the tracker has seen everything that happened before.
@@ -223,16 +214,12 @@ func forge(t *testing.T, host, pod *nfttest.NS, addrs ...string) {
 	// The kernel ignores an announcement right after another one.
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(patience); ; <-tick.C {
+	aggregatortest.Eventually(t, fmt.Sprintf("the host believes the pod to have %s", addrs), func() bool {
+		<-tick.C
 		if err := pod.Do(announce); err != nil {
 			t.Fatal(err)
 		}
 		neighbours := host.Run(t, "ip", "neigh", "show", "dev", "br0")
-		if strings.Count(neighbours, mac.String()) >= len(addrs) && strings.Contains(neighbours, addrs[len(addrs)-1]+" lladdr "+mac.String()) {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the host does not believe %s:\n%s", mac, neighbours)
-		}
-	}
+		return strings.Count(neighbours, mac.String()) >= len(addrs) && strings.Contains(neighbours, addrs[len(addrs)-1]+" lladdr "+mac.String())
+	})
 }

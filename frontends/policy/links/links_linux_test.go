@@ -222,27 +222,6 @@ func TestLostMessages(t *testing.T) {
 	}
 }
 
-// TestManyRoutes adds and removes the routes of 500 pods at once.
-func TestManyRoutes(t *testing.T) {
-	host := nfttest.New(t)
-	routedPod(t, host, "pod1")
-	f := follow(t, host, 0)
-	var routes []string
-	links := make(want)
-	for i := range 500 {
-		addr := fmt.Sprintf("10.0.%d.%d", i/250, i%250)
-		routes = append(routes, "route add "+addr+" dev pod1")
-		links[addr] = model.Link{Name: "pod1"}
-	}
-	ip(t, host, routes...)
-	f.expect(t, links)
-	ip(t, host, "link del pod1")
-	f.expect(t, want{})
-	if f.log.Len() > 0 {
-		t.Errorf("logged:\n%s", f.log.String())
-	}
-}
-
 // TestOddMessages applies real messages that are cut off, or have a byte changed.
 func TestOddMessages(t *testing.T) {
 	host := nfttest.New(t)

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/weft-proxy/weft/frontends/policy/model"
+	"github.com/weft-proxy/weft/frontends/testing/modeltest"
+	"github.com/weft-proxy/weft/frontends/testing/policytest"
 )
 
 // fromWeb is a policy that lets pods with app=web in.
@@ -159,7 +161,8 @@ func TestPods(t *testing.T) {
 	// A pod without a UID has its name.
 	o := parse(t, pod("a 10.0.0.1"))
 	o.SetUID("")
-	setObject(w, o)
+	modeltest.Apply(w.model, policytest.Change{New: o})
+	w.refresh()
 	if w.Pods["shop/a"] == nil {
 		t.Error("a pod without UID is missing")
 	}

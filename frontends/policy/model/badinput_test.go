@@ -5,9 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	networkingv1 "k8s.io/api/networking/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
-
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
@@ -189,32 +186,5 @@ func TestManyFindings(t *testing.T) {
 	problems := w.model.Snapshot().Policies[0].Problems
 	if n := len(problems); n != 20 || !strings.HasSuffix(problems[n-1], "and other fields") {
 		t.Errorf("%d problems: %q", n, problems)
-	}
-}
-
-// TestLargePolicy has a policy of 10,000 rules, and changes one of them: the time is linear.
-func TestLargePolicy(t *testing.T) {
-	const rules = 10_000
-	large := func(port int) *networkingv1.NetworkPolicy {
-		o := &networkingv1.NetworkPolicy{}
-		o.Namespace, o.Name = "shop", "large"
-		for i := range rules {
-			n := intstr.FromInt(1 + i)
-			if i == rules/2 {
-				n = intstr.FromInt(port)
-			}
-			o.Spec.Ingress = append(o.Spec.Ingress, networkingv1.NetworkPolicyIngressRule{
-				From:  []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: fmt.Sprintf("10.%d.%d.0/24", i>>8, i&255)}}},
-				Ports: []networkingv1.NetworkPolicyPort{{Port: &n}},
-			})
-		}
-		return o
-	}
-	w := newWorld(t, pod("a 10.99.0.1"))
-	for _, port := range []int{60000, 60001} {
-		w.model.SetPolicy(model.ParsePolicy(large(port)))
-		if c := w.refresh(); len(c.Policies) != 1 || len(c.Policies[0].New.Rules[model.Ingress]) != rules || addrs(c.Narrowed) != "10.99.0.1" {
-			t.Errorf("%d policies changed, narrowed %v", len(c.Policies), c.Narrowed)
-		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weft-proxy/weft/frontends/policy/judge"
 	"github.com/weft-proxy/weft/frontends/policy/model"
+	"github.com/weft-proxy/weft/frontends/testing/modeltest"
 	"github.com/weft-proxy/weft/frontends/testing/policytest"
 )
 
@@ -68,7 +69,7 @@ func TestVerdicts(t *testing.T) {
 			g := policytest.New(policytest.Config{Seed: seed, Nodes: 2, Namespaces: 3, Pods: 10, Policies: 8, ClusterPolicies: int(seed % 5)})
 			m, o := model.New(model.Config{NodeName: node}), newOutcome()
 			for _, c := range g.Cluster.Objects() {
-				set(m, c)
+				modeltest.Apply(m, c)
 			}
 			counts := make(map[bool]int)
 			for i := range changes {
@@ -88,7 +89,7 @@ func TestVerdicts(t *testing.T) {
 					t.Fatalf("change %d", i)
 				}
 				for _, c := range g.Change() {
-					set(m, c)
+					modeltest.Apply(m, c)
 					if g.Rand().IntN(2) == 0 {
 						o.apply(t, m.Refresh())
 					}
@@ -147,7 +148,7 @@ func TestNarrowedIsEnough(t *testing.T) {
 			g := policytest.New(policytest.Config{Seed: 200 + seed, Nodes: 2, Namespaces: 3, Pods: 16, Policies: 10, ClusterPolicies: 3})
 			m, o := model.New(model.Config{NodeName: node}), newOutcome()
 			for _, c := range g.Cluster.Objects() {
-				set(m, c)
+				modeltest.Apply(m, c)
 			}
 			o.apply(t, m.Refresh())
 			cut, quiet := 0, 0
@@ -155,7 +156,7 @@ func TestNarrowedIsEnough(t *testing.T) {
 				flows := g.Cluster.Flows()
 				for range 1 + g.Rand().IntN(2) {
 					for _, c := range g.Change() {
-						set(m, disturb(g, c))
+						modeltest.Apply(m, disturb(g, c))
 					}
 				}
 				before := o.clone()

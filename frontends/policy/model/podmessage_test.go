@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -148,61 +147,4 @@ func FuzzUnmarshalPod(f *testing.F) {
 			t.Fatalf("got  %+v\nwant %+v", got, want)
 		}
 	})
-}
-
-// BenchmarkUnmarshalPod compares the decoders with a pod as an API server has it.
-func BenchmarkUnmarshalPod(b *testing.B) {
-	p := largePod()
-	message, err := p.Marshal()
-	if err != nil {
-		b.Fatal(err)
-	}
-	for name, decode := range map[string]func() error{
-		"message": func() error { _, err := UnmarshalPod(message); return err },
-		"object": func() error {
-			o := &corev1.Pod{}
-			if err := o.Unmarshal(message); err != nil {
-				return err
-			}
-			referencePod(o)
-			return nil
-		},
-	} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			b.SetBytes(int64(len(message)))
-			for b.Loop() {
-				if err := decode(); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
-// largePod returns a pod as an API server has it, with one address.
-func largePod() *corev1.Pod {
-	p := &corev1.Pod{}
-	p.Name, p.Namespace, p.UID, p.ResourceVersion = "web-0", "shop", "00000000-0000-4000-8000-000000000001", "12345"
-	p.CreationTimestamp = metav1.NewTime(time.Unix(1_700_000_000, 0))
-	p.Labels = map[string]string{"app": "web", "pod-template-hash": "abcdef"}
-	p.Annotations = map[string]string{"example.org/note": strings.Repeat("x", 300)}
-	for i := range 4 {
-		p.ManagedFields = append(p.ManagedFields, metav1.ManagedFieldsEntry{
-			Manager: fmt.Sprintf("manager-%d", i), Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1",
-			FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{".":{},"f:app":{}}},"f:spec":{"f:containers":{"k:{\"name\":\"main\"}":{".":{},"f:image":{},"f:env":{}}}}}`),
-		})
-	}
-	for i := range 3 {
-		c := corev1.Container{Name: fmt.Sprintf("c%d", i), Image: "registry.example/image:1", Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: int32(8080 + i), Protocol: corev1.ProtocolTCP}}}
-		for j := range 15 {
-			c.Env = append(c.Env, corev1.EnvVar{Name: fmt.Sprintf("VARIABLE_%d", j), Value: "some value of it"})
-			c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: fmt.Sprintf("volume-%d", j), MountPath: "/var/lib/something"})
-		}
-		p.Spec.Containers = append(p.Spec.Containers, c)
-		p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{Name: c.Name, Image: c.Image, ContainerID: "containerd://0123456789abcdef0123456789abcdef"})
-	}
-	p.Spec.NodeName = "node-1"
-	p.Status.Phase, p.Status.PodIP, p.Status.PodIPs = corev1.PodRunning, "10.0.0.1", []corev1.PodIP{{IP: "10.0.0.1"}, {IP: "fd00::1"}}
-	return p
 }

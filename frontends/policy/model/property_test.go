@@ -1,6 +1,7 @@
 package model_test
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"reflect"
@@ -11,61 +12,14 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/network-policy-api/apis/v1alpha2"
 
 	"github.com/weft-proxy/weft/frontends/policy/model"
+	"github.com/weft-proxy/weft/frontends/testing/modeltest"
 	"github.com/weft-proxy/weft/frontends/testing/policytest"
 )
 
 // node is the node of the models.
 const node = "node-1"
-
-// set stores an object in a model, or removes it.
-func set(m *model.Model, c policytest.Change) {
-	o, gone := c.New, c.New == nil
-	if gone {
-		o = c.Old
-	}
-	name := types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
-	switch o := o.(type) {
-	case *corev1.Pod:
-		if gone {
-			m.DeletePod(name)
-		} else {
-			m.SetPod(model.ParsePod(o))
-		}
-	case *corev1.Namespace:
-		if gone {
-			m.DeleteNamespace(name.Name)
-		} else {
-			m.SetNamespace(model.ParseNamespace(o))
-		}
-	case *corev1.Node:
-		if !gone {
-			m.SetNode(model.ParseNode(o))
-		}
-	case *networkingv1.NetworkPolicy:
-		if gone {
-			m.DeletePolicy(name)
-		} else {
-			m.SetPolicy(model.ParsePolicy(o))
-		}
-	case *v1alpha2.ClusterNetworkPolicy:
-		if gone {
-			m.DeleteClusterPolicy(name.Name)
-		} else {
-			m.SetClusterPolicy(model.ParseClusterPolicy(o))
-		}
-	case *networkingv1.ServiceCIDR:
-		if gone {
-			m.DeleteServiceCIDR(name.Name)
-		} else {
-			m.SetServiceCIDR(model.ParseServiceCIDR(o))
-		}
-	default:
-		panic(fmt.Sprintf("%T", o))
-	}
-}
 
 // outcome is what a reader of Changes knows.
 type outcome struct {
@@ -87,21 +41,21 @@ func newOutcome() *outcome {
 func (o *outcome) apply(t *testing.T, c model.Changes) {
 	t.Helper()
 	for _, p := range c.Pods {
-		uid := cmpOr(p.Old, p.New).UID
+		uid := cmp.Or(p.Old, p.New).UID
 		if o.Pods[uid] != p.Old || reflect.DeepEqual(p.Old, p.New) {
 			t.Errorf("change of pod %s from %+v to %+v, and it was %+v", uid, p.Old, p.New, o.Pods[uid])
 		}
 		put(o.Pods, uid, p.New)
 	}
 	for _, p := range c.Policies {
-		id := cmpOr(p.Old, p.New).ID
+		id := cmp.Or(p.Old, p.New).ID
 		if !reflect.DeepEqual(o.Policies[id], p.Old) || reflect.DeepEqual(p.Old, p.New) {
 			t.Errorf("change of policy %v from %+v to %+v, and it was %+v", id, p.Old, p.New, o.Policies[id])
 		}
 		put(o.Policies, id, p.New)
 	}
 	for _, s := range c.Sets {
-		id := cmpOr(s.Old, s.New).ID
+		id := cmp.Or(s.Old, s.New).ID
 		if _, ok := o.Sets[id]; ok != (s.Old != nil) {
 			t.Errorf("change of set %s from %v, and it is known: %v", id, s.Old, ok)
 		}
@@ -130,13 +84,6 @@ func (o *outcome) apply(t *testing.T, c model.Changes) {
 	if c.Node != nil {
 		o.Node = *c.Node
 	}
-}
-
-func cmpOr[T any](a, b *T) *T {
-	if a != nil {
-		return a
-	}
-	return b
 }
 
 func put[K comparable, V any](in map[K]*V, k K, v *V) {
@@ -169,7 +116,7 @@ func TestIncremental(t *testing.T) {
 				} else {
 					objects[key] = c
 				}
-				set(m, c)
+				modeltest.Apply(m, c)
 			}
 			for _, c := range g.Cluster.Objects() {
 				set1(c)
@@ -195,7 +142,7 @@ func TestIncremental(t *testing.T) {
 				keys := slices.Sorted(maps.Keys(objects))
 				g.Rand().Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
 				for _, k := range keys {
-					set(fresh, objects[k])
+					modeltest.Apply(fresh, objects[k])
 				}
 				want.apply(t, fresh.Refresh())
 				if want.Node.Name == "" {

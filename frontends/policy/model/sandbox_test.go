@@ -35,6 +35,15 @@ func sandbox(t *testing.T, id, text string) *model.SandboxObject {
 	return o
 }
 
+// sandboxes has the runtime report sandboxes.
+func (w *world) sandboxes(reported ...*model.SandboxObject) {
+	w.t.Helper()
+	for _, s := range reported {
+		w.model.SetSandbox(s)
+	}
+	w.refresh()
+}
+
 // uidPod is pod with the UID that sandbox gives.
 func uidPod(text string, more ...string) string {
 	return strings.Replace(pod(text, more...), "metadata: {", "metadata: {uid: uid-"+strings.Fields(text)[0]+", ", 1)
@@ -50,9 +59,7 @@ const (
 
 func TestSandboxBeforeAPI(t *testing.T) {
 	w := newWorld(t, onlyB)
-	w.model.SetSandbox(sandbox(t, "s1", "a 10.0.0.1 app=a"))
-	w.model.SetSandbox(sandbox(t, "s2", "b 10.0.0.2 app=b"))
-	w.refresh()
+	w.sandboxes(sandbox(t, "s1", "a 10.0.0.1 app=a"), sandbox(t, "s2", "b 10.0.0.2 app=b"))
 	w.expect("+-", fromB, fromOther)
 
 	// The Pod is the same pod: nothing changes.
@@ -67,8 +74,7 @@ func TestSandboxBeforeAPI(t *testing.T) {
 // A sandbox that is created again has another address than the API knows.
 func TestSandboxCreatedAgain(t *testing.T) {
 	w := newWorld(t, onlyB, uidPod("a 10.0.0.7 app=a"), uidPod("b 10.0.0.2 app=b"))
-	w.model.SetSandbox(sandbox(t, "s2", "a 10.0.0.1 app=a"))
-	w.refresh()
+	w.sandboxes(sandbox(t, "s2", "a 10.0.0.1 app=a"))
 	w.expect("+-+-", fromB, fromOther, "10.0.0.2 > 10.0.0.7", "10.0.9.9 > 10.0.0.7")
 	w.set(uidPod("a 10.0.0.1 app=a"))
 	w.expect("+-++", fromB, fromOther, "10.0.0.2 > 10.0.0.7", "10.0.9.9 > 10.0.0.7")
@@ -76,8 +82,7 @@ func TestSandboxCreatedAgain(t *testing.T) {
 		t.Errorf("%d pods, want 2", n)
 	}
 	// Two sandboxes with one address count once.
-	w.model.SetSandbox(sandbox(t, "s3", "a 10.0.0.1,fd00::1 app=a"))
-	w.refresh()
+	w.sandboxes(sandbox(t, "s3", "a 10.0.0.1,fd00::1 app=a"))
 	if len(w.notices) > 0 {
 		t.Errorf("notices %v", w.notices)
 	}
@@ -85,9 +90,7 @@ func TestSandboxCreatedAgain(t *testing.T) {
 
 func TestSetSandboxes(t *testing.T) {
 	w := newWorld(t, onlyB)
-	w.model.SetSandbox(sandbox(t, "s1", "a 10.0.0.1 app=a"))
-	w.model.SetSandbox(sandbox(t, "s2", "b 10.0.0.2 app=b"))
-	w.refresh()
+	w.sandboxes(sandbox(t, "s1", "a 10.0.0.1 app=a"), sandbox(t, "s2", "b 10.0.0.2 app=b"))
 	w.model.SetSandboxes([]*model.SandboxObject{sandbox(t, "s1", "a 10.0.0.1 app=a"), sandbox(t, "s3", "c 10.0.0.3 app=b")})
 	w.refresh()
 	w.expect("-+", fromB, "10.0.0.3 > 10.0.0.1")
@@ -103,17 +106,13 @@ func TestSandboxWrong(t *testing.T) {
 	w := newWorld(t, onlyB, "Node "+node+" {status: {addresses: [{type: InternalIP, address: 10.1.0.1}]}}",
 		uidPod("a 10.0.0.1 app=a"), uidPod("b 10.0.0.2 app=b"), uidPod("x 10.0.0.3 app=x"))
 	// The address of another pod counts only if both are selected.
-	w.model.SetSandbox(sandbox(t, "s1", "fake-b 10.0.0.3 app=b"))
-	w.model.SetSandbox(sandbox(t, "s2", "fake-x 10.0.0.1 app=x"))
-	w.refresh()
+	w.sandboxes(sandbox(t, "s1", "fake-b 10.0.0.3 app=b"), sandbox(t, "s2", "fake-x 10.0.0.1 app=x"))
 	w.expect("+--", fromB, fromOther, "10.0.0.3 > 10.0.0.1")
 	if len(w.notices) != 2 || w.notices[0].Reason != model.AddressConflict {
 		t.Errorf("notices %v", w.notices)
 	}
 	// Addresses that no pod has are ignored, and the second of a family is.
-	w.model.SetSandbox(sandbox(t, "s3", "node 10.1.0.1,127.0.0.1,x,fe80::1 app=b"))
-	w.model.SetSandbox(sandbox(t, "s4", "many 10.0.0.4,10.0.0.5 app=b"))
-	w.refresh()
+	w.sandboxes(sandbox(t, "s3", "node 10.1.0.1,127.0.0.1,x,fe80::1 app=b"), sandbox(t, "s4", "many 10.0.0.4,10.0.0.5 app=b"))
 	w.expect("+-", "10.0.0.4 > 10.0.0.1", "10.0.0.5 > 10.0.0.1")
 	if m := w.members(); strings.Contains(m, "10.1.0.1") || strings.Contains(m, "127.0.0.1") {
 		t.Errorf("members %s", m)

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/weft-proxy/weft/frontends/policy/model"
+	"github.com/weft-proxy/weft/frontends/testing/modeltest"
 	"github.com/weft-proxy/weft/frontends/testing/policytest"
 )
 
@@ -67,7 +68,7 @@ func parse(t *testing.T, text string) metav1.Object {
 	}
 	o.SetName(name)
 	if o.GetUID() == "" {
-		o.SetUID(nameUID(o))
+		o.SetUID(types.UID(o.GetNamespace() + "/" + o.GetName()))
 	}
 	return o
 }
@@ -76,7 +77,7 @@ func parse(t *testing.T, text string) metav1.Object {
 func (w *world) set(objects ...string) model.Changes {
 	w.t.Helper()
 	for _, text := range objects {
-		set(w.model, policytest.Change{New: parse(w.t, text)})
+		modeltest.Apply(w.model, policytest.Change{New: parse(w.t, text)})
 	}
 	return w.refresh()
 }
@@ -85,7 +86,7 @@ func (w *world) set(objects ...string) model.Changes {
 func (w *world) delete(objects ...string) model.Changes {
 	w.t.Helper()
 	for _, text := range objects {
-		set(w.model, policytest.Change{Old: parse(w.t, text)})
+		modeltest.Apply(w.model, policytest.Change{Old: parse(w.t, text)})
 	}
 	return w.refresh()
 }
@@ -177,22 +178,5 @@ func (w *world) members() string {
 	return strings.Join(all, "; ")
 }
 
-func addrs(in []netip.Addr) string {
-	var b strings.Builder
-	for i, a := range in {
-		if i > 0 {
-			b.WriteByte(' ')
-		}
-		b.WriteString(a.String())
-	}
-	return b.String()
-}
-
-func nameUID(o metav1.Object) types.UID {
-	return types.UID(o.GetNamespace() + "/" + o.GetName())
-}
-
-func setObject(w *world, o metav1.Object) {
-	set(w.model, policytest.Change{New: o})
-	w.refresh()
-}
+// addrs returns addresses with spaces between them.
+func addrs(in []netip.Addr) string { return strings.Trim(fmt.Sprint(in), "[]") }

@@ -71,7 +71,7 @@ func TestGarbage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPeer(t)
-			l := newLab(t, &runtime{socket: p.socket}, time.Minute)
+			l := newLab(t, p.socket, time.Minute)
 			var before, after goruntime.MemStats
 			goruntime.ReadMemStats(&before)
 			c := p.acceptRaw(t)
@@ -96,19 +96,15 @@ func TestGarbage(t *testing.T) {
 // pods.
 func TestSilentRuntime(t *testing.T) {
 	p := newPeer(t)
-	l := newLab(t, &runtime{socket: p.socket}, time.Minute, func(cfg *nri.Config) { cfg.SyncTimeout = 300 * time.Millisecond })
+	l := newLab(t, p.socket, time.Minute, func(cfg *nri.Config) { cfg.SyncTimeout = 300 * time.Millisecond })
 	_, _ = io.Copy(io.Discard, p.acceptRaw(t))
 	l.logs.await(t, "register with the container runtime: the runtime did not report its pods in time")
 	c := p.accept(t)
-	if err := c.call(t.Context(), "Configure", &api.ConfigureRequest{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.call(t.Context(), "Configure", &api.ConfigureRequest{}))
 	l.logs.await(t, `error="the runtime did not report its pods in time"`)
 	// Half a report is none.
 	c = p.accept(t)
-	if err := c.call(t.Context(), "Synchronize", &api.SynchronizeRequest{Pods: []*api.PodSandbox{pod("a", "10.0.0.1")}, More: true}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.call(t.Context(), "Synchronize", &api.SynchronizeRequest{Pods: []*api.PodSandbox{pod("a", "10.0.0.1")}, More: true}))
 	p.accept(t)
 	if l.expect(t); l.plugin.Stats().Connected {
 		t.Error("connected to a silent runtime")
@@ -118,11 +114,7 @@ func TestSilentRuntime(t *testing.T) {
 // TestStuckModel answers in time although the model takes no changes, and makes them up with
 // a complete report.
 func TestStuckModel(t *testing.T) {
-	p := newPeer(t)
-	l := newLab(t, &runtime{socket: p.socket}, 5*time.Millisecond)
-	c := p.accept(t)
-	c.synchronize(t)
-	wait(t, "the first report", l.plugin.Synced())
+	p, l, c := connected(t, 5*time.Millisecond)
 	l.mu.Lock()
 	unlock := sync.OnceFunc(l.mu.Unlock)
 	defer unlock()
@@ -151,11 +143,7 @@ func TestStuckModel(t *testing.T) {
 
 // TestManyRequests ends a connection with more requests at once than a runtime sends.
 func TestManyRequests(t *testing.T) {
-	p := newPeer(t)
-	l := newLab(t, &runtime{socket: p.socket}, time.Minute)
-	c := p.accept(t)
-	c.synchronize(t)
-	wait(t, "the first report", l.plugin.Synced())
+	p, l, c := connected(t, time.Minute)
 	l.hold()
 	var wg sync.WaitGroup
 	for i := range 20 {
@@ -177,7 +165,7 @@ func TestManyRequests(t *testing.T) {
 // TestUndecodable ends the connection without an error, which would refuse the pod.
 func TestUndecodable(t *testing.T) {
 	p := newPeer(t)
-	l := newLab(t, &runtime{socket: p.socket}, time.Minute)
+	l := newLab(t, p.socket, time.Minute)
 	for _, method := range []string{"RunPodSandbox", "Synchronize", "Configure"} {
 		c := p.accept(t)
 		req := &emptypb.Empty{}
@@ -210,7 +198,7 @@ func TestLargeReport(t *testing.T) {
 	for name, pods := range map[string][]*api.PodSandbox{"pods": many, "labels": wide} {
 		t.Run(name, func(t *testing.T) {
 			p := newPeer(t)
-			l := newLab(t, &runtime{socket: p.socket}, time.Minute)
+			l := newLab(t, p.socket, time.Minute)
 			c := p.accept(t)
 			var err error
 			for part := range slices.Chunk(pods, len(pods)/50+1) {
@@ -230,10 +218,7 @@ func TestLargeReport(t *testing.T) {
 
 // TestEventsWithoutPods answers events that lack their pod, or that the plugin did not ask for.
 func TestEventsWithoutPods(t *testing.T) {
-	p := newPeer(t)
-	l := newLab(t, &runtime{socket: p.socket}, time.Minute)
-	c := p.accept(t)
-	c.synchronize(t, pod("a", "10.0.0.1"))
+	_, l, c := connected(t, time.Minute, pod("a", "10.0.0.1"))
 	for _, method := range []string{"RunPodSandbox", "StopPodSandbox", "RemovePodSandbox", "Shutdown"} {
 		if err := c.call(t.Context(), method, &api.Empty{}); err != nil {
 			t.Errorf("%s: %v", method, err)

@@ -7,6 +7,7 @@ import (
 	"github.com/containerd/nri/pkg/api"
 
 	"github.com/weft-proxy/weft/frontends/policy/nri"
+	"github.com/weft-proxy/weft/frontends/testing/nritest"
 )
 
 // TestEndedPods ignores pods that have ended, which runtimes report until they are removed:
@@ -21,12 +22,10 @@ func TestEndedPods(t *testing.T) {
 		{{Containers: containers, More: true}, {Pods: pods}},
 	} {
 		p := newPeer(t)
-		l := newLab(t, &runtime{socket: p.socket}, time.Minute)
+		l := newLab(t, p.socket, time.Minute)
 		c := p.accept(t)
 		for _, part := range parts {
-			if err := c.call(t.Context(), "Synchronize", part); err != nil {
-				t.Fatal(err)
-			}
+			must(t, c.call(t.Context(), "Synchronize", part))
 		}
 		wait(t, "the report", l.plugin.Synced())
 		l.expect(t, "new 10.0.0.1", "no-container 10.0.0.3", "no-process 10.0.0.2")
@@ -39,13 +38,13 @@ func TestEndedPods(t *testing.T) {
 // TestForget forgets the pods of a runtime that does not come back, such as one whose NRI was
 // switched off, and learns them again if it does.
 func TestForget(t *testing.T) {
-	rt := newRuntime(t)
-	rt.start(t, pod("a", "10.0.0.1"))
-	l := newLab(t, rt, time.Minute, func(cfg *nri.Config) { cfg.Forget = 100 * time.Millisecond })
+	rt := nritest.New(t)
+	rt.Start(t, pod("a", "10.0.0.1"))
+	l := newLab(t, rt.Socket, time.Minute, func(cfg *nri.Config) { cfg.Forget = 100 * time.Millisecond })
 	wait(t, "the first report", l.plugin.Synced())
 	for range 2 {
 		l.await(t, "a 10.0.0.1")
-		rt.stop()
+		rt.End()
 		ended := time.Now()
 		l.await(t)
 		if took := time.Since(ended); took < 100*time.Millisecond {
@@ -54,7 +53,7 @@ func TestForget(t *testing.T) {
 		if s := l.plugin.Stats(); s != (nri.Stats{}) {
 			t.Errorf("%+v", s)
 		}
-		rt.start(t, pod("a", "10.0.0.1"))
+		rt.Start(t, pod("a", "10.0.0.1"))
 	}
 	l.await(t, "a 10.0.0.1")
 	l.logs.await(t, "forgot the pods that the API does not know")

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
 )
 
 // logs keeps what is logged.
@@ -29,11 +31,19 @@ func (l *logs) Write(b []byte) (int, error) {
 // await waits for a message.
 func (l *logs) await(t *testing.T, message string) {
 	t.Helper()
-	poll(t, "the message "+message, func() bool {
+	aggregatortest.Eventually(t, "the message "+message, func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		return strings.Contains(l.text.String(), message)
 	})
+}
+
+// must ends the test with an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // wait waits until a channel is closed.
@@ -43,20 +53,5 @@ func wait(t *testing.T, what string, done <-chan struct{}) {
 	case <-done:
 	case <-time.After(3 * time.Minute):
 		t.Errorf("waited in vain for %s", what)
-	}
-}
-
-// poll waits for a condition.
-func poll(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.After(3 * time.Minute)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("waited in vain for %s", what)
-		}
 	}
 }

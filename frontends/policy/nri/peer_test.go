@@ -3,9 +3,9 @@ package nri_test
 import (
 	"context"
 	"net"
-	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/containerd/nri/pkg/api"
 	"github.com/containerd/nri/pkg/net/multiplex"
@@ -18,23 +18,15 @@ type peer struct {
 	socket string
 	// conns has the connections of the plugin.
 	conns chan net.Conn
-	stop  func()
 }
 
 func newPeer(t *testing.T) *peer {
 	t.Helper()
-	return newPeerAt(t, filepath.Join(t.TempDir(), "nri.sock"))
-}
-
-func newPeerAt(t *testing.T, socket string) *peer {
-	t.Helper()
-	_ = os.Remove(socket)
+	socket := filepath.Join(t.TempDir(), "nri.sock")
 	l, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &peer{socket: socket, conns: make(chan net.Conn), stop: func() { _ = l.Close() }}
-	t.Cleanup(p.stop)
+	must(t, err)
+	p := &peer{socket: socket, conns: make(chan net.Conn)}
+	t.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for {
 			c, err := l.Accept()
@@ -66,9 +58,7 @@ func (p *peer) accept(t *testing.T) *link {
 	mux := multiplex.Multiplex(l.Conn, multiplex.WithBlockedRead())
 	t.Cleanup(func() { _ = mux.Close() })
 	server, err := ttrpc.NewServer()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	registered := make(chan struct{})
 	server.RegisterService("nri.pkg.api.v1alpha1.Runtime", &ttrpc.ServiceDesc{Methods: map[string]ttrpc.Method{
 		"RegisterPlugin": func(_ context.Context, decode func(any) error) (any, error) {
@@ -77,13 +67,9 @@ func (p *peer) accept(t *testing.T) *link {
 		},
 	}})
 	listener, err := mux.Listen(multiplex.RuntimeServiceConn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	conn, err := mux.Open(multiplex.PluginServiceConn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	mux.Unblock()
 	go func() { _ = server.Serve(t.Context(), listener) }()
 	t.Cleanup(func() { _ = server.Close() })
@@ -114,10 +100,17 @@ func (l *link) call(ctx context.Context, method string, req proto.Message) error
 // synchronize reports pods, all of which run.
 func (l *link) synchronize(t *testing.T, pods ...*api.PodSandbox) {
 	t.Helper()
-	if err := l.call(t.Context(), "Configure", &api.ConfigureRequest{RuntimeName: "peer"}); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.call(t.Context(), "Synchronize", &api.SynchronizeRequest{Pods: pods}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.call(t.Context(), "Configure", &api.ConfigureRequest{RuntimeName: "peer"}))
+	must(t, l.call(t.Context(), "Synchronize", &api.SynchronizeRequest{Pods: pods}))
+}
+
+// connected returns a runtime to which a plugin is connected, and has received pods.
+func connected(t *testing.T, bound time.Duration, pods ...*api.PodSandbox) (*peer, *lab, *link) {
+	t.Helper()
+	p := newPeer(t)
+	l := newLab(t, p.socket, bound)
+	c := p.accept(t)
+	c.synchronize(t, pods...)
+	wait(t, "the first report", l.plugin.Synced())
+	return p, l, c
 }

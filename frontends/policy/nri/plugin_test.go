@@ -12,25 +12,21 @@ import (
 	"github.com/containerd/nri/pkg/adaptation"
 	"github.com/containerd/nri/pkg/api"
 
+	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
 	"github.com/weft-proxy/weft/frontends/policy/model"
 	"github.com/weft-proxy/weft/frontends/policy/nri"
 )
 
 // TestPlugin follows a runtime from its first report to the end of a pod.
 func TestPlugin(t *testing.T) {
-	rt := newRuntime(t)
-	rt.start(t, pod("a", "10.0.0.1"), pod("host"))
-	l := newLab(t, rt, time.Minute)
-	wait(t, "the first report", l.plugin.Synced())
+	rt, l := started(t, time.Minute, pod("a", "10.0.0.1"), pod("host"))
 	l.expect(t, "a 10.0.0.1")
 
-	rt.run(t, pod("b", "10.0.0.2", "fd00::2"))
+	rt.RunPod(t, pod("b", "10.0.0.2", "fd00::2"))
 	l.expect(t, "a 10.0.0.1", "b 10.0.0.2 fd00::2")
-	rt.run(t, pod("host2"))
+	rt.RunPod(t, pod("host2"))
 	l.expect(t, "a 10.0.0.1", "b 10.0.0.2 fd00::2")
-	if err := rt.StopPodSandbox(t.Context(), &api.StopPodSandboxRequest{Pod: pod("a")}); err != nil {
-		t.Error(err)
-	}
+	rt.StopPod(t, pod("a"))
 	l.expect(t, "b 10.0.0.2 fd00::2")
 	for range 2 { // Removed before it is stopped, and twice.
 		if err := rt.RemovePodSandbox(t.Context(), &api.RemovePodSandboxRequest{Pod: pod("b")}); err != nil {
@@ -42,60 +38,37 @@ func TestPlugin(t *testing.T) {
 
 // TestRestartOfRuntime keeps what the runtime reported until the next one reports its pods.
 func TestRestartOfRuntime(t *testing.T) {
-	rt := newRuntime(t)
-	rt.start(t, pod("a", "10.0.0.1"), pod("b", "10.0.0.2"))
-	l := newLab(t, rt, time.Minute)
-	wait(t, "the first report", l.plugin.Synced())
-	rt.stop()
+	rt, l := started(t, time.Minute, pod("a", "10.0.0.1"), pod("b", "10.0.0.2"))
+	rt.End()
 	l.logs.await(t, "no connection to the container runtime")
 	l.expect(t, "a 10.0.0.1", "b 10.0.0.2")
-	rt.start(t, pod("b", "10.0.0.2"), pod("c", "10.0.0.3"))
+	rt.Start(t, pod("b", "10.0.0.2"), pod("c", "10.0.0.3"))
 	l.await(t, "b 10.0.0.2", "c 10.0.0.3")
-	rt.run(t, pod("d", "10.0.0.4"))
+	rt.RunPod(t, pod("d", "10.0.0.4"))
 	l.expect(t, "b 10.0.0.2", "c 10.0.0.3", "d 10.0.0.4")
-}
-
-// TestManyPods receives the first report in several messages.
-func TestManyPods(t *testing.T) {
-	rt := newRuntime(t)
-	var all []*api.PodSandbox
-	for i := range 300 {
-		p := pod("p"+string(rune('a'+i%26))+strings.Repeat("x", i/26), "10.0.1.1")
-		p.Annotations = map[string]string{"large": strings.Repeat("x", 32<<10)}
-		all = append(all, p)
-	}
-	rt.start(t, all...)
-	l := newLab(t, rt, time.Minute)
-	wait(t, "the first report", l.plugin.Synced())
-	if n := l.sandboxes(); n != len(all) {
-		t.Errorf("%d pods, want %d", n, len(all))
-	}
 }
 
 // TestWait answers RunPodSandbox after the commit, or after a while without one.
 func TestWait(t *testing.T) {
-	rt := newRuntime(t)
-	rt.start(t)
-	l := newLab(t, rt, 100*time.Millisecond)
-	wait(t, "the first report", l.plugin.Synced())
+	rt, l := started(t, 100*time.Millisecond)
 	l.hold()
 	began := time.Now()
-	rt.run(t, pod("a", "10.0.0.1"))
+	rt.RunPod(t, pod("a", "10.0.0.1"))
 	if took := time.Since(began); took < 100*time.Millisecond {
 		t.Errorf("the pod waited %s for its commit, want at least 100ms", took)
 	}
 	l.logs.await(t, "a pod starts before its policies are in force")
 	// The plugin is still connected.
 	l.release()
-	rt.run(t, pod("b", "10.0.0.2"))
+	rt.RunPod(t, pod("b", "10.0.0.2"))
 	l.expect(t, "a 10.0.0.1", "b 10.0.0.2")
 
 	// The commit ends the wait.
-	l = newLab(t, rt, time.Minute)
+	l = newLab(t, rt.Socket, time.Minute)
 	wait(t, "the first report", l.plugin.Synced())
 	l.hold()
 	done := make(chan struct{})
-	go func() { defer close(done); rt.run(t, pod("c", "10.0.0.3")) }()
+	go func() { defer close(done); rt.RunPod(t, pod("c", "10.0.0.3")) }()
 	l.await(t, "c 10.0.0.3")
 	select {
 	case <-done:
@@ -110,44 +83,26 @@ func TestWait(t *testing.T) {
 func TestWaitBelowRequestTimeout(t *testing.T) {
 	adaptation.SetPluginRequestTimeout(time.Second)
 	t.Cleanup(func() { adaptation.SetPluginRequestTimeout(requestTimeout) })
-	rt := newRuntime(t)
-	rt.start(t)
-	l := newLab(t, rt, time.Minute)
-	wait(t, "the first report", l.plugin.Synced())
+	rt, l := started(t, time.Minute)
 	l.hold()
-	rt.run(t, pod("a", "10.0.0.1"))
+	rt.RunPod(t, pod("a", "10.0.0.1"))
 	l.release()
-	rt.run(t, pod("b", "10.0.0.2"))
+	rt.RunPod(t, pod("b", "10.0.0.2"))
 	l.expect(t, "a 10.0.0.1", "b 10.0.0.2")
 }
 
 // TestInvalidPod lets pods start that it cannot use.
 func TestInvalidPod(t *testing.T) {
-	rt := newRuntime(t)
-	rt.start(t, &api.PodSandbox{Id: "x"})
-	l := newLab(t, rt, time.Minute)
-	wait(t, "the first report", l.plugin.Synced())
+	rt, l := started(t, time.Minute, &api.PodSandbox{Id: "x"})
 	l.logs.await(t, "ignored a pod of the container runtime")
-	rt.run(t, &api.PodSandbox{Id: strings.Repeat("x", 10000), Name: "a\nb", Ips: []string{"10.0.0.1"}})
-	rt.run(t, pod("a", "10.0.0.1", "not an address", "10.0.0.2"))
+	rt.RunPod(t, &api.PodSandbox{Id: strings.Repeat("x", 10000), Name: "a\nb", Ips: []string{"10.0.0.1"}})
+	rt.RunPod(t, pod("a", "10.0.0.1", "not an address", "10.0.0.2"))
 	l.expect(t, "a 10.0.0.1")
 }
 
 func TestConfig(t *testing.T) {
 	if _, err := nri.New(nri.Config{}); err == nil {
 		t.Error("New without a socket returned no error")
-	}
-}
-
-// TestNoRuntime waits for a runtime that is not there.
-func TestNoRuntime(t *testing.T) {
-	rt := newRuntime(t)
-	l := newLab(t, rt, time.Minute)
-	l.logs.await(t, "no connection to the container runtime")
-	select {
-	case <-l.plugin.Synced():
-		t.Error("synced without a runtime")
-	default:
 	}
 }
 
@@ -163,10 +118,10 @@ type lab struct {
 	held bool
 }
 
-func newLab(t *testing.T, rt *runtime, bound time.Duration, edit ...func(*nri.Config)) *lab {
+func newLab(t *testing.T, socket string, bound time.Duration, edit ...func(*nri.Config)) *lab {
 	t.Helper()
 	l := &lab{model: model.New(model.Config{NodeName: "node-1"}), committed: make(chan struct{}), logs: &logs{}}
-	cfg := nri.Config{Socket: rt.socket, Deliver: l.deliver, Wait: bound, Logger: l.logs.logger()}
+	cfg := nri.Config{Socket: socket, Deliver: l.deliver, Wait: bound, Logger: l.logs.logger()}
 	for _, f := range edit {
 		f(&cfg)
 	}
@@ -212,13 +167,6 @@ func (l *lab) release() {
 	l.commit()
 }
 
-// sandboxes returns the number of pods.
-func (l *lab) sandboxes() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.model.Stats().Pods
-}
-
 // pods returns the pods as "name address...".
 func (l *lab) pods() string {
 	l.mu.Lock()
@@ -243,5 +191,5 @@ func (l *lab) expect(t *testing.T, want ...string) {
 
 func (l *lab) await(t *testing.T, want ...string) {
 	t.Helper()
-	poll(t, strings.Join(want, ", "), func() bool { return l.pods() == strings.Join(want, "\n") })
+	aggregatortest.Eventually(t, strings.Join(want, ", "), func() bool { return l.pods() == strings.Join(want, "\n") })
 }

@@ -5,12 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -18,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/network-policy-api/apis/v1alpha2"
 
+	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
 	"github.com/weft-proxy/weft/frontends/policy/model"
 	services "github.com/weft-proxy/weft/frontends/services/model"
 	serviceobjects "github.com/weft-proxy/weft/frontends/services/objects"
@@ -27,16 +25,15 @@ import (
 
 // follower is a user of a source that keeps a model.
 type follower struct {
-	mu      sync.Mutex
-	model   *model.Model
-	events  map[string]int // by resource
-	synced  bool
-	changed chan struct{}
+	mu     sync.Mutex
+	model  *model.Model
+	events map[string]int // by resource
+	synced bool
 }
 
 func follow(t *testing.T, s source.Source) *follower {
 	t.Helper()
-	f := &follower{model: model.New(model.Config{NodeName: "n1"}), events: make(map[string]int), changed: make(chan struct{}, 1)}
+	f := &follower{model: model.New(model.Config{NodeName: "n1"}), events: make(map[string]int)}
 	err := s.Subscribe(source.Subscription{User: "policy", Kinds: Kinds("n1", f.model), Deliver: func(events []source.Event) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -45,24 +42,15 @@ func follow(t *testing.T, s source.Source) *follower {
 			f.events[e.Resource()]++
 		}
 		f.model.Refresh()
-		f.wake()
 	}, Synced: func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.synced = true
-		f.wake()
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return f
-}
-
-func (f *follower) wake() {
-	select {
-	case f.changed <- struct{}{}:
-	default:
-	}
 }
 
 // await waits until the pods of the node have a form such as "web:[] []".
@@ -183,20 +171,11 @@ func TestEachKind(t *testing.T) {
 // until waits for a condition, which is called with the lock held.
 func (f *follower) until(t *testing.T, name string, ok func() bool) {
 	t.Helper()
-	deadline := time.After(3 * time.Minute)
-	for {
+	aggregatortest.Eventually(t, name, func() bool {
 		f.mu.Lock()
-		done, stats := ok(), f.model.Stats()
-		f.mu.Unlock()
-		if done {
-			return
-		}
-		select {
-		case <-f.changed:
-		case <-deadline:
-			t.Fatalf("waited in vain for %s: %+v", name, stats)
-		}
-	}
+		defer f.mu.Unlock()
+		return ok()
+	})
 }
 
 // TestCustomResource installs ClusterNetworkPolicy, and removes it.
@@ -222,52 +201,6 @@ func TestCustomResource(t *testing.T) {
 	})
 	api.Cut()
 	f.await(t, "a:[] []")
-}
-
-// TestManifests has the same objects in files.
-func TestManifests(t *testing.T) {
-	dir := t.TempDir()
-	write := func(name, text string) {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("pods.yaml", `
-apiVersion: v1
-kind: Pod
-metadata: {name: a, namespace: shop, labels: {app: a}}
-spec: {nodeName: n1, containers: [{name: c, image: i}]}
-status: {phase: Running, podIP: 10.0.0.1}
----
-apiVersion: v1
-kind: Pod
-metadata: {name: host, namespace: shop}
-spec: {nodeName: n1, hostNetwork: true, containers: [{name: c, image: i}]}
-status: {phase: Running, podIP: 192.0.2.1}
-`)
-	write("policies.yaml", `
-apiVersion: networking.k8s.io/v1
-kind: NetworkPolicy
-metadata: {name: deny, namespace: shop}
-spec: {podSelector: {}}
----
-apiVersion: policy.networking.k8s.io/v1alpha2
-kind: ClusterNetworkPolicy
-metadata: {name: admin}
-spec:
-  tier: Admin
-  priority: 1
-  subject: {namespaces: {}}
-  egress: [{action: Deny, to: [{networks: [192.0.2.0/24]}]}]
-`)
-	m, err := source.NewManifests(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := follow(t, m)
-	run(t, m)
-	f.await(t, "a:[deny] [admin]")
-	f.until(t, "the event of one pod", func() bool { return f.events["pods"] == 1 })
 }
 
 // TestSharedWatches has both frontends in one process: each resource has one watch.

@@ -19,9 +19,7 @@ import (
 func newSession(t testing.TB, ns *nfttest.NS, r *Renderer) *client.Session {
 	t.Helper()
 	c, err := client.Dial(context.Background(), client.Config{Socket: aggregatortest.StartIn(t, ns).Socket, Publisher: "policy"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := c.Session(client.SessionConfig{Snapshot: func(string) *weftv1.Fragment { return r.Snapshot() }})
 	t.Cleanup(func() { _, _ = s.Close(), c.Close() })
 	return s

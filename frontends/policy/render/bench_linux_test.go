@@ -44,13 +44,7 @@ func newLane(b *testing.B, rules string) *lane {
 func (l *lane) connect(b *testing.B) {
 	b.Helper()
 	var listener int
-	must := func(err error) {
-		b.Helper()
-		if err != nil {
-			b.Fatal(err)
-		}
-	}
-	must(l.server.Do(func() (err error) {
+	must(b, l.server.Do(func() (err error) {
 		if listener, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0); err != nil {
 			return err
 		}
@@ -60,7 +54,7 @@ func (l *lane) connect(b *testing.B) {
 		return unix.Listen(listener, 1)
 	}))
 	defer unix.Close(listener)
-	must(l.client.Do(func() (err error) {
+	must(b, l.client.Do(func() (err error) {
 		if l.ends[0], err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0); err != nil {
 			return err
 		}
@@ -68,7 +62,7 @@ func (l *lane) connect(b *testing.B) {
 	}))
 	var err error
 	l.ends[1], _, err = unix.Accept4(listener, unix.SOCK_CLOEXEC)
-	must(err)
+	must(b, err)
 	b.Cleanup(func() { _, _ = unix.Close(l.ends[0]), unix.Close(l.ends[1]) })
 }
 
@@ -147,9 +141,8 @@ func BenchmarkRoundTrip(b *testing.B) {
 					i = len(lanes) - 1 - i
 				}
 				var err error
-				if took[i], err = lanes[i].roundTrips(perTurn, took[i]); err != nil {
-					b.Fatal(err)
-				}
+				took[i], err = lanes[i].roundTrips(perTurn, took[i])
+				must(b, err)
 			}
 		}
 	}

@@ -8,13 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/network-policy-api/apis/v1alpha2"
-
 	"github.com/weft-proxy/weft/frontends/policy/judge"
 	"github.com/weft-proxy/weft/frontends/policy/model"
+	"github.com/weft-proxy/weft/frontends/testing/modeltest"
 	"github.com/weft-proxy/weft/frontends/testing/policytest"
 )
 
@@ -35,50 +31,9 @@ func newWorld(t *testing.T, seed uint64) *world {
 		model:     model.New(model.Config{NodeName: thisNode}),
 	}
 	for _, c := range w.Cluster.Objects() {
-		w.set(c)
+		modeltest.Apply(w.model, c)
 	}
 	return w
-}
-
-// set gives an object to the model.
-func (w *world) set(c policytest.Change) {
-	o, gone := c.New, c.New == nil
-	if gone {
-		o = c.Old
-	}
-	name := types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
-	switch o := o.(type) {
-	case *corev1.Pod:
-		if gone {
-			w.model.DeletePod(name)
-		} else {
-			w.model.SetPod(model.ParsePod(o))
-		}
-	case *corev1.Namespace:
-		if gone {
-			w.model.DeleteNamespace(name.Name)
-		} else {
-			w.model.SetNamespace(model.ParseNamespace(o))
-		}
-	case *corev1.Node:
-		if o.Name == thisNode {
-			w.model.SetNode(model.ParseNode(o))
-		}
-	case *networkingv1.NetworkPolicy:
-		if gone {
-			w.model.DeletePolicy(name)
-		} else {
-			w.model.SetPolicy(model.ParsePolicy(o))
-		}
-	case *v1alpha2.ClusterNetworkPolicy:
-		if gone {
-			w.model.DeleteClusterPolicy(name.Name)
-		} else {
-			w.model.SetClusterPolicy(model.ParseClusterPolicy(o))
-		}
-	default:
-		w.t.Fatalf("%T", o)
-	}
 }
 
 // publish renders what changed.
@@ -129,7 +84,7 @@ func TestJudge(t *testing.T) {
 			for range 40 {
 				for range 1 + w.Rand().IntN(3) {
 					for _, c := range w.Change() {
-						w.set(c)
+						modeltest.Apply(w.model, c)
 					}
 				}
 				w.publish()
@@ -252,7 +207,11 @@ func (c *changer) manyRules(policy string) []model.Rule {
 // TestJudgeNames checks what a verdict says in words.
 func TestJudgeNames(t *testing.T) {
 	f := newFixture(t, func(c *Config) { c.Start = StartDeny })
-	f.fixtureOfReasons()
+	f.cluster.node = &model.Node{PodCIDRs: prefixes("10.0.0.0/24")}
+	f.policy("shop/db", []model.Rule{{Any: true, Ports: ports("tcp 81")}}, nil)
+	f.pod("shop/web", "10.0.0.1", []string{"admin/gone"}, []string{"baseline/b"})
+	f.policy("baseline/b", nil, nil)
+	f.pod("shop/db", "10.0.0.2", []string{"shop/db"}, nil)
 	f.finish()
 	node := func(a netip.Addr) bool { return a == netip.MustParseAddr("10.0.9.1") }
 	for flow, want := range map[string]string{
@@ -272,19 +231,8 @@ func TestJudgeNames(t *testing.T) {
 		}
 	}
 	four, err := New(Config{Families: [2]bool{true, false}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if v := four.Judge(judge.Flow{Source: netip.IPv6Loopback(), Destination: netip.IPv6Loopback()}, node); !v.Allowed {
 		t.Errorf("without IPv6: %s", v)
 	}
-}
-
-// fixtureOfReasons has a pod for each reason of a verdict.
-func (f *fixture) fixtureOfReasons() {
-	f.cluster.node = &model.Node{PodCIDRs: prefixes("10.0.0.0/24")}
-	f.policy("shop/db", []model.Rule{{Any: true, Ports: ports("tcp 81")}}, nil)
-	f.pod("shop/web", "10.0.0.1", []string{"admin/gone"}, []string{"baseline/b"})
-	f.policy("baseline/b", nil, nil)
-	f.pod("shop/db", "10.0.0.2", []string{"shop/db"}, nil)
 }

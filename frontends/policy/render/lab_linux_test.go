@@ -1,14 +1,12 @@
 package render
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -89,7 +87,7 @@ func (l *lab) warmUp() {
 			for _, to := range []netip.Addr{extAddrs[f], nodeAddrs[f]} {
 				wg.Go(func() {
 					for range 20 {
-						if c, err := dial(ns, "tcp", netip.AddrPortFrom(to, 8080), 10*time.Second); err == nil {
+						if c, err := dial(ns, "tcp", netip.Addr{}, netip.AddrPortFrom(to, 8080), 10*time.Second); err == nil {
 							c.Close()
 							return
 						}
@@ -124,9 +122,7 @@ func labNS(t testing.TB) *nfttest.NS {
 func sysctl(t testing.TB, ns *nfttest.NS, values map[string]string) {
 	t.Helper()
 	for path, value := range values {
-		if err := ns.Do(func() error { return os.WriteFile("/proc/sys/net/"+path, []byte(value), 0) }); err != nil {
-			t.Fatal(err)
-		}
+		must(t, ns.Do(func() error { return os.WriteFile("/proc/sys/net/"+path, []byte(value), 0) }))
 	}
 }
 
@@ -137,54 +133,8 @@ func serve(t testing.TB, ns *nfttest.NS, at ...netip.Addr) {
 		at = []netip.Addr{netip.IPv6Unspecified()}
 	}
 	for _, a := range at {
-		serveAt(t, ns, netip.AddrPortFrom(a, 8080).String())
+		ns.Echo(t, netip.AddrPortFrom(a, 8080).String())
 	}
-}
-
-func serveAt(t testing.TB, ns *nfttest.NS, at string) {
-	t.Helper()
-	var l net.Listener
-	var p net.PacketConn
-	err := ns.Do(func() (err error) {
-		if l, err = net.Listen("tcp", at); err != nil {
-			return err
-		}
-		p, err = net.ListenPacket("udp", at)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close(); p.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer c.Close()
-				for b := make([]byte, 64); ; {
-					n, err := c.Read(b)
-					if err != nil {
-						return
-					}
-					if _, err := c.Write(b[:n]); err != nil {
-						return
-					}
-				}
-			}()
-		}
-	}()
-	go func() {
-		for b := make([]byte, 64); ; {
-			n, from, err := p.ReadFrom(b)
-			if err != nil {
-				return
-			}
-			_, _ = p.WriteTo(b[:n], from)
-		}
-	}()
 }
 
 // apply makes the ruleset that the updates have led to the kernel's.
@@ -209,19 +159,18 @@ func wait(wanted bool) time.Duration {
 // link is an open connection.
 type link struct{ net.Conn }
 
-// dial opens a connection. UDP is one after the first answer.
-func dial(ns *nfttest.NS, network string, to netip.AddrPort, limit time.Duration) (*link, error) {
-	var out *link
-	err := ns.Do(func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), limit)
-		defer cancel()
-		c, err := (&net.Dialer{}).DialContext(ctx, network, to.String())
-		if err == nil {
-			out = &link{c}
-		}
-		return err
-	})
-	if err != nil {
+// dial opens a connection. UDP is one after the first answer. The zero source leaves the choice to the kernel.
+func dial(ns *nfttest.NS, network string, source netip.Addr, to netip.AddrPort, limit time.Duration) (*link, error) {
+	d := net.Dialer{Timeout: limit}
+	switch from := netip.AddrPortFrom(source, 0); {
+	case !source.IsValid():
+	case network == "udp":
+		d.LocalAddr = net.UDPAddrFromAddrPort(from)
+	default:
+		d.LocalAddr = net.TCPAddrFromAddrPort(from)
+	}
+	out := &link{}
+	if err := ns.Do(func() (err error) { out.Conn, err = d.Dial(network, to.String()); return err }); err != nil {
 		return nil, err
 	}
 	if err := out.echo(limit); err != nil {
@@ -247,6 +196,7 @@ type probe struct {
 	name    string
 	from    *nfttest.NS
 	network string
+	source  netip.Addr
 	to      netip.AddrPort
 	// want is true if it must be answered.
 	want bool
@@ -258,7 +208,7 @@ func (l *lab) run(probes []probe) {
 	var wg sync.WaitGroup
 	for _, p := range probes {
 		wg.Go(func() {
-			c, err := dial(p.from, p.network, p.to, wait(p.want))
+			c, err := dial(p.from, p.network, p.source, p.to, wait(p.want))
 			if err == nil {
 				c.Close()
 			}
@@ -309,15 +259,10 @@ func (l *lab) expect(allowed, denied []string) {
 			}
 			for _, n := range networks {
 				for f := range to {
-					all = append(all, probe{text, from, n, to[f], i == 0})
+					all = append(all, probe{name: text, from: from, network: n, to: to[f], want: i == 0})
 				}
 			}
 		}
 	}
 	l.run(all)
-}
-
-// refused reports whether an error says that the other end has no such port.
-func refused(err error) bool {
-	return err != nil && strings.Contains(err.Error(), syscall.ECONNREFUSED.Error())
 }

@@ -79,7 +79,7 @@ func TestRefusedPolicy(t *testing.T) {
 	many := manyBlocks(maxRules+1, func(i int, r *model.Rule) { r.Ports = ports(fmt.Sprintf("tcp %d-65000", i+1)) })
 	f.policy("shop/large", many, nil)
 	f.policy("admin/large", many, nil)
-	f.policy("shop/small", everyRule, nil)
+	f.policy("shop/small", everyone, nil)
 	f.pod("shop/db", "10.0.0.1", []string{"shop/large", "shop/small"}, nil)
 	f.pod("shop/web", "10.0.0.2", []string{"admin/large", "shop/small"}, nil)
 	f.finish()
@@ -101,15 +101,13 @@ func TestRefusedPolicy(t *testing.T) {
 			t.Errorf("%s, want allowed %v", v, want)
 		}
 	}
-	f.policy("shop/large", everyRule, nil)
-	f.policy("admin/large", everyRule, nil)
+	f.policy("shop/large", everyone, nil)
+	f.policy("admin/large", everyone, nil)
 	f.finish()
 	if got := f.r.LeftOut(); len(got) != 0 {
 		t.Errorf("still refused: %q", got)
 	}
 }
-
-var everyRule = []model.Rule{{Any: true, AllPorts: true}}
 
 // TestPortSpans compares the spans of random rules with the rules that match each port.
 func TestPortSpans(t *testing.T) {

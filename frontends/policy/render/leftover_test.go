@@ -86,7 +86,7 @@ func TestLeftoversStayUntilCleanup(t *testing.T) {
 	f := newFixture(t)
 	f.set("s", "11.0.0.1")
 	f.policy("a/p", []model.Rule{{Pods: []model.SetID{"s"}, Blocks: blocks("192.0.2.0/24", "198.51.100.0/24"), Ports: ports("tcp 1-2", "tcp 5")}}, nil)
-	f.policy("a/q", everyRule, nil)
+	f.policy("a/q", everyone, nil)
 	f.pod("a/0", "10.0.0.1", []string{"a/p", "a/q"}, nil)
 	f.finish()
 	has := func(r ruleset, name string) bool { return strings.Contains(r.String(), name) }

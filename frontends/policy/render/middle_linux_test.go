@@ -69,9 +69,7 @@ func (l *lab) forget() {
 		}
 		return errors.Join(err, c.Close())
 	})
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	must(l.t, err)
 }
 
 // TestConnectionsThatConntrackForgot: a TCP connection that is denied does not go on, whichever

@@ -212,6 +212,9 @@ func blocks(texts ...string) (out []model.Range) {
 	return model.MergeRanges(out)
 }
 
+// everyone is a rule that accepts everything.
+var everyone = []model.Rule{{Any: true, AllPorts: true}}
+
 // fixture is a renderer with the ruleset that its updates lead to.
 type fixture struct {
 	t testing.TB
@@ -227,9 +230,7 @@ func newFixture(t testing.TB, edit ...func(*Config)) *fixture {
 		e(&cfg)
 	}
 	r, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return &fixture{t: t, cluster: newCluster(), r: r, rules: load(t, r.Snapshot())}
 }
 
@@ -263,6 +264,14 @@ func (f *fixture) compare() {
 	f.t.Helper()
 	if want, got := load(f.t, f.r.Snapshot()).String(), f.rules.String(); want != got {
 		f.t.Fatalf("snapshot:\n%s\npatches:\n%s", want, got)
+	}
+}
+
+// must ends the test with an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

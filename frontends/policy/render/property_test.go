@@ -200,9 +200,7 @@ func (c *changer) publish() {
 func (c *changer) restart() {
 	left := c.r.Snapshot()
 	r, err := New(c.r.cfg)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, err)
 	r.Restore(left)
 	c.r = r
 	c.reported.pods, c.reported.policies, c.reported.sets = nil, nil, nil

@@ -16,9 +16,7 @@ import (
 func TestRejectedIsForgotten(t *testing.T) {
 	for _, rejected := range []bool{true, false} {
 		r, err := New(Config{Families: [2]bool{true, false}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		id := model.PolicyID{Tier: model.TierNetworkPolicy, Namespace: "shop", Name: "db"}
 		p := &model.Policy{ID: id}
 		p.Rules[model.Ingress] = []model.Rule{{Name: "ingress[0]", Any: true, AllPorts: true}}

@@ -85,7 +85,7 @@ func TestWork(t *testing.T) {
 		"a narrowing":   {8, func(f *fixture) { f.narrowed = addresses("10.0.0.1") }},
 		"a pod goes":    {10, func(f *fixture) { delete(f.pods, "a/1") }},
 		"a pod comes":   {20, func(f *fixture) { f.pod("a/new", "10.0.9.9", []string{"a/p1"}, nil) }},
-		"a policy":      {40, func(f *fixture) { f.policy("a/p1", everyRule, nil) }},
+		"a policy":      {40, func(f *fixture) { f.policy("a/p1", everyone, nil) }},
 		"another class": {40, func(f *fixture) { f.pod("a/1", "10.0.0.2", []string{"a/p1", "a/p2"}, nil) }},
 	}
 	for name, test := range tests {
@@ -260,6 +260,19 @@ func TestOwner(t *testing.T) {
 	}
 }
 
+// TestDropLog logs drops at a limited rate, with the policies of the pod and the direction.
+//
+// Policy behaviour: 54.
+func TestDropLog(t *testing.T) {
+	f := newFixture(t, func(c *Config) { c.DropLog = 3 })
+	f.policy("shop/closed", nil, nil)
+	f.pod("shop/db", "10.0.0.1", nil, []string{"shop/closed"})
+	f.finish()
+	if want := `limit rate 3/second log prefix "weft drop shop/closed egress "`; !strings.Contains(f.rules.String(), want) {
+		t.Errorf("no rule has %s:\n%s", want, f.rules)
+	}
+}
+
 // TestNames cuts names and keeps them different, even if their hashes are the same.
 //
 // Policy behaviour: 57.
@@ -287,9 +300,7 @@ func TestConfig(t *testing.T) {
 		}
 	}
 	r, err := New(Config{Families: [2]bool{false, true}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if tables := r.Snapshot().GetTables(); len(tables) != 1 || tables[0].GetFamily() != "ip6" {
 		t.Errorf("tables %v", tables)
 	}

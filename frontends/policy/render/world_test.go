@@ -8,6 +8,7 @@ import (
 
 	"github.com/weft-proxy/weft/frontends/policy/judge"
 	"github.com/weft-proxy/weft/frontends/policy/model"
+	"github.com/weft-proxy/weft/frontends/testing/modeltest"
 	"github.com/weft-proxy/weft/frontends/testing/policytest"
 )
 
@@ -22,7 +23,7 @@ func (w *world) restart() {
 	w.fixture = newFixture(w.t, func(c *Config) { *c = w.r.cfg })
 	w.model = model.New(model.Config{NodeName: thisNode})
 	for _, c := range w.Cluster.Objects() {
-		w.set(c)
+		modeltest.Apply(w.model, c)
 	}
 	w.r.Restore(left)
 	w.r.Load(w.model.Refresh())
@@ -79,7 +80,7 @@ func TestWorldRestarts(t *testing.T) {
 				}
 				for range 1 + w.Rand().IntN(4) {
 					for _, c := range w.Change() {
-						w.set(c)
+						modeltest.Apply(w.model, c)
 					}
 				}
 				switch w.Rand().IntN(4) {

@@ -39,6 +39,14 @@ type cluster struct {
 	fail error
 }
 
+// must ends the test with an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func newCluster(t *testing.T, nodes int) *cluster {
 	t.Helper()
 	c := &cluster{object: admin(), latency: 100 * time.Millisecond}
@@ -46,9 +54,7 @@ func newCluster(t *testing.T, nodes int) *cluster {
 	var wg sync.WaitGroup
 	for i := range nodes {
 		w, err := New(Config{Client: fake.NewClientset(), NodeName: fmt.Sprintf("node-%04d", i)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		w.send = c.apply
 		c.writers = append(c.writers, w)
 		wg.Go(func() { w.Run(ctx) })
@@ -238,19 +244,13 @@ func TestRequest(t *testing.T) {
 	}))
 	defer server.Close()
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w, err := New(Config{Client: client, NodeName: "n"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p := parse(admin())
 	c := p.condition("n", "")
 	patch, err := p.patch("p", c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := w.send(t.Context(), "p", patch); !apierrors.IsConflict(err) {
 		t.Errorf("the error is %v", err)
 	}
@@ -265,14 +265,10 @@ func TestRequest(t *testing.T) {
 // TestSubscription follows policies through a source.
 func TestSubscription(t *testing.T) {
 	w, err := New(Config{Client: fake.NewClientset(), NodeName: "n"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := w.Subscription()
 	events, err := s.Changes()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	o := admin()
 	o.Status.Conditions = []metav1.Condition{{Type: "Other"}, {Type: Accepted, Status: metav1.ConditionTrue, ObservedGeneration: 1}}
 	s.Deliver(events(nil, o.DeepCopy()))

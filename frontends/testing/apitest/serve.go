@@ -195,19 +195,14 @@ func (s *Server) watch(ctx context.Context, w http.ResponseWriter, enc encoder, 
 			stream.send(watch.Added, o)
 		}
 		if q.Verb == "stream" {
-			stream.send(watch.Bookmark, bookmark(k, version, map[string]string{metav1.InitialEventsAnnotationKey: "true"}))
+			stream.send(watch.Bookmark, bookmark(k, version))
 		}
 		at = version
 	}
-	s.mu.Lock()
-	marks := s.bookmark
-	s.mu.Unlock()
 	stream.flush()
 	for stream.err == nil {
 		s.mu.Lock()
 		changed, news, version, gone := s.changed, k.after(at), s.version, at < k.compacted
-		mark := s.bookmark != marks
-		marks = s.bookmark
 		s.mu.Unlock()
 		if gone {
 			stream.send(watch.Error, Expired())
@@ -226,9 +221,6 @@ func (s *Server) watch(ctx context.Context, w http.ResponseWriter, enc encoder, 
 		}
 		// Later compacted changes have been sent.
 		at = version
-		if mark {
-			stream.send(watch.Bookmark, bookmark(k, version, nil))
-		}
 		stream.flush()
 		select {
 		case <-changed:
@@ -250,9 +242,10 @@ func (c change) last() Object {
 	return o
 }
 
-func bookmark(k *kind, version int, annotations map[string]string) Object {
+// bookmark ends the first objects of a stream.
+func bookmark(k *kind, version int) Object {
 	o := k.empty()
 	o.SetResourceVersion(strconv.Itoa(version))
-	o.SetAnnotations(annotations)
+	o.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
 	return o
 }

@@ -40,7 +40,6 @@ type Server struct {
 	kinds   map[schema.GroupVersionKind]*kind
 	// closed and replaced to wake watches
 	changed  chan struct{}
-	bookmark int
 	fault    func(Request) Fault
 	requests []Request
 }
@@ -220,15 +219,6 @@ func (s *Server) Compact() {
 	for _, k := range s.kinds {
 		k.history, k.compacted = nil, s.version
 	}
-	s.wake()
-}
-
-// Bookmark sends a bookmark to all watches.
-func (s *Server) Bookmark() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.bookmark++
-	s.version++
 	s.wake()
 }
 

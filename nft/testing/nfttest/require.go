@@ -24,14 +24,7 @@ const (
 	// Users is the privilege to become another user, missing in a user namespace with a single
 	// user.
 	Users
-	// KernelLog is the log of all network namespaces once LogAllNamespaces is 1, only in the first
-	// user namespace.
-	KernelLog
 )
-
-// LogAllNamespaces is the setting to log packets of all network namespaces, not only the machine's
-// own.
-const LogAllNamespaces = "/proc/sys/net/netfilter/nf_log_all_netns"
 
 var needs = [...]struct {
 	name, hint string
@@ -49,16 +42,6 @@ var needs = [...]struct {
 		cmd := exec.Command("true")
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 1, Gid: 1}}
 		return cmd.Run()
-	}},
-	KernelLog: {"the kernel's log", "run as root of the machine", func() error {
-		for file, mode := range map[string]int{LogAllNamespaces: os.O_RDWR, "/dev/kmsg": os.O_RDONLY} {
-			f, err := os.OpenFile(file, mode, 0)
-			if err != nil {
-				return err
-			}
-			f.Close()
-		}
-		return nil
 	}},
 }
 
