@@ -150,9 +150,7 @@ func TestManyTables(t *testing.T) {
 		return steps(add(table, chain), in(f, "tcp dport 80 accept"))
 	}
 	must(t, nft, whole(knftables.IPv4Family), whole(knftables.IPv6Family))
-	if n := len(k.Commits()); n != 1 {
-		t.Errorf("%d commits: want 1", n)
-	}
+	equal(t, "commits", len(k.Commits()), 1)
 	if err := run(t, nft, in("ip", "accept"), in("ip6", "jump none")); !knftables.IsNotFound(err) {
 		t.Errorf("error: %v", err)
 	}
@@ -220,9 +218,7 @@ func TestConcurrentTransactions(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if n := len(k.Elements(sharedTable, "hosts")); n != 82 {
-		t.Errorf("%d elements: want 82", n)
-	}
+	equal(t, "elements", len(k.Elements(sharedTable, "hosts")), 82)
 }
 
 // TestCancelled: after a cancelled wait, the next transaction waits for the outcome and builds on it.
@@ -245,9 +241,7 @@ func TestCancelled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := len(k.Elements(sharedTable, "hosts")); got != len(elements) {
-		t.Errorf("%d elements in the kernel, %d listed", got, len(elements))
-	}
+	equal(t, "elements in the kernel", len(k.Elements(sharedTable, "hosts")), len(elements))
 	// The rejected creation was reverted, so creating again is not an error.
 	must(t, nft, create(member("hosts", "10.2.0.1")))
 }
@@ -279,14 +273,10 @@ func TestDestroy(t *testing.T) {
   set verdicts
     10.0.0.1 . tcp . 80 : goto plain
 `
-	if got := k.String(); got != want {
-		t.Errorf("left:\n%s\nwant\n%s", got, want)
-	}
+	equal(t, "left", k.String(), want)
 	if err := run(t, nft, destroy(member("none", "10.0.0.1"))); !knftables.IsNotFound(err) {
 		t.Errorf("destroy of an element without its set: %v", err)
 	}
 	must(t, nft, destroy(table(), table()))
-	if got := k.String(); got != "" {
-		t.Errorf("left:\n%s", got)
-	}
+	equal(t, "left", k.String(), "")
 }

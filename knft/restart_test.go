@@ -74,12 +74,8 @@ func checkChanges(t *testing.T, n *node) {
 	if !slices.Equal(rules, want) {
 		t.Errorf("rules: %q", rules)
 	}
-	if got := n.kernel.Elements(sharedTable, "hosts"); !slices.Equal(got, []string{"10.0.0.2", "10.0.0.7"}) {
-		t.Errorf("hosts: %v", got)
-	}
-	if got := n.kernel.Elements(sharedTable, "nets"); got != nil {
-		t.Errorf("nets: %v", got)
-	}
+	equal(t, "hosts", n.kernel.Elements(sharedTable, "hosts"), []string{"10.0.0.2", "10.0.0.7"})
+	equal(t, "nets", n.kernel.Elements(sharedTable, "nets"), nil)
 }
 
 func TestProgramRestarts(t *testing.T) {

@@ -104,9 +104,7 @@ func TestShared(t *testing.T) {
 	must(t, second, add(
 		noted("base", "ip ttl 1 drop", "mine"), noted("base", "ip ttl 2 drop", "mine too"), member("hosts", "10.0.0.9"), verdict,
 	))
-	if got := k.Elements(sharedTable, "hosts"); !slices.Equal(got, []string{"10.0.0.1", "10.0.0.2", "10.0.0.9"}) {
-		t.Errorf("hosts: %v", got)
-	}
+	equal(t, "hosts", k.Elements(sharedTable, "hosts"), []string{"10.0.0.1", "10.0.0.2", "10.0.0.9"})
 	for _, nft := range []knftables.Interface{first, second} {
 		rules, err := nft.ListRules(ctx, "base")
 		if err != nil || len(rules) != 5 {
@@ -129,13 +127,9 @@ func TestShared(t *testing.T) {
 	}
 	must(t, second, remove(verdict))
 	must(t, first, noTable)
-	if got := k.Rules(sharedTable, "base"); !slices.Equal(got, want[3:]) {
-		t.Errorf("rules that are left: %v", got)
-	}
+	equal(t, "rules that are left", k.Rules(sharedTable, "base"), want[3:])
 	must(t, second, noTable)
-	if got := k.String(); got != "" {
-		t.Errorf("left:\n%s", got)
-	}
+	equal(t, "left", k.String(), "")
 }
 
 // TestTwoAdapters has two adapters of one fragment take turns.

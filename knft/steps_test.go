@@ -1,6 +1,7 @@
 package knft_test
 
 import (
+	"reflect"
 	"testing"
 
 	"sigs.k8s.io/knftables"
@@ -136,4 +137,11 @@ func (s *scene) next(comment string) *knftables.Rule {
 	r := s.rule("base", comment)
 	r.Rule, r.Comment = "ip ttl 9 drop", ptr("next to "+comment)
 	return r
+}
+
+func equal[T any](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s: %v: want %v", what, got, want)
+	}
 }
