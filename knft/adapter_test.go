@@ -18,39 +18,23 @@ import (
 
 // TestUnsupported has every unsupported operation: the error must name it, and nothing may be sent.
 func TestUnsupported(t *testing.T) {
-	d, k := startFake(t)
-	c := d.Dial(t, "agent")
-	nft := newAdapter(t, c, sharedConfig)
-	must(t, nft, scenery)
+	nft, k := shared(t)
 	commits := len(k.Commits())
-	rule := func(text string) *knftables.Rule { return &knftables.Rule{Chain: "base", Rule: text} }
-	for text, do := range map[string]func(tx *knftables.Transaction){
-		"reset counter hits": func(tx *knftables.Transaction) { tx.Reset(&knftables.Counter{Name: "hits"}) },
-		"flags dormant": func(tx *knftables.Transaction) {
-			tx.Add(&knftables.Table{Flags: []knftables.TableFlag{knftables.DormantFlag}})
-		},
-		"delete table by handle":  func(tx *knftables.Transaction) { tx.Delete(&knftables.Table{Handle: ptr(1)}) },
-		"delete chain by handle":  func(tx *knftables.Transaction) { tx.Delete(&knftables.Chain{Name: "base", Handle: ptr(1)}) },
-		"destroy chain by handle": func(tx *knftables.Transaction) { tx.Destroy(&knftables.Chain{Name: "base", Handle: ptr(1)}) },
-		"delete set by handle":    func(tx *knftables.Transaction) { tx.Delete(&knftables.Set{Name: "hosts", Handle: ptr(1)}) },
-		"delete map by handle": func(tx *knftables.Transaction) {
-			tx.Delete(&knftables.Map{Name: "ports", Handle: ptr(1)})
-			tx.Add(rule("accept"))
-		},
-		"delete counter by handle": func(tx *knftables.Transaction) { tx.Delete(&knftables.Counter{Name: "hits", Handle: ptr(1)}) },
-		"counter of element 10.0.0": func(tx *knftables.Transaction) {
-			tx.Add(&knftables.Element{Set: "hosts", Key: []string{"10.0.0.7 counter"}})
-		},
+	for text, do := range map[string]step{
+		"reset counter hits":        func(tx *knftables.Transaction) { tx.Reset(&knftables.Counter{Name: "hits"}) },
+		"flags dormant":             add(&knftables.Table{Flags: []knftables.TableFlag{knftables.DormantFlag}}),
+		"delete table by handle":    remove(&knftables.Table{Handle: ptr(1)}),
+		"delete chain by handle":    remove(&knftables.Chain{Name: "base", Handle: ptr(1)}),
+		"destroy chain by handle":   destroy(&knftables.Chain{Name: "base", Handle: ptr(1)}),
+		"delete set by handle":      remove(&knftables.Set{Name: "hosts", Handle: ptr(1)}),
+		"delete map by handle":      steps(remove(&knftables.Map{Name: "ports", Handle: ptr(1)}), add(rule("base", "accept"))),
+		"delete counter by handle":  remove(&knftables.Counter{Name: "hits", Handle: ptr(1)}),
+		"counter of element 10.0.0": add(member("hosts", "10.0.0.7 counter")),
 	} {
-		t.Run(text, func(t *testing.T) {
-			err := run(t, nft, func(tx *knftables.Transaction) {
-				tx.Add(&knftables.Chain{Name: "before"})
-				do(tx)
-			})
-			if !errors.Is(err, knft.ErrUnsupported) || !strings.Contains(err.Error(), text) {
-				t.Errorf("error: %v: want %q", err, text)
-			}
-		})
+		err := run(t, nft, add(chain("before")), do)
+		if !errors.Is(err, knft.ErrUnsupported) || !strings.Contains(err.Error(), text) {
+			t.Errorf("error: %v: want %q", err, text)
+		}
 	}
 	if n := len(k.Commits()); n != commits {
 		t.Errorf("%d commits were made", n-commits)
@@ -60,24 +44,14 @@ func TestUnsupported(t *testing.T) {
 func TestObjects(t *testing.T) {
 	d, k := startFake(t)
 	nft, other := newAdapter(t, d.Dial(t, "agent"), sharedConfig), newAdapter(t, d.Dial(t, "other"), sharedConfig)
+	named := func(name string) *knftables.Counter { return &knftables.Counter{Name: name} }
 	counter := func(name string) *knftables.Counter {
 		return &knftables.Counter{Name: name, Comment: ptr("of " + name), Packets: ptr(uint64(3)), Bytes: ptr(uint64(180))}
 	}
-	must(t, nft, func(tx *knftables.Transaction) {
-		tx.Add(&knftables.Table{})
-		tx.Add(counter("hits"))
-		tx.Add(&knftables.Flowtable{Name: "fast", Priority: ptr(knftables.FilterIngressPriority), Devices: []string{"eth0", "eth1"}})
-		tx.Add(&knftables.Chain{Name: "base"})
-		tx.Add(&knftables.Rule{Chain: "base", Rule: `counter name "hits" accept`})
-	})
-	must(t, nft, func(tx *knftables.Transaction) {
-		tx.Add(&knftables.Counter{Name: "hits"})
-		tx.Add(counter("more"))
-	})
-	must(t, other, func(tx *knftables.Transaction) {
-		tx.Add(&knftables.Table{})
-		tx.Add(counter("theirs"))
-	})
+	fast := &knftables.Flowtable{Name: "fast", Priority: ptr(knftables.FilterIngressPriority), Devices: []string{"eth0", "eth1"}}
+	must(t, nft, add(table(), counter("hits"), fast, chain("base"), rule("base", `counter name "hits" accept`)))
+	must(t, nft, add(named("hits"), counter("more")))
+	must(t, other, add(table(), counter("theirs")))
 	ctx := aggregatortest.Context(t)
 	for what, want := range map[string][]string{"counters": {"hits", "more", "theirs"}, "flowtables": {"fast"}} {
 		if got, err := nft.List(ctx, what); err != nil || !slices.Equal(got, want) {
@@ -87,30 +61,20 @@ func TestObjects(t *testing.T) {
 	if _, err := nft.ListCounters(ctx); !errors.Is(err, knft.ErrUnsupported) {
 		t.Errorf("list counters: %v", err)
 	}
-	for name, is := range map[string]func(error) bool{
-		"hits":    knftables.IsAlreadyExists,
-		"missing": knftables.IsNotFound,
-		"theirs":  func(err error) bool { return errors.Is(err, knft.ErrForeign) },
+	for _, c := range []struct {
+		do step
+		is func(error) bool
+	}{
+		{create(counter("hits")), knftables.IsAlreadyExists},
+		{remove(named("missing")), knftables.IsNotFound},
+		{remove(named("theirs")), isForeign},
+		{remove(named("hits")), func(err error) bool { return err != nil && strings.Contains(err.Error(), "counter hits") }},
 	} {
-		if err := run(t, nft, func(tx *knftables.Transaction) {
-			if name == "hits" {
-				tx.Create(counter(name))
-				return
-			}
-			tx.Delete(&knftables.Counter{Name: name})
-		}); !is(err) {
-			t.Errorf("counter %s: %v", name, err)
+		if err := run(t, nft, c.do); !c.is(err) {
+			t.Errorf("counter: %v", err)
 		}
 	}
-	if err := run(t, nft, func(tx *knftables.Transaction) { tx.Delete(&knftables.Counter{Name: "hits"}) }); err == nil || !strings.Contains(err.Error(), "counter hits") {
-		t.Errorf("delete a counter in use: %v", err)
-	}
-	must(t, nft, func(tx *knftables.Transaction) {
-		tx.Flush(&knftables.Chain{Name: "base"})
-		tx.Delete(&knftables.Counter{Name: "hits"})
-		tx.Destroy(&knftables.Counter{Name: "missing"})
-		tx.Delete(&knftables.Flowtable{Name: "fast"})
-	})
+	must(t, nft, flush(chain("base")), remove(named("hits")), destroy(named("missing")), remove(&knftables.Flowtable{Name: "fast"}))
 	if got, err := nft.List(ctx, "counters"); err != nil || !slices.Equal(got, []string{"more", "theirs"}) {
 		t.Errorf("counters after deletion: %v, %v in\n%s", got, err, k)
 	}
@@ -118,39 +82,29 @@ func TestObjects(t *testing.T) {
 
 // TestErrorsSayWhat compares messages.
 func TestErrorsSayWhat(t *testing.T) {
-	d, _ := startFake(t)
-	nft := newAdapter(t, d.Dial(t, "agent"), sharedConfig)
-	must(t, nft, scenery)
-	for want, do := range map[string]func(tx *knftables.Transaction){
-		"run transaction: delete chain ip shared none: no such chain none in table ip shared": func(tx *knftables.Transaction) {
-			tx.Delete(&knftables.Chain{Name: "none"})
-		},
-		"run transaction: add rule ip shared base: no such set or map none in table ip shared": func(tx *knftables.Transaction) {
-			tx.Add(&knftables.Rule{Chain: "base", Rule: "ip saddr @none drop"})
-		},
-		"run transaction: create element ip shared hosts: element 10.0.0.1 already exists in hosts": func(tx *knftables.Transaction) {
-			tx.Create(&knftables.Element{Set: "hosts", Key: []string{"10.0.0.1"}})
-		},
-		"run transaction: no chain name specified for rule": func(tx *knftables.Transaction) { tx.Add(&knftables.Rule{Rule: "accept"}) },
-		"run transaction: 2 operations make 3 commands: a line of a rule or key looks like a command of its own": func(tx *knftables.Transaction) {
-			tx.Add(&knftables.Rule{Chain: "base", Rule: "accept\nadd table ip evil"})
-			tx.Flush(&knftables.Chain{Name: "base"})
-		},
+	nft, _ := shared(t)
+	for want, do := range map[string]step{
+		"delete chain ip shared none: no such chain none in table ip shared":       remove(chain("none")),
+		"add rule ip shared base: no such set or map none in table ip shared":      add(rule("base", "ip saddr @none drop")),
+		"create element ip shared hosts: element 10.0.0.1 already exists in hosts": create(member("hosts", "10.0.0.1")),
+		"no chain name specified for rule":                                         add(rule("", "accept")),
+		"2 operations make 3 commands: a line of a rule or key looks like a command of its own": steps(
+			add(rule("base", "accept\nadd table ip evil")), flush(chain("base")),
+		),
 	} {
-		if err := run(t, nft, do); err == nil || err.Error() != want {
+		if err := run(t, nft, do); err == nil || err.Error() != "run transaction: "+want {
 			t.Errorf("error: %v: want %s", err, want)
 		}
 	}
 	rejected := (*client.RejectedError)(nil)
-	if err := run(t, nft, func(tx *knftables.Transaction) { tx.Add(&knftables.Rule{Chain: "base", Rule: "tcp dport frob"}) }); !errors.As(err, &rejected) {
+	if err := run(t, nft, add(rule("base", "tcp dport frob"))); !errors.As(err, &rejected) {
 		t.Errorf("error: %v: want the aggregator's violations", err)
 	}
 	if err := nft.Run(aggregatortest.Context(t), nil); err == nil {
 		t.Error("no transaction: no error")
 	}
-	other := newAdapter(t, d.Dial(t, "agent"), knft.Config{Family: knftables.IPv6Family, Table: "other"})
-	tx := other.NewTransaction()
-	tx.Add(&knftables.Table{})
+	tx := knftables.NewFake(knftables.IPv6Family, "other").NewTransaction()
+	add(table())(tx)
 	if err := nft.Run(aggregatortest.Context(t), tx); err == nil || !strings.Contains(err.Error(), "the adapter is for table ip shared") {
 		t.Errorf("transaction of another adapter: %v", err)
 	}
@@ -158,43 +112,29 @@ func TestErrorsSayWhat(t *testing.T) {
 
 // TestCostFollowsTheChange counts weft's work for small transactions.
 func TestCostFollowsTheChange(t *testing.T) {
-	d, k := startFake(t)
-	nft := newAdapter(t, d.Dial(t, "agent"), sharedConfig)
+	nft, k := shared(t)
 	must(t, nft, func(tx *knftables.Transaction) {
-		scenery(tx)
 		for i := range 5000 {
-			tx.Add(&knftables.Element{Set: "hosts", Key: []string{fmt.Sprintf("10.9.%d.%d", i/250, i%250)}})
+			tx.Add(member("hosts", fmt.Sprintf("10.9.%d.%d", i/250, i%250)))
 		}
 	})
 	for name, c := range map[string]struct {
 		ops int
-		do  func(tx *knftables.Transaction)
+		do  step
 	}{
-		"an element":            {1, func(tx *knftables.Transaction) { tx.Add(&knftables.Element{Set: "hosts", Key: []string{"10.8.0.1"}}) }},
-		"an element that is":    {0, func(tx *knftables.Transaction) { tx.Add(&knftables.Element{Set: "hosts", Key: []string{"10.9.1.1"}}) }},
-		"a rule":                {1, func(tx *knftables.Transaction) { tx.Add(&knftables.Rule{Chain: "plain", Rule: "accept"}) }},
-		"a chain":               {1, func(tx *knftables.Transaction) { tx.Add(&knftables.Chain{Name: "more"}) }},
-		"the same rules again":  {0, func(tx *knftables.Transaction) { tx.Flush(&knftables.Chain{Name: "base"}); sameRules(tx) }},
-		"what is there already": {0, func(tx *knftables.Transaction) { tx.Add(&knftables.Table{}); tx.Add(&knftables.Chain{Name: "plain"}) }},
+		"an element":            {1, add(member("hosts", "10.8.0.1"))},
+		"an element that is":    {0, add(member("hosts", "10.9.1.1"))},
+		"a rule":                {1, add(rule("plain", "accept"))},
+		"a chain":               {1, add(chain("more"))},
+		"the same rules again":  {0, steps(flush(chain("base")), baseRules)},
+		"what is there already": {0, add(table(), chain("plain"))},
 	} {
-		t.Run(name, func(t *testing.T) {
-			before := len(k.Commits())
-			must(t, nft, c.do)
-			n := 0
-			for _, ops := range k.Commits()[before:] {
-				n += len(ops)
-			}
-			if n != c.ops {
-				t.Errorf("%d operations on the kernel: want %d: %v", n, c.ops, k.Commits()[before:])
-			}
-		})
+		before := len(k.Commits())
+		must(t, nft, c.do)
+		if ops := slices.Concat(k.Commits()[before:]...); len(ops) != c.ops {
+			t.Errorf("%s: %d operations on the kernel: want %d: %v", name, len(ops), c.ops, ops)
+		}
 	}
-}
-
-func sameRules(tx *knftables.Transaction) {
-	tx.Add(&knftables.Rule{Chain: "base", Rule: "ip saddr @hosts drop", Comment: ptr("one")})
-	tx.Add(&knftables.Rule{Chain: "base", Rule: "ip saddr . ip protocol . th dport vmap @verdicts", Comment: ptr("two")})
-	tx.Add(&knftables.Rule{Chain: "base", Rule: "jump plain", Comment: ptr("three")})
 }
 
 // TestManyTables: a transaction over several tables is one commit.
@@ -202,25 +142,19 @@ func TestManyTables(t *testing.T) {
 	d, k := startFake(t)
 	ctx := aggregatortest.Context(t)
 	nft := newAdapter(t, d.Dial(t, "agent"), knft.Config{})
-	two := func(tx *knftables.Transaction) {
-		for _, f := range []knftables.Family{knftables.IPv4Family, knftables.IPv6Family} {
-			tx.Add(&knftables.Table{Family: f, Name: "both"})
-			tx.Add(&knftables.Chain{Family: f, Table: "both", Name: "c"})
-			tx.Add(&knftables.Rule{Family: f, Table: "both", Chain: "c", Rule: "tcp dport 80 accept"})
-		}
+	in := func(f knftables.Family, text string) step {
+		return add(&knftables.Rule{Family: f, Table: "both", Chain: "c", Rule: text})
 	}
-	must(t, nft, two)
-	if n := len(k.Commits()); n != 1 {
-		t.Errorf("%d commits: want 1", n)
+	whole := func(f knftables.Family) step {
+		table, chain := &knftables.Table{Family: f, Name: "both"}, &knftables.Chain{Family: f, Table: "both", Name: "c"}
+		return steps(add(table, chain), in(f, "tcp dport 80 accept"))
 	}
-	err := run(t, nft, func(tx *knftables.Transaction) {
-		tx.Add(&knftables.Rule{Family: "ip", Table: "both", Chain: "c", Rule: "accept"})
-		tx.Add(&knftables.Rule{Family: "ip6", Table: "both", Chain: "c", Rule: "jump none"})
-	})
-	if !knftables.IsNotFound(err) {
+	must(t, nft, whole(knftables.IPv4Family), whole(knftables.IPv6Family))
+	equal(t, "commits", len(k.Commits()), 1)
+	if err := run(t, nft, in("ip", "accept"), in("ip6", "jump none")); !knftables.IsNotFound(err) {
 		t.Errorf("error: %v", err)
 	}
-	if err := run(t, nft, func(tx *knftables.Transaction) { tx.Add(&knftables.Table{}) }); err == nil || !strings.Contains(err.Error(), "must specify family and table") {
+	if err := run(t, nft, add(table())); err == nil || !strings.Contains(err.Error(), "must specify family and table") {
 		t.Errorf("object without table: %v", err)
 	}
 	for name, err := range map[string]error{
@@ -234,7 +168,7 @@ func TestManyTables(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	must(t, nft, func(tx *knftables.Transaction) { tx.Delete(&knftables.Table{Family: "ip6", Name: "both"}) })
+	must(t, nft, remove(&knftables.Table{Family: "ip6", Name: "both"}))
 	if got, want := k.String(), "table ip both\n  chain c\n    tcp dport 80 accept\n"; got != want {
 		t.Errorf("left:\n%s\nwant\n%s", got, want)
 	}
@@ -258,7 +192,7 @@ func TestConfig(t *testing.T) {
 		strings.Repeat("long", 30): "",
 	} {
 		nft := newAdapter(t, c, knft.Config{Family: "ip", Table: table})
-		must(t, nft, func(tx *knftables.Transaction) { tx.Add(&knftables.Table{}) })
+		must(t, nft, add(&knftables.Table{}))
 		list, err := c.List(aggregatortest.Context(t))
 		if err != nil || len(list.GetFragments()) != 1 {
 			t.Fatalf("%d fragments, %v", len(list.GetFragments()), err)
@@ -266,23 +200,17 @@ func TestConfig(t *testing.T) {
 		if name := list.GetFragments()[0].GetFragment().GetName(); want != "" && name != want {
 			t.Errorf("table %s: fragment %s: want %s", table, name, want)
 		}
-		removeTable(t, nft)
+		must(t, nft, noTable)
 	}
 }
 
 func TestConcurrentTransactions(t *testing.T) {
-	d, k := startFake(t)
-	nft := newAdapter(t, d.Dial(t, "agent"), sharedConfig)
-	must(t, nft, scenery)
+	nft, k := shared(t)
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
 			for j := range 10 {
-				if err := run(t, nft, func(tx *knftables.Transaction) {
-					tx.Create(&knftables.Element{Set: "hosts", Key: []string{fmt.Sprintf("10.1.%d.%d", i, j)}})
-				}); err != nil {
-					t.Error(err)
-				}
+				try(t, nft, create(member("hosts", fmt.Sprintf("10.1.%d.%d", i, j))))
 				if _, err := nft.ListElements(aggregatortest.Context(t), "set", "hosts"); err != nil {
 					t.Error(err)
 				}
@@ -290,65 +218,48 @@ func TestConcurrentTransactions(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if n := len(k.Elements(sharedTable, "hosts")); n != 82 {
-		t.Errorf("%d elements: want 82", n)
-	}
+	equal(t, "elements", len(k.Elements(sharedTable, "hosts")), 82)
 }
 
 // TestCancelled: after a cancelled wait, the next transaction waits for the outcome and builds on it.
 func TestCancelled(t *testing.T) {
-	d, k := startFake(t)
-	nft := newAdapter(t, d.Dial(t, "agent"), sharedConfig)
-	must(t, nft, scenery)
+	nft, k := shared(t)
 	ctx, cancel := context.WithCancel(aggregatortest.Context(t))
 	cancel()
 	for i := range 20 {
 		tx := nft.NewTransaction()
-		tx.Create(&knftables.Element{Set: "hosts", Key: []string{fmt.Sprintf("10.2.0.%d", i)}})
+		create(member("hosts", fmt.Sprintf("10.2.0.%d", i)))(tx)
 		if i%2 == 1 {
-			tx.Add(&knftables.Rule{Chain: "plain", Rule: "tcp dport frob"})
+			add(rule("plain", "tcp dport frob"))(tx)
 		}
 		if err := nft.Run(ctx, tx); err != nil && !errors.Is(err, context.Canceled) && i%2 == 0 {
 			t.Errorf("transaction %d: %v", i, err)
 		}
 	}
-	must(t, nft, func(tx *knftables.Transaction) {
-		tx.Create(&knftables.Element{Set: "hosts", Key: []string{"10.3.0.1"}})
-	})
+	must(t, nft, create(member("hosts", "10.3.0.1")))
 	elements, err := nft.ListElements(aggregatortest.Context(t), "set", "hosts")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := len(k.Elements(sharedTable, "hosts")); got != len(elements) {
-		t.Errorf("%d elements in the kernel, %d listed", got, len(elements))
-	}
+	equal(t, "elements in the kernel", len(k.Elements(sharedTable, "hosts")), len(elements))
 	// The rejected creation was reverted, so creating again is not an error.
-	must(t, nft, func(tx *knftables.Transaction) {
-		tx.Create(&knftables.Element{Set: "hosts", Key: []string{"10.2.0.1"}})
-	})
+	must(t, nft, create(member("hosts", "10.2.0.1")))
 }
 
 // TestDestroy has operations that nft 1.0.6 lacks and EmulateDestroy does not allow.
 func TestDestroy(t *testing.T) {
 	d, k := startFake(t)
 	nft := newAdapter(t, d.Dial(t, "agent"), sharedConfig)
-	destroy := func(objects ...knftables.Object) func(tx *knftables.Transaction) {
-		return func(tx *knftables.Transaction) {
-			for _, o := range objects {
-				tx.Destroy(o)
-			}
-		}
-	}
-	must(t, nft, destroy(&knftables.Table{}))
+	must(t, nft, destroy(table()))
 	must(t, nft, scenery)
 	must(t, nft, destroy(
-		&knftables.Rule{Chain: "base", Handle: (&scene{t: t, nft: nft}).handle("base", "one")},
+		(&scene{t: t, nft: nft}).rule("base", "one"),
 		&knftables.Rule{Chain: "base", Handle: ptr(99999)},
-		&knftables.Set{Name: "nets"}, &knftables.Set{Name: "nets"},
-		&knftables.Element{Set: "hosts", Key: []string{"10.0.0.1"}},
+		set("nets", ""), set("nets", ""),
+		member("hosts", "10.0.0.1"),
 		&knftables.Element{Map: "ports", Key: []string{"10.0.0.1"}},
 		&knftables.Element{Map: "ports", Key: []string{"10.0.0.77"}},
-		&knftables.Chain{Name: "empty"}, &knftables.Chain{Name: "empty"},
+		chain("empty"), chain("empty"),
 	))
 	want := `table ip shared
   chain base
@@ -362,14 +273,10 @@ func TestDestroy(t *testing.T) {
   set verdicts
     10.0.0.1 . tcp . 80 : goto plain
 `
-	if got := k.String(); got != want {
-		t.Errorf("left:\n%s\nwant\n%s", got, want)
-	}
-	if err := run(t, nft, destroy(&knftables.Element{Set: "none", Key: []string{"10.0.0.1"}})); !knftables.IsNotFound(err) {
+	equal(t, "left", k.String(), want)
+	if err := run(t, nft, destroy(member("none", "10.0.0.1"))); !knftables.IsNotFound(err) {
 		t.Errorf("destroy of an element without its set: %v", err)
 	}
-	must(t, nft, destroy(&knftables.Table{}, &knftables.Table{}))
-	if got := k.String(); got != "" {
-		t.Errorf("left:\n%s", got)
-	}
+	must(t, nft, destroy(table(), table()))
+	equal(t, "left", k.String(), "")
 }

@@ -15,15 +15,14 @@ import (
 // TestListCounters sends packets and compares two adapters' counters with nft(8).
 func TestListCounters(t *testing.T) {
 	w := newWorld(t)
-	cfg := knft.Config{Family: "ip", Table: "shared"}
-	nft, other := newAdapter(t, w.daemon.Dial(t, "agent"), cfg), newAdapter(t, w.daemon.Dial(t, "other"), cfg)
-	must(t, nft, func(tx *knftables.Transaction) {
-		tx.Add(&knftables.Table{})
-		tx.Add(&knftables.Counter{Name: "hits", Comment: ptr("what left")})
-		tx.Add(&knftables.Counter{Name: "begun", Packets: ptr(uint64(3)), Bytes: ptr(uint64(180))})
-		tx.Add(&knftables.Chain{Name: "out", Type: ptr(knftables.FilterType), Hook: ptr(knftables.OutputHook), Priority: ptr(knftables.FilterPriority)})
-		tx.Add(&knftables.Rule{Chain: "out", Rule: "udp dport 9 counter name hits"})
-	})
+	nft, other := newAdapter(t, w.client, sharedConfig), newAdapter(t, w.daemon.Dial(t, "other"), sharedConfig)
+	must(t, nft, add(
+		table(),
+		&knftables.Counter{Name: "hits", Comment: ptr("what left")},
+		&knftables.Counter{Name: "begun", Packets: ptr(uint64(3)), Bytes: ptr(uint64(180))},
+		base("out", knftables.FilterType, knftables.OutputHook, knftables.FilterPriority),
+		rule("out", "udp dport 9 counter name hits"),
+	))
 	if err := w.weft.Do(func() error {
 		c, err := net.Dial("udp4", "127.0.0.1:9")
 		if err != nil {

@@ -29,15 +29,9 @@ type wanderer struct {
 
 // universe has chains and sets that rules refer to. nft(8) rejects even a temporary deletion of a used
 // object; weft checks only the end.
-func universe(tx *knftables.Transaction) {
-	tx.Add(&knftables.Table{})
-	for _, name := range []string{"a", "b"} {
-		tx.Add(&knftables.Chain{Name: name})
-	}
-	tx.Add(&knftables.Set{Name: "used", Type: "ipv4_addr"})
-	tx.Add(&knftables.Map{Name: "ways", Type: "ipv4_addr : verdict"})
-	tx.Add(&knftables.Map{Name: "numbers", Type: "ipv4_addr : inet_service"})
-}
+var universe = add(
+	table(), chain("a"), chain("b"), set("used", "ipv4_addr"), mapping("ways", "ipv4_addr : verdict"), mapping("numbers", "ipv4_addr : inet_service"),
+)
 
 func (w *wanderer) pick(names ...string) string { return names[w.IntN(len(names))] }
 
@@ -53,7 +47,7 @@ func (w *wanderer) text() string {
 
 func (w *wanderer) rule() *knftables.Rule {
 	w.serial++
-	return &knftables.Rule{Chain: w.pick("a", "a", "a", "a", "a", "a", "a", "spare"), Rule: w.text(), Comment: ptr(strconv.Itoa(w.serial))}
+	return noted(w.pick("a", "a", "a", "a", "a", "a", "a", "spare"), w.text(), strconv.Itoa(w.serial))
 }
 
 func (w *wanderer) element() *knftables.Element {
@@ -72,60 +66,44 @@ func (w *wanderer) element() *knftables.Element {
 	return e
 }
 
-// handles are chain a's, in order.
-func (w *wanderer) step(tx *knftables.Transaction, handles []int) {
-	extra := &knftables.Set{Name: "extra", Type: w.pick("ipv4_addr", "ipv4_addr", "ipv6_addr")}
-	spare := &knftables.Chain{Name: "spare"}
+// step is a random one. handles are chain a's, in order.
+func (w *wanderer) step(handles []int) step {
+	extra, spare := set("extra", w.pick("ipv4_addr", "ipv4_addr", "ipv6_addr")), chain("spare")
 	if w.IntN(3) == 0 {
-		spare.Type, spare.Hook, spare.Priority = ptr(knftables.FilterType), ptr(knftables.ForwardHook), ptr(knftables.FilterPriority)
+		spare = base("spare", knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority)
 		spare.Policy = ptr([]knftables.BaseChainPolicy{knftables.AcceptPolicy, knftables.DropPolicy}[w.IntN(2)])
 	}
 	r, e := w.rule(), w.element()
-	switch w.IntN(20) {
-	case 0:
-		tx.Create(spare)
-	case 1:
-		tx.Add(spare)
-	case 2:
-		tx.Delete(&knftables.Chain{Name: "spare"})
-	case 3:
-		w.gone = true
-		tx.Flush(&knftables.Chain{Name: w.pick("a", "spare")})
-	case 4:
-		tx.Add(extra)
-	case 5:
-		tx.Create(extra)
-	case 6:
-		tx.Delete(&knftables.Set{Name: "extra"})
-	case 7:
-		tx.Flush(&knftables.Set{Name: w.pick("used", "extra")})
-	case 8:
-		tx.Delete(e)
-	case 9:
-		tx.Create(e)
-	case 10, 11:
-		tx.Add(e)
+	switch n := w.IntN(20); n {
+	case 0, 1, 2, 3:
+		return []step{create(spare), add(spare), remove(chain("spare")), destroy(chain("spare"))}[n]
+	case 4, 5, 6, 7:
+		return []step{add(extra), create(extra), remove(set("extra", "")), flush(set(w.pick("used", "extra"), ""))}[n-4]
+	case 8, 9, 10, 11:
+		return []step{remove(e), create(e), add(e), add(e)}[n-8]
 	case 12:
-		tx.Insert(r)
+		return insert(r)
 	case 13, 14:
 		w.place(r, handles)
-		tx.Add(r)
+		return add(r)
 	case 15:
 		w.place(r, handles)
-		tx.Insert(r)
+		return insert(r)
 	case 16:
-		tx.Delete(&knftables.Rule{Chain: "a", Handle: w.handle(handles)})
+		r = &knftables.Rule{Chain: "a", Handle: w.handle(handles)}
 		w.gone = true
+		return remove(r)
 	case 17:
 		if r.Handle = w.handle(handles); w.placed {
 			r.Handle = ptr(1 << 20)
 		}
-		tx.Replace(r)
 		w.gone = true
+		return replace(r)
 	case 18:
-		tx.Destroy(&knftables.Chain{Name: "spare"})
+		w.gone = true
+		return flush(chain(w.pick("a", "spare")))
 	default:
-		tx.Add(r)
+		return add(r)
 	}
 }
 
@@ -161,7 +139,7 @@ func TestRandomTransactions(t *testing.T) {
 	}
 	t.Logf("WEFT_KNFT_SEED=%d", seed)
 	const table = "dice"
-	weft := newAdapter(t, w.daemon.Dial(t, "agent"), knft.Config{Family: knftables.IPv4Family, Table: table})
+	weft := newAdapter(t, w.client, knft.Config{Family: knftables.IPv4Family, Table: table})
 	must(t, weft, universe)
 	outcomes := map[outcome]int{}
 	err := w.real.Do(func() error {
@@ -169,9 +147,7 @@ func TestRandomTransactions(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		tx := real.NewTransaction()
-		universe(tx)
-		if err := real.Run(aggregatortest.Context(t), tx); err != nil {
+		if err := run(t, real, universe); err != nil {
 			return err
 		}
 		for i := range 60 {
@@ -210,7 +186,7 @@ func walk(t *testing.T, w *world, seed uint64, real, weft knftables.Interface) (
 		}
 		tx, dice := nft.NewTransaction(), &wanderer{Rand: rand.New(rand.NewPCG(seed, 7))} //nolint:gosec // reproducible
 		for range 1 + dice.IntN(4) {
-			dice.step(tx, handles)
+			dice.step(handles)(tx)
 		}
 		errs[i], texts[i], operations = nft.Run(ctx, tx), tx.String(), tx.NumOperations()
 	}

@@ -14,14 +14,17 @@ import (
 
 // typed declares sets and maps that the kernel reports with other words.
 func typed(tx *knftables.Transaction) {
-	tx.Add(&knftables.Table{Comment: ptr("typed")})
-	tx.Add(&knftables.Chain{Name: "c", Comment: ptr("a chain")})
-	tx.Flush(&knftables.Chain{Name: "c"})
-	tx.Add(&knftables.Map{Name: "ends", TypeOf: "ip daddr . meta l4proto . th dport : ip daddr . th dport", Comment: ptr("a map")})
-	tx.Add(&knftables.Set{Name: "marks", TypeOf: "meta mark", Flags: []knftables.SetFlag{knftables.IntervalFlag}})
-	tx.Add(&knftables.Element{Map: "ends", Key: []string{"10.0.0.1", "udp", "53"}, Value: []string{"10.1.0.1", "5353"}, Comment: ptr("dns")})
-	tx.Add(&knftables.Element{Set: "marks", Key: []string{"0x10-0x20"}})
-	tx.Add(&knftables.Rule{Chain: "c", Rule: "meta mark @marks return", Comment: ptr("marked")})
+	ends := &knftables.Map{Name: "ends", TypeOf: "ip daddr . meta l4proto . th dport : ip daddr . th dport", Comment: ptr("a map")}
+	dns := endOf("udp")
+	dns.Comment = ptr("dns")
+	add(&knftables.Table{Comment: ptr("typed")}, &knftables.Chain{Name: "c", Comment: ptr("a chain")})(tx)
+	flush(chain("c"))(tx)
+	add(ends, &knftables.Set{Name: "marks", TypeOf: "meta mark", Flags: []knftables.SetFlag{knftables.IntervalFlag}})(tx)
+	add(dns, member("marks", "0x10-0x20"), noted("c", "meta mark @marks return", "marked"))(tx)
+}
+
+func endOf(protocol string) *knftables.Element {
+	return &knftables.Element{Map: "ends", Key: []string{"10.0.0.1", protocol, "53"}, Value: []string{"10.1.0.1", "5353"}}
 }
 
 // TestBothRestartOnKernel: after both restart, the same transaction changes nothing, and single
@@ -57,11 +60,11 @@ func TestBothRestartOnKernel(t *testing.T) {
 	if after := ns.Run(t, "nft", "-a", "list", "ruleset"); after != before {
 		t.Errorf("the table changed: before\n%s\nafter\n%s", before, after)
 	}
-	must(t, nft, func(tx *knftables.Transaction) {
-		tx.Delete(&knftables.Element{Map: "ends", Key: []string{"10.0.0.1", "17", "domain"}})
-		tx.Create(&knftables.Element{Map: "ends", Key: []string{"10.0.0.1", "tcp", "53"}, Value: []string{"10.1.0.1", "5353"}})
-		tx.Delete(&knftables.Rule{Chain: "c", Handle: (&scene{t: t, nft: nft}).handle("c", "marked")})
-	})
+	must(t, nft,
+		remove(&knftables.Element{Map: "ends", Key: []string{"10.0.0.1", "17", "domain"}}),
+		create(endOf("tcp")),
+		remove((&scene{t: t, nft: nft}).rule("c", "marked")),
+	)
 	after := list(t, ns, sharedConfig.Family, sharedConfig.Table)
 	if strings.Contains(after, "udp") || !strings.Contains(after, "10.0.0.1 . tcp . 53 : 10.1.0.1 . 5353") || strings.Contains(after, "@marks") {
 		t.Errorf("the table is now\n%s", after)

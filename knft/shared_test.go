@@ -2,6 +2,7 @@ package knft_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -24,18 +25,13 @@ var sharedConfig = knft.Config{Family: knftables.IPv4Family, Table: "shared"}
 
 var sharedTable = nft.TableID{Family: nft.FamilyIP, Name: "shared"}
 
-func run(t *testing.T, nft knftables.Interface, f func(tx *knftables.Transaction)) error {
+// shared starts weft and an adapter, whose table is scenery.
+func shared(t *testing.T) (*knft.Adapter, *aggregatortest.Kernel) {
 	t.Helper()
-	tx := nft.NewTransaction()
-	f(tx)
-	return nft.Run(aggregatortest.Context(t), tx)
-}
-
-func must(t *testing.T, nft knftables.Interface, f func(tx *knftables.Transaction)) {
-	t.Helper()
-	if err := run(t, nft, f); err != nil {
-		t.Fatal(err)
-	}
+	d, k := startFake(t)
+	nft := newAdapter(t, d.Dial(t, "agent"), sharedConfig)
+	must(t, nft, scenery)
+	return nft, k
 }
 
 // share lets a first publisher make a table, and returns the adapter of a second.
@@ -51,42 +47,31 @@ func share(t *testing.T) (first, second *knft.Adapter, k *aggregatortest.Kernel)
 func TestForeign(t *testing.T) {
 	first, second, k := share(t)
 	s := &scene{t: t, nft: second}
+	one, placed := s.rule("base", "one"), s.rule("base", "one")
+	placed.Rule = "accept"
+	after := func(index int) step { return add(&knftables.Rule{Chain: "base", Rule: "accept", Index: ptr(index)}) }
 	before := k.String()
 	for _, c := range []struct {
 		name string
-		do   func(tx *knftables.Transaction)
+		do   step
 		want func(error) bool
 	}{
-		{"delete table", func(tx *knftables.Transaction) { tx.Delete(&knftables.Table{}) }, isForeign},
-		{"create table", func(tx *knftables.Transaction) { tx.Create(&knftables.Table{}) }, knftables.IsAlreadyExists},
-		{"delete chain", func(tx *knftables.Transaction) { tx.Delete(&knftables.Chain{Name: "empty"}) }, isForeign},
-		{"destroy chain", func(tx *knftables.Transaction) { tx.Destroy(&knftables.Chain{Name: "empty"}) }, isForeign},
-		{"create chain", func(tx *knftables.Transaction) { tx.Create(&knftables.Chain{Name: "plain"}) }, knftables.IsAlreadyExists},
-		{"delete set", func(tx *knftables.Transaction) { tx.Delete(&knftables.Set{Name: "nets"}) }, isForeign},
-		{"create set", func(tx *knftables.Transaction) { tx.Create(&knftables.Set{Name: "hosts", Type: "ipv4_addr"}) }, knftables.IsAlreadyExists},
-		{"add set with another type", func(tx *knftables.Transaction) { tx.Add(&knftables.Set{Name: "hosts", Type: "ipv6_addr"}) }, knftables.IsAlreadyExists},
-		{"delete element", func(tx *knftables.Transaction) {
-			tx.Delete(&knftables.Element{Set: "hosts", Key: []string{"10.0.0.1"}})
-		}, isForeign},
-		{"create element", func(tx *knftables.Transaction) {
-			tx.Create(&knftables.Element{Set: "hosts", Key: []string{"10.0.0.1"}})
-		}, knftables.IsAlreadyExists},
-		{"delete rule", func(tx *knftables.Transaction) {
-			tx.Delete(&knftables.Rule{Chain: "base", Handle: s.handle("base", "one")})
-		}, isForeign},
-		{"replace rule", func(tx *knftables.Transaction) {
-			tx.Replace(&knftables.Rule{Chain: "base", Rule: "accept", Handle: s.handle("base", "one")})
-		}, isForeign},
-		{"insert before a rule", func(tx *knftables.Transaction) {
-			tx.Insert(&knftables.Rule{Chain: "base", Rule: "accept", Handle: s.handle("base", "one")})
-		}, isForeign},
-		{"add after an index", func(tx *knftables.Transaction) {
-			tx.Add(&knftables.Rule{Chain: "base", Rule: "accept", Index: ptr(1)})
-		}, isForeign},
-		{"add after an index that is not there", func(tx *knftables.Transaction) {
-			tx.Add(&knftables.Rule{Chain: "base", Rule: "accept", Index: ptr(3)})
-		}, knftables.IsNotFound},
-		{"delete what no fragment has", func(tx *knftables.Transaction) { tx.Delete(&knftables.Chain{Name: "none"}) }, knftables.IsNotFound},
+		{"delete table", remove(table()), isForeign},
+		{"create table", create(table()), knftables.IsAlreadyExists},
+		{"delete chain", remove(chain("empty")), isForeign},
+		{"destroy chain", destroy(chain("empty")), isForeign},
+		{"create chain", create(chain("plain")), knftables.IsAlreadyExists},
+		{"delete set", remove(set("nets", "")), isForeign},
+		{"create set", create(set("hosts", "ipv4_addr")), knftables.IsAlreadyExists},
+		{"add set with another type", add(set("hosts", "ipv6_addr")), knftables.IsAlreadyExists},
+		{"delete element", remove(member("hosts", "10.0.0.1")), isForeign},
+		{"create element", create(member("hosts", "10.0.0.1")), knftables.IsAlreadyExists},
+		{"delete rule", remove(one), isForeign},
+		{"replace rule", replace(placed), isForeign},
+		{"insert before a rule", insert(placed), isForeign},
+		{"add after an index", after(1), isForeign},
+		{"add after an index that is not there", after(3), knftables.IsNotFound},
+		{"delete what no fragment has", remove(chain("none")), knftables.IsNotFound},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			err := run(t, second, c.do)
@@ -101,15 +86,13 @@ func TestForeign(t *testing.T) {
 			}
 		})
 	}
-	for _, flush := range []knftables.Object{&knftables.Table{}, &knftables.Chain{Name: "base"}, &knftables.Set{Name: "hosts"}} {
-		must(t, second, func(tx *knftables.Transaction) { tx.Flush(flush) })
-	}
+	must(t, second, flush(table()))
+	must(t, second, flush(chain("base")))
+	must(t, second, flush(set("hosts", "")))
 	if after := k.String(); after != before {
 		t.Errorf("flush took away what is another's: before\n%s\nafter\n%s", before, after)
 	}
-	if err := run(t, first, func(tx *knftables.Transaction) { tx.Delete(&knftables.Set{Name: "nets"}) }); err != nil {
-		t.Errorf("the owner cannot delete its set: %v", err)
-	}
+	must(t, first, remove(set("nets", "")))
 }
 
 func isForeign(err error) bool { return errors.Is(err, knft.ErrForeign) }
@@ -117,15 +100,11 @@ func isForeign(err error) bool { return errors.Is(err, knft.ErrForeign) }
 func TestShared(t *testing.T) {
 	first, second, k := share(t)
 	ctx := aggregatortest.Context(t)
-	must(t, second, func(tx *knftables.Transaction) {
-		tx.Add(&knftables.Rule{Chain: "base", Rule: "ip ttl 1 drop", Comment: ptr("mine")})
-		tx.Add(&knftables.Rule{Chain: "base", Rule: "ip ttl 2 drop", Comment: ptr("mine too")})
-		tx.Add(&knftables.Element{Set: "hosts", Key: []string{"10.0.0.9"}})
-		tx.Add(&knftables.Element{Map: "verdicts", Key: []string{"10.0.0.9", "tcp", "22"}, Value: []string{"goto plain"}})
-	})
-	if got := k.Elements(sharedTable, "hosts"); !slices.Equal(got, []string{"10.0.0.1", "10.0.0.2", "10.0.0.9"}) {
-		t.Errorf("hosts: %v", got)
-	}
+	verdict := pair("verdicts", "goto plain", "10.0.0.9", "tcp", "22")
+	must(t, second, add(
+		noted("base", "ip ttl 1 drop", "mine"), noted("base", "ip ttl 2 drop", "mine too"), member("hosts", "10.0.0.9"), verdict,
+	))
+	equal(t, "hosts", k.Elements(sharedTable, "hosts"), []string{"10.0.0.1", "10.0.0.2", "10.0.0.9"})
 	for _, nft := range []knftables.Interface{first, second} {
 		rules, err := nft.ListRules(ctx, "base")
 		if err != nil || len(rules) != 5 {
@@ -136,29 +115,21 @@ func TestShared(t *testing.T) {
 			t.Errorf("list elements: %d elements, %v: want those of both", len(elements), err)
 		}
 	}
-	s := &scene{t: t, nft: second}
-	must(t, second, func(tx *knftables.Transaction) {
-		tx.Insert(&knftables.Rule{Chain: "base", Rule: "ip ttl 3 drop", Comment: ptr("between"), Index: ptr(4)})
-		tx.Delete(&knftables.Rule{Chain: "base", Handle: s.handle("base", "mine")})
-	})
+	between := noted("base", "ip ttl 3 drop", "between")
+	between.Index = ptr(4)
+	must(t, second, insert(between), remove((&scene{t: t, nft: second}).rule("base", "mine")))
 	want := []string{"ip saddr @hosts drop", "ip saddr . ip protocol . th dport vmap @verdicts", "jump plain", "ip ttl 3 drop", "ip ttl 2 drop"}
 	if got := k.Rules(sharedTable, "base"); !slices.Equal(got, want) {
 		t.Errorf("rules:\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if err := run(t, first, func(tx *knftables.Transaction) { tx.Delete(&knftables.Chain{Name: "plain"}) }); err == nil || knftables.IsNotFound(err) {
+	if err := run(t, first, remove(chain("plain"))); err == nil || knftables.IsNotFound(err) {
 		t.Errorf("delete of a chain that another fragment refers to: %v", err)
 	}
-	must(t, second, func(tx *knftables.Transaction) {
-		tx.Delete(&knftables.Element{Map: "verdicts", Key: []string{"10.0.0.9", "tcp", "22"}})
-	})
-	removeTable(t, first)
-	if got := k.Rules(sharedTable, "base"); !slices.Equal(got, want[3:]) {
-		t.Errorf("rules that are left: %v", got)
-	}
-	removeTable(t, second)
-	if got := k.String(); got != "" {
-		t.Errorf("left:\n%s", got)
-	}
+	must(t, second, remove(verdict))
+	must(t, first, noTable)
+	equal(t, "rules that are left", k.Rules(sharedTable, "base"), want[3:])
+	must(t, second, noTable)
+	equal(t, "left", k.String(), "")
 }
 
 // TestTwoAdapters has two adapters of one fragment take turns.
@@ -168,9 +139,7 @@ func TestTwoAdapters(t *testing.T) {
 	a, b := newAdapter(t, c, sharedConfig), newAdapter(t, c, sharedConfig)
 	must(t, a, scenery)
 	for i, nft := range []knftables.Interface{b, a, a, b, b, a} {
-		must(t, nft, func(tx *knftables.Transaction) {
-			tx.Create(&knftables.Element{Set: "hosts", Key: []string{"10.0.1." + string(rune('0'+i))}})
-		})
+		must(t, nft, create(member("hosts", fmt.Sprintf("10.0.1.%d", i))))
 	}
 	if got := len(k.Elements(sharedTable, "hosts")); got != 8 {
 		t.Errorf("%d elements: want 8:\n%s", got, k)

@@ -1,6 +1,7 @@
 package knft_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -11,11 +12,9 @@ import (
 
 	"sigs.k8s.io/knftables"
 
-	"github.com/weft-proxy/weft/aggregator"
 	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
 	"github.com/weft-proxy/weft/knft"
-	"github.com/weft-proxy/weft/nft/kernel"
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
@@ -46,32 +45,11 @@ func outcomeOf(err error) outcome {
 type usage struct {
 	name   string
 	family knftables.Family
-	given  func(tx *knftables.Transaction)
-	when   func(s *scene, tx *knftables.Transaction)
-	want   outcome
-	// fake is the reason if NewFake differs from nft(8).
-	fake string
-}
-
-// scene is the state that a usage can look up before its transaction.
-type scene struct {
-	t   *testing.T
-	nft knftables.Interface
-}
-
-func (s *scene) handle(chain, comment string) *int {
-	s.t.Helper()
-	rules, err := s.nft.ListRules(aggregatortest.Context(s.t), chain)
-	if err != nil {
-		s.t.Errorf("list rules: %v", err)
-	}
-	for _, r := range rules {
-		if r.Comment != nil && *r.Comment == comment {
-			return r.Handle
-		}
-	}
-	s.t.Errorf("chain %s has no rule %q", chain, comment)
-	return knftables.PtrTo(1)
+	given  step
+	when   step
+	// with makes the second transaction if it needs the scene.
+	with func(s *scene) step
+	want outcome
 }
 
 // A check must have the same outcome as the transaction; around it, watch reads the table in the
@@ -79,14 +57,14 @@ func (s *scene) handle(chain, comment string) *int {
 func (u *usage) run(t *testing.T, nft knftables.Interface, watch func() string) string {
 	ctx := aggregatortest.Context(t)
 	if u.given != nil {
-		tx := nft.NewTransaction()
-		u.given(tx)
-		if err := nft.Run(ctx, tx); err != nil {
-			t.Errorf("given: %v\n%s", err, tx)
-		}
+		try(t, nft, u.given)
+	}
+	when := u.when
+	if u.with != nil {
+		when = u.with(&scene{t: t, nft: nft})
 	}
 	tx := nft.NewTransaction()
-	u.when(&scene{t: t, nft: nft}, tx)
+	when(tx)
 	before := watch()
 	if err := nft.Check(ctx, tx); outcomeOf(err) != u.want {
 		t.Errorf("check: %s: %v: want %s\n%s", outcomeOf(err), err, u.want, tx)
@@ -173,25 +151,42 @@ func normalize(list string) string {
 type world struct {
 	real, weft *nfttest.NS
 	daemon     *aggregatortest.Daemon
+	client     *client.Client
 }
 
 func newWorld(t *testing.T) *world {
 	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
 	w := &world{real: nfttest.New(t), weft: nfttest.New(t)}
-	w.daemon = startDaemon(t, w.weft, aggregator.Config{})
+	w.daemon = aggregatortest.StartIn(t, w.weft)
+	w.client = w.daemon.Dial(t, "agent")
 	return w
 }
 
-// The kernel's socket is closed after the daemon's end.
-func startDaemon(t testing.TB, ns *nfttest.NS, cfg aggregator.Config) *aggregatortest.Daemon {
+// both calls f with nft(8) and then with weft, with a table of the same name, which weft removes at the end
+// of the test.
+func (w *world) both(t *testing.T, family knftables.Family, table string, f func(nft knftables.Interface) string) (real, weft string) {
 	t.Helper()
-	conn, err := kernel.Open(kernel.Config{NetNS: ns.FD()})
+	err := w.real.Do(func() error {
+		nft, err := knftables.New(family, table, knftables.EmulateDestroy)
+		if err == nil {
+			real = f(nft)
+		}
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = conn.Close() })
-	cfg.Kernel = conn
-	return aggregatortest.Start(t, aggregatortest.Config{Config: cfg})
+	nft := newAdapter(t, w.client, knft.Config{Family: family, Table: table})
+	t.Cleanup(func() { must(t, nft, noTable) })
+	return real, f(nft)
+}
+
+// try is must for a function that runs in a namespace, which may not end the test.
+func try(t *testing.T, nft knftables.Interface, all ...step) {
+	t.Helper()
+	if err := run(t, nft, all...); err != nil {
+		t.Error(err)
+	}
 }
 
 func newAdapter(t *testing.T, c *client.Client, cfg knft.Config) *knft.Adapter {
@@ -217,34 +212,18 @@ func list(t *testing.T, ns *nfttest.NS, family knftables.Family, table string) s
 	return normalize(out)
 }
 
-// TestUsage runs each usage with knftables.New and nft(8), with the adapter and weft, and with
-// knftables.NewFake. Outcomes and answers of the List methods must be equal, and nft(8) must list the
-// same table for the first two.
+// TestUsage runs each usage with knftables.New and nft(8), and with the adapter and weft. Outcomes and
+// answers of the List methods must be equal, and nft(8) must list the same table.
 func TestUsage(t *testing.T) {
 	w := newWorld(t)
-	c := w.daemon.Dial(t, "agent")
 	for i, u := range usages() {
 		t.Run(u.name, func(t *testing.T) {
-			family, table := u.family, fmt.Sprintf("t%d", i)
-			if family == "" {
-				family = knftables.IPv4Family
-			}
-			var real string
-			err := w.real.Do(func() error {
-				nft, err := knftables.New(family, table, knftables.EmulateDestroy)
-				if err != nil {
-					return err
-				}
-				real = u.run(t, nft, func() string { return "" })
-				return nil
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			adapter := newAdapter(t, c, knft.Config{Family: family, Table: table})
-			weft := u.run(t, adapter, func() string {
-				out, err := w.weft.Output("", "nft", "-a", "list", "ruleset")
-				return fmt.Sprint(out, err)
+			family, table := cmp.Or(u.family, knftables.IPv4Family), fmt.Sprintf("t%d", i)
+			real, weft := w.both(t, family, table, func(nft knftables.Interface) string {
+				return u.run(t, nft, func() string {
+					out, err := w.weft.Output("", "nft", "-a", "list", "ruleset")
+					return fmt.Sprint(out, err)
+				})
 			})
 			if weft != real {
 				t.Errorf("nft:\n%s\nweft:\n%s", real, weft)
@@ -254,62 +233,30 @@ func TestUsage(t *testing.T) {
 			}
 			// nft(8) reads the whole ruleset each time: keep it small.
 			_, _ = w.real.Output("", "nft", "flush", "ruleset")
-			removeTable(t, adapter)
-			if u.fake == "" {
-				if fake := u.run(t, knftables.NewFake(family, table), func() string { return "" }); fake != weft {
-					t.Errorf("fake:\n%s\nweft:\n%s", fake, weft)
-				}
-			}
 		})
 	}
 }
 
-func removeTable(t *testing.T, nft knftables.Interface) {
-	t.Helper()
-	tx := nft.NewTransaction()
-	tx.Add(&knftables.Table{})
-	tx.Delete(&knftables.Table{})
-	if err := nft.Run(aggregatortest.Context(t), tx); err != nil {
-		t.Error(err)
-	}
-}
+func noTable(tx *knftables.Transaction) { steps(add(table()), remove(table()))(tx) }
 
 // TestLists compares the List methods of nft(8) and weft, on an existing and a missing table.
 func TestLists(t *testing.T) {
 	w := newWorld(t)
-	c := w.daemon.Dial(t, "agent")
-	for table, given := range map[string]func(tx *knftables.Transaction){
-		"full":  scenery,
-		"empty": func(tx *knftables.Transaction) { tx.Add(&knftables.Table{}) },
-		"none":  func(*knftables.Transaction) {},
-	} {
+	for table, given := range map[string]step{"full": scenery, "empty": add(table()), "none": steps()} {
 		t.Run(table, func(t *testing.T) {
-			var real string
-			err := w.real.Do(func() error {
-				nft, err := knftables.New(knftables.IPv4Family, table)
-				if err != nil {
-					return err
-				}
-				real = lists(t, nft, given)
-				return nil
+			real, weft := w.both(t, knftables.IPv4Family, table, func(nft knftables.Interface) string {
+				try(t, nft, given)
+				return lists(t, nft)
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if weft := lists(t, newAdapter(t, c, knft.Config{Family: knftables.IPv4Family, Table: table}), given); weft != real {
+			if weft != real {
 				t.Errorf("nft:\n%s\nweft:\n%s", real, weft)
 			}
 		})
 	}
 }
 
-func lists(t *testing.T, nft knftables.Interface, given func(tx *knftables.Transaction)) string {
+func lists(t *testing.T, nft knftables.Interface) string {
 	ctx := aggregatortest.Context(t)
-	tx := nft.NewTransaction()
-	given(tx)
-	if err := nft.Run(ctx, tx); err != nil {
-		t.Error(err)
-	}
 	var out strings.Builder
 	for _, k := range []string{"chain", "chains", "set", "sets", "map", "maps", "counter", "counters", "flowtable", "flowtables", "rule", "elements"} {
 		names, err := nft.List(ctx, k)
@@ -342,44 +289,23 @@ func lists(t *testing.T, nft knftables.Interface, given func(tx *knftables.Trans
 // TestElementsRunOut adds an expired element again, with nft(8) and with weft.
 func TestElementsRunOut(t *testing.T) {
 	w := newWorld(t)
-	c := w.daemon.Dial(t, "agent")
-	for table, first := range map[string]struct {
-		set *knftables.Set
-		key string
-	}{
-		"byset":     {&knftables.Set{Name: "s", Type: "ipv4_addr", Timeout: ptr(time.Second)}, "10.0.0.1"},
-		"byelement": {&knftables.Set{Name: "s", Type: "ipv4_addr", Flags: []knftables.SetFlag{knftables.TimeoutFlag}}, "10.0.0.1 timeout 300ms"},
+	brief := set("s", "ipv4_addr")
+	brief.Timeout = ptr(time.Second)
+	for table, first := range map[string]step{
+		"byset":     add(brief, member("s", "10.0.0.1")),
+		"byelement": add(set("s", "ipv4_addr", knftables.TimeoutFlag), member("s", "10.0.0.1 timeout 300ms")),
 	} {
-		cycle := func(nft knftables.Interface) error {
-			tx := nft.NewTransaction()
-			tx.Add(&knftables.Table{})
-			tx.Add(first.set)
-			tx.Add(&knftables.Element{Set: "s", Key: []string{"10.0.0.9 timeout 1h"}})
-			tx.Add(&knftables.Element{Set: "s", Key: []string{first.key}})
-			if err := nft.Run(aggregatortest.Context(t), tx); err != nil {
-				return err
-			}
-			tx = nft.NewTransaction()
-			tx.Create(&knftables.Element{Set: "s", Key: []string{"10.0.0.1 timeout 2h"}})
-			aggregatortest.Eventually(t, "the element can be created again", func() bool {
-				return nft.Check(aggregatortest.Context(t), tx) == nil
-			})
-			return nft.Run(aggregatortest.Context(t), tx)
-		}
 		t.Run(table, func(t *testing.T) {
-			err := w.real.Do(func() error {
-				nft, err := knftables.New(knftables.IPv4Family, table)
-				if err != nil {
-					return err
-				}
-				return cycle(nft)
+			w.both(t, knftables.IPv4Family, table, func(nft knftables.Interface) string {
+				try(t, nft, add(&knftables.Table{}), first, add(member("s", "10.0.0.9 timeout 1h")))
+				tx := nft.NewTransaction()
+				create(member("s", "10.0.0.1 timeout 2h"))(tx)
+				aggregatortest.Eventually(t, "the element can be created again", func() bool {
+					return nft.Check(aggregatortest.Context(t), tx) == nil
+				})
+				try(t, nft, create(member("s", "10.0.0.1 timeout 2h")))
+				return ""
 			})
-			if err != nil {
-				t.Errorf("nft: %v", err)
-			}
-			if err := cycle(newAdapter(t, c, knft.Config{Family: knftables.IPv4Family, Table: table})); err != nil {
-				t.Errorf("weft: %v", err)
-			}
 			for _, ns := range []*nfttest.NS{w.real, w.weft} {
 				out := list(t, ns, knftables.IPv4Family, table)
 				if !strings.Contains(out, "10.0.0.9 timeout 1h") || !strings.Contains(out, "10.0.0.1 timeout 2h") {

@@ -19,17 +19,13 @@ func TestCleanupElsewhere(t *testing.T) {
 		t.Errorf("without a weft: %v", err)
 	}
 	l, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	if err := checkNetwork(socket); err != nil {
 		t.Errorf("in the same network namespace: %v", err)
 	}
 	elsewhere := exec.Command("sleep", "60")
-	if err := nfttest.New(t).Do(elsewhere.Start); err != nil {
-		t.Fatal(err)
-	}
+	must(t, nfttest.New(t).Do(elsewhere.Start))
 	defer func() { _ = elsewhere.Process.Kill(); _ = elsewhere.Wait() }()
 	if err := sameNetwork(int32(elsewhere.Process.Pid)); err == nil || !strings.Contains(err.Error(), "is of another network namespace") { //nolint:gosec // a process
 		t.Errorf("in another network namespace: %v", err)

@@ -58,9 +58,7 @@ func TestConfirmSurvivesKills(t *testing.T) {
 			_, err := c.Confirm(ctx, "", "list", false)
 			confirmed = err == nil
 		}
-		if err := <-killed; err != nil {
-			t.Fatal(err)
-		}
+		must(t, <-killed)
 		<-w.done
 		_ = c.Close()
 		w = start()
@@ -90,9 +88,7 @@ func listOf(element string) *weftv1.Fragment {
 func dialWeft(t *testing.T, ctx context.Context, socket string) *client.Client {
 	t.Helper()
 	c, err := client.Dial(ctx, client.Config{Socket: socket, DialTimeout: patience})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -20,35 +19,13 @@ import (
 // holds is how often TestHold replaces weft, and how often it kills it.
 var holds = flag.Int("hold.times", 5, "updates and kills of TestHold, each")
 
-// holdManifests are a Service with an endpoint of this node.
-const holdManifests = `
-apiVersion: v1
-kind: Service
-metadata: {name: web, namespace: shop}
-spec:
-  clusterIP: 10.96.0.10
-  clusterIPs: [10.96.0.10]
-  ports: [{port: 80, protocol: TCP}]
----
-apiVersion: discovery.k8s.io/v1
-kind: EndpointSlice
-metadata: {name: web-1, namespace: shop, labels: {kubernetes.io/service-name: web}}
-addressType: IPv4
-ports: [{port: 8080, protocol: TCP}]
-endpoints: [{addresses: [10.244.1.5], conditions: {ready: true}, nodeName: node-a}]
-`
-
 // TestHold replaces weft and kills it, and each time another program flushes the ruleset, at a random
 // instant. A port that a fragment closes stays closed, and the Service goes on answering.
 func TestHold(t *testing.T) {
 	if !inOwnNamespace(t, "-hold.times", fmt.Sprint(*holds)) {
 		return
 	}
-	dir, err := os.MkdirTemp("", "weft")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := t.TempDir()
 	// command runs a program, or weft.
 	command := func(name string, args ...string) string {
 		t.Helper()
@@ -66,9 +43,7 @@ func TestHold(t *testing.T) {
 		command("ip", strings.Fields(args)...)
 	}
 	manifests, socket := filepath.Join(dir, "manifests"), filepath.Join(dir, "weft.sock")
-	if err := errors.Join(os.Mkdir(manifests, 0o700), os.WriteFile(filepath.Join(manifests, "web.yaml"), []byte(holdManifests), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, filepath.Join(manifests, "web.yaml"), serviceManifest(80, "TCP"))
 	hold := startWeft(t, "hold", "--socket", filepath.Join(dir, "hold.sock"))
 	args := []string{
 		"run", "--standby", "--manifests", manifests, "--hostname-override", "node-a", "--socket", socket, "--state-dir", filepath.Join(dir, "state"),
@@ -78,9 +53,7 @@ func TestHold(t *testing.T) {
 	w.says(t, "a holder keeps the netlink socket")
 
 	server, err := net.Listen("tcp", "10.244.1.5:8080")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = server.Close() })
 	go func() {
 		for {
@@ -101,9 +74,7 @@ func TestHold(t *testing.T) {
 	eventually(t, "the Service answers", answers)
 
 	closed, err := net.ListenPacket("udp", "127.0.0.1:9999")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = closed.Close() })
 	var passed, sent atomic.Int64
 	go func() {
@@ -116,9 +87,7 @@ func TestHold(t *testing.T) {
 		}
 	}()
 	rules := filepath.Join(dir, "closed.nft")
-	if err := os.WriteFile(rules, []byte("table inet closed { chain input { type filter hook input priority 0; udp dport 9999 counter drop; }; }\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, rules, "table inet closed { chain input { type filter hook input priority 0; udp dport 9999 counter drop; }; }\n")
 	command("weft", "apply", "-f", rules, "--socket", socket)
 	go func() {
 		c, err := net.Dial("udp", "127.0.0.1:9999")
@@ -159,9 +128,7 @@ func TestHold(t *testing.T) {
 		w.says(t, "a holder keeps the netlink socket")
 		if n == *holds {
 			// A holder that is replaced gets the socket from the weft that runs.
-			if err := hold.end(t, syscall.SIGTERM); err != nil {
-				t.Fatal(err)
-			}
+			must(t, hold.end(t, syscall.SIGTERM))
 			hold = startWeft(t, "hold", "--socket", filepath.Join(dir, "hold.sock"))
 			hold.says(t, "keeping the netlink socket of a weft")
 		}

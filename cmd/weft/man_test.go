@@ -30,9 +30,7 @@ func TestManPages(t *testing.T) {
 	root := newRootCmd()
 	commands := plainCommands(root)
 	header := &doc.GenManHeader{Title: "WEFT", Section: "1", Source: "weft", Manual: "weft", Date: manDate(t)}
-	if err := doc.GenManTree(root, header, dir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, doc.GenManTree(root, header, dir))
 	for _, c := range commands {
 		page := filepath.Join(dir, strings.ReplaceAll(c.path, " ", "-")+".1")
 		if _, err := os.Stat(page); err != nil {

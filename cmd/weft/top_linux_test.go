@@ -22,7 +22,7 @@ func TestTop(t *testing.T) {
 	}
 	dir := t.TempDir()
 	socket := filepath.Join(dir, "run", "weft.sock")
-	writeFile(t, filepath.Join(dir, "manifests", "dns.yaml"), dnsManifest)
+	writeFile(t, filepath.Join(dir, "manifests", "web.yaml"), serviceManifest(53, "UDP"))
 	for _, args := range []string{"link add d0 type veth peer name d1", "link set d1 up", "link set d0 up", "link set lo up", "addr add 10.244.1.1/16 dev d0", "route add 10.96.0.0/16 dev d0"} {
 		if out, err := exec.CommandContext(t.Context(), "ip", strings.Fields(args)...).CombinedOutput(); err != nil {
 			t.Fatalf("ip %s: %v: %s", args, err, out)
@@ -39,9 +39,7 @@ func TestTop(t *testing.T) {
 	cmd.Env = append(os.Environ(), "TERM=xterm")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, terminal, terminal
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	shown := &logged{}
 	go func() {
 		for b := make([]byte, 4096); ; {
@@ -62,7 +60,7 @@ func TestTop(t *testing.T) {
 			_, err := c.Apply(t.Context(), listOf(fmt.Sprintf("192.0.2.%d", i%200+1)))
 			return err
 		},
-		`kube-system/dns +53/udp +[1-9]\d*\.\d +1`: func(int) error {
+		`shop/web +53/udp +[1-9]\d*\.\d +1`: func(int) error {
 			conn, err := net.Dial("udp", "10.96.0.10:53") //nolint:noctx // it does not wait
 			if err == nil {
 				_, err = conn.Write([]byte("x"))
@@ -73,9 +71,7 @@ func TestTop(t *testing.T) {
 	} {
 		i, pattern := 0, regexp.MustCompile(what)
 		eventually(t, what, func() bool {
-			if err := change(i); err != nil {
-				t.Fatal(err)
-			}
+			must(t, change(i))
 			i++
 			return pattern.MatchString(shown.String())
 		})
@@ -99,9 +95,7 @@ func TestTop(t *testing.T) {
 func openTerminal(t *testing.T) (controller, terminal *os.File) {
 	t.Helper()
 	controller, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = controller.Close() })
 	n, err := unix.IoctlGetInt(int(controller.Fd()), unix.TIOCGPTN)
 	if err == nil {
@@ -110,13 +104,9 @@ func openTerminal(t *testing.T) (controller, terminal *os.File) {
 	if err == nil {
 		err = unix.IoctlSetWinsize(int(controller.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 30, Col: 100})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	terminal, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = terminal.Close() })
 	return controller, terminal
 }
@@ -124,35 +114,6 @@ func openTerminal(t *testing.T) (controller, terminal *os.File) {
 func terminalMode(t *testing.T, f *os.File) *unix.Termios {
 	t.Helper()
 	mode, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return mode
 }
-
-func writeFile(t *testing.T, path, text string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
-const dnsManifest = `apiVersion: v1
-kind: Service
-metadata: {name: dns, namespace: kube-system}
-spec:
-  clusterIP: 10.96.0.10
-  clusterIPs: [10.96.0.10]
-  ipFamilies: [IPv4]
-  ports: [{name: dns, port: 53, protocol: UDP}]
----
-apiVersion: discovery.k8s.io/v1
-kind: EndpointSlice
-metadata: {name: dns-1, namespace: kube-system, labels: {kubernetes.io/service-name: dns}}
-addressType: IPv4
-ports: [{name: dns, port: 53, protocol: UDP}]
-endpoints: [{addresses: [10.244.1.2]}]
-`

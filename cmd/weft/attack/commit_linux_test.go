@@ -29,34 +29,42 @@ func bigTable(content string) *weftv1.Fragment {
 	return &weftv1.Fragment{Name: "rules", Nft: "table inet big {\n" + content + "}\n"}
 }
 
-// bigSet is a fragment of big with a set of addresses, to which a rule refers if hooked is
-// true.
-func bigSet(n int, hooked bool, key func(i int) string) *weftv1.Fragment {
-	set := &weftv1.Set{Name: "s", Type: "ipv4_addr"}
+// bigSet is a fragment of big with a set of n elements. A rule looks match up in it, if there is one.
+func bigSet(set *weftv1.Set, match string, n int, key func(i int) string) *weftv1.Fragment {
+	set.Name = "s"
 	for i := range n {
 		set.Elements = append(set.Elements, &weftv1.Element{Key: key(i)})
 	}
 	table := &weftv1.Table{Family: "inet", Name: "big", Sets: []*weftv1.Set{set}}
-	if hooked {
-		table.Chains = []*weftv1.Chain{{Name: "in", Type: "filter", Hook: "input", Priority: "filter", Rules: []*weftv1.Rule{{Text: "ip saddr @s drop"}}}}
+	if match != "" {
+		rules := []*weftv1.Rule{{Text: match + " @s drop"}}
+		table.Chains = []*weftv1.Chain{{Name: "in", Type: "filter", Hook: "input", Priority: "filter", Rules: rules}}
 	}
 	return &weftv1.Fragment{Name: "rules", Tables: []*weftv1.Table{table}}
 }
 
-// applyFor applies fragments as big for a time, one after the other. It returns how many
-// were committed and the last error.
-func (h *host) applyFor(d time.Duration, fragment func(turn int) *weftv1.Fragment) (committed int, last error) {
-	c := weftv1.NewPublisherClient(h.as(uidBig))
-	ctx, cancel := context.WithTimeout(aggregatortest.Context(h.T), d)
-	defer cancel()
-	for turn := 0; ctx.Err() == nil; turn++ {
-		if _, err := c.Apply(ctx, &weftv1.ApplyRequest{Fragment: fragment(turn)}); err != nil {
-			last = err
-			continue
+// addresses is a set of n addresses.
+func addresses(n int) *weftv1.Fragment { return bigSet(&weftv1.Set{Type: "ipv4_addr"}, "", n, address) }
+
+func address(i int) string { return fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255, i&255) }
+
+// slowCommits applies fragments as big for a time, one after the other.
+func slowCommits(t *testing.T, what string, fragment func(turn int) *weftv1.Fragment) {
+	t.Helper()
+	attack(t, options{}, func(h *host) {
+		c, committed := weftv1.NewPublisherClient(h.as(uidBig)), 0
+		ctx, cancel := context.WithTimeout(aggregatortest.Context(h.T), pacedTime)
+		defer cancel()
+		var last error
+		for turn := 0; ctx.Err() == nil; turn++ {
+			if _, err := c.Apply(ctx, &weftv1.ApplyRequest{Fragment: fragment(turn)}); err != nil {
+				last = err
+			} else {
+				committed++
+			}
 		}
-		committed++
-	}
-	return committed, last
+		h.observe("%s: %d commits in %v, then %v", what, committed, pacedTime, status.Code(last))
+	})
 }
 
 // portSet is an anonymous set of n ranges of ports.
@@ -70,16 +78,12 @@ func portSet(n, first int) string {
 
 // TestPortSets applies rules with large anonymous sets, which cannot be staged.
 func TestPortSets(t *testing.T) {
-	h := newHost(t, options{})
-	h.attack(func(h *host) {
-		n, err := h.applyFor(pacedTime, func(turn int) *weftv1.Fragment {
-			var rules strings.Builder
-			for i := range 120 {
-				fmt.Fprintf(&rules, "tcp dport %s counter\n", portSet(800, 1+i+turn))
-			}
-			return bigTable("chain in { type filter hook input priority 0; policy accept;\n" + rules.String() + "}\n")
-		})
-		h.observe("120 rules of 800 ranges of ports: %d commits in %v, then %v", n, pacedTime, status.Code(err))
+	slowCommits(t, "120 rules of 800 ranges of ports", func(turn int) *weftv1.Fragment {
+		var rules strings.Builder
+		for i := range 120 {
+			fmt.Fprintf(&rules, "tcp dport %s counter\n", portSet(800, 1+i+turn))
+		}
+		return bigTable("chain in { type filter hook input priority 0; policy accept;\n" + rules.String() + "}\n")
 	})
 }
 
@@ -95,40 +99,28 @@ func concatenated(n, turn int) string {
 
 // TestConcatenatedRanges applies a set of 24,000 concatenated ranges.
 func TestConcatenatedRanges(t *testing.T) {
-	h := newHost(t, options{})
-	h.attack(func(h *host) {
-		n, err := h.applyFor(pacedTime, func(turn int) *weftv1.Fragment {
-			return bigTable(fmt.Sprintf("set s%d { type ipv4_addr . inet_service; flags interval; elements = { %s } }\n", turn, concatenated(24_000, turn)))
-		})
-		h.observe("a set of 24,000 concatenated ranges: %d commits in %v, then %v", n, pacedTime, status.Code(err))
+	slowCommits(t, "a set of 24,000 concatenated ranges", func(turn int) *weftv1.Fragment {
+		elements := concatenated(24_000, turn)
+		return bigTable(fmt.Sprintf("set s%d { type ipv4_addr . inet_service; flags interval; elements = { %s } }\n", turn, elements))
 	})
 }
 
 // TestSlowPatches adds concatenated ranges to a set in force, in updates that look small.
 func TestSlowPatches(t *testing.T) {
-	h := newHost(t, options{})
-	h.attack(func(h *host) {
+	attack(t, options{}, func(h *host) {
 		ctx, cancel := context.WithTimeout(aggregatortest.Context(h.T), pacedTime)
 		defer cancel()
-		stream, err := weftv1.NewPublisherClient(h.as(uidBig)).Publish(ctx)
-		if err != nil {
-			h.Fatal(err)
-		}
-		v := &victim{stream: stream}
-		err = v.update(&weftv1.PublishRequest{Update: &weftv1.PublishRequest_Snapshot{Snapshot: bigTable(
-			"set s { type ipv4_addr . inet_service; flags interval; }\nchain in { type filter hook input priority 0; policy accept;\nip saddr . tcp dport @s drop\n}\n")}})
-		if err != nil {
-			h.Fatal(err)
-		}
+		v := h.stream(ctx, uidBig)
+		err := v.put(bigTable("set s { type ipv4_addr . inet_service; flags interval; }\n" +
+			"chain in { type filter hook input priority 0; policy accept;\nip saddr . tcp dport @s drop\n}\n"))
+		must(h.T, err)
 		n := 0
 		for ; err == nil; n++ {
 			var add []*weftv1.Element
 			for _, key := range strings.Split(concatenated(2000, n), ", ") {
 				add = append(add, &weftv1.Element{Key: key})
 			}
-			err = v.update(&weftv1.PublishRequest{Update: &weftv1.PublishRequest_Patch{Patch: &weftv1.Patch{
-				Fragment: "rules", Tables: []*weftv1.TablePatch{{Family: "inet", Name: "big", Elements: []*weftv1.ElementPatch{{Set: "s", Add: add}}}},
-			}}})
+			err = v.patch("rules", &weftv1.TablePatch{Family: "inet", Name: "big", Elements: []*weftv1.ElementPatch{{Set: "s", Add: add}}})
 		}
 		h.observe("%d patches of 2,000 concatenated ranges in %v, then %v", n, pacedTime, err)
 	})
@@ -136,21 +128,15 @@ func TestSlowPatches(t *testing.T) {
 
 // TestReplacedSets replaces all elements of a set in force, which cannot be staged.
 func TestReplacedSets(t *testing.T) {
-	h := newHost(t, options{})
-	h.attack(func(h *host) {
-		n, err := h.applyFor(pacedTime, func(turn int) *weftv1.Fragment {
-			return bigSet(15_000, true, func(i int) string { return fmt.Sprintf("%d.0.%d.%d", 10+turn%2, i>>8, i&255) })
-		})
-		h.observe("all 15,000 elements of a set are replaced: %d commits in %v, then %v", n, pacedTime, status.Code(err))
+	slowCommits(t, "all 15,000 elements of a set are replaced", func(turn int) *weftv1.Fragment {
+		return bigSet(&weftv1.Set{Type: "ipv4_addr"}, "ip saddr", 15_000, func(i int) string { return address(i + turn%2<<16) })
 	})
 }
 
 // TestAbandonedStagings begins large updates and gives them up. Nothing of them stays.
 func TestAbandonedStagings(t *testing.T) {
-	h := newHost(t, options{})
-	h.attack(func(h *host) {
-		f := bigSet(40_000, false, func(i int) string { return fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255, i&255) })
-		c, n := weftv1.NewPublisherClient(h.as(uidBig)), 0
+	attack(t, options{}, func(h *host) {
+		f, c, n := addresses(40_000), weftv1.NewPublisherClient(h.as(uidBig)), 0
 		for began := time.Now(); time.Since(began) < attackTime; {
 			ctx, cancel := context.WithTimeout(aggregatortest.Context(h.T), 150*time.Millisecond)
 			if _, err := c.Apply(ctx, &weftv1.ApplyRequest{Fragment: f}); status.Code(err) == codes.DeadlineExceeded {

@@ -2,9 +2,7 @@ package attack
 
 import (
 	"context"
-	"fmt"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -26,48 +24,40 @@ func TestHistoryLoops(t *testing.T) {
 	var first uint64
 	for turn := range 20 {
 		for i := range elements {
-			elements[i] = &weftv1.Element{Key: fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255, i&255), Comment: strings.Repeat("x", 100+turn)}
+			elements[i] = &weftv1.Element{Key: address(i), Comment: strings.Repeat("x", 100+turn)}
 		}
 		applied, err := publish.Apply(ctx, &weftv1.ApplyRequest{Fragment: &weftv1.Fragment{
 			Name: "large", Tables: []*weftv1.Table{{Family: "inet", Name: "big", Sets: []*weftv1.Set{{Name: "s", Type: "ipv4_addr", Elements: elements}}}},
 		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if first == 0 {
 			first = applied.GetRevision()
 		}
 	}
 	h.base = h.memory()
 	h.attack(func(h *host) {
-		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
-		defer cancel()
-		var wg sync.WaitGroup
 		var calls, parts, refused atomic.Int64
-		for i := range 8 {
+		loops(8, 3*time.Second, func(ctx context.Context, i int) func() {
 			api := weftv1.NewHistoryClient(h.as(uidBig))
-			wg.Go(func() {
-				for ctx.Err() == nil {
-					calls.Add(1)
-					stream, err := api.CompareRevisions(ctx, &weftv1.CompareRevisionsRequest{From: first})
-					for err == nil {
-						if i%2 == 0 {
-							<-ctx.Done()
-						}
-						if _, err = stream.Recv(); err == nil {
-							parts.Add(1)
-						}
+			return func() {
+				calls.Add(1)
+				stream, err := api.CompareRevisions(ctx, &weftv1.CompareRevisionsRequest{From: first})
+				for err == nil {
+					if i%2 == 0 {
+						<-ctx.Done()
 					}
-					if status.Code(err) == codes.ResourceExhausted {
-						refused.Add(1)
-					}
-					if list, err := api.ListRevisions(ctx, &weftv1.ListRevisionsRequest{}); err == nil {
-						_, _ = list.Recv()
+					if _, err = stream.Recv(); err == nil {
+						parts.Add(1)
 					}
 				}
-			})
-		}
-		wg.Wait()
+				if status.Code(err) == codes.ResourceExhausted {
+					refused.Add(1)
+				}
+				if list, err := api.ListRevisions(ctx, &weftv1.ListRevisionsRequest{}); err == nil {
+					_, _ = list.Recv()
+				}
+			}
+		})
 		h.observe("8 loops of CompareRevisions for 3 s: %d calls, %d refused, %d parts", calls.Load(), refused.Load(), parts.Load())
 		if parts.Load() == 0 || refused.Load() == 0 {
 			h.Error("no comparison is answered, or none refused")

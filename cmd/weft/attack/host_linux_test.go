@@ -2,6 +2,7 @@ package attack
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -11,16 +12,17 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/spf13/pflag"
+	"golang.org/x/net/http2"
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 
+	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
 	"github.com/weft-proxy/weft/cmd/weft/daemon"
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
@@ -155,9 +157,7 @@ type options struct {
 func daemonCommand(ctx context.Context, t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cmd := exec.CommandContext(ctx, exe, args...)
 	cmd.Env = append(os.Environ(), daemonEnv+"=1")
 	return cmd
@@ -175,13 +175,7 @@ func newHost(t *testing.T, o options) *host {
 		dir = publicDir(t)
 	}
 	config := filepath.Join(dir, "weft.yaml")
-	text := o.config
-	if text == "" {
-		text = configuration
-	}
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(config, []byte(cmp.Or(o.config, configuration)), 0o600))
 	h := &host{T: t, ns: nfttest.New(t), socket: filepath.Join(dir, "run", "weft.sock")}
 	cmd := daemonCommand(context.Background(), t, "--socket", h.socket, "--state-dir", filepath.Join(dir, "state"), "--config", config,
 		"--metrics-bind-address", "127.0.0.1:10249", "--healthz-bind-address", "127.0.0.1:10256")
@@ -193,9 +187,7 @@ func newHost(t *testing.T, o options) *host {
 	if _, err := cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.ns.Do(cmd.Start); err != nil {
-		t.Fatal(err)
-	}
+	must(t, h.ns.Do(cmd.Start))
 	h.pid = cmd.Process.Pid
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
@@ -220,9 +212,7 @@ func newHost(t *testing.T, o options) *host {
 func publicDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "weft-attack")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // other users must reach what is in it
 		t.Fatal(err)
@@ -244,7 +234,7 @@ func (h *host) attack(run func(*host)) {
 	if len(h.victim.took) == 0 || h.victim.lost != nil {
 		h.Errorf("%d updates of the victim, and then: %v", len(h.victim.took), h.victim.lost)
 	}
-	if p99 > maxLatency && os.Getenv(strictEnv) != "" {
+	if p99 > maxLatency && strict() {
 		h.Errorf("99 in 100 updates of the victim took up to %v: at most %v are wanted", p99, maxLatency)
 	}
 	if after := h.objects(); after != h.before {
@@ -256,6 +246,43 @@ func (h *host) attack(run func(*host)) {
 	}
 }
 
+// attack starts a daemon, and runs an attack on it.
+func attack(t *testing.T, o options, run func(*host)) {
+	t.Helper()
+	newHost(t, o).attack(run)
+}
+
+// must ends the test at an error.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// apply applies a fragment as a user, and returns how that ended.
+func (h *host) apply(uid uint32, f *weftv1.Fragment) error {
+	h.Helper()
+	_, err := weftv1.NewPublisherClient(h.as(uid)).Apply(aggregatortest.Context(h.T), &weftv1.ApplyRequest{Fragment: f})
+	return err
+}
+
+// loops calls what f returns again and again in n goroutines, for a time.
+func loops(n int, d time.Duration, f func(ctx context.Context, i int) func()) {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	var wg sync.WaitGroup
+	for i := range n {
+		call := f(ctx, i)
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				call()
+			}
+		})
+	}
+	wg.Wait()
+}
+
 // as connects as a user.
 func (h *host) as(uid uint32) *grpc.ClientConn {
 	h.Helper()
@@ -263,35 +290,31 @@ func (h *host) as(uid uint32) *grpc.ClientConn {
 }
 
 // raw connects as a user, by hand.
-func (h *host) raw(uid uint32) *aggregatortest.Raw {
+func (h *host) raw(uid uint32, settings ...http2.Setting) *aggregatortest.Raw {
 	h.Helper()
 	c, err := aggregatortest.ConnectAs(h.socket, aggregatortest.User{UID: uid, GID: group})
-	if err != nil {
-		h.Fatal(err)
-	}
-	return aggregatortest.NewRaw(h.T, c)
+	must(h.T, err)
+	return aggregatortest.NewRaw(h.T, c, settings...)
 }
 
 // observe says for the summary what the attack saw.
 func (h *host) observe(format string, args ...any) { h.observed = fmt.Sprintf(format, args...) }
 
+var resident = regexp.MustCompile(`VmRSS:\s*(\d+) kB`)
+
 // memory returns the resident memory of the daemon in bytes.
 func (h *host) memory() int {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", h.pid))
-	if err != nil {
-		h.Error(err)
+	m := resident.FindSubmatch(status)
+	if err != nil || m == nil {
+		h.Errorf("memory of the daemon: %q, %v", m, err)
 		return 0
 	}
-	for line := range strings.Lines(string(status)) {
-		if kib, ok := strings.CutPrefix(line, "VmRSS:"); ok {
-			n, err := strconv.Atoi(strings.TrimSuffix(strings.TrimSpace(kib), " kB"))
-			if err != nil {
-				h.Error(err)
-			}
-			return n << 10
-		}
+	n, err := strconv.Atoi(string(m[1]))
+	if err != nil {
+		h.Error(err)
 	}
-	return 0
+	return n << 10
 }
 
 // moved matches the element that the victim changes.

@@ -36,8 +36,7 @@ func prefix(n int) []byte { return binary.BigEndian.AppendUint32([]byte{0}, uint
 // TestEmptyTables sends 14 MiB of empty tables, as a stranger and as a publisher.
 func TestEmptyTables(t *testing.T) {
 	for user, want := range map[uint32]codes.Code{uidStranger: codes.PermissionDenied, uidCNI: codes.ResourceExhausted, uidBig: codes.ResourceExhausted} {
-		h := newHost(t, options{})
-		h.attack(func(h *host) {
+		attack(t, options{}, func(h *host) {
 			req := emptyTables(7 << 20)
 			err := h.as(user).Invoke(aggregatortest.Context(h.T), weftv1.Publisher_Apply_FullMethodName, req, &weftv1.ApplyResponse{}, grpc.ForceCodec(encoded{}))
 			h.observe("uid %d applies 7,340,032 empty tables: %v", user, status.Code(err))
@@ -51,8 +50,7 @@ func TestEmptyTables(t *testing.T) {
 // TestUnfinishedCalls sends all but the end of 64 calls of 16 MiB each.
 func TestUnfinishedCalls(t *testing.T) {
 	for user, publisher := range map[uint32]string{uidStranger: "", uidCNI: "cni"} {
-		h := newHost(t, options{})
-		h.attack(func(h *host) {
+		attack(t, options{}, func(h *host) {
 			sent, closed := 0, 0
 			for range 8 {
 				r := h.raw(user)
@@ -109,8 +107,7 @@ func leaveUnfinished(r *aggregatortest.Raw, calls int) (sent int, gone bool) {
 
 // TestIdleConnections opens more idle connections than the daemon has descriptors.
 func TestIdleConnections(t *testing.T) {
-	h := newHost(t, options{nofile: 400})
-	h.attack(func(h *host) {
+	attack(t, options{nofile: 400}, func(h *host) {
 		for _, user := range []uint32{uidStranger, uidCNI, uidBig} {
 			for range 200 {
 				c, err := aggregatortest.ConnectAs(h.socket, aggregatortest.User{UID: user, GID: group})

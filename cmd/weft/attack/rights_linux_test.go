@@ -1,7 +1,6 @@
 package attack
 
 import (
-	"context"
 	"strings"
 	"testing"
 
@@ -88,8 +87,7 @@ func TestHijackByHeader(t *testing.T) {
 // TestMasqueradeMark sets the mark by which Services masquerade, or changes marks of others
 // (D12).
 func TestMasqueradeMark(t *testing.T) {
-	h := newHost(t, options{config: rightsConfig})
-	h.attack(func(h *host) {
+	attack(t, options{config: rightsConfig}, func(h *host) {
 		h.attempts(uidCNI, "cni", []attempt{
 			{"set", inChain("ip cni", outputHook, "meta mark set 0x4000"), "marks is not allowed"},
 			{"or", inChain("ip cni", outputHook, "meta mark set meta mark or 0x4000"), "marks is not allowed"},
@@ -117,14 +115,13 @@ func TestMasqueradeMark(t *testing.T) {
 // TestConntrackMapOfAService names a Service's address in a map whose flows are removed
 // (D13).
 func TestConntrackMapOfAService(t *testing.T) {
-	h := newHost(t, options{config: rightsConfig})
-	h.attack(func(h *host) {
-		_, err := weftv1.NewPublisherClient(h.as(uidCNI)).Apply(aggregatortest.Context(h.T), &weftv1.ApplyRequest{Fragment: &weftv1.Fragment{
+	attack(t, options{config: rightsConfig}, func(h *host) {
+		err := h.apply(uidCNI, &weftv1.Fragment{
 			Name: "flows", Tables: []*weftv1.Table{{Family: "ip", Name: "cni", Maps: []*weftv1.Set{{
 				Name: "m", Type: "ipv4_addr . inet_proto . inet_service : ipv4_addr . inet_service", Role: weftv1.MapRole_MAP_ROLE_CONNTRACK,
 				Elements: []*weftv1.Element{{Key: "10.96.0.10 . udp . 53", Value: "127.0.0.1 . 53"}},
 			}}}},
-		}})
+		})
 		h.observe("a conntrack map without the right nat: %v", status.Code(err))
 		if status.Code(err) != codes.PermissionDenied || !strings.Contains(err.Error(), "nat is not allowed") {
 			h.Errorf("error %v", err)
@@ -134,8 +131,7 @@ func TestConntrackMapOfAService(t *testing.T) {
 
 // TestStatementsWithoutRights has one attempt for each class (D23).
 func TestStatementsWithoutRights(t *testing.T) {
-	h := newHost(t, options{config: rightsConfig})
-	h.attack(func(h *host) {
+	attack(t, options{config: rightsConfig}, func(h *host) {
 		h.attempts(uidCNI, "cni", []attempt{
 			{"drop", inChain("inet cni", "type filter hook input priority 0; policy drop;", "accept"), "policyDrop is not allowed"},
 			{"route", inChain("ip cni", "type route hook output priority 0;", "accept"), "route is not allowed"},
@@ -168,8 +164,7 @@ func TestStatementsWithoutRights(t *testing.T) {
 
 // TestLogFlood tries to log more than 2 packets a second.
 func TestLogFlood(t *testing.T) {
-	h := newHost(t, options{config: rightsConfig})
-	h.attack(func(h *host) {
+	attack(t, options{config: rightsConfig}, func(h *host) {
 		const every, much = "may not log every packet", "packets a second, and logs"
 		h.attempts(uidMarks, "ip marks", []attempt{
 			{"log", inChain("ip marks", outputHook, "log"), every},
@@ -193,22 +188,17 @@ func TestLogFlood(t *testing.T) {
 	})
 }
 
+func ruleIn(chain, text string) *weftv1.Chain {
+	return &weftv1.Chain{Name: chain, Rules: []*weftv1.Rule{{Text: text}}}
+}
+
 // TestPatchesHaveNoMoreRights smuggles statements in patches, and elements into a map of
 // another publisher's NAT rule.
 func TestPatchesHaveNoMoreRights(t *testing.T) {
-	h := newHost(t, options{config: rightsConfig})
-	h.attack(func(h *host) {
-		ctx, cancel := context.WithCancel(aggregatortest.Context(h.T))
-		defer cancel()
-		stream, err := weftv1.NewPublisherClient(h.as(uidCNI)).Publish(ctx)
-		if err != nil {
-			h.Fatal(err)
-		}
-		cni := &victim{stream: stream}
-		table := &weftv1.Table{Family: "ip", Name: "shared", Chains: []*weftv1.Chain{{Name: "cni", Rules: []*weftv1.Rule{{Text: "accept"}}}}}
-		if err := cni.update(&weftv1.PublishRequest{Update: &weftv1.PublishRequest_Snapshot{Snapshot: &weftv1.Fragment{Name: "f", Tables: []*weftv1.Table{table}}}}); err != nil {
-			h.Fatal(err)
-		}
+	attack(t, options{config: rightsConfig}, func(h *host) {
+		cni := h.stream(aggregatortest.Context(h.T), uidCNI)
+		table := &weftv1.Table{Family: "ip", Name: "shared", Chains: []*weftv1.Chain{ruleIn("cni", "accept")}}
+		must(h.T, cni.put(&weftv1.Fragment{Name: "f", Tables: []*weftv1.Table{table}}))
 		if err := h.applyFile(uidPeer, "nat", `table ip shared {
 			map to { type inet_service : ipv4_addr . inet_service; flags dynamic; elements = { 80 : 10.0.0.1 . 80 }; }
 			chain c { type nat hook output priority 0; dnat to tcp dport map @to; }
@@ -219,15 +209,15 @@ func TestPatchesHaveNoMoreRights(t *testing.T) {
 			Elements: []*weftv1.Element{{Key: "443", Value: "127.0.0.1 . 443"}}}
 		refused := 0
 		for _, p := range []*weftv1.TablePatch{
-			{PutChains: []*weftv1.Chain{{Name: "cni", Rules: []*weftv1.Rule{{Text: "tcp dport set 9000"}}}}},
-			{PutChains: []*weftv1.Chain{{Name: "n", Rules: []*weftv1.Rule{{Text: "notrack"}}}}},
-			{PutChains: []*weftv1.Chain{{Name: "n", Rules: []*weftv1.Rule{{Text: "tcp dport 443 update @to { tcp dport : 127.0.0.1 . 443 }"}}}}},
+			{PutChains: []*weftv1.Chain{ruleIn("cni", "tcp dport set 9000")}},
+			{PutChains: []*weftv1.Chain{ruleIn("n", "notrack")}},
+			{PutChains: []*weftv1.Chain{ruleIn("n", "tcp dport 443 update @to { tcp dport : 127.0.0.1 . 443 }")}},
 			{PutMaps: []*weftv1.Set{natMap}},
 			{PutObjects: []*weftv1.Object{{Kind: "ct helper", Name: "h", Text: `type "ftp" protocol tcp; l3proto ip`}}},
 			{PutFlowtables: []*weftv1.Flowtable{{Name: "f", Hook: "ingress", Priority: "0", Devices: []string{"lo"}}}},
 		} {
 			p.Family, p.Name = "ip", "shared"
-			err := cni.update(&weftv1.PublishRequest{Update: &weftv1.PublishRequest_Patch{Patch: &weftv1.Patch{Fragment: "f", Tables: []*weftv1.TablePatch{p}}}})
+			err := cni.patch("f", p)
 			if err == nil || !strings.Contains(err.Error(), "is not allowed") {
 				h.Errorf("patch %v: %v", p, err)
 				continue

@@ -32,9 +32,7 @@ const ownTable = `table inet shared {
 // TestSharedTable adds to the parts of another publisher, and refers to them.
 func TestSharedTable(t *testing.T) {
 	h := newHost(t, options{})
-	if err := h.applyFile(uidBig, "rules", ownTable); err != nil {
-		t.Fatal(err)
-	}
+	must(t, h.applyFile(uidBig, "rules", ownTable))
 	list := func() string { return h.ns.Run(h.T, "nft", "-s", "list", "table", "inet", "shared") }
 	before := list()
 	h.attack(func(h *host) {
@@ -71,14 +69,9 @@ func TestSharedTable(t *testing.T) {
 
 // TestDormantFirst makes a shared table dormant before its other publisher comes.
 func TestDormantFirst(t *testing.T) {
-	h := newHost(t, options{})
-	h.attack(func(h *host) {
-		if err := h.applyFile(uidCNI, "evil", `table inet shared { flags dormant; chain mine { type filter hook input priority 5; counter; } ; }`); err != nil {
-			h.Fatal(err)
-		}
-		if err := h.applyFile(uidBig, "rules", ownTable); err != nil {
-			h.Fatal(err)
-		}
+	attack(t, options{}, func(h *host) {
+		must(h.T, h.applyFile(uidCNI, "evil", `table inet shared { flags dormant; chain mine { type filter hook input priority 5; counter; } ; }`))
+		must(h.T, h.applyFile(uidBig, "rules", ownTable))
 		if list := h.ns.Run(h.T, "nft", "list", "table", "inet", "shared"); strings.Contains(list, "dormant") {
 			h.Errorf("the other publisher's chains are off:\n%s", list)
 		}
@@ -89,9 +82,7 @@ func TestDormantFirst(t *testing.T) {
 // TestPinnedChain keeps another publisher from removing its chain, by a reference.
 func TestPinnedChain(t *testing.T) {
 	h := newHost(t, options{})
-	if err := h.applyFile(uidBig, "rules", ownTable); err != nil {
-		t.Fatal(err)
-	}
+	must(t, h.applyFile(uidBig, "rules", ownTable))
 	h.attack(func(h *host) {
 		err := h.applyFile(uidCNI, "pin", `table inet shared { chain mine { ip saddr @blocked jump extra ; } ; }`)
 		if status.Code(err) != codes.PermissionDenied {
@@ -106,8 +97,7 @@ func TestPinnedChain(t *testing.T) {
 
 // TestKeywords names things by words of nft, and gives log prefixes variables.
 func TestKeywords(t *testing.T) {
-	h := newHost(t, options{})
-	h.attack(func(h *host) {
+	attack(t, options{}, func(h *host) {
 		var accepted []string
 		for _, word := range []string{"drop", "th", "ip", "set", "last", "ether", "accept", "vmap", "."} {
 			for kind, format := range map[string]string{

@@ -9,7 +9,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
-	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/kernel"
 )
@@ -27,9 +26,7 @@ type contender struct {
 func (h *host) contend() *contender {
 	h.Helper()
 	k, err := kernel.Open(kernel.Config{NetNS: h.ns.FD()})
-	if err != nil {
-		h.Fatal(err)
-	}
+	must(h.T, err)
 	h.Cleanup(func() { _ = k.Close() })
 	c := &contender{stop: make(chan struct{}), done: make(chan struct{})}
 	id := nft.TableID{Family: nft.FamilyIP, Name: "contender"}
@@ -83,44 +80,28 @@ func TestLongTransactions(t *testing.T) {
 		"ranges of one field": {"ipv4_addr", "interval", "ip saddr", 30_000, func(i int) string {
 			return fmt.Sprintf("%d.%d.%d.0-%d.%d.%d.9", 10+i>>16, i>>8&255, i&255, 10+i>>16, i>>8&255, i&255)
 		}},
-		"addresses without ranges": {"ipv4_addr", "", "ip saddr", 24_000, func(i int) string { return fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255, i&255) }},
+		"addresses without ranges": {"ipv4_addr", "", "ip saddr", 24_000, address},
 	} {
-		t.Run(name, func(t *testing.T) {
-			h := newHost(t, options{})
-			h.attack(func(h *host) {
-				c := h.contend()
-				fragment := func(n int) *weftv1.Fragment {
-					s := &weftv1.Set{Name: "s", Type: tt.typ}
-					if tt.flags != "" {
-						s.Flags = []string{tt.flags}
-					}
-					for i := range n {
-						s.Elements = append(s.Elements, &weftv1.Element{Key: tt.element(i)})
-					}
-					return &weftv1.Fragment{Name: "rules", Tables: []*weftv1.Table{{Family: "ip", Name: "big", Sets: []*weftv1.Set{s}, Chains: []*weftv1.Chain{
-						{Name: "in", Type: "filter", Hook: "input", Priority: "filter", Rules: []*weftv1.Rule{{Text: tt.match + " @s drop"}}},
-					}}}}
-				}
-				apply := func(n int) error {
-					_, err := weftv1.NewPublisherClient(h.as(uidBig)).Apply(aggregatortest.Context(h.T), &weftv1.ApplyRequest{Fragment: fragment(n)})
-					return err
-				}
-				if err := apply(tt.n); err != nil {
-					h.Errorf("a new set of %d elements: %v", tt.n, err)
-				}
-				more, fewer := apply(2*tt.n), apply(tt.n/10)
-				if tt.flags != "" || tt.typ == "inet_service" {
-					h.refused(more, "at most 100ms are allowed")
-				}
-				if fewer != nil {
-					h.refused(fewer, "at most 100ms are allowed")
-				}
-				h.observe("%s, %d, as many again (%.90s) and most removed (%v): the longest wait for the kernel's lock was %v",
-					name, tt.n, strings.TrimPrefix(status.Convert(more).Message(), "fragment big/rules rejected: set ip big s: "), status.Code(fewer), c.end())
-				if c.longest > longestHold && strict() {
-					h.Errorf("another writer waited for %v: at most %v are wanted", c.longest, longestHold)
-				}
-			})
+		attack(t, options{}, func(h *host) {
+			c := h.contend()
+			apply := func(n int) error {
+				return h.apply(uidBig, bigSet(&weftv1.Set{Type: tt.typ, Flags: strings.Fields(tt.flags)}, tt.match, n, tt.element))
+			}
+			if err := apply(tt.n); err != nil {
+				h.Errorf("a new set of %d elements: %v", tt.n, err)
+			}
+			more, fewer := apply(2*tt.n), apply(tt.n/10)
+			if tt.flags != "" || tt.typ == "inet_service" {
+				h.refused(more, "at most 100ms are allowed")
+			}
+			if fewer != nil {
+				h.refused(fewer, "at most 100ms are allowed")
+			}
+			h.observe("%s, %d, as many again (%.90s) and most removed (%v): the longest wait for the kernel's lock was %v",
+				name, tt.n, strings.TrimPrefix(status.Convert(more).Message(), "fragment big/rules rejected: "), status.Code(fewer), c.end())
+			if c.longest > longestHold && strict() {
+				h.Errorf("another writer waited for %v: at most %v are wanted", c.longest, longestHold)
+			}
 		})
 	}
 }

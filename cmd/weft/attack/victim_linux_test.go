@@ -43,21 +43,21 @@ func newVictim(h *host) *victim {
 	h.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	h.Cleanup(cancel)
-	stream, err := weftv1.NewPublisherClient(h.as(uidVictim)).Publish(ctx)
-	if err != nil {
-		h.Fatal(err)
-	}
-	v := &victim{stream: stream, stop: make(chan struct{}), done: make(chan struct{})}
-	if err := v.update(&weftv1.PublishRequest{Update: &weftv1.PublishRequest_Snapshot{Snapshot: &weftv1.Fragment{Name: "rules", Nft: victimTable}}}); err != nil {
-		h.Fatal(err)
-	}
+	v := h.stream(ctx, uidVictim)
+	must(h.T, v.put(&weftv1.Fragment{Name: "rules", Nft: victimTable}))
 	// The commits that are made without a wait after an idle time are used up.
 	for range aggregator.DefaultBurst + 5 {
-		if err := v.move(); err != nil {
-			h.Fatal(err)
-		}
+		must(h.T, v.move())
 	}
 	return v
+}
+
+// stream opens a stream of updates as a user.
+func (h *host) stream(ctx context.Context, uid uint32) *victim {
+	h.Helper()
+	stream, err := weftv1.NewPublisherClient(h.as(uid)).Publish(ctx)
+	must(h.T, err)
+	return &victim{stream: stream, stop: make(chan struct{}), done: make(chan struct{})}
 }
 
 // update sends an update and waits for its acknowledgement.
@@ -72,19 +72,31 @@ func (v *victim) update(req *weftv1.PublishRequest) error {
 		return err
 	}
 	if resp.GetId() != v.id || resp.GetCommitted() == nil {
-		return fmt.Errorf("update %d: %v", v.id, resp)
+		return &refusal{resp}
 	}
 	return nil
+}
+
+// refusal is an answer that is not an acknowledgement.
+type refusal struct{ *weftv1.PublishResponse }
+
+func (r *refusal) Error() string { return r.String() }
+
+func (v *victim) put(f *weftv1.Fragment) error {
+	return v.update(&weftv1.PublishRequest{Update: &weftv1.PublishRequest_Snapshot{Snapshot: f}})
+}
+
+func (v *victim) patch(fragment string, p *weftv1.TablePatch) error {
+	patch := &weftv1.Patch{Fragment: fragment, Tables: []*weftv1.TablePatch{p}}
+	return v.update(&weftv1.PublishRequest{Update: &weftv1.PublishRequest_Patch{Patch: patch}})
 }
 
 // move replaces the one element of the moving set.
 func (v *victim) move() error {
 	address := func(n int) string { return fmt.Sprintf("10.9.1.%d", n%200) }
 	v.moved++
-	return v.update(&weftv1.PublishRequest{Update: &weftv1.PublishRequest_Patch{Patch: &weftv1.Patch{
-		Fragment: "rules", Tables: []*weftv1.TablePatch{{Family: "inet", Name: "victim", Elements: []*weftv1.ElementPatch{{
-			Set: "moving", Add: []*weftv1.Element{{Key: address(v.moved)}}, Remove: []string{address(v.moved - 1)},
-		}}}},
+	return v.patch("rules", &weftv1.TablePatch{Family: "inet", Name: "victim", Elements: []*weftv1.ElementPatch{{
+		Set: "moving", Add: []*weftv1.Element{{Key: address(v.moved)}}, Remove: []string{address(v.moved - 1)},
 	}}})
 }
 

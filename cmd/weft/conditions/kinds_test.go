@@ -19,9 +19,7 @@ const (
 // TestDocument has the table of the documentation as Kinds makes it.
 func TestDocument(t *testing.T) {
 	b, err := os.ReadFile(document)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	before, rest, ok := strings.Cut(string(b), tableHead)
 	have, after, ok2 := strings.Cut(rest, "\n\n")
 	if !ok || !ok2 {

@@ -4,17 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
 	"log/slog"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
 // scene is a monitor with two conditions whose results and clock a test sets.
@@ -24,15 +20,14 @@ type scene struct {
 	now                 time.Time
 	events              []string
 	log                 bytes.Buffer
-	registry            *prometheus.Registry
 }
 
 func newScene(t *testing.T) *scene {
 	t.Helper()
-	s := &scene{now: time.Unix(1_000_000, 0), registry: prometheus.NewRegistry()}
+	s := &scene{now: time.Unix(1_000_000, 0)}
 	var err error
 	s.Monitor, err = NewMonitor(Config{
-		Process: "run", Version: "v1", Now: func() time.Time { return s.now }, Registerer: s.registry,
+		Process: "run", Version: "v1", Now: func() time.Time { return s.now }, Registerer: prometheus.NewRegistry(),
 		Conditions: []Condition{
 			{Name: "api-server", Degraded: func() error { return s.api }},
 			{Name: "services", NotReady: func() error { return s.services }, Degraded: func() error { return s.slow }},
@@ -40,53 +35,8 @@ func newScene(t *testing.T) *scene {
 		Event:  func(kind, reason, _, message string) { s.events = append(s.events, kind+" "+reason+" "+message) },
 		Logger: slog.New(slog.NewTextHandler(&s.log, nil)),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
-}
-
-// get returns the answer of /readyz.
-func (s *scene) get(query string) (int, string) {
-	w := httptest.NewRecorder()
-	s.Readyz(w, httptest.NewRequest(http.MethodGet, "/readyz"+query, nil))
-	body, _ := io.ReadAll(w.Result().Body) // of memory
-	return w.Code, string(body)
-}
-
-func TestReadyz(t *testing.T) {
-	s := newScene(t)
-	for _, tt := range []struct {
-		api, services error
-		status        int
-		want          string
-		ready         string
-	}{
-		{nil, nil, 200, "[+]api-server ok\n[+]services ok\nreadyz check passed\n", `"healthy":true`},
-		{errors.New("connection\nrefused"), nil, 200, "[!]api-server degraded: connection refused\n    remedy: " + KindOf("api-server").Remedy + "\n[+]services ok\nreadyz check passed: degraded\n", `"healthy":true,"conditions":[{"name":"api-server","state":"degraded",`},
-		{errors.New("connection refused"), errors.New("not published yet"), 503,
-			"[!]api-server degraded: connection refused\n    remedy: " + KindOf("api-server").Remedy + "\n[-]services failed: not published yet\n    remedy: " + KindOf("services").Remedy + "\nreadyz check failed\n", `"healthy":false,"reason":"services: not published yet","conditions":[{"name":"api-server","state":"degraded",`},
-	} {
-		s.api, s.services = tt.api, tt.services
-		if code, body := s.get("?verbose"); code != tt.status || body != tt.want {
-			t.Errorf("with %v, %v: %d\n%s", tt.api, tt.services, code, body)
-		}
-		if code, body := s.get(""); code != tt.status || !strings.Contains(body, tt.ready) {
-			t.Errorf("with %v, %v: %d %s", tt.api, tt.services, code, body)
-		}
-	}
-	const metrics = `
-# HELP weft_degraded 1 if the condition is not as it should be, 0 if it is.
-# TYPE weft_degraded gauge
-weft_degraded{condition="api-server"} 1
-weft_degraded{condition="services"} 1
-# HELP weft_ready 1 if /readyz is 200, 0 if it is 503.
-# TYPE weft_ready gauge
-weft_ready 0
-`
-	if err := testutil.GatherAndCompare(s.registry, strings.NewReader(metrics)); err != nil {
-		t.Error(err)
-	}
 }
 
 // TestReports reports what lasts, once, and its end. Of what is short nothing is said.
@@ -135,18 +85,14 @@ func TestTable(t *testing.T) {
 	s.now = s.now.Add(time.Minute)
 	s.services = errors.New("refused")
 	rows, err := s.Table().Rows(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var got Process
 	for row := range rows {
 		text, err := json.Marshal(row)
 		if err == nil {
 			err = json.Unmarshal(text, &got)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	if got.Process != "run" || got.Version != "v1" || len(got.Conditions) != 2 {
 		t.Fatalf("%+v", got)
@@ -167,5 +113,12 @@ func TestTable(t *testing.T) {
 func TestUnknownKind(t *testing.T) {
 	if _, err := NewMonitor(Config{Conditions: []Condition{{Name: "mood"}}}); err == nil || !strings.Contains(err.Error(), `condition "mood"`) {
 		t.Errorf("a condition that is not in Kinds: %v", err)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -44,9 +44,7 @@ func TestClientMetrics(t *testing.T) {
 	srv := httptest.NewServer(http.NotFoundHandler())
 	defer srv.Close()
 	c, err := kubernetes.NewForConfig(&rest.Config{Host: srv.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := c.CoreV1().Nodes().Get(t.Context(), "node-1", metav1.GetOptions{}); err == nil {
 		t.Fatal("a server without anything has a node")
 	}

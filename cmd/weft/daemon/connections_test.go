@@ -38,9 +38,7 @@ func TestOldestConnection(t *testing.T) {
 // TestSlowReaderIsCutOff has a client that does not read its answer: the server gives up, and nothing waits for the client.
 func TestSlowReaderIsCutOff(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	served, cut := make(chan error, 1), make(chan error, 1)
 	go func() {
@@ -51,9 +49,7 @@ func TestSlowReaderIsCutOff(t *testing.T) {
 	}()
 	t.Cleanup(func() { cancel(); <-served })
 	conn, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close()
 	_, _ = fmt.Fprint(conn, "GET / HTTP/1.1\r\nHost: weft\r\n\r\n")
 	select {

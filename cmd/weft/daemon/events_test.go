@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
 	"github.com/weft-proxy/weft/frontends/event"
 	"github.com/weft-proxy/weft/frontends/source"
 	"github.com/weft-proxy/weft/frontends/testing/apitest"
@@ -23,20 +24,16 @@ func TestStartingOnce(t *testing.T) {
 	var clients []kubernetes.Interface
 	for _, verb := range []Verb{VerbPolicy, VerbServices} {
 		src, err := source.NewKube(source.KubeConfig{Server: api.URL()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		events, err := event.New(event.Config{Client: src.Client(), NodeName: "node-1", Logger: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		clients = append(clients, src.Client())
 		(&cluster{source: src, events: events, version: string(verb)}).run(ctx, g, verb.hasServices())
 		// What is sent after it says that all before it was sent.
 		events.Node(event.Normal, "Last", string(verb))
 	}
 	started := ""
-	poll(t, "the last event of both", func() bool {
+	aggregatortest.Eventually(t, "the last event of both", func() bool {
 		list, err := clients[0].EventsV1().Events("").List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return false

@@ -21,9 +21,7 @@ func TestMain(m *testing.M) {
 // Behaviour: 164.
 func TestProcessMetrics(t *testing.T) {
 	families, err := newRegistry("v1").Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	have := make(map[string]bool)
 	for _, f := range families {
 		have[f.GetName()] = true
@@ -58,5 +56,12 @@ func TestHealthOfPolicies(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

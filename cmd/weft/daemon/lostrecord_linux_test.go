@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -28,37 +29,20 @@ var (
 	lostSeed   = flag.Uint64("lost.seed", 1, "seed of the restarts")
 )
 
-// lostNode is a node whose kernel outlives weft.
+// lostNode is a node whose kernel, that of a network namespace, outlives weft.
 type lostNode struct {
-	t      *testing.T
-	dir    string
-	state  string
-	kernel realKernel
-}
-
-// realKernel is that of a network namespace.
-type realKernel struct{ ns *nfttest.NS }
-
-// open returns the connection of an aggregator, and its end.
-func (k realKernel) open(t *testing.T) (aggregator.Kernel, func()) {
-	t.Helper()
-	conn, err := kernel.Open(kernel.Config{NetNS: k.ns.FD()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return conn, func() {
-		if err := conn.Close(); err != nil {
-			t.Error(err)
-		}
-	}
+	t     *testing.T
+	dir   string
+	state string
+	ns    *nfttest.NS
 }
 
 // blocks returns the tables, with each chain and set: two spaces before its name, and four before each
 // line in it. It sorts chains and sets, which nft lists in the order of their creation.
-func (k realKernel) blocks(t *testing.T) string {
-	t.Helper()
+func (n *lostNode) blocks() string {
+	n.t.Helper()
 	var tables, blocks []string
-	for line := range strings.Lines(k.ns.Run(t, "nft", "list", "ruleset")) {
+	for line := range strings.Lines(n.ns.Run(n.t, "nft", "list", "ruleset")) {
 		text := strings.TrimLeft(line, "\t")
 		name, _, opens := strings.Cut(text, " {\n")
 		switch depth := len(line) - len(text); {
@@ -81,20 +65,15 @@ func (k realKernel) blocks(t *testing.T) string {
 // start starts the aggregator and both frontends, and returns what ends them.
 func (n *lostNode) start() (stop func()) {
 	n.t.Helper()
-	kernel, done := n.kernel.open(n.t)
-	agg := aggregatortest.Start(n.t, aggregatortest.Config{Config: aggregator.Config{Kernel: kernel, StateDir: n.state, OwnTables: ownTables}})
+	conn, err := kernel.Open(kernel.Config{NetNS: n.ns.FD()})
+	must(n.t, err)
+	agg := aggregatortest.Start(n.t, aggregatortest.Config{Config: aggregator.Config{Kernel: conn, StateDir: n.state, OwnTables: ownTables}})
 	src, err := source.NewManifests(n.dir, nil)
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	must(n.t, err)
 	s, err := services.New(services.Config{Source: src, NodeName: "node-1", Socket: agg.Socket, MinSyncPeriod: -1})
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	must(n.t, err)
 	p, err := policy.New(policy.Config{Source: src, NodeName: "node-1", Socket: agg.Socket, MinInterval: -1})
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	must(n.t, err)
 	ctx, cancel := context.WithCancel(n.t.Context())
 	g, ctx := errgroup.WithContext(ctx)
 	for _, run := range []func(context.Context) error{src.Run, s.Run, p.Run} {
@@ -102,13 +81,9 @@ func (n *lostNode) start() (stop func()) {
 	}
 	return func() {
 		cancel()
-		if err := g.Wait(); err != nil {
+		if err := errors.Join(g.Wait(), agg.Stop(), conn.Close()); err != nil {
 			n.t.Error(err)
 		}
-		if err := agg.Stop(); err != nil {
-			n.t.Error(err)
-		}
-		done()
 	}
 }
 
@@ -134,13 +109,8 @@ func (n *lostNode) change(random *rand.Rand) {
 		}
 	}
 	path := filepath.Join(n.dir, "all.yaml")
-	err := os.WriteFile(path+".new", []byte(b.String()), 0o600)
-	if err == nil {
-		err = os.Rename(path+".new", path)
-	}
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	must(n.t, os.WriteFile(path+".new", []byte(b.String()), 0o600))
+	must(n.t, os.Rename(path+".new", path))
 }
 
 // tables returns the tables. Addresses whose connections are judged again are left out, and the
@@ -148,7 +118,7 @@ func (n *lostNode) change(random *rand.Rand) {
 func (n *lostNode) tables() string {
 	var out []string
 	skip := false
-	for line := range strings.Lines(n.kernel.blocks(n.t)) {
+	for line := range strings.Lines(n.blocks()) {
 		if !strings.HasPrefix(line, "    ") {
 			name := strings.TrimSpace(line)
 			skip = strings.HasPrefix(name, "chain forward") || name == "chain input" || name == "set recheck"
@@ -183,9 +153,7 @@ func (n *lostNode) spoil(how int, old string, random *rand.Rand) {
 			return os.Truncate(path, random.Int64N(info.Size()+1))
 		})
 	}
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	must(n.t, err)
 }
 
 // TestLostRecord stops weft at random instants, loses the record of what it has committed, or leaves an
@@ -196,15 +164,13 @@ func (n *lostNode) spoil(how int, old string, random *rand.Rand) {
 func TestLostRecord(t *testing.T) {
 	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
 	random := rand.New(rand.NewPCG(*lostSeed, 0))
-	n := &lostNode{t: t, dir: t.TempDir(), state: filepath.Join(t.TempDir(), "state"), kernel: realKernel{nfttest.New(t)}}
+	n := &lostNode{t: t, dir: t.TempDir(), state: filepath.Join(t.TempDir(), "state"), ns: nfttest.New(t)}
 	for round := range *lostRounds {
 		n.change(random)
 		stop := n.start()
 		time.Sleep(time.Duration(random.IntN(40)) * time.Millisecond) //nolint:forbidigo // the instant is random
 		old := t.TempDir()
-		if err := os.CopyFS(old, os.DirFS(n.state)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.CopyFS(old, os.DirFS(n.state)))
 		for range random.IntN(4) {
 			n.change(random)
 			time.Sleep(time.Duration(random.IntN(400)) * time.Millisecond) //nolint:forbidigo // the instant is random
@@ -213,21 +179,15 @@ func TestLostRecord(t *testing.T) {
 		n.spoil(round%3, old, random)
 		n.change(random)
 
-		fresh := &lostNode{t: t, dir: n.dir, state: t.TempDir(), kernel: realKernel{nfttest.New(t)}}
+		fresh := &lostNode{t: t, dir: n.dir, state: t.TempDir(), ns: nfttest.New(t)}
 		stopFresh := fresh.start()
 		stop = n.start()
-		deadline := time.Now().Add(aggregatortest.Wait)
-		for want := ""; ; {
-			if got := fresh.tables(); got != want {
-				want = got
-			} else if want != "" && n.tables() == want {
-				break
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("round %d, seed %d, after a restart:\n%s\nwant:\n%s", round, *lostSeed, n.tables(), want)
-			}
-			time.Sleep(20 * time.Millisecond) //nolint:forbidigo // polls
-		}
+		want := ""
+		aggregatortest.Eventually(t, fmt.Sprintf("round %d, seed %d: the tables are those of a node on which weft never ran", round, *lostSeed), func() bool {
+			before := want
+			want = fresh.tables()
+			return want != "" && want == before && n.tables() == want
+		})
 		stop()
 		stopFresh()
 	}

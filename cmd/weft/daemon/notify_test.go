@@ -17,9 +17,7 @@ func TestNotifyStarted(t *testing.T) {
 		t.Error("no error for a socket that does not exist")
 	}
 	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer socket.Close()
 	looks := 0
 	later := func() error {

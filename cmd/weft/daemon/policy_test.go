@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/frontends/testing/apitest"
 )
@@ -21,13 +22,9 @@ func parse(t *testing.T, verb Verb, args ...string) (*daemon, error) {
 	t.Helper()
 	set := pflag.NewFlagSet(string(verb), pflag.ContinueOnError)
 	f := AddFlags(set, verb)
-	if err := set.Parse(args); err != nil {
-		t.Fatal(err)
-	}
+	must(t, set.Parse(args))
 	s, _, err := f.complete(io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	d := &daemon{Flags: f, settings: s, log: slog.New(slog.DiscardHandler), registry: prometheus.NewRegistry()}
 	if verb.mayHavePolicy() {
 		if err := f.policy.check(set, d.hasPolicy()); err != nil {
@@ -73,18 +70,14 @@ func TestFrontendsOfVerbs(t *testing.T) {
 		{VerbPolicy, nil, 1, false},
 	} {
 		d, err := parse(t, tt.verb, append(tt.args, "--manifests", t.TempDir(), "--hostname-override=n")...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if len(d.frontends) != tt.n || (d.proxy != nil) != tt.proxy || d.cluster.nodeName != "n" {
 			t.Errorf("weft %s %v: %d frontends, Service health %t", tt.verb, tt.args, len(d.frontends), d.proxy != nil)
 		}
 		if tt.verb == VerbPolicy && d.healthy() == nil {
 			t.Error("weft policy is healthy before its first commit")
 		}
-		if err := d.newMonitor(nil); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.newMonitor(nil))
 		conditions := 0
 		for publisher, tables := range d.servedTables() {
 			for _, table := range tables {
@@ -106,9 +99,7 @@ func TestFrontendsOfVerbs(t *testing.T) {
 func TestPolicySettings(t *testing.T) {
 	dir := t.TempDir()
 	d, err := parse(t, VerbPolicy, "--manifests", dir, "--socket", dir+"/weft.sock", "--profiling")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if h := d.settings.HTTP; h.metrics != policyMetricsAddress || h.healthz != policyHealthzAddress || !h.profiling {
 		t.Errorf("settings of the HTTP servers: %+v", h)
 	}
@@ -119,9 +110,7 @@ func TestPolicySettings(t *testing.T) {
 func TestOneWatchPerKind(t *testing.T) {
 	api := apitest.New(t)
 	d, err := parse(t, VerbRun, "--network-policy", "--cluster-policy-status", "--master", api.URL(), "--hostname-override=n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	g, ctx := errgroup.WithContext(ctx)
 	d.cluster.run(ctx, g, d.verb.hasServices())
@@ -133,7 +122,7 @@ func TestOneWatchPerKind(t *testing.T) {
 		}
 		return n
 	}
-	poll(t, "a watch of each kind", func() bool {
+	aggregatortest.Eventually(t, "a watch of each kind", func() bool {
 		for _, r := range []string{"services", "endpointslices", "nodes", "servicecidrs", "pods", "namespaces", "networkpolicies"} {
 			if watches(r) == 0 {
 				return false

@@ -25,13 +25,9 @@ func complete(t *testing.T, args ...string) (*settings, logFlags) {
 	t.Helper()
 	set := pflag.NewFlagSet("run", pflag.ContinueOnError)
 	f := AddFlags(set, VerbRun)
-	if err := set.Parse(args); err != nil {
-		t.Fatal(err)
-	}
+	must(t, set.Parse(args))
 	s, _, err := f.complete(t.Output())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s, f.log.withProxy(s.Settings, set)
 }
 

@@ -165,19 +165,11 @@ func (s *scene) doctor() shown {
 // statusPage reads the headline of the status page, and the list below it.
 func (s *scene) statusPage() shown {
 	out := shown{}
-	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.page.URL+statuspage.Root, nil)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	answer, err := s.page.Client().Do(r)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	answer, err := http.Get(s.page.URL + statuspage.Root)
+	must(s.t, err)
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	worst := "ready"
 	for _, m := range pageLine.FindAllStringSubmatch(string(text), -1) {
 		worst = m[2]

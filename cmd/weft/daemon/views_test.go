@@ -105,9 +105,7 @@ const netfilterDir = "proc/sys/net/netfilter"
 // newScene starts a process in which all is well.
 func newScene(t *testing.T) *scene {
 	s := &scene{t: t, root: t.TempDir(), now: time.Unix(1_800_000_000, 0)}
-	if err := os.MkdirAll(filepath.Join(s.root, netfilterDir), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Join(s.root, netfilterDir), 0o700))
 	s.services.name, s.policies.name = "services", "network-policies"
 	s.daemon = &daemon{
 		Flags: &Flags{verb: VerbRun}, version: "v1", log: slog.New(slog.DiscardHandler), registry: prometheus.NewRegistry(),
@@ -155,17 +153,13 @@ func (s *scene) watch(of *aggregatorHealth) {
 			Logger: slog.New(slog.NewTextHandler(&s.logged, nil)), Now: func() time.Time { return s.now },
 		})
 	}
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 }
 
 // connections sets how many of 100 connections the kernel tracks.
 func (s *scene) connections(n int) {
 	for name, v := range map[string]int{"nf_conntrack_count": n, "nf_conntrack_max": 100} {
-		if err := os.WriteFile(filepath.Join(s.root, netfilterDir, name), []byte(fmt.Sprintln(v)), 0o600); err != nil {
-			s.t.Fatal(err)
-		}
+		must(s.t, os.WriteFile(filepath.Join(s.root, netfilterDir, name), []byte(fmt.Sprintln(v)), 0o600))
 	}
 }
 
@@ -198,7 +192,7 @@ var causes = []cause{
 		_ = s.clock.look(time.Now().Round(0).Add(time.Hour), time.Since(start))
 		return func() { s.clock.by = 0 }
 	}},
-	{conditions.APIServer, conditions.Degraded, set(func(s *scene) *error { return &s.source.unreachable }, errors.New("https://10.0.0.1:6443: connection refused"))},
+	{conditions.APIServer, conditions.Degraded, set(func(s *scene) *error { return &s.source.unreachable }, errors.New("https://10.0.0.1:6443: connection\nrefused"))},
 	{conditions.Aggregator, conditions.NotReady, set(func(s *scene) *error { return &s.agg.healthy }, aggregator.ErrStopped)},
 	{conditions.Socket, conditions.Degraded, set(func(s *scene) *error { return &s.rival }, errors.New("another weft (process 7) wanted the socket"))},
 	{conditions.Configuration, conditions.Degraded, set(func(s *scene) *error { return &s.current }, errors.New("/etc/weft.yaml:3:1: unknown field"))},
@@ -313,9 +307,7 @@ func golden(t *testing.T, path, want string) {
 func readAlerts(t *testing.T) map[string]string {
 	t.Helper()
 	b, err := os.ReadFile(seenAlerts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	out := make(map[string]string)
 	for line := range strings.Lines(string(b)) {
 		what, names, _ := strings.Cut(strings.TrimSpace(line), ": ")
@@ -347,9 +339,7 @@ func TestViewsOfOtherProcesses(t *testing.T) {
 	s := newScene(t)
 	degraded := fakeFrontend{name: "services", degraded: errors.New("services: IPv4 stays as it was")}
 	other := &daemon{Flags: &Flags{verb: VerbServices}, version: "v2", log: slog.New(slog.DiscardHandler), registry: prometheus.NewRegistry(), frontends: []frontend{&degraded}}
-	if err := other.newMonitor(nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, other.newMonitor(nil))
 	s.serve(other)
 	want := shown{"services": {"degraded", degraded.degraded.Error(), conditions.KindOf("services").Remedy}}
 	for _, v := range views {

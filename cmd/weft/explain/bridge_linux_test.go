@@ -40,9 +40,7 @@ func poll(t *testing.T, what string, ok func() bool) {
 // setting writes a setting of a namespace.
 func setting(t *testing.T, ns *nfttest.NS, name, value string) {
 	t.Helper()
-	if err := ns.Do(func() error { return os.WriteFile("/proc/sys/net/"+name, []byte(value), 0) }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, ns.Do(func() error { return os.WriteFile("/proc/sys/net/"+name, []byte(value), 0) }))
 }
 
 // newBridge connects two pods, 10.9.0.1 and 10.9.0.2, to a bridge of the node, 10.9.0.254. The pods have 10.9.0.4 and
@@ -86,14 +84,10 @@ func runWeft(t *testing.T, node *nfttest.NS) (weft, socket string) {
 	if out, err := exec.Command("go", "build", "-o", weft, "github.com/weft-proxy/weft/cmd/weft").CombinedOutput(); err != nil {
 		t.Fatalf("build weft: %v: %s", err, out)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "all.yaml"), []byte(bridged), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "all.yaml"), []byte(bridged), 0o600))
 	cmd := exec.Command(weft, "run", "--network-policy", "--manifests", dir, "--hostname-override", "node-1", "--cluster-cidr", "10.9.0.0/24",
 		"--socket", socket, "--state-dir", filepath.Join(dir, "state"), "--metrics-bind-address=", "--healthz-bind-address=")
-	if err := node.Do(cmd.Start); err != nil {
-		t.Fatal(err)
-	}
+	must(t, node.Do(cmd.Start))
 	t.Cleanup(func() { _, _ = cmd.Process.Signal(os.Interrupt), cmd.Wait() })
 	poll(t, "the ports", func() bool {
 		text, _ := node.Output("", "nft", "list", "table", "bridge", "weft-policy")
@@ -175,9 +169,7 @@ func listen(t *testing.T, ns *nfttest.NS, address string) (conn *net.UDPConn) {
 		conn, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.MustParseAddrPort(address)))
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }
@@ -199,5 +191,12 @@ func sent(t *testing.T, ns *nfttest.NS, from string, server *net.UDPConn, should
 		if err != nil || sender.String() == client.LocalAddr().String() {
 			return err == nil
 		}
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

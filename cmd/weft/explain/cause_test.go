@@ -44,13 +44,9 @@ func TestCauses(t *testing.T) {
 	}
 	for _, f := range append(files, "../../../nft/eval/testdata/stock/weft.nft") {
 		text, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		tables, err := ruleset.Parse(f, string(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, table := range tables {
 			for _, c := range table.Chains {
 				for _, r := range c.Rules {
@@ -72,9 +68,7 @@ func TestCauses(t *testing.T) {
 func everyPolicyRule(t *testing.T) *weftv1.Fragment {
 	t.Helper()
 	r, err := policy.New(policy.Config{Families: [2]bool{true, true}, Start: policy.StartDeny})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	id := model.PolicyID{Tier: model.TierNetworkPolicy, Namespace: "shop", Name: "db"}
 	pod := func(uid types.UID, link model.Link) model.PodChange {
 		return model.PodChange{New: &model.Pod{

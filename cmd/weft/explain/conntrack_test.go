@@ -13,14 +13,10 @@ func TestFullTable(t *testing.T) {
 		t.Errorf("without connection tracking: %q", got)
 	}
 	dir := filepath.Join(root, "proc/sys/net/netfilter")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(dir, 0o700))
 	for count, want := range map[string]string{"99": "", "100": "full (100 of 100 entries)", "101": "full (101 of 100 entries)"} {
 		for name, text := range map[string]string{"count": count, "max": "100"} {
-			if err := os.WriteFile(filepath.Join(dir, "nf_conntrack_"+name), []byte(text+"\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(filepath.Join(dir, "nf_conntrack_"+name), []byte(text+"\n"), 0o600))
 		}
 		if got := fullTable(root); !strings.Contains(got, want) || (got == "") != (want == "") {
 			t.Errorf("with %s of 100 entries: %q, want %q", count, got, want)

@@ -21,9 +21,7 @@ func TestReadFile(t *testing.T) {
 	} {
 		name := filepath.Join(t.TempDir(), "saved.nft")
 		text := "table ip weft { # progname weft\n" + tt.flags + "\tset s {\n\t\ttype ipv4_addr\n\t\tflags interval\n\t}\n\tchain c {\n\t\ttype filter hook input priority 0; policy drop;\n\t\tip saddr @s counter packets 5 bytes 6 accept comment \"x\"\n\t}\n}\n"
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(name, []byte(text), 0o600))
 		rules, _, err := readRules(name)
 		if err != nil {
 			t.Errorf("flags %q: %v", tt.flags, err)
@@ -36,5 +34,12 @@ func TestReadFile(t *testing.T) {
 	}
 	if _, _, err := readRules(filepath.Join(t.TempDir(), "none")); err == nil {
 		t.Error("a file that does not exist is read")
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

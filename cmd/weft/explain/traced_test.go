@@ -78,9 +78,7 @@ func TestTracedPackets(t *testing.T) {
 		} {
 			r.events <- e
 		}
-		if err := <-r.done; err != nil {
-			t.Fatal(err)
-		}
+		must(t, <-r.done)
 		var got []string
 		for _, p := range r.got {
 			got = append(got, fmt.Sprintf("%s %s %s %s %d: %s", p.In, p.Flags, p.To, p.Verdict, len(p.Steps), p.Sentence))
@@ -131,9 +129,7 @@ func TestTracedBounds(t *testing.T) {
 			r.events <- event(1, "in", 4, datatype.VerdictDrop, true)
 		}
 		close(r.events)
-		if err := <-r.done; err != nil {
-			t.Fatal(err)
-		}
+		must(t, <-r.done)
 		if n := len(r.got) - maxOpen; n != 2 {
 			t.Errorf("%d packets of the same ID, want 2", n)
 		}
@@ -151,9 +147,7 @@ func TestTracedCount(t *testing.T) {
 		} {
 			r.events <- e
 		}
-		if err := <-r.done; err != nil {
-			t.Fatal(err)
-		}
+		must(t, <-r.done)
 		if len(r.got) != 1 {
 			t.Fatalf("%d packets, want 1", len(r.got))
 		}
@@ -175,9 +169,7 @@ func TestSelection(t *testing.T) {
 		{selection{from: "outside", protocol: "udp", in: "eth0", rate: 1}, []string{`iifname "eth0" meta nfproto ipv4 meta l4proto udp`, "meta nfproto ipv6", "!output"}},
 	} {
 		text, err := tt.rules(t.Context(), &asker{}, "weft-trace-x")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, err := ruleset.Parse("rules", text); err != nil {
 			t.Errorf("%v: %v", tt.describe(), err)
 		}

@@ -38,13 +38,9 @@ func everything() *weftv1.Fragment {
 func TestFormattedFragment(t *testing.T) {
 	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
 	text, err := FormatFragment(everything())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	file := filepath.Join(t.TempDir(), "all.nft")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(text), 0o600))
 	ns := nfttest.New(t)
 	ns.Run(t, "nft", "-c", "-f", file)
 	ns.Run(t, "nft", "-f", file)

@@ -122,9 +122,7 @@ func TestHead(t *testing.T) {
 		"kind: KubeProxyConfiguration\nkind: KubeProxyConfiguration\n": Kind, "a: [": "", "": "", "[1]": "",
 	} {
 		file := filepath.Join(t.TempDir(), "f")
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, []byte(text), 0o600))
 		if got := KindOf(file); got != kind {
 			t.Errorf("kind of %q is %q: want %q", text, got, kind)
 		}

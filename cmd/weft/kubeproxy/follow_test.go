@@ -24,9 +24,7 @@ func testFollow(t *testing.T) {
 	o, flags := command(t)
 	file := write(t, "clusterCIDR: 10.0.0.0/16\n")
 	s, err := o.Complete(flags, file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var log bytes.Buffer
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -36,9 +34,7 @@ func testFollow(t *testing.T) {
 	}()
 	see := func(text string) {
 		if text == "" {
-			if err := os.Remove(file); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Remove(file))
 		} else {
 			replace(t, file, text)
 		}
@@ -65,9 +61,7 @@ func testFollow(t *testing.T) {
 // replace changes a file at once, as the kubelet does: a reader sees the old file or the new one.
 func replace(t *testing.T, file, text string) {
 	t.Helper()
-	if err := errors.Join(os.WriteFile(file+".new", []byte(text), 0o600), os.Rename(file+".new", file)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.WriteFile(file+".new", []byte(text), 0o600), os.Rename(file+".new", file)))
 }
 
 // TestFollowHost: who goes by the machine's settings alone does not end for others.
@@ -120,9 +114,7 @@ func TestCheckKernel(t *testing.T) {
 // TestParseAnything: no file makes weft panic, and one without its kind is an error.
 func TestParseAnything(t *testing.T) {
 	kubeadm, err := os.ReadFile("../../../deploy/examples/kube-proxy/kubeadm.conf")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))

@@ -27,9 +27,7 @@ func command(t *testing.T, args ...string) (*Options, *pflag.FlagSet) {
 	flags.String("metrics-bind-address", "127.0.0.1:10249", "")
 	flags.String("healthz-bind-address", "0.0.0.0:10256", "")
 	o.AddFlags(flags)
-	if err := flags.Parse(args); err != nil {
-		t.Fatal(err)
-	}
+	must(t, flags.Parse(args))
 	return o, flags
 }
 
@@ -38,9 +36,7 @@ func fromArgs(t *testing.T, args ...string) *Settings {
 	t.Helper()
 	o, flags := command(t, args...)
 	s, err := o.Complete(flags, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
 }
 
@@ -50,9 +46,7 @@ const header = "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyCon
 func write(t *testing.T, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "proxy.yaml")
-	if err := os.WriteFile(file, []byte(header+text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(header+text), 0o600))
 	return file
 }
 
@@ -61,9 +55,7 @@ func fromText(t *testing.T, text string, args ...string) *Settings {
 	t.Helper()
 	o, flags := command(t, args...)
 	s, err := o.Complete(flags, write(t, text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
 }
 
@@ -227,9 +219,7 @@ func TestDefaults(t *testing.T) {
 func TestKubeadm(t *testing.T) {
 	o, flags := command(t, "--hostname-override=node-a")
 	s, err := o.Complete(flags, "../../../deploy/examples/kube-proxy/kubeadm.conf")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(s.Warnings) != 1 || !strings.HasPrefix(s.Warnings[0], "NodePorts answer on the node's own addresses") {
 		t.Errorf("warnings %q: want one, about the default of NodePorts", s.Warnings)
 	}
@@ -249,12 +239,17 @@ func TestExample(t *testing.T) {
 		t.Fatalf("error %v, warnings %q: want neither", err, s.Warnings)
 	}
 	text, err := os.ReadFile(s.File)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, f := range fields() {
 		if name := f.path[strings.LastIndexByte(f.path, '.')+1:]; f.unused == "" && !strings.Contains(string(text), name+":") {
 			t.Errorf("the example says nothing of %s", f.path)
 		}
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -82,7 +82,11 @@ func drawPut(t *rapid.T, name, table string) *weftv1.PublishRequest {
 	}
 	f := &weftv1.Fragment{Name: name, Tables: []*weftv1.Table{m}, Priority: rapid.Int32Range(-1, 1).Draw(t, "priority")}
 	if asFile {
-		f = &weftv1.Fragment{Name: name, Priority: f.GetPriority(), Nft: file(f)}
+		table, err := convert.TableOf(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f = &weftv1.Fragment{Name: name, Priority: f.GetPriority(), Nft: ruleset.Format([]nft.Table{table})}
 	}
 	return &weftv1.PublishRequest{Update: &weftv1.PublishRequest_Snapshot{Snapshot: f}}
 }
@@ -111,38 +115,6 @@ func drawPatch(t *rapid.T, name, table string) *weftv1.PublishRequest {
 		m.Elements = append(m.Elements, e)
 	}
 	return &weftv1.PublishRequest{Update: &weftv1.PublishRequest_Patch{Patch: &weftv1.Patch{Fragment: name, Tables: []*weftv1.TablePatch{m}}}}
-}
-
-// file prints a content as a .nft file.
-func file(f *weftv1.Fragment) string {
-	tables := make([]nft.Table, 0, len(f.GetTables()))
-	for _, m := range f.GetTables() {
-		t := nft.Table{Family: nft.FamilyIP, Name: m.GetName(), Comment: m.GetComment()}
-		for _, c := range m.GetChains() {
-			chain := nft.Chain{Name: c.GetName()}
-			for _, r := range c.GetRules() {
-				chain.Rules = append(chain.Rules, nft.Rule{Text: r.GetText()})
-			}
-			t.Chains = append(t.Chains, chain)
-		}
-		for _, s := range m.GetSets() {
-			t.Sets = append(t.Sets, whole(s))
-		}
-		for _, s := range m.GetMaps() {
-			t.Maps = append(t.Maps, nft.Map(whole(s)))
-		}
-		tables = append(tables, t)
-	}
-	return ruleset.Format(tables)
-}
-
-// whole is a set with its elements.
-func whole(m *weftv1.Set) nft.Set {
-	s := convert.SetOf(m)
-	for _, e := range m.GetElements() {
-		s.Elements = append(s.Elements, nft.Element{Key: e.GetKey(), Value: e.GetValue(), Comment: e.GetComment()})
-	}
-	return s
 }
 
 // TestKeptIsWhatTheAggregatorHas sends random updates, some of which are
@@ -232,27 +204,24 @@ func affinity(f *weftv1.Fragment) string {
 func TestContentIsNotChangedByItsSnapshots(t *testing.T) {
 	line := func(s string) *weftv1.PublishRequest {
 		req, _, err := decode([]byte(s))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return req
 	}
-	elements := func(k client.Content) []string {
-		var out []string
+	check := func(k client.Content, want ...string) {
+		t.Helper()
+		var got []string
 		for _, e := range k.Fragment().GetTables()[0].GetSets()[0].GetElements() {
-			out = append(out, e.GetKey())
+			got = append(got, e.GetKey())
 		}
-		return out
+		if !slices.Equal(got, want) {
+			t.Errorf("elements %v, want %v", got, want)
+		}
 	}
 	k := &kept{snapshot: line(declare).GetSnapshot()}
 	k.Apply(line(patchLine(2, "10.0.0.2", "")).GetPatch())
 	with := k.Clone()
 	with.Apply(line(patchLine(3, "10.0.0.3", "10.0.0.1")).GetPatch())
 	with.Apply(line(patchLine(4, "10.0.0.4", "")).GetPatch())
-	if got := elements(with); !slices.Equal(got, []string{"10.0.0.2", "10.0.0.3", "10.0.0.4"}) {
-		t.Errorf("with updates: %v", got)
-	}
-	if got := elements(k); !slices.Equal(got, []string{"10.0.0.1", "10.0.0.2"}) {
-		t.Errorf("without: %v", got)
-	}
+	check(with, "10.0.0.2", "10.0.0.3", "10.0.0.4")
+	check(k, "10.0.0.1", "10.0.0.2")
 }

@@ -13,9 +13,7 @@ import (
 // the answers with those that it shows.
 func TestExamplesOfTheProtocol(t *testing.T) {
 	text, err := os.ReadFile("../../../aggregator/api/v1/PROTOCOL.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	blocks := regexp.MustCompile("(?ms)^```json\n(.*?)^```$").FindAllStringSubmatch(string(text), -1)
 	if len(blocks) != 2 {
 		t.Fatalf("%d blocks of JSON: want the input and the output", len(blocks))

@@ -1,14 +1,11 @@
 package publish
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -91,9 +88,7 @@ func TestEveryLineGetsItsAnswerInOrder(t *testing.T) {
 	}, "\n")
 	var out strings.Builder
 	result, err := Run(aggregatortest.Context(t), Config{Client: start(t, k).Dial(t, "tester"), In: strings.NewReader(in), Out: &out})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if want := (Result{Committed: 5, Refused: 8}); result != want {
 		t.Errorf("result %+v: want %+v", result, want)
 	}
@@ -142,93 +137,6 @@ func TestEveryLineGetsItsAnswerInOrder(t *testing.T) {
 	if k.Rules(nft.TableID{Family: nft.FamilyIP, Name: "other"}, "c") != nil {
 		t.Error("the withdrawn fragment is there")
 	}
-}
-
-// conversation is a Run that a test talks to.
-type conversation struct {
-	t    *testing.T
-	in   *io.PipeWriter
-	out  *bufio.Scanner
-	done chan error
-	stop context.CancelFunc
-}
-
-func converse(t *testing.T, d *aggregatortest.Daemon) *conversation {
-	t.Helper()
-	inR, inW := io.Pipe()
-	outR, outW := io.Pipe()
-	ctx, cancel := context.WithCancel(aggregatortest.Context(t))
-	c := &conversation{t: t, in: inW, out: bufio.NewScanner(outR), done: make(chan error, 1), stop: cancel}
-	cl := d.Dial(t, "tester")
-	go func() {
-		_, err := Run(ctx, Config{Client: cl, In: inR, Out: outW})
-		_ = outW.Close()
-		c.done <- err
-	}()
-	t.Cleanup(func() { cancel(); _, _ = inW.Close(), outR.Close() })
-	return c
-}
-
-func (c *conversation) hear() parsed {
-	c.t.Helper()
-	if !c.out.Scan() {
-		c.t.Fatalf("no answer: %v", c.out.Err())
-	}
-	return parse(c.t, c.out.Text())
-}
-
-// TestManyLinesOverRestarts says many lines, some of them bad, without waiting
-// for answers, while the daemon is stopped and the kernel loses everything: every
-// good line is committed, every bad one refused, and in the end the kernel has
-// what the good ones say.
-func TestManyLinesOverRestarts(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
-	k := &aggregatortest.Kernel{}
-	d := start(t, k)
-	c := converse(t, d)
-	const lines = 600
-	bad, want := map[int]bool{}, map[string]bool{"10.0.0.1": true}
-	said := make(chan struct{})
-	input := make(chan string, lines)
-	input <- declare
-	for i := 2; i <= lines; i++ {
-		add, remove := fmt.Sprintf("10.0.1.%d", r.IntN(64)), fmt.Sprintf("10.0.1.%d", r.IntN(64))
-		if bad[i] = r.IntN(20) == 0; bad[i] {
-			input <- patchLine(i, "nonsense", remove)
-			continue
-		}
-		delete(want, remove)
-		want[add] = true
-		input <- patchLine(i, add, remove)
-	}
-	close(input)
-	go func() {
-		defer close(said)
-		for line := range input {
-			if _, err := io.WriteString(c.in, line+"\n"); err != nil {
-				return
-			}
-		}
-	}()
-	for i := 1; i <= lines; i++ {
-		if a := c.hear(); a.ID == nil || *a.ID != uint64(i) || (a.Error != "") != bad[i] {
-			t.Fatalf("answer %d: %+v: bad is %v", i, a, bad[i])
-		}
-		if i%100 == 50 {
-			if err := d.Stop(); err != nil {
-				t.Fatal(err)
-			}
-			k.Flush()
-			d = aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, StateDir: t.TempDir(), Rate: rate.Inf}, Socket: d.Socket})
-		}
-	}
-	<-said
-	// After the last restart there may be nothing left to say.
-	aggregatortest.Eventually(t, fmt.Sprintf("the kernel has %v", slices.Sorted(maps.Keys(want))), func() bool {
-		return slices.Equal(k.Elements(demo, "blocked"), slices.Sorted(maps.Keys(want)))
-	})
 }
 
 // counter is an input that counts the lines read from it.
@@ -295,3 +203,10 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error)  { return 0, f.err }
 func (f failing) Write([]byte) (int, error) { return 0, f.err }
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -44,9 +44,7 @@ func serve(t *testing.T) *served {
 	s.notReady.Store(new(error))
 	s.degraded.Store(new(error))
 	monitor, err := conditions.NewMonitor(conditions.Config{Process: "run", Conditions: []conditions.Condition{{Name: conditions.Publishers, NotReady: checkOf(&s.notReady), Degraded: checkOf(&s.degraded)}}, Registerer: prometheus.NewRegistry(), Now: time.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.daemon = aggregatortest.Start(t, aggregatortest.Config{
 		Config: aggregator.Config{
 			Kernel: &aggregatortest.Kernel{}, Findings: true, Rate: 10_000, Burst: 1000, StateDir: t.TempDir(), HistoryEntries: 100, HistoryBytes: 1 << 20,
@@ -72,21 +70,15 @@ func serve(t *testing.T) *served {
 func (s *served) get(t *testing.T, path string, change ...func(*http.Request)) (int, string, http.Header) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, c := range change {
 		c(r)
 	}
 	answer, err := s.Client().Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return answer.StatusCode, string(body), answer.Header
 }
 
@@ -229,5 +221,12 @@ func TestBounds(t *testing.T) {
 	wg.Wait()
 	if codes[http.StatusTooManyRequests] == 0 || codes[http.StatusOK] == 0 || codes[http.StatusOK]+codes[http.StatusTooManyRequests] != 50 {
 		t.Errorf("50 questions at once: %v", codes)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -43,9 +43,7 @@ func fakeRoot(t *testing.T) string {
 func put(t *testing.T, root, name, text string) {
 	t.Helper()
 	path := filepath.Join(root, name)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600)))
 }
 
 // contents returns every file below root.
@@ -149,9 +147,7 @@ func TestMaxFlows(t *testing.T) {
 func TestOOMScore(t *testing.T) {
 	root := fakeRoot(t)
 	for _, score := range []int{-999, -999, 1000} {
-		if err := SetOOMScore(root, score); err != nil {
-			t.Fatal(err)
-		}
+		must(t, SetOOMScore(root, score))
 		if got := contents(t, root)["proc/self/oom_score_adj"]; got != strconv.Itoa(score) {
 			t.Errorf("score %s: want %d", got, score)
 		}
@@ -159,5 +155,12 @@ func TestOOMScore(t *testing.T) {
 	empty := t.TempDir()
 	if err := SetOOMScore(empty, 1); !errors.Is(err, os.ErrNotExist) || len(contents(t, empty)) > 0 {
 		t.Errorf("without the file: %v, and then there is %v", err, contents(t, empty))
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

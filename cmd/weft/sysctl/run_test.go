@@ -33,12 +33,8 @@ func testAwait(t *testing.T) {
 	}
 	// The one that is looked for comes last, and at once.
 	put(t, root, "new", "65536")
-	if err := os.Rename(filepath.Join(root, "new"), filepath.Join(root, maxFile)); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(filepath.Join(root, "new"), filepath.Join(root, maxFile)))
+	must(t, <-done)
 	if got, err := readInt(filepath.Join(root, maxFile)); err != nil || got != 200000 {
 		t.Errorf("limit %d, %v: want 200000", got, err)
 	}
@@ -66,14 +62,10 @@ func TestRefused(t *testing.T) {
 	root := fakeRoot(t)
 	// Root may write every file, so this one is none.
 	path := filepath.Join(root, netfilterDir, "nf_conntrack_tcp_timeout_established")
-	if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Remove(path), os.Mkdir(path, 0o700)))
 	put(t, root, hashFile, "many")
 	var log bytes.Buffer
-	if err := Run(t.Context(), Config{Conntrack: full(), Root: root, Logger: slog.New(slog.NewTextHandler(&log, nil))}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Run(t.Context(), Config{Conntrack: full(), Root: root, Logger: slog.New(slog.NewTextHandler(&log, nil))}))
 	for _, want := range []string{
 		"file=/" + netfilterDir + "/nf_conntrack_tcp_timeout_established want=86400", "file=/" + hashFile + " want=50000",
 		"file=/" + netfilterDir + "/nf_conntrack_udp_timeout_stream value=90 before=120",
