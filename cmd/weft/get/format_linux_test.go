@@ -48,3 +48,10 @@ func TestFormattedFragment(t *testing.T) {
 		ns.Run(t, "sh", "-c", "nft list "+object)
 	}
 }
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

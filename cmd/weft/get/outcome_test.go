@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -75,11 +76,17 @@ func (n *node) hold() (release func()) {
 func (n *node) start() {
 	n.t.Helper()
 	src, err := source.NewManifests(n.dir, nil)
-	must(n.t, err)
+	if err != nil {
+		n.t.Fatal(err)
+	}
 	s, err := services.New(services.Config{Source: src, NodeName: "node-1", Socket: n.services.Socket, Events: n, Registerer: n.reg, MinSyncPeriod: -1, SyncPeriod: time.Second})
-	must(n.t, err)
+	if err != nil {
+		n.t.Fatal(err)
+	}
 	p, err := policy.New(policy.Config{Source: src, NodeName: "node-1", Socket: n.policies.Socket, Events: n, Registerer: n.reg, MinInterval: -1, MaxRetry: time.Second})
-	must(n.t, err)
+	if err != nil {
+		n.t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(n.t.Context())
 	g, ctx := errgroup.WithContext(ctx)
 	for _, run := range []func(context.Context) error{src.Run, s.Run, p.Run} {
@@ -109,7 +116,9 @@ func (n *node) write(name, text string) {
 	case err == nil:
 		err = os.Remove(path)
 	}
-	must(n.t, err)
+	if err != nil {
+		n.t.Fatal(err)
+	}
 }
 
 // service writes a Service with one endpoint at a port, and further ports without endpoints.
@@ -150,13 +159,59 @@ status: {phase: Running, podIP: %s, podIPs: [{ip: %s}]}
 `, name, name, ip, ip))
 }
 
-// shown is what the tables of "weft get" say of an object.
-type shown struct{ state, reason string }
+var acceptedPort = regexp.MustCompile(`proto-src (\d+)`)
 
-// tables asks the frontends as "weft get" does. An error means that one does not know everything yet.
-func (n *node) tables() (map[string]shown, error) {
+// kernel returns what is committed: the endpoint of each ClusterIP, the port that each policy
+// accepts, and the pods that are isolated, by name.
+func (n *node) kernel() map[string]string {
+	out := make(map[string]string)
+	for k, value := range n.services.Elements() {
+		of := nametest.Parse(k)
+		if addr, rest, _ := strings.Cut(of.GetKey(), " . "); of.GetName() == "endpoints" && strings.HasPrefix(rest, "tcp . 80 ") {
+			out["service "+addr] = value
+		}
+	}
+	elements := n.policies.Elements()
+	for k := range elements {
+		if of := nametest.Parse(k); of.GetName() == "ingress" {
+			out["pod "+of.GetKey()] = "isolated"
+		}
+	}
+	for _, rules := range inUse(elements, n.policies.Chains()) {
+		for rule := range strings.Lines(rules) {
+			_, comment, _ := strings.Cut(strings.TrimSpace(rule), " # ")
+			if name, ok := strings.CutSuffix(comment, " ingress[0]"); ok {
+				out["policy "+name] = acceptedPort.FindStringSubmatch(rule)[1]
+			}
+		}
+	}
+	return out
+}
+
+// inUse returns the chains that elements lead to, directly or not. Chains that are replaced stay for a
+// while.
+func inUse(elements, chains map[string]string) (out []string) {
+	queue := slices.Collect(maps.Values(elements))
+	for len(queue) > 0 {
+		text := queue[0]
+		queue = queue[1:]
+		for name, rules := range chains {
+			if strings.Contains(text+" ", nametest.Parse(name).GetName()+" ") {
+				out, queue = append(out, rules), append(queue, rules)
+				delete(chains, name)
+			}
+		}
+	}
+	return out
+}
+
+// view is what the views say of an object: its outcome, and its value as kernel has it.
+type view struct{ state, revision, value, reason string }
+
+// views asks the frontends as "weft get" does. An error means that one does not know everything yet.
+func (n *node) views() (map[string]view, error) {
 	n.t.Helper()
-	out := make(map[string]shown)
+	out := make(map[string]view)
 	state, err := ReadServices(n.t.Context(), &n.conn, model.Key{})
 	if err != nil {
 		return nil, err
@@ -164,7 +219,11 @@ func (n *node) tables() (map[string]shown, error) {
 	rows := stateRows(state, time.Now())
 	for _, s := range state.Services {
 		row := find(rows, s.Namespace+"/"+s.Name)
-		out["service "+s.Name] = shown{row["STATE"], s.Reason}
+		v := view{state: row["STATE"], revision: row["REVISION"], reason: s.Reason}
+		for _, e := range s.Ports[0].Endpoints {
+			v.value = strings.ReplaceAll(e.Address.String(), ":", " . ")
+		}
+		out["service "+s.ClusterIPs[0].String()] = v
 		if s.State != row["STATE"] || (s.Revision == 0) != (row["REVISION"] == "-") {
 			n.t.Errorf("Service %s is %+v in JSON and %v in the table", s.Name, s.OutcomeRow, row)
 		}
@@ -173,16 +232,25 @@ func (n *node) tables() (map[string]shown, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows = policyRows(all, time.Now())
+	policyTable := policyRows(all, time.Now())
 	for _, p := range all {
-		out["policy "+p.Text()] = shown{find(rows, p.Text())["STATE"], p.Reason}
+		row := find(policyTable, p.Text())
+		out["policy "+p.Text()] = view{row["STATE"], row["REVISION"], strings.TrimPrefix(p.Ingress[0].Ports[0], "tcp "), p.Reason}
 	}
 	pods, err := ReadPods(n.t.Context(), &n.conn)
-	rows = podRows(pods, time.Now())
-	for _, p := range pods {
-		out["pod "+p.Text()] = shown{find(rows, p.Text())["STATE"], p.Reason}
+	if err != nil {
+		return nil, err
 	}
-	return out, err
+	podTable := podRows(pods, time.Now())
+	for _, p := range pods {
+		row := find(podTable, p.Text())
+		value := ""
+		if row["ISOLATED"] == "ingress" {
+			value = "isolated"
+		}
+		out["pod "+p.Addresses[0]] = view{row["STATE"], row["REVISION"], value, p.Reason}
+	}
+	return out, nil
 }
 
 // find returns the cells of the row of an object by column.
@@ -199,42 +267,82 @@ func find(rows *Rows, name string) map[string]string {
 	return out
 }
 
-// await waits until each object of want is in its state, and compares the metrics with that. States are
-// such as "in force" and "refused: no room", with a part of the reason.
+// await waits until each object of want is in its state, and compares all that is said with what
+// is committed. States are such as "in force" and "refused: no room", with a part of the reason.
 func (n *node) await(step string, want map[string]string) {
 	n.t.Helper()
-	aggregatortest.Eventually(n.t, step, func() bool {
-		tables, err := n.tables()
+	reached := func(views map[string]view) bool {
 		for name, text := range want {
 			state, reason, _ := strings.Cut(text, ": ")
-			if got := tables[name]; got.state != state || !strings.Contains(got.reason, reason) {
+			if v := views[name]; v.state != state || !strings.Contains(v.reason, reason) {
 				return false
 			}
 		}
-		return err == nil && len(tables) == len(want)
-	})
-	wantMetrics := make(map[string]float64)
-	for name, text := range want {
-		state, _, _ := strings.Cut(text, ": ")
+		return len(views) == len(want)
+	}
+	held := func(views map[string]view, kernel map[string]string) bool {
+		for name, v := range views {
+			// A pod that is isolated by a policy that is refused stays so.
+			if _, ok := kernel[name]; ok != (v.revision != "-") {
+				return false
+			}
+		}
+		return true
+	}
+	var views map[string]view
+	var err error
+	for deadline := time.Now().Add(3 * time.Minute); ; <-time.After(5 * time.Millisecond) {
+		views, err = n.views()
+		// What is said before and after to be in force is committed in between.
+		kernel := n.kernel()
+		after, _ := n.views()
+		for name, v := range views {
+			if v.state == stateInForce && after[name] == v && (kernel[name] != v.value || v.revision == "-") {
+				n.t.Fatalf("%s: %s is %+v, and committed is %q", step, name, v, kernel[name])
+			}
+		}
+		if reached(views) && held(views, n.kernel()) {
+			break
+		}
+		if time.Now().After(deadline) {
+			n.t.Fatalf("%s: the views are %+v, %v; want %v; committed is %v", step, views, err, want, kernel)
+		}
+	}
+	kernel := n.kernel()
+	for name, v := range views {
+		if v.state == stateWanted && v.value != "isolated" && v.revision != "-" && kernel[name] == v.value {
+			n.t.Errorf("%s: %s is %+v, and its value is committed", step, name, v)
+		}
+	}
+	n.compareMetrics(step, views)
+}
+
+// compareMetrics compares the metrics of outcomes with the views.
+func (n *node) compareMetrics(step string, views map[string]view) {
+	n.t.Helper()
+	want := make(map[string]float64)
+	for name, v := range views {
 		switch kind, _, _ := strings.Cut(name, " "); kind {
 		case "service":
-			wantMetrics["weft_services_outcomes "+state]++
+			want["weft_services_outcomes "+v.state]++
 		case "policy":
-			wantMetrics["weft_policy_outcomes "+state]++
+			want["weft_policy_outcomes "+v.state]++
 		}
 	}
 	families, err := n.reg.Gather()
-	must(n.t, err)
-	metrics := make(map[string]float64)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	got := make(map[string]float64)
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
 			if strings.HasSuffix(f.GetName(), "_outcomes") && m.GetGauge().GetValue() != 0 {
-				metrics[f.GetName()+" "+m.GetLabel()[0].GetValue()] = m.GetGauge().GetValue()
+				got[f.GetName()+" "+m.GetLabel()[0].GetValue()] = m.GetGauge().GetValue()
 			}
 		}
 	}
-	if !maps.Equal(metrics, wantMetrics) {
-		n.t.Errorf("%s: the metrics are %v, want %v", step, metrics, wantMetrics)
+	if !maps.Equal(got, want) {
+		n.t.Errorf("%s: the metrics are %v, want %v", step, got, want)
 	}
 }
 
@@ -251,11 +359,13 @@ func rejects(ip, port string) publishtest.Judge {
 	}
 }
 
-// TestOutcomes: tables and metrics say of Services, policies and pods what became of them. That it is what
-// the kernel holds is shown by TestOutcome of frontends/publish and by TestWedge of both frontends.
-func TestOutcomes(t *testing.T) {
-	const web, extra, db, admin, pod = "service web", "service extra", "policy shop/db", "policy shop/admin", "pod shop/a"
-	const wanted, inForce, refused, away = "wanted", "in force", "refused: no room", "wanted: the aggregator does not answer"
+// TestViewsSayWhatIsCommitted: whatever the aggregator does, the views say of Services, policies and
+// pods what it committed.
+func TestViewsSayWhatIsCommitted(t *testing.T) {
+	const (
+		web, extra, db, admin, pod = "service 10.96.0.1", "service 10.96.0.2", "policy shop/db", "policy shop/admin", "pod 10.244.1.2"
+		wanted, inForce            = "wanted", "in force"
+	)
 	n := newNode(t)
 	n.write("node", "{apiVersion: v1, kind: Node, metadata: {name: node-1}, spec: {podCIDRs: [10.244.1.0/24]}, status: {addresses: [{type: InternalIP, address: 192.0.2.1}]}}")
 	n.service("web", "10.96.0.1", 8080, 0)
@@ -268,41 +378,59 @@ func TestOutcomes(t *testing.T) {
 	release()
 	n.await("it is committed", map[string]string{web: inForce, db: inForce, pod: inForce})
 
+	release = n.hold()
+	n.service("web", "10.96.0.1", 8081, 0)
+	n.service("extra", "10.96.0.2", 8080, 0)
+	n.policy("db", 5433)
+	n.policy("admin", 22)
+	n.await("changes wait", map[string]string{web: wanted, extra: wanted, db: wanted, admin: wanted, pod: wanted})
+	release()
+	n.await("they are committed", map[string]string{web: inForce, extra: inForce, db: inForce, admin: inForce, pod: inForce})
+
 	n.services.Judge(rejects("10.96.0.2", "23"))
 	n.policies.Judge(rejects("10.96.0.2", "23"))
-	n.service("extra", "10.96.0.2", 8080, 0)
+	n.service("extra", "10.96.0.2", 8082, 0)
+	n.service("web", "10.96.0.1", 8082, 0)
 	n.policy("admin", 23)
-	n.await("some are rejected", map[string]string{web: inForce, extra: refused, db: inForce, admin: refused, pod: inForce})
+	n.policy("db", 5434)
+	n.await("some are rejected", map[string]string{web: inForce, extra: "refused: no room", db: inForce, admin: "refused: no room", pod: inForce})
 	n.services.Judge(nil)
 	n.policies.Judge(nil)
-	n.service("extra", "10.96.0.2", 8081, 0)
+	n.service("extra", "10.96.0.2", 8083, 0)
 	n.policy("admin", 24)
 	n.await("they are changed", map[string]string{web: inForce, extra: inForce, db: inForce, admin: inForce, pod: inForce})
 
 	n.services.Stop()
 	n.policies.Stop()
-	n.service("web", "10.96.0.1", 8081, 0)
-	n.policy("db", 5433)
+	away := "wanted: the aggregator does not answer"
+	n.service("web", "10.96.0.1", 8084, 0)
+	n.policy("db", 5435)
 	n.await("the aggregator is away", map[string]string{web: away, extra: inForce, db: away, admin: inForce, pod: inForce})
+	// The first changes have been sent, and have no answer.
+	const more, client = "service 10.96.0.3", "policy shop/client"
+	n.service("more", "10.96.0.3", 8080, 0)
+	n.policy("client", 80)
+	n.service("web", "10.96.0.1", 8085, 0)
+	n.await("objects come", map[string]string{web: away, extra: inForce, more: away, db: away, admin: inForce, client: away, pod: away})
 	n.services.Start(t)
 	n.policies.Start(t)
+	n.await("it is back", map[string]string{web: inForce, extra: inForce, more: inForce, db: inForce, admin: inForce, client: inForce, pod: inForce})
+	n.write("service-more", "")
+	n.write("policy-client", "")
+	n.write("pod-a", "")
+	n.pod("b", "10.244.1.3")
+	n.await("another pod", map[string]string{web: inForce, extra: inForce, db: inForce, admin: inForce, "pod 10.244.1.3": inForce})
+
 	n.service("extra", "10.96.0.2", 8080, 1000)
-	n.await("a Service has too many ports", map[string]string{web: inForce, extra: "left out: it has 1001 ports", db: inForce, admin: inForce, pod: inForce})
+	n.await("a Service has too many ports", map[string]string{web: inForce, extra: "left out: it has 1001 ports", db: inForce, admin: inForce, "pod 10.244.1.3": inForce})
 	n.write("service-extra", "")
 	n.write("policy-admin", "")
-	n.await("objects are deleted", map[string]string{web: inForce, db: inForce, pod: inForce})
+	n.await("objects are deleted", map[string]string{web: inForce, db: inForce, "pod 10.244.1.3": inForce})
 
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	slices.Sort(n.events)
 	if got, want := slices.Compact(n.events), []string{"PolicyRejected shop/admin", "ServiceRefused shop/extra", "ServiceTooLarge shop/extra"}; !slices.Equal(got, want) {
 		t.Errorf("events %q, want %q", got, want)
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }
