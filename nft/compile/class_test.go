@@ -16,6 +16,7 @@ import (
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/selector"
 	"github.com/weft-proxy/weft/nft/syntax"
+	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
 // statements has a statement of each type of package syntax, by its first words in LANGUAGE.md.
@@ -51,10 +52,7 @@ func TestEveryStatementHasAClass(t *testing.T) {
 	}
 	found := 0
 	for _, name := range files {
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := nfttest.Must(parser.ParseFile(token.NewFileSet(), name, nil, 0))
 		for _, d := range file.Decls {
 			f, ok := d.(*ast.FuncDecl)
 			if !ok || f.Recv == nil || f.Name.Name != "printStmt" {
@@ -123,10 +121,7 @@ func TestEverySelectorHasAClass(t *testing.T) {
 
 // TestClassesAreDocumented compares the tables with LANGUAGE.md.
 func TestClassesAreDocumented(t *testing.T) {
-	doc, err := os.ReadFile("../LANGUAGE.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := nfttest.Must(os.ReadFile("../LANGUAGE.md"))
 	if want := classTable(); !strings.Contains(string(doc), want) {
 		t.Errorf("LANGUAGE.md does not have this table:\n%s", want)
 	}

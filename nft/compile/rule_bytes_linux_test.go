@@ -1,12 +1,11 @@
 package compile
 
 import (
-	"encoding/hex"
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -28,24 +27,20 @@ func TestSameBytesAsNFT(t *testing.T) {
 	ns := nfttest.New(t)
 	rules, same := 0, 0
 	for _, c := range readCorpora(t) {
-		compiled, bad := make([]*Rule, len(c.rules)), map[int]bool{}
-		for i, rule := range c.rules {
+		compiled, bad := make([]*Rule, len(c.Rules)), map[int]bool{}
+		for i, rule := range c.Rules {
 			r, err := CompileRule(c.family, nft.Rule{Text: rule}, c)
 			compiled[i], bad[i] = r, err != nil
 		}
-		text := ns.Messages(t, c.ruleset(), bad)
-		sent := sentRules(t, text)
-		for i, rule := range c.rules {
+		sent := sentRules(t, ns.Messages(t, &c.Ruleset, bad))
+		for i, rule := range c.Rules {
 			if bad[i] {
 				continue
 			}
 			want := sent[0]
 			sent = sent[1:]
 			r := compiled[i]
-			b, err := r.Encode(0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := nfttest.Must(r.Encode(0))
 			rules++
 			if len(r.Anonymous) != len(want.sets) {
 				t.Errorf("%s: %d anonymous sets, nft makes %d", rule, len(r.Anonymous), len(want.sets))
@@ -74,35 +69,28 @@ func TestSameBytesAsNFT(t *testing.T) {
 // newer kernels refuse.
 var swappedByte = regexp.MustCompile(`(?m)^\s*byteorder 1=[0-9a-f]+ 2=[0-9a-f]+ 3=[0-9a-f]+ 4=00000001 5=00000002\n`)
 
-// row matches a line of libmnl's message dump; the numbers may be coloured.
-var row = regexp.MustCompile(`^\|\s*(?:([0-9a-f]{2}) ([0-9a-f]{2}) ([0-9a-f]{2}) ([0-9a-f]{2})|(\d{5})\|(..)\|(\d{5}))\s*\|`)
-
 // sentRule is a rule that nft(8) sends, with its anonymous sets, printed.
 type sentRule struct {
 	exprs string
 	sets  []string
 }
 
-// The messages of nfnetlink that sentRules reads, as libmnl prints them.
-const (
-	newRuleMessage = "02566"
-	newSetMessage  = "02569"
-)
-
-// sentRules returns the rules of the messages that libmnl printed. Sets come before
-// their rule.
-func sentRules(t *testing.T, text string) []sentRule {
+// sentRules returns the rules of messages. Sets come before their rule.
+func sentRules(t *testing.T, messages []nfttest.Message) []sentRule {
 	t.Helper()
 	var out []sentRule
 	var cur sentRule
-	for _, m := range messages(t, text) {
-		if m.typ == newSetMessage {
-			if s := sentSet(t, m.attrs); s.Flags&set.FlagAnonymous != 0 {
+	for _, m := range messages {
+		switch m.Type {
+		case unix.NFT_MSG_NEWSET:
+			if s := sentSet(t, m.Attrs); s.Flags&set.FlagAnonymous != 0 {
 				cur.sets = append(cur.sets, printSet(s))
 			}
-			continue
-		}
-		if v, ok := attr.Find(m.attrs, unix.NFTA_RULE_EXPRESSIONS); ok {
+		case unix.NFT_MSG_NEWRULE:
+			v, ok := attr.Find(m.Attrs, unix.NFTA_RULE_EXPRESSIONS)
+			if !ok {
+				continue
+			}
 			cur.exprs = canonicalExprs(v.Bytes())
 			out = append(out, cur)
 			cur = sentRule{}
@@ -116,14 +104,11 @@ func sentSet(t *testing.T, attrs []byte) *set.Set {
 	t.Helper()
 	s := &set.Set{}
 	var object uint32
-	err := attr.Fields{
+	nfttest.NoError(t, attr.Fields{
 		attr.Always(unix.NFTA_SET_NAME, &s.Name), attr.Always(unix.NFTA_SET_FLAGS, &s.Flags), attr.Always(unix.NFTA_SET_OBJ_TYPE, &object),
 		attr.Always(unix.NFTA_SET_KEY_TYPE, &s.Key.ID), attr.Always(unix.NFTA_SET_KEY_LEN, &s.Key.Len),
 		attr.Always(unix.NFTA_SET_DATA_TYPE, &s.Data.ID), attr.Always(unix.NFTA_SET_DATA_LEN, &s.Data.Len), attr.Always(unix.NFTA_SET_USERDATA, &s.UserData),
-	}.Read(attrs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	}.Read(attrs))
 	s.Object = nftobject.KindOf(object)
 	return s
 }
@@ -137,61 +122,6 @@ func printSet(s *set.Set) string {
 		dataLen = 0
 	}
 	return fmt.Sprintf("%s flags %x key %x len %d data %x len %d userdata %x", s.Name, s.Flags, s.Key.ID, s.Key.Len, s.Data.ID, dataLen, s.UserData)
-}
-
-// message is a message of nfnetlink: its type as libmnl prints it, and its attributes.
-type message struct {
-	typ   string
-	attrs []byte
-}
-
-// messages returns the messages about rules and sets that libmnl printed.
-func messages(t *testing.T, text string) []message {
-	t.Helper()
-	text = withoutColours(text)
-	var out []message
-	for _, msg := range strings.Split(text, "| message length |")[1:] {
-		head, typ := strings.SplitN(msg, "\n", 3)[1], newRuleMessage
-		if !strings.Contains(head, "| "+typ+" |") {
-			typ = newSetMessage
-		}
-		if !strings.Contains(head, "| "+typ+" |") {
-			continue
-		}
-		_, body, _ := strings.Cut(msg, "|  extra header  |\n")
-		var b []byte
-		for line := range strings.Lines(body) {
-			m := row.FindStringSubmatch(line)
-			switch {
-			case m == nil:
-			case m[1] != "":
-				d, err := hex.DecodeString(m[1] + m[2] + m[3] + m[4])
-				if err != nil {
-					t.Fatal(err)
-				}
-				b = append(b, d...)
-			default:
-				n, _ := strconv.Atoi(m[5])
-				typ, _ := strconv.Atoi(m[7])
-				b = append(b, byte(n), byte(n>>8), byte(typ), byte(typ>>8))
-			}
-		}
-		out = append(out, message{typ, b})
-	}
-	return out
-}
-
-// withoutColours removes the escape sequences of a terminal's colours. The text is so long
-// that a regular expression takes most of the test's time.
-func withoutColours(text string) string {
-	var b strings.Builder
-	b.Grow(len(text))
-	plain, rest, found := strings.Cut(text, "\x1b[")
-	for b.WriteString(plain); found; b.WriteString(plain) {
-		_, rest, _ = strings.Cut(rest, "m")
-		plain, rest, found = strings.Cut(rest, "\x1b[")
-	}
-	return b.String()
 }
 
 // defaultZero are the attributes that mean 0 where they are missing; nft and we
@@ -238,4 +168,79 @@ func canonicalExpr(elem []byte) string {
 	}
 	slices.Sort(attrs)
 	return strings.TrimSpace(name + " " + strings.Join(attrs, " "))
+}
+
+// TestSameAsNFT compiles the corpora and compares the expressions and the
+// anonymous sets with those that nft(8) makes from the same text. What nft
+// refuses must be refused.
+func TestSameAsNFT(t *testing.T) {
+	accepted, same, separated, refused, alike := 0, 0, 0, 0, 0
+	var mu sync.Mutex // of the numbers
+	compare := func(t *testing.T, c *corpus) {
+		theirs := nfttest.New(t).Netlink(t, &c.Ruleset)
+		mu.Lock()
+		defer mu.Unlock()
+		for i, text := range c.Rules {
+			rule, err := CompileRule(c.family, nft.Rule{Text: text}, c)
+			want, ok := theirs[i]
+			switch {
+			case ok && err != nil:
+				accepted++
+				t.Errorf("%s\n  nft accepts it, we do not: %v", text, err)
+			case ok:
+				accepted++
+				switch got := rule.DumpSets() + rule.Dump(); {
+				case got == want:
+					same++
+				case mergedAcross(c, text, got, want):
+					separated++
+				default:
+					t.Errorf("%s\n--- nft\n%s+++ ours\n%s", text, want, got)
+				}
+			case err == nil:
+				refused++
+				t.Errorf("%s\n  nft refuses it, we do not:\n%s", text, rule.DumpSets()+rule.Dump())
+			default:
+				refused++
+				alike++
+			}
+		}
+	}
+	t.Run("corpora", func(t *testing.T) {
+		for _, c := range readCorpora(t) {
+			t.Run(c.Name, func(t *testing.T) { t.Parallel(); compare(t, c) })
+		}
+	})
+	t.Logf("nft accepts %d rules, %d are identical, in %d it merges comparisons that a statement separates; it refuses %d, we refuse %d of them", accepted, same, separated, refused, alike)
+	if separated == 0 {
+		t.Error("no rule shows how nft merges comparisons: the corpora want one")
+	}
+}
+
+// TestPrintedForNFT gives nft the canonical text of the rules: it must make the
+// same of it.
+func TestPrintedForNFT(t *testing.T) {
+	ns := nfttest.New(t)
+	rules := 0
+	for _, c := range readCorpora(t) {
+		printed := *c
+		printed.Rules = nil
+		var want []string
+		for _, text := range c.Rules {
+			rule, err := CompileRule(c.family, nft.Rule{Text: text}, c)
+			if err != nil {
+				continue
+			}
+			printed.Rules = append(printed.Rules, rule.Text)
+			want = append(want, rule.DumpSets()+rule.Dump())
+		}
+		got := ns.Netlink(t, &printed.Ruleset)
+		for i, text := range printed.Rules {
+			rules++
+			if got[i] != want[i] && !mergedAcross(c, text, want[i], got[i]) {
+				t.Errorf("%s: nft makes another rule of the canonical text\n--- nft\n%s+++ want\n%s", text, got[i], want[i])
+			}
+		}
+	}
+	t.Logf("nft reads the canonical text of %d rules", rules)
 }

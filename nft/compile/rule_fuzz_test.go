@@ -2,8 +2,10 @@ package compile
 
 import (
 	"errors"
-	"runtime"
+	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/syntax"
@@ -16,7 +18,7 @@ func FuzzCompileRule(f *testing.F) {
 	var scopes []*corpus
 	for _, c := range readCorpora(f) {
 		scopes = append(scopes, c)
-		for i, rule := range c.rules {
+		for i, rule := range c.Rules {
 			if i%7 == 0 {
 				f.Add(uint8(len(scopes)-1), rule)
 			}
@@ -47,34 +49,64 @@ func FuzzCompileRule(f *testing.F) {
 	})
 }
 
-// BenchmarkCompileCorpus parses and compiles all rules of the corpora. It reports the time per rule.
-func BenchmarkCompileCorpus(b *testing.B) {
-	type input struct {
-		scope *corpus
-		rule  nft.Rule
-	}
-	var rules []input
-	for _, c := range readCorpora(b) {
-		for _, text := range c.rules {
-			if _, err := CompileRule(c.family, nft.Rule{Text: text}, c); err == nil {
-				rules = append(rules, input{c, nft.Rule{Text: text}})
-			}
+// hostile are texts that an attacker might make longer and longer; n is the number of
+// their pieces. Whether they compile does not matter.
+var hostile = []struct {
+	name string
+	text func(n int) string
+}{
+	{"statements", func(n int) string { return strings.Repeat("meta mark 1 ", n) }},
+	{"payloads", func(n int) string { return strings.Repeat("ip saddr 10.0.0.1 ip daddr 10.0.0.2 ", n/2) }},
+	{"operations", func(n int) string { return "meta mark set meta mark" + strings.Repeat(" | 1", n) }},
+	{"parentheses", func(n int) string { return strings.Repeat("(", n) }},
+	{"braces", func(n int) string { return "tcp dport " + strings.Repeat("{ ", n) }},
+	{"concatenation", func(n int) string { return "ip saddr" + strings.Repeat(" . ip daddr", n) + " @s" }},
+	{"set", func(n int) string { return "meta mark { " + pieces(n, "%d") + " }" }},
+	{"ranges", func(n int) string { return "meta mark { " + pieces(n, "%[1]d00-%[1]d50") + " }" }},
+	{"overlaps", func(n int) string { return "meta mark { " + pieces(n, "0-%d") + " }" }},
+	{"map", func(n int) string { return "meta mark vmap { " + pieces(n, "%d : accept") + " }" }},
+	{"flags", func(n int) string { return "tcp flags " + strings.Repeat("syn,", n) + "syn" }},
+	{"word", func(n int) string { return strings.Repeat("a", 4*n) }},
+	{"digits", func(n int) string { return "meta mark " + strings.Repeat("1", 4*n) }},
+	{"colons", func(n int) string { return "ip6 saddr " + strings.Repeat("1:", 2*n) }},
+	{"dots", func(n int) string { return "ip saddr " + strings.Repeat("1.", 2*n) }},
+	{"comment", func(n int) string { return "accept comment \"" + strings.Repeat("#", 4*n) }},
+	{"lines", func(n int) string { return strings.Repeat("\n", 4*n) + "accept" }},
+}
+
+// pieces joins n pieces with commas.
+func pieces(n int, format string) string {
+	var b strings.Builder
+	for i := range n {
+		if i > 0 {
+			b.WriteString(", ")
 		}
+		fmt.Fprintf(&b, format, i+1)
 	}
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	n := 0
-	for b.Loop() {
-		for _, in := range rules {
-			if _, err := CompileRule(in.scope.family, in.rule, in.scope); err != nil {
-				b.Fatal(err)
+	return b.String()
+}
+
+// BenchmarkHostile compiles hostile texts of a length and of four times that length, in
+// turn: the ratio of the two is about 4 where the cost is linear.
+func BenchmarkHostile(b *testing.B) {
+	const n = 800
+	for _, h := range hostile {
+		b.Run(h.name, func(b *testing.B) {
+			var took [2]time.Duration
+			texts := [2]string{h.text(n), h.text(4 * n)}
+			if len(texts[1]) > syntax.MaxRuleLength {
+				b.Fatalf("%d bytes are refused for their length", len(texts[1]))
 			}
-		}
-		n += len(rules)
+			for b.Loop() {
+				for i, text := range texts {
+					began := time.Now()
+					_, _ = CompileRule(nft.FamilyIP, nft.Rule{Text: text}, nil)
+					took[i] += time.Since(began)
+				}
+			}
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(float64(took[1].Microseconds())/float64(b.N), "us")
+			b.ReportMetric(float64(took[1])/float64(took[0]), "four-times-ratio")
+		})
 	}
-	runtime.ReadMemStats(&after)
-	b.ReportMetric(0, "ns/op")
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n), "ns/rule")
-	b.ReportMetric(float64(after.Mallocs-before.Mallocs)/float64(n), "allocs/rule")
-	b.ReportMetric(float64(len(rules)), "rules")
 }

@@ -5,23 +5,18 @@ import (
 	"testing"
 
 	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/set"
 	"github.com/weft-proxy/weft/nft/syntax"
+	"github.com/weft-proxy/weft/nft/testing/declared"
+	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
 // TestComparisonsAreNotMergedAcrossAnEffect tests that a statement stays between two comparisons.
 func TestComparisonsAreNotMergedAcrossAnEffect(t *testing.T) {
-	scope := &corpus{sets: map[string]*set.Set{}}
-	for _, s := range []nft.Set{
-		{Name: "banned", Type: "ipv4_addr", Flags: []string{"dynamic"}}, {Name: "plain", Type: "ipv4_addr"},
-		{Name: "counted", Type: "ipv4_addr", Stateful: []string{"counter"}},
-	} {
-		compiled, err := set.Compile(nft.FamilyIP, &s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		scope.sets[s.Name] = compiled
-	}
+	scope := declared.Parse(`table ip t {
+		set banned { type ipv4_addr; flags dynamic; }
+		set plain { type ipv4_addr; }
+		set counted { type ipv4_addr; counter; }
+	}`)[0]
 	for between, merged := range map[string]bool{
 		"":                         true,
 		"ip saddr @plain":          true,
@@ -54,10 +49,7 @@ func TestComparisonsAreNotMergedAcrossAnEffect(t *testing.T) {
 		}
 	}
 	// Those on one side of the statement are merged as before.
-	rule, err := CompileRule(nft.FamilyIP, nft.Rule{Text: "tcp sport 5 tcp dport 22 counter tcp sport 5 tcp dport 22"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rule := nfttest.Must(CompileRule(nft.FamilyIP, nft.Rule{Text: "tcp sport 5 tcp dport 22 counter tcp sport 5 tcp dport 22"}, nil))
 	if strings.Count(rule.Dump(), "transport header") != 2 {
 		t.Errorf("comparisons on both sides of a statement:\n%s", rule.Dump())
 	}

@@ -9,80 +9,54 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/cost"
-	"github.com/weft-proxy/weft/nft/ruleset"
+	"github.com/weft-proxy/weft/nft/kernel"
+	"github.com/weft-proxy/weft/nft/object"
 	"github.com/weft-proxy/weft/nft/set"
+	"github.com/weft-proxy/weft/nft/testing/declared"
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
 // kernelMemory returns what the kernel has allocated for itself, in bytes: slabs, what is
 // there for each CPU, and large allocations.
-func kernelMemory(t testing.TB) int {
-	t.Helper()
-	info, err := os.ReadFile("/proc/meminfo")
-	if err != nil {
-		t.Fatal(err)
-	}
+func kernelMemory() int {
+	info := nfttest.Must(os.ReadFile("/proc/meminfo"))
 	sum := 0
 	for line := range bytes.Lines(info) {
 		f := strings.Fields(string(line))
 		switch f[0] {
 		case "SUnreclaim:", "Percpu:", "VmallocUsed:":
-			n, err := strconv.Atoi(f[1])
-			if err != nil {
-				t.Fatal(err)
-			}
+			n := nfttest.Must(strconv.Atoi(f[1]))
 			sum += n << 10
 		}
 	}
 	return sum
 }
 
-// tableScope finds the sets of a table for its rules.
-type tableScope map[string]*set.Set
-
-func (s tableScope) Set(name string) (*set.Set, bool) { d, ok := s[name]; return d, ok }
-func (tableScope) Chain(string) bool                  { return true }
-func (tableScope) Object(nft.ObjectKind, string) bool { return true }
-func (tableScope) Flowtable(string) bool              { return true }
+// contentOf returns the content of a set.
+func contentOf(s declared.Set) *cost.Content {
+	var c cost.Content
+	for i := range s.Elements {
+		c.Add(s.Decl, &s.Elements[i], 1)
+	}
+	return &c
+}
 
 // estimate returns the estimate of a file.
-func estimate(t testing.TB, text string) int {
-	t.Helper()
-	tables, err := ruleset.Parse("x", text)
-	if err != nil {
-		t.Fatal(err)
-	}
+func estimate(text string) int {
 	sum := 0
-	for _, tb := range tables {
-		scope := tableScope{}
-		for i := range tb.Sets {
-			d, err := set.Compile(tb.Family, &tb.Sets[i])
-			if err != nil {
-				t.Fatal(err)
-			}
-			scope[d.Name] = d
-			var c cost.Content
-			for _, e := range tb.Sets[i].Elements {
-				packed, err := d.Pack(e)
-				if err != nil {
-					t.Fatal(err)
-				}
-				c.Add(d, &packed, 1)
-			}
-			sum += c.Memory(d)
+	for _, table := range declared.Parse(text) {
+		for _, s := range table.Contents {
+			sum += contentOf(s).Memory(s.Decl)
 		}
-		for _, c := range tb.Chains {
+		for _, c := range table.Decl.Chains {
 			sum += cost.Chain(c.Base())
 			for _, r := range c.Rules {
-				compiled, err := compile.CompileRule(tb.Family, r, scope)
-				if err != nil {
-					t.Fatal(err)
-				}
-				sum += cost.Rule(compiled)
+				sum += cost.Rule(nfttest.Must(compile.CompileRule(table.Decl.Family, r, table)))
 			}
 		}
 	}
@@ -128,7 +102,7 @@ func TestEstimates(t *testing.T) {
 			// Every CPU has its counters.
 			continue
 		}
-		got := estimate(t, text) >> 10
+		got := estimate(text) >> 10
 		if want := measured[name]; got < want/2 || got > want*2 {
 			t.Errorf("%s: estimated are %d KiB, and the kernel allocates %d KiB: want between half and twice as much", name, got, want)
 		}
@@ -139,17 +113,16 @@ func TestEstimates(t *testing.T) {
 // rulesets have most of. Other programs allocate too, so it is the median of several
 // attempts, on an idle machine.
 func BenchmarkMemory(b *testing.B) {
-	nfttest.Require(b, nfttest.Namespaces, nfttest.NFT)
 	for name, text := range rulesets() {
 		b.Run(name, func(b *testing.B) {
-			want := estimate(b, text)
+			want := estimate(text)
 			var ratios []float64
 			for b.Loop() {
 				for range 3 {
 					ns := nfttest.New(b)
-					before := kernelMemory(b)
+					before := kernelMemory()
 					ns.Nft(b, text)
-					ratios = append(ratios, float64(kernelMemory(b)-before)/float64(want))
+					ratios = append(ratios, float64(kernelMemory()-before)/float64(want))
 				}
 			}
 			slices.Sort(ratios)
@@ -157,4 +130,122 @@ func BenchmarkMemory(b *testing.B) {
 			b.ReportMetric(0, "ns/op")
 		})
 	}
+}
+
+// wide is element i of a set of three fields that each are divided into many rules.
+func wide(i int) string {
+	return fmt.Sprintf("%d.%d.0.1-%d.%d.255.254 . 1.0.0.1-9.255.255.254 . 1-65534", 1+i>>8, i&255, 1+i>>8, i&255)
+}
+
+// exact is element i of a set of three fields of which one is a range.
+func exact(i int) string { return fmt.Sprintf("10.%d.%d.%d . tcp . 1001-4007", i>>16, i>>8&255, i&255) }
+
+// BenchmarkTransaction prints the measured and the predicted time of transactions.
+func BenchmarkTransaction(b *testing.B) {
+	id := nft.TableID{Family: nft.FamilyIP, Name: "x"}
+	for _, tt := range []struct {
+		typ, flags string
+		sizes      []int
+		element    func(i int) string
+	}{
+		{"ipv4_addr", "", []int{1000, 50_000}, func(i int) string { return fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255, i&255) }},
+		{"inet_service", "", []int{1000, 8000}, func(i int) string { return fmt.Sprint(i) }},
+		{"ipv4_addr", "interval", []int{1000, 40_000}, func(i int) string { return fmt.Sprintf("10.%d.%d.0-10.%d.%d.9", i>>8, i&255, i>>8, i&255) }},
+		{"ipv4_addr . inet_proto . inet_service", "interval", []int{500, 4000, 16_000}, exact},
+		{"ipv4_addr . ipv4_addr . inet_service", "interval", []int{250, 2000, 6000}, wide},
+	} {
+		ns := nfttest.New(b)
+		k := nfttest.Must(kernel.Open(kernel.Config{NetNS: ns.FD()}))
+		decl := nft.Set{Name: "s", Type: tt.typ}
+		if tt.flags != "" {
+			decl.Flags = []string{tt.flags}
+		}
+		d := nfttest.Must(set.Compile(id.Family, &decl))
+		took := func(ops ...kernel.Op) time.Duration {
+			return nfttest.Must(k.Commit(ops)).Kernel
+		}
+		pack := func(from, to int) (all []set.Element) {
+			for i := from; i < to; i++ {
+				all = append(all, nfttest.Must(d.Pack(nft.Element{Key: tt.element(i)})))
+			}
+			return all
+		}
+		took(kernel.AddTable{Table: id}, kernel.AddSet{Table: id, Set: d})
+		var c cost.Content
+		have, gone := 0, 0
+		for _, n := range tt.sizes {
+			// Nearly all that is missing, then some, which are measured.
+			const some = 64
+			first, next := pack(have, n-some), pack(n-some, n)
+			took(kernel.AddElements{Table: id, Set: d, Elements: first})
+			for i := range first {
+				c.Add(d, &first[i], 1)
+			}
+			predicted := c.Change(d)
+			for i := range next {
+				predicted += c.Addition(d, &next[i])
+				c.Add(d, &next[i], 1)
+			}
+			adding := took(kernel.AddElements{Table: id, Set: d, Elements: next})
+			report(b, fmt.Sprintf("add %d to %d %s %s", some, n-some, tt.typ, tt.flags), predicted, func() time.Duration { return adding })
+			predicted = c.Change(d) + 2*c.Removal(d)
+			// Which end takes longer depends on the ranges.
+			old := pack(gone, gone+2)
+			removing := max(took(kernel.DeleteElements{Table: id, Set: d, Elements: next[some-2:]}), took(kernel.DeleteElements{Table: id, Set: d, Elements: old}))
+			gone += 2
+			report(b, fmt.Sprintf("remove 2 of %d %s %s", n, tt.typ, tt.flags), predicted, func() time.Duration { return removing })
+			for i := range 2 {
+				c.Add(d, &next[some-2+i], -1)
+				c.Add(d, &old[i], -1)
+			}
+			have = n
+		}
+		if err := k.Close(); err != nil {
+			b.Error(err)
+		}
+	}
+}
+
+// BenchmarkSets prints the measured and the predicted time of sets beside others of their table.
+func BenchmarkSets(b *testing.B) {
+	id := nft.TableID{Family: nft.FamilyIP, Name: "x"}
+	k := nfttest.Must(kernel.Open(kernel.Config{NetNS: nfttest.New(b).FD()}))
+	defer k.Close()
+	took := func(ops ...kernel.Op) time.Duration {
+		return nfttest.Must(k.Commit(ops)).Kernel
+	}
+	named := func(i int) kernel.Op {
+		d := nfttest.Must(set.Compile(id.Family, &nft.Set{Name: fmt.Sprintf("a-set-with-a-name-of-some-length-%d", i), Type: "ipv4_addr"}))
+		return kernel.AddSet{Table: id, Set: d}
+	}
+	rules := func(text string) (all []kernel.Op, r *compile.Rule) {
+		r = nfttest.Must(compile.CompileRule(id.Family, nft.Rule{Text: text}, nil))
+		for range 64 {
+			all = append(all, kernel.AddRule{Table: id, Chain: "c", Rule: r})
+		}
+		return all, r
+	}
+	took(kernel.AddTable{Table: id}, kernel.AddChain{Table: id, Chain: &object.Chain{Name: "c"}})
+	have, rows := 0, 0
+	for _, n := range []int{1000, 4000, 16_000} {
+		var ops []kernel.Op
+		for ; have < n; have++ {
+			ops = append(ops, named(have))
+		}
+		took(ops[:len(ops)-64]...)
+		adding := took(ops[len(ops)-64:]...)
+		report(b, fmt.Sprintf("declare 64 sets beside %d", n), 64*cost.Sets{Named: n, Anonymous: rows}.New(), func() time.Duration { return adding })
+		anonymous, r := rules("tcp dport { 80, 443 } accept")
+		ruling := took(anonymous...)
+		rows += 64
+		report(b, fmt.Sprintf("64 rules with an anonymous set beside %d", n), 64*cost.NewRule(r, cost.Sets{Named: n, Anonymous: rows}), func() time.Duration { return ruling })
+	}
+	for range 2000 / 64 {
+		all, _ := rules("tcp dport { 80, 443 } accept")
+		took(all...)
+		rows += 64
+	}
+	all, r := rules("tcp dport { 80, 443 } accept")
+	ruling := took(all...)
+	report(b, fmt.Sprintf("64 rules with an anonymous set beside %d others", rows), 64*cost.NewRule(r, cost.Sets{Named: have, Anonymous: rows}), func() time.Duration { return ruling })
 }

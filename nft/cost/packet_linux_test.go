@@ -13,8 +13,7 @@ import (
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/cost"
-	"github.com/weft-proxy/weft/nft/ruleset"
-	"github.com/weft-proxy/weft/nft/set"
+	"github.com/weft-proxy/weft/nft/testing/declared"
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
@@ -23,7 +22,7 @@ import (
 func sendTime(t testing.TB, ns *nfttest.NS) time.Duration {
 	t.Helper()
 	least := time.Hour
-	err := ns.Do(func() error {
+	nfttest.NoError(t, ns.Do(func() error {
 		to, err := net.ListenPacket("udp4", "127.0.0.1:9")
 		if err != nil {
 			return err
@@ -42,10 +41,7 @@ func sendTime(t testing.TB, ns *nfttest.NS) time.Duration {
 			least = min(least, time.Since(began))
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return least
 }
 
@@ -97,36 +93,18 @@ var expressions = []string{
 // BenchmarkPacket prints how long a packet takes for each kind of expression and of set, and what
 // was predicted.
 func BenchmarkPacket(t *testing.B) {
-	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
 	ns := nfttest.New(t)
 	text := "table ip x {\n" + packetSets() + "chain out { type filter hook output priority 0; }\n}\ntable ip tracks {\nchain out { type filter hook output priority 1; ct state new counter; }\n}\n"
 	ns.Nft(t, text)
-	tables, err := ruleset.Parse("x", text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	scope, lookups := tableScope{}, map[string]int{}
-	for i := range tables[0].Sets {
-		s := &tables[0].Sets[i]
-		d, err := set.Compile(nft.FamilyIP, s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var c cost.Content
-		for _, e := range s.Elements {
-			packed, err := d.Pack(e)
-			if err != nil {
-				t.Fatal(err)
-			}
-			c.Add(d, &packed, 1)
-		}
-		scope[s.Name], lookups[s.Name] = d, c.Lookup(d)
+	table, lookups := declared.Parse(text)[0], map[string]int{}
+	for _, s := range table.Contents {
+		lookups[s.Decl.Name] = contentOf(s).Lookup(s.Decl)
 	}
 	const copies = 300
 	listen(t, ns)
 	base := sendTime(t, ns)
 	for _, rule := range expressions {
-		r, err := compile.CompileRule(nft.FamilyIP, nft.Rule{Text: rule}, scope)
+		r, err := compile.CompileRule(nft.FamilyIP, nft.Rule{Text: rule}, table.Sets)
 		if err != nil {
 			t.Errorf("%s: %v", rule, err)
 			continue
@@ -146,18 +124,14 @@ func BenchmarkPacket(t *testing.B) {
 // BenchmarkConnections prints how long the first packet of a connection takes for "ct count" after
 // others, and what was predicted.
 func BenchmarkConnections(b *testing.B) {
-	nfttest.Require(b, nfttest.Namespaces, nfttest.NFT)
 	ns := nfttest.New(b)
 	const connections, copies = 300, 10
 	base := sendTime(b, ns)
 	ns.Nft(b, "table ip x {\nchain out {\ntype filter hook output priority 0;\n"+strings.Repeat("ct count over 100000\n", copies)+"}\n}\n")
 	rule := fmt.Sprintf("ct count over %d drop", connections)
-	r, err := compile.CompileRule(nft.FamilyIP, nft.Rule{Text: rule}, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	r := nfttest.Must(compile.CompileRule(nft.FamilyIP, nft.Rule{Text: rule}, nil))
 	var all []net.Conn
-	err = ns.Do(func() error {
+	nfttest.NoError(b, ns.Do(func() error {
 		to, err := net.ListenPacket("udp4", "127.0.0.1:9")
 		if err != nil {
 			return err
@@ -174,10 +148,7 @@ func BenchmarkConnections(b *testing.B) {
 			}
 		}
 		return nil
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	}))
 	least := time.Hour
 	for _, c := range all[connections/2:] {
 		began := time.Now()
@@ -197,7 +168,7 @@ func BenchmarkConnections(b *testing.B) {
 // listen gets the packets that rules log to group 7.
 func listen(b *testing.B, ns *nfttest.NS) {
 	b.Helper()
-	err := ns.Do(func() error {
+	nfttest.NoError(b, ns.Do(func() error {
 		c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
 		if err != nil {
 			return err
@@ -208,10 +179,7 @@ func listen(b *testing.B, ns *nfttest.NS) {
 		m.Data = append([]byte{0, 0, 0, 7}, 5, 0, 1, 0, 1, 0, 0, 0)
 		_, err = c.Execute(m)
 		return err
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	}))
 }
 
 // report runs a benchmark once, and prints the measured and the predicted time.

@@ -2,26 +2,22 @@ package cost
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/set"
+	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
 // ranged returns a set of concatenated ranges with n elements.
-func ranged(t *testing.T, n int, element func(i int) string) (*set.Set, []set.Element) {
-	t.Helper()
-	d, err := set.Compile(nft.FamilyIP, &nft.Set{Name: "s", Type: "ipv4_addr . inet_service", Flags: []string{"interval"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+func ranged(n int, element func(i int) string) (*set.Set, []set.Element) {
+	d := nfttest.Must(set.Compile(nft.FamilyIP, &nft.Set{Name: "s", Type: "ipv4_addr . inet_service", Flags: []string{"interval"}}))
 	all := make([]set.Element, n)
 	for i := range all {
-		if all[i], err = d.Pack(nft.Element{Key: element(i)}); err != nil {
-			t.Fatal(err)
-		}
+		all[i] = nfttest.Must(d.Pack(nft.Element{Key: element(i)}))
 	}
 	return d, all
 }
@@ -40,7 +36,7 @@ func TestMatches(t *testing.T) {
 		"both of them":     {func(i int) string { return fmt.Sprintf("10.%d.0.%d-10.%d.0.255 . %d", i%2*8, i, i%2*8, i) }, 0},
 		"shares of prefix": {func(i int) string { return fmt.Sprintf("10.0.%d.0-10.0.%d.255 . %d", i/2, i/2, i) }, 2},
 	} {
-		d, all := ranged(t, n, tt.element)
+		d, all := ranged(n, tt.element)
 		var c Content
 		for i := range all {
 			c.Add(d, &all[i], 1)
@@ -59,7 +55,7 @@ func TestMatches(t *testing.T) {
 
 // TestFit divides elements, each time as many as fit into a transaction.
 func TestFit(t *testing.T) {
-	d, all := ranged(t, 4000, func(i int) string { return fmt.Sprintf("10.0.%d.%d . 1001-4007", i>>8, i&255) })
+	d, all := ranged(4000, func(i int) string { return fmt.Sprintf("10.0.%d.%d . 1001-4007", i>>8, i&255) })
 	var c Content
 	steps := 0
 	for left := all; len(left) > 0; steps++ {
@@ -86,11 +82,7 @@ func TestFit(t *testing.T) {
 func TestPacket(t *testing.T) {
 	visit := func(text string) Visit {
 		t.Helper()
-		r, err := compile.CompileRule(nft.FamilyIP, nft.Rule{Text: text}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return Packet(r)
+		return Packet(nfttest.Must(compile.CompileRule(nft.FamilyIP, nft.Rule{Text: text}, nil)))
 	}
 	for _, tt := range []struct{ cheap, dear string }{
 		{"ip saddr 10.0.0.1", "ip saddr 10.0.0.1 ip daddr 10.0.0.1"},
@@ -109,5 +101,37 @@ func TestPacket(t *testing.T) {
 	}
 	if v := visit("counter accept"); v.Every != v.Worst || !v.Ends {
 		t.Errorf("a rule without a condition: %+v", v)
+	}
+}
+
+// slow divides a range of bytes into prefixes, by hand.
+func slow(low, high int) int {
+	n := 0
+	for low <= high {
+		size := 1
+		for low%(2*size) == 0 && low+2*size-1 <= high {
+			size *= 2
+		}
+		low += size
+		n++
+	}
+	return n
+}
+
+func TestPrefixes(t *testing.T) {
+	for low := range 256 {
+		for high := low; high < 256; high++ {
+			if got, want := Prefixes(string([]byte{byte(low)}), string([]byte{byte(high)})), slow(low, high); got != want {
+				t.Fatalf("%d to %d: %d prefixes, want %d", low, high, got, want)
+			}
+		}
+	}
+	for range 10_000 {
+		low, high := rand.IntN(1<<16), rand.IntN(1<<16) //nolint:gosec // any numbers
+		low, high = min(low, high), max(low, high)
+		text := func(n int) string { return string([]byte{byte(n >> 8), byte(n)}) }
+		if got, want := Prefixes(text(low), text(high)), slow(low, high); got != want {
+			t.Fatalf("%d to %d: %d prefixes, want %d", low, high, got, want)
+		}
 	}
 }

@@ -36,10 +36,7 @@ func TestRules(t *testing.T) {
 		"ct helper set \"ftp\"":                         `counter # would ct helper set "ftp"`,
 	} {
 		tables := []nft.Table{{Family: nft.FamilyInet, Name: "t", Chains: []nft.Chain{{Name: "would-drop", Rules: []nft.Rule{{Text: text}}}}}}
-		got, err := counting.Tables(tables)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := nfttest.Must(counting.Tables(tables))
 		r := got[0].Chains[0].Rules[0]
 		line := r.Text
 		if r.Comment != "" {

@@ -19,57 +19,38 @@ func TestParseAndFormat(t *testing.T) {
 		format string
 	}{
 		{IPv4Addr, "10.0.0.1", "\x0a\x00\x00\x01", ""},
-		{IPv4Addr, "255.255.255.255", "\xff\xff\xff\xff", ""},
 		{IPv6Addr, "2001:db8::1", "\x20\x01\x0d\xb8\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01", ""},
 		{IPv6Addr, "::ffff:1.2.3.4", "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff\x01\x02\x03\x04", ""},
 		{EtherAddr, "00:11:22:33:44:55", "\x00\x11\x22\x33\x44\x55", ""},
 		{EtherAddr, "1:2:3:4:5:6", "\x01\x02\x03\x04\x05\x06", "01:02:03:04:05:06"},
 		{LLAddr, "00:11:22", "\x00\x11\x22", ""},
-		{EtherType, "ip6", "\x86\xdd", ""},
-		{EtherType, "8021ad", "\x88\xa8", ""},
 		{EtherType, "vlan", "\x81\x00", "8021q"},
 		{EtherType, "0x1234", "\x12\x34", ""},
-		{ARPOp, "reply", "\x00\x02", ""},
 		{InetProto, "tcp", "\x06", ""},
 		{InetProto, "icmpv6", "\x3a", "ipv6-icmp"},
 		{InetProto, "comp", "\x6c", "ipcomp"},
 		{InetProto, "SCTP", "\x84", "sctp"},
 		{InetProto, "010", "\x08", "egp"},
-		{InetProto, "200", "\xc8", ""},
 		{InetService, "http", "\x00\x50", "80"},
 		{InetService, "domain-s", "\x03\x55", "853"},
 		{InetService, "z3950", "\x00\xd2", "210"},
-		{InetService, "65535", "\xff\xff", ""},
 		{InetService, "0x50", "\x00\x50", "80"},
-		{ICMPType, "echo-request", "\x08", ""},
 		{ICMPv6Type, "mld-listener-reduction", "\x84", "mld-listener-done"},
-		{ICMPCode, "port-unreachable", "\x03", ""},
-		{ICMPv6Code, "no-route", "\x00", ""},
-		{ICMPxCode, "admin-prohibited", "\x03", ""},
-		{TCPFlag, "syn", "\x02", ""},
 		{TCPFlag, "fin | syn", "\x03", ""},
 		{TCPFlag, "syn|fin", "\x03", "fin | syn"},
-		{CTState, "established", "\x02\x00\x00\x00", ""},
 		{CTState, "established | new", "\x0a\x00\x00\x00", "new | established"},
 		{CTState, "0x81", "\x81\x00\x00\x00", "invalid | 0x80"},
 		{CTState, "0", "\x00\x00\x00\x00", "0x0"},
-		{CTStatus, "seen-reply", "\x02\x00\x00\x00", ""},
-		{CTDir, "original", "\x00", ""},
 		{CTEvent, "new | label", "\x01\x04\x00\x00", ""},
 		{CTLabel, "5", "\x20\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", ""},
-		{CTLabel, "127", "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x80", ""},
 		{Mark, "0x10", "\x10\x00\x00\x00", "0x00000010"},
-		{Mark, "4294967295", "\xff\xff\xff\xff", "0xffffffff"},
 		{IfIndex, "lo", "\x01\x00\x00\x00", `"lo"`},
-		{IfIndex, "7", "\x07\x00\x00\x00", ""},
-		{IfType, "loopback", "\x04\x03", ""},
 		{IfName, "eth0", "eth0\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", `"eth0"`},
 		{IfName, `"a.b"`, "a.b\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", ""},
 		{IfName, `eth\*`, "eth*\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", `"eth\*"`},
 		{String, `"abc d"`, "abc d", ""},
 		{Realm, "cosmos", "\x00\x00\x00\x00", `"cosmos"`},
 		{ClassID, "1:2", "\x02\x00\x01\x00", ""},
-		{ClassID, "root", "\xff\xff\xff\xff", ""},
 		{ClassID, ":a", "\x0a\x00\x00\x00", "0:a"},
 		{ClassID, "10", "\x0a\x00\x00\x00", "0:a"},
 		{ClassID, "0x10002", "\x02\x00\x01\x00", "1:2"},
@@ -81,19 +62,8 @@ func TestParseAndFormat(t *testing.T) {
 		{Hour, "36h", "\xc0\xa8\x00\x00", `"12:00"`},
 		{Date, `"1970-1-2 1:1"`, "\x00\xf8\x4e\xba\xe8\x51\x00\x00", `"1970-01-02 01:01:00"`},
 		{Date, `"2500-01-01"`, "\x00\x00\x45\xb4\x11\xf0\x1b\xe8", `"2500-01-01 00:00:00"`},
-		{UID, "1000", "\xe8\x03\x00\x00", ""},
-		{DSCP, "cs1", "\x08", ""},
 		{DSCP, "be", "\x00", "cs0"},
-		{DSCP, "0x3f", "\x3f", ""},
-		{ECN, "ce", "\x03", ""},
-		{FIBAddrType, "local", "\x02\x00\x00\x00", ""},
-		{Boolean, "exists", "\x01", ""},
-		{PktType, "host", "\x00", ""},
 		{PktType, "unicast", "\x00", "host"},
-		{NFProto, "ipv6", "\x0a", ""},
-		{IGMPType, "leave-group", "\x17", ""},
-		{DCCPPktType, "reset", "\x07", ""},
-		{MHType, "home-test", "\x03", ""},
 		{Day, "Monday", "\x01", `"Monday"`},
 		{Time, "1h30m", "\xc0\x65\x52\x00", ""},
 		{Time, "90", "\x90\x5f\x01\x00", "1m30s"},
@@ -103,9 +73,6 @@ func TestParseAndFormat(t *testing.T) {
 		{Date, `"1970-01-01 00:00:01"`, "\x00\xca\x9a\x3b\x00\x00\x00\x00", ""},
 		{Integer, "0x1234", "\x12\x34", "4660"},
 		{CGroupV2, "5", "\x05\x00\x00\x00\x00\x00\x00\x00", ""},
-		{Verdict, "accept", "\x00\x00\x00\x01", ""},
-		{Verdict, "drop", "\x00\x00\x00\x00", ""},
-		{Verdict, "return", "\xff\xff\xff\xfb", ""},
 		{Verdict, "continue", "\xff\xff\xff\xff", ""},
 		{Verdict, "jump a/b-c.d_e", "\xff\xff\xff\xfda/b-c.d_e", ""},
 		{Verdict, "goto  pick-3", "\xff\xff\xff\xfcpick-3", "goto pick-3"},
@@ -137,31 +104,22 @@ func TestParseErrors(t *testing.T) {
 		text, want string
 	}{
 		{IPv4Addr, "10.0.0.256", "is not an IPv4 address"},
-		{IPv4Addr, "10.0.0.01", "is not an IPv4 address"},
-		{IPv4Addr, "10.0.0", "is not an IPv4 address"},
 		{IPv4Addr, "", "is not an IPv4 address"},
 		{IPv4Addr, "::1", "is an IPv6 address"},
 		{IPv6Addr, "1.2.3.4", "is an IPv4 address"},
 		{IPv6Addr, "fe80::1%eth0", "without a zone"},
 		{EtherAddr, "00:11:22:33:44", "is not an Ethernet address"},
-		{EtherAddr, "00:11:22:33:44:gg", "is not an Ethernet address"},
 		{LLAddr, strings.Repeat("00:", 32) + "00", "is not a link layer address"},
 		{InetService, "65536", "the greatest is 65535"},
 		{InetService, "nosuch", "a port from 0 to 65535 or a service name such as http"},
 		{InetService, "", "unknown name"},
-		{InetService, "-1", "unknown name"},
 		{InetService, "99999999999999999999", "unknown name"},
-		{InetProto, "256", "the greatest is 255"},
 		{InetProto, "tcpp", "a protocol name such as tcp, udp or sctp"},
-		{ICMPType, "echo", "a number or a name such as echo-reply"},
 		{CTState, "established | foo", "invalid, new, established, related, untracked"},
 		{CTDir, "forth", "a number or one of original, reply"},
 		{UID, "alice", "users and groups that every Debian system has"},
-		{GID, "docker", "users and groups that every Debian system has"},
 		{IfIndex, "eth0", "interface number"},
 		{Realm, "x", "not read"},
-		{DSCP, "64", "the greatest is 63"},
-		{ECN, "4", "the greatest is 3"},
 		{Boolean, "true", "exists, missing"},
 		{Mark, "0x100000000", "the greatest is 4294967295"},
 		{IfName, "eth0123456789abcd", "1 to 15 bytes"},
@@ -173,10 +131,8 @@ func TestParseErrors(t *testing.T) {
 		{Time, "5", ""},
 		{Time, "5x", "is not a time"},
 		{Time, "1m1h", "is not a time"},
-		{Time, "", "is not a time"},
 		{Time, "100d", "out of range"},
 		{ClassID, "x", "is not a traffic class"},
-		{ClassID, ":", "is not a traffic class"},
 		{CTLabel, "128", "0 to 127"},
 		{Hour, "25:00", "is not a time of day"},
 		{Date, "yesterday", "is not a date"},
@@ -203,7 +159,7 @@ func TestParseErrors(t *testing.T) {
 func TestLookup(t *testing.T) {
 	for _, name := range Names() {
 		typ, ok := Lookup(name)
-		if !ok || typ.Name != name {
+		if !ok || typ.Name != name || typ.String() != name {
 			t.Errorf("Lookup(%s) gives %v", name, typ)
 		}
 		if by, ok := ByID(typ.ID); !ok || by != typ {
@@ -344,19 +300,50 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func BenchmarkParse(b *testing.B) {
-	for _, bench := range []struct {
-		typ  *Type
-		text string
-	}{{IPv4Addr, "10.96.0.1"}, {InetProto, "tcp"}, {InetService, "8080"}, {InetService, "https"}, {IPv6Addr, "2001:db8::1"}} {
-		b.Run(bench.typ.Name+"/"+bench.text, func(b *testing.B) {
-			var buf [16]byte
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := bench.typ.AppendParse(buf[:0], bench.text); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
+// TestUnits converts amounts to their unit and back.
+func TestUnits(t *testing.T) {
+	for _, tt := range []struct {
+		units Units
+		n     uint64
+		unit  string
+		size  uint64
+	}{
+		{ByteUnits, 0, "bytes", 0},
+		{ByteUnits, 1023, "bytes", 1023},
+		{ByteUnits, 3, "kbytes", 3 << 10},
+		{ByteUnits, 2048, "mbytes", 2048 << 20},
+		{TimeUnits, 1, "week", 604800},
+		{TimeUnits, 90, "second", 90},
+	} {
+		if got, ok := tt.units.Scale(tt.n, tt.unit); !ok || got != tt.size {
+			t.Errorf("%d %s: %d, %v; want %d", tt.n, tt.unit, got, ok, tt.size)
+		}
+		if n, unit := tt.units.Reduce(tt.size); n != tt.n || unit != tt.unit {
+			t.Errorf("%d: %d %s; want %d %s", tt.size, n, unit, tt.n, tt.unit)
+		}
 	}
+	if names := ByteUnits.Names(); len(names) != 3 || names[0] != "bytes" {
+		t.Errorf("units of bytes: %v", names)
+	}
+	if _, ok := ByteUnits.Scale(1<<44, "mbytes"); ok {
+		t.Error("an amount of 2^64 bytes fits in 64 bits")
+	}
+	if _, ok := ByteUnits.Scale(1, "gbytes"); ok {
+		t.Error("gbytes is a unit")
+	}
+	if name, ok := TimeUnits.Name(3600); !ok || name != "hour" {
+		t.Errorf("3600 seconds are called %q", name)
+	}
+	if _, ok := TimeUnits.Name(7); ok {
+		t.Error("7 seconds have a name")
+	}
+}
+
+// Names returns the names that Lookup knows, in order of their numbers.
+func Names() []string {
+	names := make([]string, len(declarable))
+	for i, t := range declarable {
+		names[i] = t.Name
+	}
+	return names
 }

@@ -3,7 +3,6 @@ package decompile
 import (
 	"cmp"
 	"errors"
-	"flag"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -19,18 +18,18 @@ import (
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/expr"
-	"github.com/weft-proxy/weft/nft/object"
 	"github.com/weft-proxy/weft/nft/ruleset"
 	"github.com/weft-proxy/weft/nft/set"
 	"github.com/weft-proxy/weft/nft/syntax"
+	"github.com/weft-proxy/weft/nft/testing/declared"
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
-// table is a table of a corpus: the sets that its rules may refer to.
+// table is a table of a corpus.
 type table struct {
+	declared.Sets
 	name   string
 	family nft.Family
-	sets   map[string]*set.Set
 	// anonymous are the sets of the rule that is decompiled.
 	anonymous map[string]set.Anonymous
 	rules     []nft.Rule
@@ -41,17 +40,11 @@ func (t *table) Set(name string) (*set.Set, bool) {
 	if a, ok := t.anonymous[name]; ok {
 		return a.Set, true
 	}
-	s, ok := t.sets[name]
-	return s, ok
+	return t.Sets.Set(name)
 }
 
 // Elements is Scope's.
 func (t *table) Elements(s *set.Set) ([]set.Element, error) { return t.anonymous[s.Name].Elements, nil }
-
-// Chain, Object and Flowtable are those of compile.Scope.
-func (t *table) Chain(string) bool                  { return true }
-func (t *table) Object(nft.ObjectKind, string) bool { return true }
-func (t *table) Flowtable(string) bool              { return true }
 
 // inKernel returns the expressions of a compiled rule as the kernel dumps them: anonymous sets have names.
 func (t *table) inKernel(r *compile.Rule) []expr.Expr {
@@ -99,8 +92,7 @@ const root = "../.."
 func corpora(t testing.TB) (out []*table) {
 	t.Helper()
 	for _, c := range nfttest.ReadCorpora(t, root+"/nft/compile/testdata/corpus") {
-		one := newCorpus(t, c)
-		out = append(out, one)
+		out = append(out, newCorpus(t, c))
 	}
 	add := func(name, text string) {
 		tables, err := ruleset.Parse(name, text)
@@ -108,10 +100,15 @@ func corpora(t testing.TB) (out []*table) {
 			return // package ruleset tests its errors
 		}
 		for i := range tables {
-			out = append(out, newTable(t, name, &tables[i]))
+			d, _ := declared.Compile(tables[i]) // packages set and object test their errors
+			one := &table{Sets: d.Sets, name: name, family: d.Decl.Family}
+			for _, c := range d.Decl.Chains {
+				one.rules = append(one.rules, c.Rules...)
+			}
+			out = append(out, one)
 		}
 	}
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+	nfttest.NoError(t, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !strings.Contains(path, "testdata") && !strings.HasSuffix(path, ".nft") {
 			return err
 		}
@@ -125,67 +122,25 @@ func corpora(t testing.TB) (out []*table) {
 			}
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return out
 }
 
 // newCorpus returns a corpus of package compile.
 func newCorpus(t testing.TB, c nfttest.Corpus) *table {
 	t.Helper()
-	family, err := nft.ParseFamily(c.Family)
-	if err != nil {
-		t.Fatal(err)
-	}
-	declared := slices.DeleteFunc(slices.Clone(c.Decls), declaresObject)
-	tables, err := ruleset.Parse(c.Name, "table "+family.String()+" t {\n"+strings.Join(declared, "\n")+"\n}\n")
-	if err != nil {
-		t.Fatalf("%s: %v", c.Name, err)
-	}
-	one := newTable(t, c.Name, &tables[0])
+	d := declared.Corpus(t, &c)
+	one := &table{Sets: d.Sets, name: c.Name, family: d.Decl.Family}
 	for _, text := range c.Rules {
 		one.rules = append(one.rules, nft.Rule{Text: text})
 	}
 	return one
 }
 
-// declaresObject reports whether a line declares a named object.
-func declaresObject(decl string) bool {
-	return slices.ContainsFunc(nft.ObjectKinds[:], func(k nft.ObjectKind) bool { return strings.HasPrefix(decl, string(k)+" ") })
-}
-
-// newTable compiles the sets of a table.
-func newTable(t testing.TB, name string, in *nft.Table) *table {
-	t.Helper()
-	out := &table{name: name, family: in.Family, sets: map[string]*set.Set{}}
-	for i := range in.Sets {
-		if s, err := set.Compile(in.Family, &in.Sets[i]); err == nil {
-			out.sets[s.Name] = s
-		}
-	}
-	for i := range in.Maps {
-		if s, err := set.CompileMap(in.Family, &in.Maps[i]); err == nil {
-			out.sets[s.Name] = s
-		}
-	}
-	for i := range in.Chains {
-		if _, err := object.CompileChain(in.Family, &in.Chains[i]); err == nil {
-			out.rules = append(out.rules, in.Chains[i].Rules...)
-		}
-	}
-	return out
-}
-
 // content returns the bytes of a rule and its anonymous sets. The order of elements has no meaning.
-func content(t testing.TB, r *compile.Rule) string {
-	t.Helper()
+func content(r *compile.Rule) string {
 	exprs, _ := (&decompiler{scope: &table{}}).canonical(r.Exprs)
-	b, err := expr.Encode(exprs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := nfttest.Must(expr.Encode(exprs))
 	text := fmt.Sprintf("%x\n", b.Bytes)
 	for _, e := range exprs {
 		text += expr.Format(e) + "\n"
@@ -202,20 +157,20 @@ func singles(r *compile.Rule) bool {
 	return slices.ContainsFunc(r.Anonymous, func(a set.Anonymous) bool { return len(a.Elements) == 1 && !a.Set.Map })
 }
 
-// all prints every rule that falls back, or that nft lists with other words.
-var all = flag.Bool("all", false, "print all rules that fall back or that nft lists with other words")
-
 // tally counts results by their reasons.
 type tally map[string][]string
+
+// count returns how many results there are.
+func (c tally) count() (n int) {
+	for _, texts := range c {
+		n += len(texts)
+	}
+	return n
+}
 
 func (c tally) log(t testing.TB) {
 	for _, reason := range slices.SortedFunc(maps.Keys(c), func(a, b string) int { return cmp.Compare(len(c[b]), len(c[a])) }) {
 		t.Logf("%5d  %s, such as: %s", len(c[reason]), reason, c[reason][0])
-		if *all {
-			for _, text := range c[reason] {
-				t.Logf("  ## %s", text)
-			}
-		}
 	}
 }
 
@@ -253,17 +208,14 @@ func TestRoundTrip(t *testing.T) {
 			again, err := compile.CompileRule(c.family, nft.Rule{Text: syntax.Print(tree), Comment: rule.Comment}, known{c})
 			if err != nil {
 				t.Errorf("%s: %s\ndecompiled: %s\n%v", c.name, rule.Text, syntax.Print(tree), err)
-			} else if got, want := content(t, again), content(t, rule); got != want && !singles(rule) {
+			} else if got, want := content(again), content(rule); got != want && !singles(rule) {
 				t.Errorf("%s: %s\ndecompiled: %s\n%s\nwant\n%s", c.name, rule.Text, syntax.Print(tree), got, want)
 			} else if got != want {
 				single++
 			}
 		}
 	}
-	n := 0
-	for _, texts := range fell {
-		n += len(texts)
-	}
+	n := fell.count()
 	t.Logf("%d rules: %d fall back to a handle (%.2f %%); %d have a set of one element, which nft reads as a comparison",
 		rules, n, 100*float64(n)/float64(rules), single)
 	fell.log(t)

@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -45,23 +43,14 @@ type comparison struct {
 // compare lists the ruleset of a namespace, and decompiles its rules.
 func (c *comparison) compare(t testing.TB, ns *nfttest.NS, listing string) {
 	t.Helper()
-	reader, err := kernel.OpenReader(kernel.Config{NetNS: ns.FD()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	reader := nfttest.Must(kernel.OpenReader(kernel.Config{NetNS: ns.FD()}))
 	defer func() { _ = reader.Close() }()
-	programs, err := reader.Programs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs := nfttest.Must(reader.Programs())
 	listed := rulesOf(listing)
 	for i := range programs {
 		p := &programs[i]
 		for _, chain := range p.Chains {
-			rules, err := reader.Rules(p.ID, chain.Name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			rules := nfttest.Must(reader.Rules(p.ID, chain.Name))
 			for _, r := range rules {
 				want := listed[fmt.Sprintf("%s %d", p.ID, r.Handle)]
 				if want == "" {
@@ -113,11 +102,10 @@ func TestListing(t *testing.T) {
 	c := &comparison{fell: tally{}, other: tally{}}
 	for _, corpus := range nfttest.ReadCorpora(t, root+"/nft/compile/testdata/corpus") {
 		one := newCorpus(t, corpus)
-		rules := slices.DeleteFunc(slices.Clone(corpus.Rules), func(text string) bool {
+		corpus.Rules = slices.DeleteFunc(slices.Clone(corpus.Rules), func(text string) bool {
 			_, err := compile.CompileRule(one.family, nft.Rule{Text: text}, one)
 			return err != nil
 		})
-		corpus.Rules = rules
 		c.load(t, &corpus.Ruleset, map[int]bool{})
 	}
 	files, err := filepath.Glob(root + "/nft/*/testdata/*/*.nft")
@@ -127,26 +115,16 @@ func TestListing(t *testing.T) {
 	}
 	loaded := 0
 	for _, f := range append(files, more...) {
-		text, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := nfttest.Must(os.ReadFile(f))
 		ns := nfttest.New(t)
 		if _, err := ns.Output(string(text), "nft", "-f", "-"); err != nil {
 			t.Logf("%s: not loaded: %.120s", f, err)
 			continue
 		}
 		loaded++
-		listing, err := ns.Output("", "nft", "-s", "-a", "list", "ruleset")
-		if err != nil {
-			t.Fatalf("%s: %v", f, err)
-		}
-		c.compare(t, ns, listing)
+		c.compare(t, ns, ns.Run(t, "nft", "-s", "-a", "list", "ruleset"))
 	}
-	n := 0
-	for _, texts := range c.fell {
-		n += len(texts)
-	}
+	n := c.fell.count()
 	t.Logf("%d rules in the kernel, %d files: %d fall back to a handle (%.1f %%), %d are listed by nft with the same words (%.1f %%)",
 		c.rules, loaded, n, 100*float64(n)/float64(c.rules), c.same, 100*float64(c.same)/float64(c.rules))
 	c.fell.log(t)
@@ -166,21 +144,12 @@ func TestIptables(t *testing.T) {
 	}
 	c := &comparison{fell: tally{}, other: tally{}}
 	for _, f := range files {
-		text, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := nfttest.Must(os.ReadFile(f))
 		ns := nfttest.New(t)
-		if _, err := ns.Output(string(text), "iptables-nft-restore"); err != nil {
-			t.Fatalf("%s: %v", f, err)
-		}
-		listing, err := ns.Output("", "nft", "-s", "-a", "list", "ruleset")
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.compare(t, ns, listing)
+		nfttest.Must(ns.Output(string(text), "iptables-nft-restore"))
+		c.compare(t, ns, ns.Run(t, "nft", "-s", "-a", "list", "ruleset"))
 	}
-	fell := c.rules - c.same - len(c.other[""])
+	fell := c.fell.count()
 	t.Logf("%d rules: %d fall back to a handle, %d are listed by nft with the same words", c.rules, fell, c.same)
 	c.fell.log(t)
 	c.other.log(t)
@@ -188,9 +157,6 @@ func TestIptables(t *testing.T) {
 		t.Errorf("%d of %d rules fall back to a handle, want a twentieth at most of 50", fell, c.rules)
 	}
 }
-
-// errorLine matches the position of an error of nft.
-var errorLine = regexp.MustCompile(`/dev/stdin:(\d+):`)
 
 // load loads rules of a corpus and compares them. Those that nft or the kernel rejects are left out; if nft crashes,
 // it gets one half at a time.
@@ -207,14 +173,11 @@ func (c *comparison) load(t *testing.T, r *nfttest.Ruleset, skip map[int]bool) {
 				return
 			}
 		}
-		found := false
-		for _, m := range errorLine.FindAllStringSubmatch(err.Error(), -1) {
-			line, _ := strconv.Atoi(m[1])
-			if i, ok := lines[line]; ok && !skip[i] {
-				skip[i], found = true, true
-			}
+		rejected := nfttest.Rejected(err, lines)
+		for i := range rejected {
+			skip[i] = true
 		}
-		if found {
+		if len(rejected) > 0 {
 			continue
 		}
 		var left []string

@@ -2,6 +2,7 @@ package decompile
 
 import (
 	"errors"
+	"maps"
 	"testing"
 
 	google "github.com/google/nftables/expr"
@@ -9,8 +10,12 @@ import (
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/attr"
+	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/expr"
+	"github.com/weft-proxy/weft/nft/set"
 	"github.com/weft-proxy/weft/nft/syntax"
+	"github.com/weft-proxy/weft/nft/testing/declared"
+	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
 // extension returns a match or target of iptables.
@@ -78,4 +83,40 @@ func TestNoWords(t *testing.T) {
 	if _, err := Rule(99, tcp, &table{}); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("an unknown family: %v, want errors.ErrUnsupported", err)
 	}
+}
+
+// FuzzRule decompiles any expressions: no panic, and a text that compiles to them. The seeds are rules of the corpora.
+func FuzzRule(f *testing.F) {
+	scopes := declared.Sets{}
+	anonymous := map[string]set.Anonymous{}
+	n := 0
+	for _, c := range corpora(f) {
+		maps.Copy(scopes, c.Sets)
+		for _, r := range c.rules {
+			rule, err := compile.CompileRule(c.family, r, c)
+			if n++; err != nil || n%23 != 0 {
+				continue
+			}
+			encoded := nfttest.Must(expr.Encode(c.inKernel(rule)))
+			maps.Copy(anonymous, c.anonymous)
+			f.Add(uint8(c.family), encoded.Bytes)
+		}
+	}
+	f.Fuzz(func(t *testing.T, family uint8, list []byte) {
+		exprs, err := expr.Decode(list)
+		if err != nil {
+			return
+		}
+		scope := &table{family: nft.Family(family), Sets: scopes, anonymous: anonymous}
+		tree, err := Rule(scope.family, exprs, scope)
+		if err != nil {
+			if tree != nil {
+				t.Fatalf("a rule and an error: %v", err)
+			}
+			return
+		}
+		if text := syntax.Print(tree); len(tree.Stmts) == 0 || text == "" {
+			t.Fatalf("%d expressions became no text", len(exprs))
+		}
+	})
 }

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft/eval"
+	"github.com/weft-proxy/weft/nft/eval/load"
 	"github.com/weft-proxy/weft/nft/kernel"
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
@@ -54,16 +57,12 @@ func TestKernelAgrees(t *testing.T) {
 // compare sends packets through one random ruleset.
 func compare(t *testing.T, random *rand.Rand, sum *tally) {
 	lab := newLab(t)
-	conn, err := kernel.Open(kernel.Config{NetNS: lab.node.FD()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
 	text, packet := randomRuleset(random), randomPacket
 	if random.IntN(2) == 0 {
 		text, packet = six.Replace(text), randomPacket6
 	}
-	rules := load(t, conn, text)
+	conn, _ := readBack(t, lab)
+	rules := commitText(t, conn, text)
 	comparePackets(t, lab, conn, func() *eval.Ruleset { return rules }, text, packet, *packets, random, sum)
 }
 
@@ -73,10 +72,7 @@ func comparePackets(t *testing.T, lab *lab, conn *kernel.Conn, rules func() *eva
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	events, err := conn.Trace(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	events := nfttest.Must(conn.Trace(ctx))
 	// taken are the flows that the server has received.
 	taken := make(map[string]bool)
 	for n := range count {
@@ -267,5 +263,61 @@ func nextEvent(t *testing.T, events <-chan kernel.TraceEvent) kernel.TraceEvent 
 	case <-time.After(time.Minute):
 		t.Fatal("the kernel does not report the end of the packet")
 		return kernel.TraceEvent{}
+	}
+}
+
+var stockPackets = flag.Int("stock.packets", 300, "number of packets that are sent through each ruleset of another program")
+
+// TestStockRulesetsAgree loads rulesets as other programs make them with nft and iptables, sends packets through
+// them, and compares what the kernel does with the outcomes for the ruleset that is read back from it.
+//
+//	go test ./nft/eval -run TestStockRulesetsAgree -v -stock.packets 20000 -timeout 0
+func TestStockRulesetsAgree(t *testing.T) {
+	// iptables is of the variant that makes nftables' rules.
+	const restore = "iptables-nft-restore"
+	files, err := filepath.Glob("testdata/stock/*")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no rulesets: %v", err)
+	}
+	var all tally
+	for i, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			text := nfttest.Must(os.ReadFile(file))
+			lab := newLab(t)
+			if strings.HasSuffix(file, ".iptables") {
+				lab.node.Nft(t, tracing)
+				if out, err := lab.node.Output(string(text), restore); err != nil {
+					t.Fatalf("%v: %s", err, out)
+				}
+			} else {
+				lab.node.Nft(t, tracing+string(text))
+			}
+			conn, rules := readBack(t, lab)
+			var sum tally
+			comparePackets(t, lab, conn, rules, string(text), randomPacket, *stockPackets, rand.New(rand.NewPCG(*seed, uint64(i))), &sum)
+			t.Logf("%d packets, %d steps: %d forwarded, %d rewritten, %d dropped, %d with several outcomes, %d undecided",
+				sum.packets, sum.steps, sum.forwarded, sum.rewritten, sum.dropped, sum.branched, sum.undecided)
+			all.packets, all.steps, all.undecided = all.packets+sum.packets, all.steps+sum.steps, all.undecided+sum.undecided
+			if sum.forwarded == 0 || sum.rewritten == 0 || sum.dropped == 0 {
+				t.Error("the packets do not cover all results")
+			}
+			if sum.undecided*50 > sum.packets {
+				t.Errorf("%d of %d packets are undecided: want at most 2 %%", sum.undecided, sum.packets)
+			}
+		})
+	}
+	t.Logf("%d rulesets, %d packets, %d steps, %d (%.2f %%) undecided", len(files), all.packets, all.steps, all.undecided, 100*float64(all.undecided)/float64(all.packets))
+}
+
+// readBack returns a function that reads the rules of the node from the kernel, without the elements that a Ruleset
+// remembers, and a connection for traces.
+func readBack(t *testing.T, lab *lab) (conn *kernel.Conn, rules func() *eval.Ruleset) {
+	t.Helper()
+	conn = nfttest.Must(kernel.Open(kernel.Config{NetNS: lab.node.FD()}))
+	t.Cleanup(func() { _ = conn.Close() })
+	reader := nfttest.Must(kernel.OpenReader(kernel.Config{NetNS: lab.node.FD()}))
+	t.Cleanup(func() { _ = reader.Close() })
+	return conn, func() *eval.Ruleset {
+		return nfttest.Must(load.Kernel(reader))
 	}
 }

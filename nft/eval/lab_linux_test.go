@@ -57,9 +57,7 @@ func newLab(t *testing.T) *lab {
 	}
 	for _, ns := range []*nfttest.NS{l.client, l.node, l.server} {
 		// Addresses can be used at once.
-		if err := ns.Do(func() error { return os.WriteFile("/proc/sys/net/ipv6/conf/default/accept_dad", []byte("0"), 0) }); err != nil {
-			t.Fatal(err)
-		}
+		nfttest.NoError(t, ns.Do(func() error { return os.WriteFile("/proc/sys/net/ipv6/conf/default/accept_dad", []byte("0"), 0) }))
 	}
 	nfttest.Veth(t, nfttest.Port{NS: l.client, Name: "up", Addrs: prefixes("10.1.0.1/24", "fd01::1/64")}, nfttest.Port{NS: l.node, Name: "c0", Addrs: prefixes("10.1.0.254/24", "fd01::fe/64")})
 	nfttest.Veth(t, nfttest.Port{NS: l.server, Name: "up", Addrs: prefixes("10.2.0.2/24", "10.2.0.3/24", "fd02::2/64", "fd02::3/64")}, nfttest.Port{NS: l.node, Name: "s0", Addrs: prefixes("10.2.0.1/24", "fd02::1/64")})
@@ -74,7 +72,7 @@ func newLab(t *testing.T) *lab {
 	for _, ns := range []*nfttest.NS{l.client, l.server} {
 		ns.Nft(t, "table inet t { chain c { type filter hook prerouting priority raw; drop; }; }")
 	}
-	err := l.node.Do(func() error {
+	nfttest.NoError(t, l.node.Do(func() error {
 		for name, i := range map[string]*eval.Interface{"c0": &l.in, "s0": &l.out} {
 			link, err := net.InterfaceByName(name)
 			if err != nil {
@@ -86,10 +84,7 @@ func newLab(t *testing.T) *lab {
 			return err
 		}
 		return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	l.raw, l.packets = make(map[*nfttest.NS]map[bool]int), make(map[*nfttest.NS]map[bool]int)
 	for _, ns := range []*nfttest.NS{l.client, l.node, l.server} {
 		l.raw[ns] = map[bool]int{
@@ -100,9 +95,7 @@ func newLab(t *testing.T) *lab {
 		for is4, protocol := range map[bool]uint16{true: unix.ETH_P_IP, false: unix.ETH_P_IPV6} {
 			// The protocol is in network byte order.
 			fd := socket(t, ns, unix.AF_PACKET, unix.SOCK_DGRAM, int(protocol<<8|protocol>>8))
-			if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 60}); err != nil {
-				t.Fatal(err)
-			}
+			nfttest.NoError(t, unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 60}))
 			l.packets[ns][is4] = fd
 		}
 	}
@@ -138,13 +131,10 @@ func (l *lab) neighbours(t *testing.T) {
 // socket opens a socket in a namespace.
 func socket(t *testing.T, ns *nfttest.NS, domain, typ, protocol int) (fd int) {
 	t.Helper()
-	err := ns.Do(func() (err error) {
+	nfttest.NoError(t, ns.Do(func() (err error) {
 		fd, err = unix.Socket(domain, typ|unix.SOCK_CLOEXEC, protocol)
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	t.Cleanup(func() { _ = unix.Close(fd) })
 	return fd
 }

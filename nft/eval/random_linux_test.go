@@ -10,13 +10,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/eval"
 	"github.com/weft-proxy/weft/nft/kernel"
-	"github.com/weft-proxy/weft/nft/object"
-	"github.com/weft-proxy/weft/nft/ruleset"
-	"github.com/weft-proxy/weft/nft/set"
+	"github.com/weft-proxy/weft/nft/testing/declared"
 )
 
 // matches are conditions; statements come after them in a filter chain.
@@ -263,70 +260,38 @@ func checksum(b []byte, sum uint32) uint16 {
 	return ^uint16(sum)
 }
 
-// scope has the sets of a table, and all chains.
-type scope map[string]*set.Set
-
-func (s scope) Set(name string) (*set.Set, bool) { v, ok := s[name]; return v, ok }
-func (scope) Chain(string) bool                  { return true }
-func (scope) Object(nft.ObjectKind, string) bool { return false }
-func (scope) Flowtable(string) bool              { return false }
-
-// load compiles a ruleset, commits it, and returns it with the kernel's handles.
-func load(t *testing.T, conn *kernel.Conn, text string) *eval.Ruleset {
+// commitText compiles a ruleset, commits it, and returns it with the kernel's handles.
+func commitText(t *testing.T, conn *kernel.Conn, text string) *eval.Ruleset {
 	t.Helper()
-	tables, err := ruleset.Parse("random", text)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
 	out := &eval.Ruleset{}
 	var ops []kernel.Op
 	handles := map[*uint64]*kernel.Handle{}
-	for i := range tables {
-		table, s := &tables[i], scope{}
-		result := eval.Table{ID: table.ID()}
-		ops = append(ops, kernel.AddTable{Table: table.ID()})
-		var sets []kernel.Op
-		addSet := func(decl *set.Set, err error, elements []nft.Element) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			packed := pack(t, decl, elements)
-			s[decl.Name] = decl
-			result.Sets = append(result.Sets, eval.NewSet(decl, packed))
-			sets = append(sets, kernel.AddSet{Table: table.ID(), Set: decl}, kernel.AddElements{Table: table.ID(), Set: decl, Elements: packed})
+	for _, table := range declared.Parse(text) {
+		id := table.Decl.ID()
+		result := eval.Table{ID: id}
+		ops = append(ops, kernel.AddTable{Table: id})
+		for _, c := range table.Chains {
+			ops = append(ops, kernel.AddChain{Table: id, Chain: c})
 		}
-		for i := range table.Sets {
-			decl, err := set.Compile(table.Family, &table.Sets[i])
-			addSet(decl, err, table.Sets[i].Elements)
+		for _, s := range table.Contents {
+			result.Sets = append(result.Sets, eval.NewSet(s.Decl, s.Elements))
+			ops = append(ops, kernel.AddSet{Table: id, Set: s.Decl}, kernel.AddElements{Table: id, Set: s.Decl, Elements: s.Elements})
 		}
-		for i := range table.Maps {
-			decl, err := set.CompileMap(table.Family, &table.Maps[i])
-			addSet(decl, err, table.Maps[i].Elements)
-		}
-		var rules []kernel.Op
-		for i := range table.Chains {
-			c := &table.Chains[i]
-			decl, err := object.CompileChain(table.Family, c)
-			if err != nil {
-				t.Fatal(err)
-			}
-			ops = append(ops, kernel.AddChain{Table: table.ID(), Chain: decl})
+		for i, c := range table.Decl.Chains {
 			compiled := make([]eval.Rule, 0, len(c.Rules)) // its elements must not move
 			var after *kernel.Handle
-			for j := range c.Rules {
-				r, err := compile.CompileRule(table.Family, c.Rules[j], s)
+			for _, rule := range c.Rules {
+				r, err := compile.CompileRule(id.Family, rule, table)
 				if err != nil {
 					continue // a random combination that the language rejects
 				}
 				compiled = append(compiled, eval.Rule{Exprs: r.Exprs, Anonymous: eval.Anonymous(r.Anonymous)})
-				h := &kernel.Handle{}
-				handles[&compiled[len(compiled)-1].Handle] = h
-				rules = append(rules, kernel.AddRule{Table: table.ID(), Chain: c.Name, Rule: r, After: after, Handle: h})
-				after = h
+				add := kernel.AddRule{Table: id, Chain: c.Name, Rule: r, After: after, Handle: &kernel.Handle{}}
+				handles[&compiled[len(compiled)-1].Handle] = add.Handle
+				ops, after = append(ops, add), add.Handle
 			}
-			result.Chains = append(result.Chains, eval.Chain{Decl: decl, Rules: compiled})
+			result.Chains = append(result.Chains, eval.Chain{Decl: table.Chains[i], Rules: compiled})
 		}
-		ops = append(append(ops, sets...), rules...)
 		out.Tables = append(out.Tables, result)
 	}
 	if _, err := conn.Commit(ops); err != nil {
@@ -336,22 +301,4 @@ func load(t *testing.T, conn *kernel.Conn, text string) *eval.Ruleset {
 		*to = h.N
 	}
 	return out
-}
-
-// pack packs the elements of a set.
-func pack(t *testing.T, s *set.Set, elements []nft.Element) []set.Element {
-	t.Helper()
-	packed := make([]set.Element, len(elements))
-	for i := range elements {
-		e, err := s.Pack(elements[i])
-		if err != nil {
-			t.Fatal(err)
-		}
-		packed[i] = e
-	}
-	packed, err := s.Normalize(packed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return packed
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weft-proxy/weft/nft/attr"
 	"github.com/weft-proxy/weft/nft/expr"
+	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
 // element returns an expression in a list.
@@ -59,10 +60,7 @@ func FuzzDecode(f *testing.F) {
 		&expr.Fib{Flags: unix.NFTA_FIB_F_DADDR, Result: unix.NFT_FIB_RESULT_ADDRTYPE}, &expr.Log{Prefix: new("x")},
 		&expr.NAT{AddrMin: 1}, expr.Library{Any: &google.Verdict{}}, expr.Library{Any: &google.Lookup{SetName: "x"}},
 	} {
-		encoded, err := expr.Encode([]expr.Expr{e})
-		if err != nil {
-			f.Fatal(err)
-		}
+		encoded := nfttest.Must(expr.Encode([]expr.Expr{e}))
 		f.Add(encoded.Bytes)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

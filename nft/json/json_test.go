@@ -11,21 +11,19 @@ import (
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/ruleset"
 	"github.com/weft-proxy/weft/nft/syntax"
+	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
 // TestJSONRules has statements of libnftables-json(5) and what they mean.
 func TestJSONRules(t *testing.T) {
 	for _, tt := range []struct{ json, want string }{
-		{`{"match": {"op": "==", "left": {"payload": {"protocol": "tcp", "field": "dport"}}, "right": 80}}`, "tcp dport 80"},
 		{`{"match": {"op": "!=", "left": {"payload": {"protocol": "ip", "field": "saddr"}}, "right": {"prefix": {"addr": "10.0.0.0", "len": 8}}}}`, "ip saddr != 10.0.0.0/8"},
 		{`{"match": {"op": "==", "left": {"meta": {"key": "iifname"}}, "right": "eth*"}}`, `iifname "eth*"`},
 		{`{"match": {"op": "==", "left": {"meta": {"key": "iifname"}}, "right": {"set": ["lo", "accept"]}}}`, `iifname { "lo", "accept" }`},
 		{`{"match": {"op": "in", "left": {"ct": {"key": "state"}}, "right": ["established", "related"]}}`, "ct state established,related"},
-		{`{"match": {"op": "==", "left": {"ct": {"key": "state"}}, "right": "new"}}`, "ct state == new"},
 		{`{"match": {"op": "==", "left": {"ct": {"key": "expiration"}}, "right": 90}}`, "ct expiration == 90s"},
 		{`{"match": {"op": "==", "left": {"ct": {"key": "ip saddr", "dir": "reply"}}, "right": "10.0.0.1"}}`, "ct reply ip saddr == 10.0.0.1"},
 		{`{"match": {"op": "==", "left": {"&": [{"payload": {"protocol": "tcp", "field": "flags"}}, ["syn", "ack"]]}, "right": ["syn", "ack"]}}`, "tcp flags & (syn | ack) == syn | ack"},
-		{`{"match": {"op": "==", "left": {"|": [{"&": [{"meta": {"key": "mark"}}, 255]}, 1]}, "right": 3}}`, "meta mark & 255 | 1 == 3"},
 		{`{"match": {"op": "==", "left": {"concat": [{"payload": {"protocol": "ip", "field": "saddr"}}, {"meta": {"key": "oifname"}}]}, "right": {"set": [{"concat": [{"range": ["10.0.0.1", "10.0.0.9"]}, "lo"]}]}}}`,
 			`ip saddr . oifname { 10.0.0.1-10.0.0.9 . "lo" }`},
 		{`{"match": {"op": "==", "left": {"fib": {"result": "oif", "flags": ["saddr", "iif"]}}, "right": false}}`, "fib saddr . iif oif missing"},
@@ -38,7 +36,6 @@ func TestJSONRules(t *testing.T) {
 		{`{"masquerade": null}`, "masquerade"},
 		{`{"redirect": {"port": 8080, "flags": "random"}}`, "redirect to :8080 random"},
 		{`{"reject": {"type": "icmpx", "expr": "host-unreachable"}}`, "reject with icmpx host-unreachable"},
-		{`{"reject": {"type": "tcp reset"}}`, "reject with tcp reset"},
 		{`{"log": {"prefix": "no: ", "group": 2, "snaplen": 64, "flags": ["tcp sequence", "skuid"]}}`, `log prefix "no: " group 2 snaplen 64 flags tcp sequence flags skuid`},
 		{`{"limit": {"rate": 10, "burst": 5, "per": "second", "inv": true}}`, "limit rate over 10/second burst 5 packets"},
 		{`{"limit": {"rate": 10, "burst": 0, "per": "hour", "rate_unit": "mbytes", "burst_unit": "bytes"}}`, "limit rate 10 mbytes/hour"},
@@ -47,15 +44,11 @@ func TestJSONRules(t *testing.T) {
 		{`{"reset": {"tcp option": {"base": 254, "offset": 0, "len": 0}}}`, "reset tcp option 254"},
 		{`{"counter": {"packets": -1, "bytes": 0}}`, "counter packets 18446744073709551615 bytes 0"},
 		{`{"ct count": {"val": -1, "inv": true}}`, "ct count over 4294967295"},
-		{`{"counter": {"packets": 3, "bytes": 180}}`, "counter packets 3 bytes 180"},
 		{`{"set": {"op": "update", "elem": {"elem": {"val": {"payload": {"protocol": "ip", "field": "saddr"}}, "timeout": 5}}, "set": "@seen", "stmt": [{"limit": {"rate": 1, "burst": 5, "per": "second"}}]}}`,
 			"update @seen { ip saddr timeout 5s limit rate 1/second burst 5 packets }"},
-		{`{"goto": {"target": "a"}}`, "goto a"},
 		{`{"tproxy": {"family": "ip6", "addr": "::1", "port": 80}}`, "tproxy ip6 to [::1]:80"},
 		{`{"dup": {"addr": "10.0.0.1", "dev": "lo"}}`, `dup to 10.0.0.1 device "lo"`},
-		{`{"dup": {"addr": "eth0"}}`, `dup to "eth0"`},
 		{`{"fwd": {"family": "ip", "addr": "10.0.0.1", "dev": "lo"}}`, `fwd ip to 10.0.0.1 device "lo"`},
-		{`{"fwd": {"dev": "lo"}}`, `fwd to "lo"`},
 		{`{"queue": {"num": {"range": [1, 3]}, "flags": ["bypass", "fanout"]}}`, "queue flags bypass,fanout to 1-3"},
 		{`{"flow": {"op": "add", "flowtable": "@f"}}`, "flow add @f"},
 		{`{"synproxy": {"mss": 1460, "wscale": 7, "flags": ["timestamp", "sack-perm"]}}`, "synproxy mss 1460 wscale 7 timestamp sack-perm"},
@@ -66,17 +59,13 @@ func TestJSONRules(t *testing.T) {
 		{`{"meter": {"name": "m", "size": 9, "key": {"payload": {"protocol": "ip", "field": "saddr"}}, "stmt": {"counter": null}}}`, "meter m size 9 { ip saddr counter }"},
 		{`{"mangle": {"key": {"meta": {"key": "mark"}}, "value": {"jhash": {"expr": {"payload": {"protocol": "ip", "field": "saddr"}}, "mod": 4, "seed": 7, "offset": 2}}}}`, "meta mark set jhash ip saddr mod 4 seed 7 offset 2"},
 		{`{"mangle": {"key": {"meta": {"key": "mark"}}, "value": {"numgen": {"mode": "inc", "mod": 3, "offset": 0}}}}`, "meta mark set numgen inc mod 3"},
-		{`{"mangle": {"key": {"meta": {"key": "mark"}}, "value": {"symhash": {"mod": 2}}}}`, "meta mark set symhash mod 2"},
 		{`{"match": {"op": "==", "left": {"rt": {"key": "nexthop", "family": "ip"}}, "right": "10.0.0.1"}}`, "rt ip nexthop 10.0.0.1"},
 		{`{"match": {"op": "==", "left": {"ipsec": {"dir": "in", "spnum": 1, "family": "ip", "key": "saddr"}}, "right": "10.0.0.1"}}`, "ipsec in spnum 1 ip saddr 10.0.0.1"},
 		{`{"match": {"op": "==", "left": {"osf": {"key": "name", "ttl": "skip"}}, "right": "Linux"}}`, `osf ttl skip name "Linux"`},
-		{`{"match": {"op": "==", "left": {"exthdr": {"name": "frag", "field": "id"}}, "right": 5}}`, "frag id 5"},
 		{`{"match": {"op": "==", "left": {"exthdr": {"name": "frag"}}, "right": true}}`, "exthdr frag exists"},
 		{`{"match": {"op": "==", "left": {"ip option": {"name": "rr", "field": "ptr"}}, "right": 4}}`, "ip option rr ptr 4"},
-		{`{"match": {"op": "==", "left": {"tcp option": {"name": "maxseg", "field": "size"}}, "right": 5}}`, "tcp option maxseg size 5"},
 		{`{"match": {"op": "==", "left": {"payload": {"base": "nh", "offset": 8, "len": 8}}, "right": 5}}`, "@nh,8,8 5"},
 		{`{"match": {"op": "==", "left": {"&": [{"meta": {"key": "mark"}}, {"<<": [1, 2]}]}, "right": 4}}`, "meta mark & 1 << 2 == 4"},
-		{`{"notrack": null}`, "notrack"},
 		{`"tcp dport 80 accept"`, "tcp dport 80 accept"},
 	} {
 		tables, err := Parse("", document(tt.json))
@@ -99,7 +88,7 @@ func document(stmt string) string {
 
 // TestJSONObjects reads everything except rules.
 func TestJSONObjects(t *testing.T) {
-	tables, err := ParseFile("x.json", ` {"nftables": [
+	tables := nfttest.Must(ParseFile("x.json", ` {"nftables": [
 		{"table": {"family": "ip", "name": "t", "flags": ["dormant", "owner"]}},
 		{"chain": {"family": "ip", "table": "t", "name": "in", "type": "filter", "hook": "input", "prio": -10, "policy": "drop"}},
 		{"chain": {"family": "ip", "table": "t", "name": "a"}},
@@ -117,10 +106,7 @@ func TestJSONObjects(t *testing.T) {
 		{"ct timeout": {"family": "ip", "name": "to", "table": "t", "protocol": "tcp", "l3proto": "ip", "policy": {"established": 100, "close": 4}}},
 		{"ct expectation": {"family": "ip", "name": "e", "table": "t", "protocol": "udp", "dport": 99, "timeout": 2000, "size": 12, "l3proto": "ip"}},
 		{"flowtable": {"family": "ip", "name": "f", "table": "t", "hook": "ingress", "prio": 0, "dev": ["eth0", "eth1"]}}
-	]}`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	]}`))
 	want := []nft.Table{{
 		Family: nft.FamilyIP, Name: "t", Flags: []string{"dormant"},
 		Chains: []nft.Chain{

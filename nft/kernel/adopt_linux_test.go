@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
@@ -27,10 +30,10 @@ func ownership(t *testing.T, ns *nfttest.NS) *Conn {
 func populate(t *testing.T, c *Conn) {
 	t.Helper()
 	id := testTable()
-	set, elements := loadEndpoints(t, 20)
+	set, elements := loadEndpoints(20)
 	commit(t, c, AddTable{Table: id, Comment: "c"}, AddSet{Table: id, Set: set},
 		AddElements{Table: id, Set: set, Elements: elements}, AddChain{Table: id, Chain: chain("pick")},
-		AddRule{Table: id, Chain: "pick", Rule: ruleOf(t, "counter", "r"), Owner: "o", Handle: &Handle{}})
+		AddRule{Table: id, Chain: "pick", Rule: ruleOf("counter", "r"), Owner: "o", Handle: &Handle{}})
 }
 
 func TestOwnedTableKeepsOthersAway(t *testing.T) {
@@ -69,14 +72,11 @@ func TestTakeover(t *testing.T) {
 	first := ownership(t, ns)
 	populate(t, first)
 	second := open(t, ns, Config{})
-	dump, err := second.Dump()
-	if err != nil {
-		t.Fatal(err)
-	}
+	dump := nfttest.Must(second.Dump())
 	if len(dump) != 1 || dump[0].Owned {
 		t.Fatalf("dump = %+v, want one table that is not owned", dump)
 	}
-	_, err = second.Adopt()
+	_, err := second.Adopt()
 	var owned *OwnedError
 	if !errors.As(err, &owned) || owned.Table != testTable() || owned.PortID != first.portID.Load() || owned.PID != os.Getpid() {
 		t.Fatalf("Adopt of an owned table = %v (%+v), want an OwnedError that names process %d", err, owned, os.Getpid())
@@ -87,9 +87,7 @@ func TestTakeover(t *testing.T) {
 	}
 
 	before := ns.ListRuleset(t)
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
+	nfttest.NoError(t, first.Close())
 	if _, err := second.Commit([]Op{AddTable{Table: testTable()}}); !errors.Is(err, ErrNotAdopted) {
 		t.Errorf("AddTable of a table that was not adopted = %v, want ErrNotAdopted", err)
 	}
@@ -155,10 +153,7 @@ func TestAdoptTableCreatedWithoutOwnership(t *testing.T) {
 	}
 	populate(t, old)
 	c := ownership(t, ns)
-	dump, err := c.Adopt()
-	if err != nil {
-		t.Fatal(err)
-	}
+	dump := nfttest.Must(c.Adopt())
 	if len(dump) != 1 || !dump[0].Owned {
 		t.Fatalf("adopted %+v", dump)
 	}
@@ -193,5 +188,144 @@ func TestMain(m *testing.M) {
 	fmt.Println(err)
 	if !errors.Is(err, ErrPermission) {
 		os.Exit(1)
+	}
+}
+
+// TestInherit: a connection that takes the socket of an earlier one over owns its tables, which never
+// are without an owner. One in another network namespace refuses it.
+func TestInherit(t *testing.T) {
+	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
+	ns := nfttest.New(t)
+	first := open(t, ns, Config{})
+	if !first.Owner() {
+		t.Skip("this kernel has no owners of tables")
+	}
+	if _, err := first.Commit([]Op{AddTable{Table: testTable()}}); err != nil {
+		t.Fatal(err)
+	}
+	kept := nfttest.Must(first.File())
+	defer kept.Close()
+	nfttest.NoError(t, first.Close())
+	flush := func() {
+		t.Helper()
+		if _, err := ns.Output("", "nft", "flush", "ruleset"); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := ns.Output("", "nft", "list", "ruleset"); err != nil || !strings.Contains(out, "table ip weft") {
+			t.Fatalf("after a flush: %v\n%s", err, out)
+		}
+	}
+	flush()
+	give := func() (*os.File, error) {
+		fd, err := unix.FcntlInt(kept.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+		return os.NewFile(uintptr(fd), "kept"), err
+	}
+	if _, err := open(t, nfttest.New(t), Config{Inherit: give}).Adopt(); !errors.Is(err, errOtherNetwork) {
+		t.Errorf("in another network namespace: %v", err)
+	}
+	if _, err := open(t, ns, Config{}).Adopt(); !errors.As(err, new(*OwnedError)) {
+		t.Errorf("without the socket: %v, want an *OwnedError", err)
+	}
+	if _, err := open(t, ns, Config{Inherit: func() (*os.File, error) { return nil, ErrHeld }}).Adopt(); !errors.Is(err, ErrHeld) {
+		t.Errorf("while another process uses the socket: %v", err)
+	}
+	next := open(t, ns, Config{Inherit: give})
+	if tables, err := next.Adopt(); err != nil || len(tables) != 1 {
+		t.Fatalf("adopt: %v, %v", tables, err)
+	}
+	nfttest.NoError(t, kept.Close())
+	flush()
+	if _, err := next.Commit([]Op{DeleteTable{Table: testTable()}}); err != nil {
+		t.Errorf("the next connection cannot change the table: %v", err)
+	}
+}
+
+// foreignRules is a table that weft did not create. It has one jump of each kind, and data
+// that looks like one.
+const foreignRules = `table ip nat {
+	map m { type ipv4_addr : verdict; }
+	chain a { counter; }
+	chain b { ip daddr 10.0.0.1 tcp dport 80 counter goto a; }
+	chain pre {
+		type nat hook prerouting priority dstnat; policy accept;
+		ip saddr 10.0.0.0/8 meta mark set 0x4000 jump b
+		ip saddr vmap @m
+		accept
+		dnat to 10.0.0.2
+	}
+}
+table ip6 nat { chain a { counter; }; }`
+
+// TestSurvey reads the chains of a foreign table and the targets of its rules.
+func TestSurvey(t *testing.T) {
+	ns := nfttest.New(t)
+	ns.Nft(t, foreignRules)
+	c := open(t, ns, Config{})
+	s := nfttest.Must(c.Survey(nft.TableID{Family: nft.FamilyIP, Name: "nat"}))
+	var got []string
+	for _, chain := range s.Chains {
+		line := chain.Name
+		if chain.Base != nil {
+			line += " " + chain.Base.Type
+		}
+		for _, r := range chain.Rules {
+			if r.Handle == 0 {
+				t.Errorf("chain %s: a rule without a handle", chain.Name)
+			}
+			line += " ->" + r.Target
+		}
+		got = append(got, line)
+	}
+	if want := "a ->|b ->a|pre nat ->b -> -> ->"; strings.Join(got, "|") != want || s.Ours {
+		t.Errorf("survey: %s, ours %t; want %s, false", strings.Join(got, "|"), s.Ours, want)
+	}
+	if s, err := c.Survey(nft.TableID{Family: nft.FamilyIP, Name: "none"}); s != nil || err != nil {
+		t.Errorf("table that is not there: %v, %v", s, err)
+	}
+	commit(t, c, AddTable{Table: testTable()})
+	if s, err := c.Survey(testTable()); err != nil || !s.Ours {
+		t.Errorf("weft's own table: %+v, %v", s, err)
+	}
+}
+
+// TestRemoveForeign removes the named objects and no others, or nothing.
+func TestRemoveForeign(t *testing.T) {
+	ns := nfttest.New(t)
+	ns.Nft(t, foreignRules)
+	c := open(t, ns, Config{})
+	id := nft.TableID{Family: nft.FamilyIP, Name: "nat"}
+	before := ns.ListRuleset(t)
+	err := c.RemoveForeign(Removal{Table: id, Flush: []string{"b"}, Chains: []string{"b"}})
+	if !errors.Is(err, unix.EBUSY) || !strings.Contains(err.Error(), "delete chain ip nat b") {
+		t.Errorf("chain in use: %v, want EBUSY that names it", err)
+	}
+	if after := ns.ListRuleset(t); after != before {
+		t.Errorf("a refused removal changed something:\n%s", after)
+	}
+	commit(t, c, AddTable{Table: testTable()})
+	if err := c.RemoveForeign(Removal{Table: testTable(), Whole: true}); !errors.Is(err, ErrOurs) {
+		t.Errorf("weft's own table: %v, want ErrOurs", err)
+	}
+	s := nfttest.Must(c.Survey(id))
+	var jump RemovalRule
+	for _, chain := range s.Chains {
+		for _, r := range chain.Rules {
+			if r.Target == "b" {
+				jump = RemovalRule{Chain: chain.Name, Handle: r.Handle}
+			}
+		}
+	}
+	err = c.RemoveForeign(
+		Removal{Table: id, Rules: []RemovalRule{jump}, Flush: []string{"a", "b"}, Chains: []string{"b"}},
+		Removal{Table: nft.TableID{Family: nft.FamilyIP6, Name: "nat"}, Whole: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := ns.ListRuleset(t)
+	contains(t, after, "chain a", "ip saddr vmap @m", "dnat to 10.0.0.2", "table ip weft")
+	for _, gone := range []string{"chain b", "jump b", "counter", "table ip6"} {
+		if strings.Contains(after, gone) {
+			t.Errorf("%q is still there:\n%s", gone, after)
+		}
 	}
 }

@@ -15,10 +15,10 @@ import (
 
 func TestDescribe(t *testing.T) {
 	id := testTable()
-	services := mapOf(t, nft.Map{Name: "services", TypeOf: "ip daddr . meta l4proto . th dport : verdict", Comment: "VIPs"})
-	blocked := setOf(t, nft.Set{Name: "blocked", Type: "ipv4_addr", Flags: []string{"interval", "timeout"}, Timeout: time.Hour, GCInterval: time.Minute, Size: 9, Policy: "memory", AutoMerge: true})
+	services := mapOf(nft.Map{Name: "services", TypeOf: "ip daddr . meta l4proto . th dport : verdict", Comment: "VIPs"})
+	blocked := setOf(nft.Set{Name: "blocked", Type: "ipv4_addr", Flags: []string{"interval", "timeout"}, Timeout: time.Hour, GCInterval: time.Minute, Size: 9, Policy: "memory", AutoMerge: true})
 	quota := &object.Object{Kind: nft.ObjectQuota, Name: "q", Text: "over 1 mbytes", Comment: "daily"}
-	lease := pack(t, blocked, "10.0.0.0/8")
+	lease := pack(blocked, "10.0.0.0/8")
 	lease[0].Timeout, lease[0].Comment = time.Minute, "why"
 	for _, tt := range []struct {
 		op   Op
@@ -33,15 +33,15 @@ func TestDescribe(t *testing.T) {
 		{AddChain{Table: nft.TableID{Family: nft.FamilyNetdev, Name: "n"}, Chain: &object.Chain{Name: "c", Base: &object.Base{Type: "filter", Device: "eth0", Drop: true}}},
 			`add chain netdev n c { type filter hook ingress device "eth0" priority 0; policy drop; }`},
 		{DeleteChain{Table: id, Name: "c"}, "delete chain ip weft c"},
-		{AddRule{Table: id, Chain: "c", Rule: ruleOf(t, "counter accept", "why")}, `insert rule ip weft c counter accept comment "why"`},
-		{AddRule{Table: id, Chain: "c", Rule: ruleOf(t, "accept", ""), After: &Handle{N: 7}}, "add rule ip weft c handle 7 accept"},
-		{AddRule{Table: id, Chain: "c", Rule: ruleOf(t, "accept", ""), After: &Handle{}}, "add rule ip weft c accept"},
+		{AddRule{Table: id, Chain: "c", Rule: ruleOf("counter accept", "why")}, `insert rule ip weft c counter accept comment "why"`},
+		{AddRule{Table: id, Chain: "c", Rule: ruleOf("accept", ""), After: &Handle{N: 7}}, "add rule ip weft c handle 7 accept"},
+		{AddRule{Table: id, Chain: "c", Rule: ruleOf("accept", ""), After: &Handle{}}, "add rule ip weft c accept"},
 		{DeleteRule{Table: id, Chain: "c", Handle: &Handle{N: 7}}, "delete rule ip weft c handle 7"},
 		{AddSet{Table: id, Set: services}, `add map ip weft services { type ipv4_addr . inet_proto . inet_service : verdict; comment "VIPs"; }`},
 		{AddSet{Table: id, Set: blocked}, "add set ip weft blocked { type ipv4_addr; flags interval,timeout; timeout 1h; gc-interval 1m; size 9; policy memory; auto-merge; }"},
 		{DeleteSet{Table: id, Name: "s"}, "delete set ip weft s"},
 		{FlushSet{Table: id, Name: "s"}, "flush set ip weft s"},
-		{AddElements{Table: id, Set: services, Elements: pack(t, services, "10.96.0.1 . tcp . 80 : goto pick-3", "10.96.0.2 . udp . 53 : drop")},
+		{AddElements{Table: id, Set: services, Elements: pack(services, "10.96.0.1 . tcp . 80 : goto pick-3", "10.96.0.2 . udp . 53 : drop")},
 			"add element ip weft services { 10.96.0.1 . tcp . 80 : goto pick-3, 10.96.0.2 . udp . 53 : drop }"},
 		{AddElements{Table: id, Set: blocked, Elements: lease}, `add element ip weft blocked { 10.0.0.0/8 timeout 1m comment "why" }`},
 		{DeleteElements{Table: id, Set: blocked, Elements: lease}, "delete element ip weft blocked { 10.0.0.0/8 }"},
@@ -68,7 +68,7 @@ func TestDescribe(t *testing.T) {
 }
 
 func TestStringShowsFewElements(t *testing.T) {
-	set, elements := loadEndpoints(t, 1000)
+	set, elements := loadEndpoints(1000)
 	op := AddElements{Table: testTable(), Set: set, Elements: elements}
 	if got := summarize(op, -1); !strings.HasSuffix(got, "10.96.0.0 . tcp . 80 . 3 : 10.1.0.3 . 8080, ... (996 more) }") {
 		t.Errorf("String = %s", got)
@@ -79,7 +79,7 @@ func TestStringShowsFewElements(t *testing.T) {
 }
 
 func TestBatchErrorText(t *testing.T) {
-	set, elements := loadEndpoints(t, 1000)
+	set, elements := loadEndpoints(1000)
 	err := error(&BatchError{Index: 3, Element: 7, Op: AddElements{Table: testTable(), Set: set, Elements: elements},
 		Errno: syscall.EEXIST, ExtAck: "no room", Errors: []*BatchError{{Index: -1, Element: -1, Errno: syscall.EPERM, Err: ErrPermission}}})
 	want := "commit add element ip weft endpoints { 10.96.0.0 . tcp . 80 . 7 : 10.1.0.7 . 8080 }: file exists: no room (and 1 more errors)"

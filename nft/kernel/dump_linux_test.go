@@ -1,145 +1,68 @@
 package kernel
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
+	gocmp "github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/object"
 	"github.com/weft-proxy/weft/nft/set"
+	"github.com/weft-proxy/weft/nft/testing/declared"
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
 	"github.com/weft-proxy/weft/nft/userdata"
 )
 
+// TestDumpReturnsWhatWasCommitted has chains and rules; TestListedAsNFT has sets.
 func TestDumpReturnsWhatWasCommitted(t *testing.T) {
 	modes(t, func(t *testing.T, cfg Config) {
 		ns := nfttest.New(t)
 		ns.Nft(t, "table ip foreign {\n set s {\n type ipv4_addr\n elements = { 1.2.3.4 }\n }\n chain c {\n counter\n }\n}\n")
 		c := open(t, ns, cfg)
 		id := testTable()
-		chains := []*object.Chain{
-			{Name: "regular", Comment: "a comment"},
-			{Name: "base", Base: &object.Base{Type: "nat", Hook: 0, Priority: -100}},
-			{Name: "drops", Base: &object.Base{Type: "filter", Hook: 3, Priority: 2147483647, Drop: true}},
-		}
-		type content struct {
-			set      *set.Set
-			elements []set.Element
-		}
-		timeouts := setOf(t, nft.Set{Name: "timeouts", Type: "ipv4_addr", Flags: []string{"timeout"}, Timeout: time.Hour, GCInterval: 5 * time.Second, Size: 4096})
-		expiring := pack(t, timeouts, "10.0.0.1", "10.0.0.2")
-		expiring[1].Timeout, expiring[1].Comment = 30*time.Minute, "expires"
-		contents := []content{{set: timeouts, elements: expiring}}
-		add := func(set *set.Set, texts ...string) {
-			contents = append(contents, content{set, pack(t, set, texts...)})
-		}
-		add(setOf(t, nft.Set{Name: "plain", Type: "inet_service", Comment: "ports"}), "80", "443")
-		add(setOf(t, nft.Set{Name: "empty", TypeOf: "ip saddr"}))
-		add(setOf(t, nft.Set{Name: "intervals", Type: "ipv4_addr", Flags: []string{"interval"}, AutoMerge: true}),
-			"0.0.0.0/8", "10.0.0.0/8", "11.0.0.0-11.0.0.9", "128.129.130.131", "192.168.1.1", "200.0.0.0-223.255.255.255", "224.0.0.0/3")
-		add(setOf(t, nft.Set{Name: "whole", Type: "inet_service", Flags: []string{"interval"}}), "0-65535")
-		add(setOf(t, nft.Set{Name: "ranges", Type: "ipv4_addr . inet_service", Flags: []string{"interval"}}),
-			"10.0.0.0/8 . 80", "11.0.0.1 . 1024-2048")
-		add(mapOf(t, nft.Map{Name: "verdicts", TypeOf: "ip daddr . th dport : verdict", Policy: "memory"}),
-			"10.0.0.1 . 80 : goto regular", "10.0.0.2 . 80 : drop", "10.0.0.3 . 80 : jump regular")
-		add(mapOf(t, nft.Map{Name: "values", TypeOf: "ip daddr . meta l4proto . th dport . numgen random mod 65536 : ip daddr . th dport"}),
-			"10.96.0.1 . tcp . 80 . 0 : 10.1.0.1 . 8080", "10.96.0.1 . udp . 53 . 9 : 10.1.0.2 . 53")
-		add(mapOf(t, nft.Map{Name: "zones", Type: "ipv4_addr : mark", Flags: []string{"interval"}}), "10.0.0.0/8 : 1", "11.0.0.0/9 : 2")
-
-		ops := []Op{AddTable{Table: id, Comment: "all of it"}}
-		for _, ch := range chains {
-			ops = append(ops, AddChain{Table: id, Chain: ch})
-		}
-		for _, x := range contents {
-			ops = append(ops, AddSet{Table: id, Set: x.set})
-			if len(x.elements) > 0 {
-				ops = append(ops, AddElements{Table: id, Set: x.set, Elements: x.elements})
-			}
-		}
-		rule := ruleOf(t, "ip saddr { 10.0.0.1, 10.0.0.2 } accept", "why")
+		rule := ruleOf("ip saddr { 10.0.0.1, 10.0.0.2 } accept", "why")
 		first, second := &Handle{}, &Handle{}
-		ops = append(ops, AddRule{Table: id, Chain: "regular", Rule: rule, Owner: "alice/web", Handle: first},
-			AddRule{Table: id, Chain: "regular", Rule: rule, Owner: "bob", After: first, Handle: second})
-		commit(t, c, ops...)
-
-		tables, err := c.Dump()
-		if err != nil {
-			t.Fatal(err)
+		ops := []Op{
+			AddTable{Table: id, Comment: "all of it"},
+			AddChain{Table: id, Chain: &object.Chain{Name: "regular", Comment: "a comment"}},
+			AddChain{Table: id, Chain: &object.Chain{Name: "base", Base: &object.Base{Type: "nat", Hook: 0, Priority: -100}}},
+			AddChain{Table: id, Chain: &object.Chain{Name: "drops", Base: &object.Base{Type: "filter", Hook: 3, Priority: 2147483647, Drop: true}}},
+			AddRule{Table: id, Chain: "regular", Rule: rule, Owner: "alice/web", Handle: first},
+			AddRule{Table: id, Chain: "regular", Rule: rule, Owner: "bob", After: first, Handle: second},
 		}
+		commit(t, c, ops...)
+		tables := nfttest.Must(c.Dump())
 		if len(tables) != 1 || tables[0].ID != id || tables[0].Comment != "all of it" || !tables[0].Owned {
 			t.Fatalf("dump = %+v, want ip weft alone", tables)
 		}
-		for i, want := range chains {
-			got := tables[0].Chains[i].Decl
-			if got.Name != want.Name || got.Comment != want.Comment || (got.Base == nil) != (want.Base == nil) ||
-				got.Base != nil && *got.Base != *want.Base {
-				t.Errorf("chain %+v base %+v, want %+v base %+v", got, got.Base, want, want.Base)
-			}
-		}
+		checkDump(t, c, ops)
 		rules := tables[0].Chains[0].Rules
 		want := userdata.RuleInfo{Comment: "why", Fingerprint: rule.Fingerprint, Owner: "alice/web", Ours: true}
 		if len(rules) != 2 || rules[0].Info != want || *rules[0].Handle != *first || rules[1].Info.Owner != "bob" || *rules[1].Handle != *second {
 			t.Errorf("rules = %+v", rules)
 		}
-		if len(tables[0].Sets) != len(contents) {
-			t.Fatalf("%d sets, want %d", len(tables[0].Sets), len(contents))
-		}
-		for _, x := range contents {
-			i := slices.IndexFunc(tables[0].Sets, func(s Set) bool { return s.Decl.Name == x.set.Name })
-			if i < 0 {
-				t.Errorf("set %s is missing", x.set.Name)
-				continue
-			}
-			got := tables[0].Sets[i]
-			if !got.Decl.Equal(x.set) || !x.set.Equal(got.Decl) {
-				t.Errorf("set %s:\n got %+v\nwant %+v", x.set.Name, got.Decl, x.set)
-			}
-			if got.Decl.Comment != x.set.Comment || got.Decl.AutoMerge != x.set.AutoMerge || !slices.Equal(got.Decl.Key.Names, x.set.Key.Names) {
-				t.Errorf("set %s: comment %q auto-merge %v key %v", x.set.Name, got.Decl.Comment, got.Decl.AutoMerge, got.Decl.Key.Names)
-			}
-			for i := range got.Elements {
-				// The time that is left of a timeout differs.
-				e := &got.Elements[i]
-				if left := e.Expires(); left > 0 && left <= cmp.Or(e.Timeout, x.set.Timeout) {
-					e.State = set.NewState(0, e.Stateful())
-				}
-			}
-			sort(got.Elements)
-			sort(x.elements)
-			if !slices.Equal(got.Elements, x.elements) {
-				t.Errorf("elements of %s:\n got %q\nwant %q", x.set.Name, got.Elements, x.elements)
-			}
-		}
 	})
-}
-
-// sort sorts elements by key.
-func sort(elements []set.Element) {
-	slices.SortFunc(elements, func(a, b set.Element) int { return strings.Compare(a.Key, b.Key) })
 }
 
 func TestDumpWhileAnotherWriterIsBusy(t *testing.T) {
 	modes(t, func(t *testing.T, cfg Config) {
-		ns := nfttest.New(t)
-		c := open(t, ns, cfg)
+		ns, c := connect(t, cfg)
 		id := testTable()
-		set, elements := loadEndpoints(t, 20_000)
+		set, elements := loadEndpoints(20_000)
 		commit(t, c, AddTable{Table: id}, AddSet{Table: id, Set: set}, AddElements{Table: id, Set: set, Elements: elements})
 		stop := busyWriter(t, ns)
 		defer stop()
 		for range 5 {
-			tables, err := c.Dump()
-			if err != nil {
-				t.Fatal(err)
-			}
+			tables := nfttest.Must(c.Dump())
 			if n := len(tables[0].Sets[0].Elements); n != len(elements) {
 				t.Fatalf("%d elements, want %d", n, len(elements))
 			}
@@ -148,18 +71,11 @@ func TestDumpWhileAnotherWriterIsBusy(t *testing.T) {
 }
 
 func TestDumpSeesChangeMeanwhile(t *testing.T) {
-	ns := nfttest.New(t)
-	c := open(t, ns, Config{NoOwner: true})
+	ns, c := connect(t, Config{NoOwner: true})
 	populate(t, c)
-	events, err := listen(c.netNS, c.portID.Load(), unix.NFNLGRP_NFTABLES)
-	if err != nil {
-		t.Fatal(err)
-	}
+	events := nfttest.Must(listen(c.netNS, c.portID.Load(), unix.NFNLGRP_NFTABLES))
 	defer events.close()
-	tables, err := c.dumpTables()
-	if err != nil {
-		t.Fatal(err)
-	}
+	tables := nfttest.Must(c.dumpTables())
 	for _, tt := range []struct {
 		text string
 		want bool
@@ -195,8 +111,7 @@ func busyWriter(t *testing.T, ns *nfttest.NS) (stop func()) {
 }
 
 func TestGuardedCommits(t *testing.T) {
-	ns := nfttest.New(t)
-	c := open(t, ns, Config{NoOwner: true})
+	ns, c := connect(t, Config{NoOwner: true})
 	id := testTable()
 	commit(t, c, AddTable{Table: id})
 	// A change by another process costs one retry.
@@ -240,12 +155,11 @@ func TestGuardedCommits(t *testing.T) {
 // TestBatchWithoutEffect tests that batches that change nothing, and so do not begin a
 // generation, do not hide a change by another process.
 func TestBatchWithoutEffect(t *testing.T) {
-	ns := nfttest.New(t)
-	c := open(t, ns, Config{NoOwner: true})
+	ns, c := connect(t, Config{NoOwner: true})
 	id := testTable()
-	s := setOf(t, nft.Set{Name: "s", Type: "ipv4_addr", Flags: []string{"timeout"}})
-	e := pack(t, s, "10.0.0.1")
-	gone := pack(t, s, "10.0.0.2")
+	s := setOf(nft.Set{Name: "s", Type: "ipv4_addr", Flags: []string{"timeout"}})
+	e := pack(s, "10.0.0.1")
+	gone := pack(s, "10.0.0.2")
 	commit(t, c, AddTable{Table: id}, AddSet{Table: id, Set: s}, AddElements{Table: id, Set: s, Elements: e}, AddChain{Table: id, Chain: chain("a")})
 	ops := []Op{AddElements{Table: id, Set: s, Elements: e}, AddTable{Table: id}, FlushSet{Table: id, Name: "s"}, FlushSet{Table: id, Name: "s"}}
 	if c.destroy {
@@ -267,15 +181,14 @@ func TestBatchWithoutEffect(t *testing.T) {
 }
 
 func TestLostAcknowledgement(t *testing.T) {
-	ns := nfttest.New(t)
-	c := open(t, ns, Config{})
+	_, c := connect(t, Config{})
 	id := testTable()
 	commit(t, c, AddTable{Table: id})
 	// The kernel cannot put an answer into a full buffer.
 	setOption(t, c, unix.SO_RCVBUF, 1)
 	ops := []Op{AddChain{Table: id, Chain: chain("a")}}
 	for i := range 200 {
-		ops = append(ops, AddRule{Table: id, Chain: "a", Rule: ruleOf(t, "counter", strings.Repeat("x", i%100)), Handle: &Handle{}})
+		ops = append(ops, AddRule{Table: id, Chain: "a", Rule: ruleOf("counter", strings.Repeat("x", i%100)), Handle: &Handle{}})
 	}
 	_, err := c.Commit(ops)
 	if !errors.Is(err, ErrUnknownOutcome) {
@@ -283,10 +196,7 @@ func TestLostAcknowledgement(t *testing.T) {
 	}
 	c.sock.recvSize = 0
 	commit(t, c, AddChain{Table: id, Chain: chain("b")})
-	tables, err := c.Dump()
-	if err != nil {
-		t.Fatal(err)
-	}
+	tables := nfttest.Must(c.Dump())
 	if len(tables[0].Chains) != 2 || len(tables[0].Chains[0].Rules) != 200 {
 		t.Errorf("%d chains after the lost answer", len(tables[0].Chains))
 	}
@@ -294,7 +204,7 @@ func TestLostAcknowledgement(t *testing.T) {
 
 func TestBatchThatIsTooLarge(t *testing.T) {
 	c := open(t, nfttest.New(t), Config{})
-	set, elements := loadEndpoints(t, 1000)
+	set, elements := loadEndpoints(1000)
 	ops := []Op{AddTable{Table: testTable()}, AddSet{Table: testTable(), Set: set}, AddElements{Table: testTable(), Set: set, Elements: elements}}
 	// The size that a process gets if net.core.wmem_max limits it.
 	setOption(t, c, unix.SO_SNDBUF, 4096)
@@ -307,9 +217,7 @@ func TestBatchThatIsTooLarge(t *testing.T) {
 
 func TestClosed(t *testing.T) {
 	c := open(t, nfttest.New(t), Config{})
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
+	nfttest.NoError(t, c.Close())
 	if _, err := c.Commit([]Op{AddTable{Table: testTable()}}); !errors.Is(err, ErrClosed) {
 		t.Errorf("Commit = %v, want ErrClosed", err)
 	}
@@ -319,4 +227,113 @@ func TestClosed(t *testing.T) {
 	if _, err := c.Generation(); !errors.Is(err, ErrClosed) {
 		t.Errorf("Generation = %v, want ErrClosed", err)
 	}
+}
+
+// TestListedAsNFT applies declarations and elements with nft(8) in one namespace
+// and with weft in another, and compares nft's listings.
+func TestListedAsNFT(t *testing.T) {
+	text := nfttest.Must(os.ReadFile("testdata/list.nft"))
+	theirs, ours := nfttest.New(t), nfttest.New(t)
+	theirs.Nft(t, string(text))
+	c, table := open(t, ours, Config{}), declared.Parse(string(text))[0]
+	commit(t, c, append(opsOfTable(table), ruleOps(table)...)...)
+	want, got := listed(theirs.ListRuleset(t)), listed(ours.ListRuleset(t))
+	if diff := gocmp.Diff(want, got); diff != "" {
+		t.Errorf("nft lists another ruleset (-nft +weft):\n%s", diff)
+	}
+	if n := strings.Count(got, "\tset ") + strings.Count(got, "\tmap "); n < 40 {
+		t.Errorf("only %d sets and maps are listed", n)
+	}
+
+	// Weft reads back its own declarations.
+	dumped, err := c.Dump()
+	if err != nil || len(dumped) != 1 {
+		t.Fatalf("dump: %d tables, %v", len(dumped), err)
+	}
+	if len(dumped[0].Sets) != len(table.Contents) {
+		t.Errorf("%d sets are dumped, %d were declared", len(dumped[0].Sets), len(table.Contents))
+	}
+	for _, s := range dumped[0].Sets {
+		for _, want := range table.Contents {
+			if want.Decl.Name == s.Decl.Name {
+				checkDumped(t, want, s)
+			}
+		}
+	}
+}
+
+// checkDumped compares a dumped set and its elements with the committed ones.
+func checkDumped(t *testing.T, want declared.Set, got Set) {
+	t.Helper()
+	if !want.Decl.Equal(got.Decl) || got.Decl.Comment != want.Decl.Comment || got.Decl.AutoMerge != want.Decl.AutoMerge || !slices.Equal(got.Decl.Key.Names, want.Decl.Key.Names) {
+		t.Errorf("set %s is dumped as %+v, it was declared as %+v", want.Decl.Name, got.Decl, want.Decl)
+	}
+	words := func(s *set.Set, list []set.Element) map[string]string {
+		out := map[string]string{}
+		for _, e := range list {
+			state := strings.Join(e.Stateful(), " ")
+			if state == "" && len(s.Stateful) > 0 {
+				state = strings.Join(s.Stateful, " ") // new elements get the statements of their set
+			}
+			out[s.FormatKey(e)] = fmt.Sprint(s.FormatData(e), e.Comment, state, e.Timeout)
+		}
+		return out
+	}
+	if diff := gocmp.Diff(words(want.Decl, want.Elements), words(got.Decl, got.Elements)); diff != "" {
+		t.Errorf("set %s has other elements (-declared +dumped):\n%s", want.Decl.Name, diff)
+	}
+}
+
+// ruleOps returns the ops that add the rules of a table.
+func ruleOps(d *declared.Table) (ops []Op) {
+	for _, c := range d.Decl.Chains {
+		var last *Handle
+		for _, r := range c.Rules {
+			rule := nfttest.Must(compile.CompileRule(d.Decl.Family, r, d))
+			add := AddRule{Table: d.Decl.ID(), Chain: c.Name, Rule: rule, After: last, Handle: &Handle{}}
+			ops, last = append(ops, add), add.Handle
+		}
+	}
+	return ops
+}
+
+// passing matches the parts of a listing that depend on the time or the owner.
+var passing = regexp.MustCompile(`(?m) # progname .*$|^\tflags owner.*\n\n?`)
+
+// expiring matches a remaining time. Only its unit is compared.
+var expiring = regexp.MustCompile(`expires (\d+d)?(\d+h)?(\d+)m\S*`)
+
+// listed returns a listing without the parts that differ for other reasons. The order of
+// elements of a hash table depends on its seed.
+func listed(text string) string {
+	text = passing.ReplaceAllString(text, "")
+	text = expiring.ReplaceAllString(text, "expires $1$2$3m")
+	return sortElements(text)
+}
+
+// elementLists matches the elements of a set, which can fill several lines.
+var elementLists = regexp.MustCompile(`(?s)elements = \{(.*?)\}`)
+
+func sortElements(text string) string {
+	return elementLists.ReplaceAllStringFunc(text, func(list string) string {
+		inner := strings.TrimSuffix(strings.TrimPrefix(list, "elements = {"), "}")
+		items := strings.Split(inner, ",")
+		for i := range items {
+			items[i] = strings.Join(strings.Fields(items[i]), " ")
+		}
+		slices.Sort(items)
+		return "elements = {\n\t\t\t" + strings.Join(items, "\n\t\t\t") + "\n\t\t}"
+	})
+}
+
+// TestMeterIsReplaced replaces a rule by one with a meter of the same name in one
+// batch.
+func TestMeterIsReplaced(t *testing.T) {
+	ns, c := connect(t, Config{})
+	id, h := testTable(), &Handle{}
+	commit(t, c, AddTable{Table: id}, AddChain{Table: id, Chain: chain("c")},
+		AddRule{Table: id, Chain: "c", Rule: ruleOf("meter m { ip saddr counter }", ""), Handle: h})
+	commit(t, c, DeleteRule{Table: id, Chain: "c", Handle: h},
+		AddRule{Table: id, Chain: "c", Rule: ruleOf("meter m size 64 { ip daddr timeout 5s counter }", "")})
+	contains(t, ns.ListRuleset(t), "meter m size 64 { ip daddr timeout 5s counter }")
 }

@@ -21,16 +21,15 @@ func TestDeleteOfAnElementThatRanOut(t *testing.T) {
 		{Name: "concat", Type: "ipv4_addr . inet_service", Flags: []string{"interval", "timeout"}},
 	} {
 		eachKernel(t, decl.Name, func(t *testing.T, before63 bool) {
-			ns := nfttest.New(t)
-			c := open(t, ns, Config{})
-			id, set := testTable(), setOf(t, decl)
+			ns, c := connect(t, Config{})
+			id, set := testTable(), setOf(decl)
 			keys := []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}
 			for i := range keys {
 				if decl.Name == "concat" {
 					keys[i] += " . 80"
 				}
 			}
-			e := pack(t, set, keys...)
+			e := pack(set, keys...)
 			e[0].Timeout, e[1].Timeout = 50*time.Millisecond, time.Hour
 			commit(t, c, AddTable{Table: id}, AddSet{Table: id, Set: set}, AddElements{Table: id, Set: set, Elements: e})
 			waitGone(t, ns, keys[0])
@@ -66,19 +65,18 @@ func TestRenew(t *testing.T) {
 		{Name: "concat", Type: "ipv4_addr . inet_service", Flags: []string{"interval", "timeout"}},
 	} {
 		eachKernel(t, decl.Name, func(t *testing.T, before63 bool) {
-			ns := nfttest.New(t)
-			c := open(t, ns, Config{})
+			ns, c := connect(t, Config{})
 			if before63 {
 				c.destroy, c.renew = false, false
 			}
-			id, s := testTable(), setOf(t, decl)
+			id, s := testTable(), setOf(decl)
 			keys := []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}
 			for i := range keys {
 				if decl.Name == "concat" {
 					keys[i] += " . 80"
 				}
 			}
-			elements := pack(t, s, keys...)
+			elements := pack(s, keys...)
 			for i := range elements {
 				if s.Timeout == 0 {
 					elements[i].Timeout = time.Hour
@@ -92,10 +90,7 @@ func TestRenew(t *testing.T) {
 			again[2].State = set.NewState(20*time.Minute, nil)
 			for range 2 {
 				commit(t, c, AddElements{Table: id, Set: s, Elements: again, Renew: true})
-				live, err := c.DumpLive(id, LiveQuery{Sets: []*set.Set{s}, Limit: 10})
-				if err != nil {
-					t.Fatal(err)
-				}
+				live := nfttest.Must(c.DumpLive(id, LiveQuery{Sets: []*set.Set{s}, Limit: 10}))
 				var left []string
 				for _, e := range live.Elements[s.Name].Elements {
 					left = append(left, e.Expires().Round(10*time.Minute).String())

@@ -19,23 +19,14 @@ func withoutFiles(t *testing.T, f func()) {
 	runtime.GC()
 	runtime.GC()
 	// The lowest free descriptor becomes the limit.
-	probe, err := os.Open("/dev/null")
-	if err != nil {
-		t.Fatal(err)
-	}
+	probe := nfttest.Must(os.Open("/dev/null"))
 	lowest := probe.Fd()
-	if err := probe.Close(); err != nil {
-		t.Fatal(err)
-	}
+	nfttest.NoError(t, probe.Close())
 	var limit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		t.Fatal(err)
-	}
+	nfttest.NoError(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &limit))
 	low := limit
 	low.Cur = uint64(lowest)
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &low); err != nil {
-		t.Fatal(err)
-	}
+	nfttest.NoError(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &low))
 	defer func() {
 		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 			t.Error(err)
@@ -48,8 +39,7 @@ func withoutFiles(t *testing.T, f func()) {
 // EMFILE, and succeed later.
 func TestOutOfFiles(t *testing.T) {
 	modes(t, func(t *testing.T, cfg Config) {
-		ns := nfttest.New(t)
-		c := open(t, ns, cfg)
+		ns, c := connect(t, cfg)
 		id := testTable()
 		var dump, watch, second error
 		withoutFiles(t, func() {
@@ -96,5 +86,47 @@ func TestFullReceiveBuffer(t *testing.T) {
 	tables, err := c.Dump()
 	if err != nil || len(tables[0].Chains) != 1 {
 		t.Errorf("Dump = %+v, %v, want chain b alone", tables, err)
+	}
+}
+
+// TestUserDataIsProbed probes for userdata of tables with its attribute, and with attribute 200,
+// which no kernel knows.
+func TestUserDataIsProbed(t *testing.T) {
+	c := open(t, nfttest.New(t), Config{})
+	for _, tt := range []struct {
+		typ  uint16
+		want error
+	}{{nftaTableUserData, unix.ERANGE}, {200, nil}} {
+		e := encoder{buffer: buffer{seq: c.seq}}
+		e.beginBatch()
+		e.probeUserData(tt.typ, testTable())
+		e.closeLast()
+		answers := 0
+		err := c.exchange(&e, func(_ header, ke kernelError) error {
+			answers++
+			if !errors.Is(ke.errno, tt.want) && (tt.want != nil || ke.errno != 0) {
+				t.Errorf("attribute %d: the kernel answers %v, want %v", tt.typ, ke.errno, tt.want)
+			}
+			return nil
+		})
+		if err != nil || answers != 1 {
+			t.Errorf("attribute %d: %d answers, error %v", tt.typ, answers, err)
+		}
+	}
+}
+
+// TestFeatures tests that Open finds the features of the running version of Linux. A distribution
+// may have them in an older version.
+func TestFeatures(t *testing.T) {
+	c := open(t, nfttest.New(t), Config{})
+	for _, f := range []struct {
+		name         string
+		found        bool
+		major, minor int
+	}{{"owner", c.owner, 6, 9}, {"destroy", c.destroy, 6, 3}, {"ackEnd", c.ackEnd, 6, 10}} {
+		t.Logf("feature %s: %t", f.name, f.found)
+		if !f.found && nfttest.KernelIs(t, f.major, f.minor) {
+			t.Errorf("Open did not find the feature %s, which Linux %d.%d has", f.name, f.major, f.minor)
+		}
 	}
 }

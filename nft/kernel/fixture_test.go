@@ -11,8 +11,8 @@ import (
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/object"
-	"github.com/weft-proxy/weft/nft/ruleset"
 	"github.com/weft-proxy/weft/nft/set"
+	"github.com/weft-proxy/weft/nft/testing/declared"
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
@@ -23,12 +23,16 @@ func testTable() nft.TableID { return nft.TableID{Family: nft.FamilyIP, Name: "w
 func open(t testing.TB, ns *nfttest.NS, cfg Config) *Conn {
 	t.Helper()
 	cfg.NetNS = ns.FD()
-	c, err := Open(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := nfttest.Must(Open(cfg))
 	t.Cleanup(func() { _ = c.Close() })
 	return c
+}
+
+// connect opens a Conn in a namespace of its own.
+func connect(t testing.TB, cfg Config) (*nfttest.NS, *Conn) {
+	t.Helper()
+	ns := nfttest.New(t)
+	return ns, open(t, ns, cfg)
 }
 
 // commit commits ops, and ends the test if that fails.
@@ -42,36 +46,21 @@ func commit(t testing.TB, c *Conn, ops ...Op) Stats {
 }
 
 // mapOf compiles a map.
-func mapOf(t testing.TB, m nft.Map) *set.Set {
-	t.Helper()
-	set, err := set.CompileMap(nft.FamilyIP, &m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return set
+func mapOf(m nft.Map) *set.Set {
+	return nfttest.Must(set.CompileMap(nft.FamilyIP, &m))
 }
 
 // setOf compiles a set.
-func setOf(t testing.TB, s nft.Set) *set.Set {
-	t.Helper()
-	set, err := set.Compile(nft.FamilyIP, &s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return set
+func setOf(s nft.Set) *set.Set {
+	return nfttest.Must(set.Compile(nft.FamilyIP, &s))
 }
 
 // pack packs elements of the form "key" or "key : value".
-func pack(t testing.TB, s *set.Set, texts ...string) []set.Element {
-	t.Helper()
+func pack(s *set.Set, texts ...string) []set.Element {
 	elements := make([]set.Element, len(texts))
 	for i, text := range texts {
 		key, value, _ := strings.Cut(text, " : ")
-		e, err := s.Pack(nft.Element{Key: key, Value: value})
-		if err != nil {
-			t.Fatal(err)
-		}
-		elements[i] = e
+		elements[i] = nfttest.Must(s.Pack(nft.Element{Key: key, Value: value}))
 	}
 	return elements
 }
@@ -80,127 +69,38 @@ func pack(t testing.TB, s *set.Set, texts ...string) []set.Element {
 func chain(name string) *object.Chain { return &object.Chain{Name: name} }
 
 // ruleOf compiles a rule.
-func ruleOf(t testing.TB, text, comment string) *compile.Rule {
-	t.Helper()
-	rule, err := compile.CompileRule(nft.FamilyIP, nft.Rule{Text: text, Comment: comment}, setsScope{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return rule
+func ruleOf(text, comment string) *compile.Rule {
+	return nfttest.Must(compile.CompileRule(nft.FamilyIP, nft.Rule{Text: text, Comment: comment}, declared.Sets{}))
 }
 
-// setsScope is a compile.Scope with some sets, and all chains, objects and flowtables.
-type setsScope map[string]*set.Set
-
-func (s setsScope) Set(name string) (*set.Set, bool) { set, ok := s[name]; return set, ok }
-func (setsScope) Chain(string) bool                  { return true }
-func (setsScope) Object(nft.ObjectKind, string) bool { return true }
-func (setsScope) Flowtable(string) bool              { return true }
-
-// declared is a compiled table without its rules. It implements compile.Scope: all chains exist.
-type declared struct {
-	setsScope
-	table      nft.Table
-	sets       []Set
-	objects    []*object.Object
-	flowtables []*object.Flowtable
-	chains     []*object.Chain
-}
-
-// declare compiles a table.
-func declare(t nft.Table) (*declared, error) {
-	d := &declared{table: t, setsScope: setsScope{}}
-	var errs []error
-	add := func(decl *set.Set, err error, elements []nft.Element) {
-		if errs = append(errs, err); err != nil {
-			return
-		}
-		s := Set{Decl: decl}
-		for _, e := range elements {
-			p, err := decl.Pack(e)
-			s.Elements, errs = append(s.Elements, p), append(errs, err)
-		}
-		s.Elements, err = decl.Normalize(s.Elements)
-		d.sets, d.setsScope[decl.Name], errs = append(d.sets, s), decl, append(errs, err)
-	}
-	for i, s := range t.Sets {
-		decl, err := set.Compile(t.Family, &t.Sets[i])
-		add(decl, err, s.Elements)
-	}
-	for i, m := range t.Maps {
-		decl, err := set.CompileMap(t.Family, &t.Maps[i])
-		add(decl, err, m.Elements)
-	}
-	for i := range t.Objects {
-		o, err := object.Compile(t.Family, &t.Objects[i])
-		d.objects, errs = append(d.objects, o), append(errs, err)
-	}
-	for i := range t.Flowtables {
-		f, err := object.CompileFlowtable(&t.Flowtables[i])
-		d.flowtables, errs = append(d.flowtables, f), append(errs, err)
-	}
-	for i := range t.Chains {
-		c, err := object.CompileChain(t.Family, &t.Chains[i])
-		d.chains, errs = append(d.chains, c), append(errs, err)
-	}
-	return d, errors.Join(errs...)
-}
-
-// Object implements compile.Scope.
-func (d *declared) Object(kind nft.ObjectKind, name string) bool {
-	return slices.ContainsFunc(d.objects, func(o *object.Object) bool { return o.Kind == kind && o.Name == name })
-}
-
-// Flowtable implements compile.Scope.
-func (d *declared) Flowtable(name string) bool {
-	return slices.ContainsFunc(d.flowtables, func(f *object.Flowtable) bool { return f.Name == name })
-}
-
-// ops returns the ops that create the table.
-func (d *declared) ops() []Op {
-	id := d.table.ID()
-	ops := []Op{AddTable{Table: id, Comment: d.table.Comment, Dormant: slices.Contains(d.table.Flags, "dormant")}}
-	for _, o := range d.objects {
-		ops = append(ops, AddObject{Table: id, Object: o})
-	}
-	for _, f := range d.flowtables {
-		ops = append(ops, AddFlowtable{Table: id, Flowtable: f})
-	}
-	for _, c := range d.chains {
-		ops = append(ops, AddChain{Table: id, Chain: c})
-	}
-	for _, s := range d.sets {
-		ops = append(ops, AddSet{Table: id, Set: s.Decl})
-	}
-	for _, s := range d.sets {
-		if len(s.Elements) > 0 {
-			ops = append(ops, AddElements{Table: id, Set: s.Decl, Elements: s.Elements})
-		}
+// opsOf returns the ops that create the declarations of a file.
+func opsOf(text string) (ops []Op) {
+	for _, table := range declared.Parse(text) {
+		ops = append(ops, opsOfTable(table)...)
 	}
 	return ops
 }
 
-// declareFile compiles the tables of a file.
-func declareFile(t testing.TB, text string) []*declared {
-	t.Helper()
-	tables, err := ruleset.Parse("", text)
-	if err != nil {
-		t.Fatal(err)
+// opsOfTable returns the ops that create a table without its rules.
+func opsOfTable(t *declared.Table) []Op {
+	id := t.Decl.ID()
+	ops := []Op{AddTable{Table: id, Comment: t.Decl.Comment, Dormant: slices.Contains(t.Decl.Flags, "dormant")}}
+	for _, o := range t.Objects {
+		ops = append(ops, AddObject{Table: id, Object: o})
 	}
-	out := make([]*declared, len(tables))
-	for i := range tables {
-		if out[i], err = declare(tables[i]); err != nil {
-			t.Fatal(err)
+	for _, f := range t.Flowtables {
+		ops = append(ops, AddFlowtable{Table: id, Flowtable: f})
+	}
+	for _, c := range t.Chains {
+		ops = append(ops, AddChain{Table: id, Chain: c})
+	}
+	for _, s := range t.Contents {
+		ops = append(ops, AddSet{Table: id, Set: s.Decl})
+	}
+	for _, s := range t.Contents {
+		if len(s.Elements) > 0 {
+			ops = append(ops, AddElements{Table: id, Set: s.Decl, Elements: s.Elements})
 		}
-	}
-	return out
-}
-
-// opsOf returns the ops that create the declarations of a file.
-func opsOf(t testing.TB, text string) (ops []Op) {
-	t.Helper()
-	for _, d := range declareFile(t, text) {
-		ops = append(ops, d.ops()...)
 	}
 	return ops
 }
@@ -210,9 +110,7 @@ func setOption(t *testing.T, c *Conn, option, value int) {
 	t.Helper()
 	var failed error
 	err := c.sock.raw.Control(func(fd uintptr) { failed = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, option, value) })
-	if err := errors.Join(err, failed); err != nil {
-		t.Fatal(err)
-	}
+	nfttest.NoError(t, errors.Join(err, failed))
 	if option == unix.SO_RCVBUF {
 		c.sock.recvSize = 1 << 30
 	} else {

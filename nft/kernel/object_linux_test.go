@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -90,7 +89,7 @@ func TestObjectsAsNft(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := open(t, ours, Config{})
-	ops := opsOf(t, objectsFile)
+	ops := opsOf(objectsFile)
 	commit(t, c, ops...)
 	if got, want := listedRuleset(t, ours), listedRuleset(t, theirs); got != want {
 		t.Errorf("nft lists\n%s\nwant\n%s", got, want)
@@ -106,10 +105,7 @@ func TestObjectsAsNft(t *testing.T) {
 		}
 	}
 	commit(t, c, remove...)
-	dumped, err := c.Dump()
-	if err != nil {
-		t.Fatal(err)
-	}
+	dumped := nfttest.Must(c.Dump())
 	for _, table := range dumped {
 		if len(table.Objects)+len(table.Chains) > 0 {
 			t.Errorf("still there: %+v", table)
@@ -120,10 +116,7 @@ func TestObjectsAsNft(t *testing.T) {
 // checkDump compares a dump with the committed ops.
 func checkDump(t *testing.T, c *Conn, ops []Op) {
 	t.Helper()
-	dumped, err := c.Dump()
-	if err != nil {
-		t.Fatal(err)
-	}
+	dumped := nfttest.Must(c.Dump())
 	tables := map[nft.TableID]*Table{}
 	for i := range dumped {
 		tables[dumped[i].ID] = &dumped[i]
@@ -149,10 +142,7 @@ func TestObjectErrors(t *testing.T) {
 	ns := withVeth(t)
 	c := open(t, ns, Config{})
 	id := testTable()
-	counter, err := object.Compile(id.Family, &nft.Object{Kind: nft.ObjectCounter, Name: "web"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	counter := nfttest.Must(object.Compile(id.Family, &nft.Object{Kind: nft.ObjectCounter, Name: "web"}))
 	commit(t, c, AddTable{Table: id}, AddObject{Table: id, Object: counter})
 	if _, err := c.Commit([]Op{AddObject{Table: id, Object: counter}}); err == nil {
 		t.Error("the object can be created twice")
@@ -173,22 +163,17 @@ func TestDormantTable(t *testing.T) {
 	ns := withVeth(t)
 	id := nft.TableID{Family: nft.FamilyInet, Name: "weft"}
 	c := open(t, ns, Config{})
-	commit(t, c, opsOf(t, `table inet weft { flags dormant; chain in { type filter hook input priority 0; policy drop; }; }`)...)
+	commit(t, c, opsOf(`table inet weft { flags dormant; chain in { type filter hook input priority 0; policy drop; }; }`)...)
 	contains(t, ns.Run(t, "nft", "list", "ruleset"), "dormant")
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
+	nfttest.NoError(t, c.Close())
 	c = open(t, ns, Config{})
-	dumped, err := c.Adopt()
-	if err != nil {
-		t.Fatal(err)
-	}
+	dumped := nfttest.Must(c.Adopt())
 	if len(dumped) != 1 || !dumped[0].Dormant || !dumped[0].Owned {
 		t.Errorf("adopted %+v", dumped)
 	}
 	commit(t, c, DeleteTable{Table: id}, AddTable{Table: id})
-	if dumped, err = c.Dump(); err != nil || len(dumped) != 1 || dumped[0].Dormant {
-		t.Errorf("awake: %+v, %v", dumped, err)
+	if dumped = nfttest.Must(c.Dump()); len(dumped) != 1 || dumped[0].Dormant {
+		t.Errorf("awake: %+v", dumped)
 	}
 }
 
@@ -202,11 +187,8 @@ func TestObjectBytesAsNft(t *testing.T) {
 			text = err.Error() + text
 		}
 		want := sentByNft(text)
-		batch, err := Encode(opsOf(t, file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := sentByUs(t, batch)
+		batch := nfttest.Must(Encode(opsOf(file)))
+		got := sentByUs(batch)
 		if len(got) == 0 || len(want) == 0 {
 			t.Fatalf("%d messages, want %d:\n%s", len(got), len(want), text)
 		}
@@ -223,8 +205,7 @@ var compared = []uint16{unix.NFT_MSG_NEWOBJ, unix.NFT_MSG_NEWFLOWTABLE, unix.NFT
 
 // sentByUs returns the attributes of the messages of a batch by the names of the added
 // objects.
-func sentByUs(t *testing.T, batch []byte) map[string][]string {
-	t.Helper()
+func sentByUs(batch []byte) map[string][]string {
 	out := map[string][]string{}
 	for {
 		h, payload, rest, ok := nextMessage(batch)
@@ -267,38 +248,13 @@ func flatten(b []byte) []string {
 	return out
 }
 
-// The lines of "nft --debug=mnl".
-var (
-	debugColour = regexp.MustCompile("\x1b\\[[0-9;]*m")
-	debugType   = regexp.MustCompile(`^\|\s*(\d+) \|.*type \| flags`)
-	debugAttr   = regexp.MustCompile(`^\|(\d{5})\|..\|(\d{5})\|`)
-	debugData   = regexp.MustCompile(`^\| (..) (..) (..) (..)\s+\|.*data`)
-)
-
 // sentByNft is sentByUs for the output of nft.
 func sentByNft(text string) map[string][]string {
 	out := map[string][]string{}
-	var attributes []string
-	typ := 0
-	end := func() {
-		if slices.Contains(compared, uint16(typ)) {
-			addMessage(out, typ, attributes)
-		}
-		attributes = nil
-	}
-	for line := range strings.Lines(debugColour.ReplaceAllString(text, "")) {
-		if m := debugType.FindStringSubmatch(line); m != nil {
-			end()
-			typ, _ = strconv.Atoi(m[1])
-			typ &= 0xff
-		} else if m := debugAttr.FindStringSubmatch(line); m != nil {
-			n, _ := strconv.Atoi(m[1])
-			a, _ := strconv.Atoi(m[2])
-			attributes = append(attributes, fmt.Sprintf("%d %d ", a, n))
-		} else if m := debugData.FindStringSubmatch(line); m != nil && len(attributes) > 0 {
-			attributes[len(attributes)-1] += m[1] + m[2] + m[3] + m[4]
+	for _, m := range nfttest.ParseMessages(text) {
+		if slices.Contains(compared, m.Type) {
+			addMessage(out, int(m.Type), flatten(m.Attrs))
 		}
 	}
-	end()
 	return out
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/weft-proxy/weft/nft/compile"
 	nftjson "github.com/weft-proxy/weft/nft/json"
 	nftset "github.com/weft-proxy/weft/nft/set"
+	"github.com/weft-proxy/weft/nft/testing/declared"
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
@@ -52,10 +53,9 @@ func excused(theirs string) bool {
 // TestRoundTrip commits the rules of all corpora. nft must list them, as text and as JSON,
 // like rules that it created itself, and weft must read the listing as nft does.
 func TestRoundTrip(t *testing.T) {
-	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
 	total, again := 0, 0
 	for _, c := range readCorpora(t) {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run(c.Name, func(t *testing.T) {
 			rules, refused := c.acceptedByKernel(t, c.sameAsTold(t))
 			for text, err := range refused {
 				t.Errorf("%s\n  compiles, but the kernel refuses it: %v", text, err)
@@ -79,10 +79,10 @@ func TestRoundTrip(t *testing.T) {
 // compile cover the others.
 func (c *corpus) sameAsTold(t *testing.T) []compiled {
 	t.Helper()
-	theirs := c.askNFT(t, nfttest.New(t), c.rules)
-	return slices.DeleteFunc(c.compileAll(c.rules), func(r compiled) bool {
+	theirs := c.ask(t, c.Rules)
+	return slices.DeleteFunc(c.compileAll(c.Rules), func(r compiled) bool {
 		a := theirs[r.text]
-		return !a.ok || a.text != r.rule.DumpSets()+r.rule.Dump()
+		return !a.OK || a.Netlink != r.rule.DumpSets()+r.rule.Dump()
 	})
 }
 
@@ -92,7 +92,7 @@ func (c *corpus) sameFromText(t *testing.T, rules []compiled, text, object strin
 	t.Helper()
 	tables, _, parseErr := nftjson.ParsePositions("list", text)
 	if len(tables) != 1 {
-		t.Fatalf("%s: %d tables in nft's list", c.name, len(tables))
+		t.Fatalf("%s: %d tables in nft's list", c.Name, len(tables))
 	}
 	scope := c.sameSets(t, tables[0], text)
 	listed := make([]string, len(rules))
@@ -102,7 +102,7 @@ func (c *corpus) sameFromText(t *testing.T, rules []compiled, text, object strin
 		listed[i] = strings.TrimSpace(strings.TrimSuffix(rule, "\t}\n"))
 	}
 	fromJSON := c.rulesFromJSON(t, object)
-	theirs := c.askNFT(t, nfttest.New(t), listed)
+	theirs := c.ask(t, listed)
 	for i, want := range rules {
 		got, err := compile.CompileRule(c.family, nft.Rule{Text: listed[i]}, scope)
 		if err == nil && got.Fingerprint == want.rule.Fingerprint {
@@ -111,18 +111,18 @@ func (c *corpus) sameFromText(t *testing.T, rules []compiled, text, object strin
 		if err == nil && listedOtherwise[want.text] == "" {
 			c.sameRule(t, want, got, fromJSON[chainOf(i)], scope)
 		}
-		if !theirs[listed[i]].ok {
+		if !theirs[listed[i]].OK {
 			// nft cannot read its own listing.
 			parseErr = nil
 		}
 		switch nft := theirs[listed[i]]; {
-		case nft.kernel || listedOtherwise[want.text] != "":
-		case !nft.ok && err == nil:
+		case nft.Kernel || listedOtherwise[want.text] != "":
+		case !nft.OK && err == nil:
 			t.Errorf("%s\n  nft lists %s\n  which weft compiles, but nft refuses", want.text, listed[i])
-		case nft.ok && err != nil:
+		case nft.OK && err != nil:
 			t.Errorf("%s\n  nft lists %s\n  which does not compile: %v", want.text, listed[i], err)
-		case nft.ok && got.DumpSets()+got.Dump() != nft.text:
-			t.Errorf("%s\n  nft lists %s\n--- nft\n%s+++ ours\n%s", want.text, listed[i], nft.text, got.DumpSets()+got.Dump())
+		case nft.OK && got.DumpSets()+got.Dump() != nft.Netlink:
+			t.Errorf("%s\n  nft lists %s\n--- nft\n%s+++ ours\n%s", want.text, listed[i], nft.Netlink, got.DumpSets()+got.Dump())
 		}
 	}
 	if parseErr != nil {
@@ -151,7 +151,7 @@ func (c *corpus) rulesFromJSON(t *testing.T, object string) map[string]nft.Rule 
 // sameRule compiles a rule that came from JSON. It must equal the committed rule, or the
 // rule that came from the text, because sometimes one listing is more exact and sometimes
 // the other.
-func (c *corpus) sameRule(t *testing.T, made compiled, listed *compile.Rule, rule nft.Rule, scope *declared) {
+func (c *corpus) sameRule(t *testing.T, made compiled, listed *compile.Rule, rule nft.Rule, scope *declared.Table) {
 	t.Helper()
 	got, err := compile.CompileRule(c.family, rule, scope)
 	switch {
@@ -165,14 +165,14 @@ func (c *corpus) sameRule(t *testing.T, made compiled, listed *compile.Rule, rul
 }
 
 // sameSets compares the sets of a listed table with the sets of the corpus.
-func (c *corpus) sameSets(t *testing.T, table nft.Table, text string) *declared {
+func (c *corpus) sameSets(t *testing.T, table nft.Table, text string) *declared.Table {
 	t.Helper()
-	scope, err := declare(table)
+	scope, err := declared.Compile(table)
 	if err != nil {
-		t.Fatalf("%s: nft's list: %v", c.name, err)
+		t.Fatalf("%s: nft's list: %v", c.Name, err)
 	}
-	for name, set := range c.scope.setsScope {
-		got := scope.setsScope[name]
+	for name, set := range c.scope.Sets {
+		got := scope.Sets[name]
 		if got != nil && set.Size == 0 {
 			// The kernel limits the size of a set to which rules add elements.
 			got.Size = 0
@@ -211,16 +211,16 @@ func (c *corpus) sameAsNFT(t *testing.T, rules []compiled, text, object string) 
 	ns := nfttest.New(t)
 	bad := map[int]bool{}
 	for {
-		script, at := c.ruleset(texts).Script(bad)
+		script, at := c.with(texts).Script(bad)
 		_, err := ns.Output(script, "nft", "-f", "-")
 		if err == nil {
 			break
 		}
-		wrong := wrongLines(err.Error(), at)
+		wrong := nfttest.Rejected(err, at)
 		if len(wrong) == 0 {
 			t.Fatal(err)
 		}
-		for _, i := range wrong {
+		for i := range wrong {
 			t.Errorf("%s\n  compiles, but nft refuses it: %v", texts[i], err)
 			bad[i] = true
 		}
@@ -269,9 +269,7 @@ func objectsOf(t *testing.T, text string) map[string]any {
 	var list struct {
 		Nftables []map[string]map[string]any `json:"nftables"`
 	}
-	if err := json.Unmarshal([]byte(text), &list); err != nil {
-		t.Fatal(err)
-	}
+	nfttest.NoError(t, json.Unmarshal([]byte(text), &list))
 	out := map[string]any{}
 	for _, object := range list.Nftables {
 		for kind, o := range object {

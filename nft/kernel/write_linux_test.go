@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"net"
 	"reflect"
+	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -13,6 +16,7 @@ import (
 	"github.com/weft-proxy/weft/nft/compile"
 	"github.com/weft-proxy/weft/nft/object"
 	"github.com/weft-proxy/weft/nft/set"
+	"github.com/weft-proxy/weft/nft/testing/declared"
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
@@ -40,24 +44,17 @@ func TestWritesOfRules(t *testing.T) {
 		{nft.Map{Type: "ipv4_addr : ipv4_addr . inet_service"}, "ip saddr timeout 3h : ip daddr . udp dport", false, "s"},
 	} {
 		t.Run(tt.rule, func(t *testing.T) {
-			ns := nfttest.New(t)
-			c := open(t, ns, Config{})
+			ns, c := connect(t, Config{})
 			id := testTable()
 			tt.decl.Name, tt.decl.Flags, tt.decl.Size = "m", []string{"dynamic", "timeout"}, 64
-			s, keys := mapOf(t, tt.decl), setOf(t, nft.Set{Name: "s", Type: "ipv4_addr . inet_service"})
+			s, keys := mapOf(tt.decl), setOf(nft.Set{Name: "s", Type: "ipv4_addr . inet_service"})
 			text := fmt.Sprintf("udp dport 9 meta mark set 0x1 ip daddr . udp dport @s update @m { %s } counter", tt.rule)
-			rule, err := compile.CompileRule(nft.FamilyIP, nft.Rule{Text: text}, setsScope{"m": s, "s": keys})
-			if err != nil {
-				t.Fatal(err)
-			}
+			rule := nfttest.Must(compile.CompileRule(nft.FamilyIP, nft.Rule{Text: text}, declared.Sets{"m": s, "s": keys}))
 			out := &object.Chain{Name: "out", Base: &object.Base{Type: "filter", Hook: unix.NF_INET_LOCAL_OUT}}
 			commit(t, c, AddTable{Table: id}, AddSet{Table: id, Set: s}, AddSet{Table: id, Set: keys},
-				AddElements{Table: id, Set: keys, Elements: pack(t, keys, "127.0.0.1 . 9")}, AddChain{Table: id, Chain: out},
+				AddElements{Table: id, Set: keys, Elements: pack(keys, "127.0.0.1 . 9")}, AddChain{Table: id, Chain: out},
 				AddRule{Table: id, Chain: "out", Rule: rule, Handle: &Handle{}})
-			dump, err := c.Dump()
-			if err != nil {
-				t.Fatal(err)
-			}
+			dump := nfttest.Must(c.Dump())
 			if got := dump[0].Chains[0].Rules[0].Writes; !reflect.DeepEqual(got, rule.Writes) || len(got) != 1 {
 				t.Fatalf("the dump has writes %+v, the compiled rule %+v", got, rule.Writes)
 			}
@@ -80,9 +77,9 @@ func TestWritesOfRules(t *testing.T) {
 
 // TestRulesThatWriteNothing tests rules that look as if they added elements to a map.
 func TestRulesThatWriteNothing(t *testing.T) {
-	scope := setsScope{
-		"m": mapOf(t, nft.Map{Name: "m", Type: "ipv4_addr : ipv4_addr", Flags: []string{"dynamic"}}),
-		"s": setOf(t, nft.Set{Name: "s", Type: "ipv4_addr", Flags: []string{"dynamic"}}),
+	scope := declared.Sets{
+		"m": mapOf(nft.Map{Name: "m", Type: "ipv4_addr : ipv4_addr", Flags: []string{"dynamic"}}),
+		"s": setOf(nft.Set{Name: "s", Type: "ipv4_addr", Flags: []string{"dynamic"}}),
 	}
 	for _, text := range []string{
 		"update @s { ip saddr }", "delete @m { ip saddr : 10.0.0.1 }", "ip saddr map @m @s accept", "meta mark set 0x4000 accept",
@@ -98,35 +95,10 @@ func TestRulesThatWriteNothing(t *testing.T) {
 	}
 }
 
-// TestDumpSetThatIsNotThere checks that the error contains the kernel's answer.
-func TestDumpSetThatIsNotThere(t *testing.T) {
-	c := open(t, nfttest.New(t), Config{})
-	set := setOf(t, nft.Set{Name: "s", Type: "ipv4_addr"})
-	if _, err := c.DumpSet(testTable(), set); !errors.Is(err, unix.ENOENT) {
-		t.Errorf("DumpSet = %v, want ENOENT", err)
-	}
-	commit(t, c, AddTable{Table: testTable()})
-	if _, err := c.DumpSet(testTable(), set); !errors.Is(err, unix.ENOENT) {
-		t.Errorf("DumpSet = %v, want ENOENT", err)
-	}
-}
-
-// TestDumpSetOfAnotherProgram tests that a set of a table without weft's mark is not read.
-func TestDumpSetOfAnotherProgram(t *testing.T) {
-	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
-	ns := nfttest.New(t)
-	c := open(t, ns, Config{})
-	ns.Nft(t, "table ip foreign { set s { type ipv4_addr; elements = { 10.0.0.1 }; }; }")
-	got, err := c.DumpSet(nft.TableID{Family: nft.FamilyIP, Name: "foreign"}, setOf(t, nft.Set{Name: "s", Type: "ipv4_addr"}))
-	if !errors.Is(err, ErrForeignTable) || !errors.Is(err, unix.ENOENT) || len(got) != 0 {
-		t.Errorf("DumpSet = %v, %v, want ErrForeignTable and ENOENT", got, err)
-	}
-}
-
 // sendPacket sends a UDP packet over loopback.
 func sendPacket(t *testing.T, ns *nfttest.NS) {
 	t.Helper()
-	err := ns.Do(func() error {
+	nfttest.NoError(t, ns.Do(func() error {
 		conn, err := net.Dial("udp4", "127.0.0.1:9")
 		if err != nil {
 			return err
@@ -134,8 +106,76 @@ func sendPacket(t *testing.T, ns *nfttest.NS) {
 		defer func() { _ = conn.Close() }()
 		_, err = conn.Write([]byte("x"))
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
+	}))
+}
+
+// TestRulesThatChangeSets tests that a rule that changes a set compiles if, and only if, the
+// kernel accepts it: it cannot change the fixed table or the bitmap that it chooses for some
+// sets without flags.
+func TestRulesThatChangeSets(t *testing.T) {
+	for _, tt := range []struct {
+		decl nft.Set
+		key  string
+		ok   bool
+	}{
+		{nft.Set{Type: "ipv4_addr"}, "ip saddr", true},
+		{nft.Set{Type: "ipv4_addr", Size: 100}, "ip saddr", false},
+		{nft.Set{Type: "ipv4_addr", Size: 100, Flags: []string{"dynamic"}}, "ip saddr", true},
+		{nft.Set{Type: "ipv4_addr", Size: 100, Flags: []string{"timeout"}}, "ip saddr", true},
+		{nft.Set{Type: "inet_service"}, "tcp dport", false},
+		{nft.Set{Type: "inet_service", Flags: []string{"dynamic"}}, "tcp dport", true},
+	} {
+		tt.decl.Name = "s"
+		s := setOf(tt.decl)
+		text := "add @s { " + tt.key + " }"
+		rule, err := compile.CompileRule(nft.FamilyIP, nft.Rule{Text: text}, declared.Sets{"s": s})
+		if !tt.ok {
+			if err == nil || !strings.Contains(err.Error(), "declare it with flags dynamic") {
+				t.Errorf("%+v: error %v", tt.decl, err)
+			}
+			// The rule for a set that says so, on this one.
+			dynamic := *s
+			dynamic.Flags |= set.FlagEval
+			rule, err = compile.CompileRule(nft.FamilyIP, nft.Rule{Text: text}, declared.Sets{"s": &dynamic})
+		}
+		if err != nil {
+			t.Errorf("%+v: error %v", tt.decl, err)
+			continue
+		}
+		c := open(t, nfttest.New(t), Config{})
+		id := testTable()
+		_, err = c.Commit([]Op{AddTable{Table: id}, AddSet{Table: id, Set: s}, AddChain{Table: id, Chain: chain("c")}, AddRule{Table: id, Chain: "c", Rule: rule, Handle: &Handle{}}})
+		if tt.ok != (err == nil) || err != nil && !errors.Is(err, unix.EOPNOTSUPP) {
+			t.Errorf("%+v: the kernel's answer is %v, want one that it accepts: %t", tt.decl, err, tt.ok)
+		}
+	}
+}
+
+// TestStatementBetweenComparisons sends packets through a rule with a statement between
+// two comparisons: only those that match the first one may run it. nft 1.0.6 merges the
+// comparisons and runs the statement for all.
+func TestStatementBetweenComparisons(t *testing.T) {
+	ns, c := connect(t, Config{})
+	id := testTable()
+	banned := setOf(nft.Set{Name: "banned", Type: "ipv4_addr", Flags: []string{"dynamic"}, Size: 64})
+	rule := nfttest.Must(compile.CompileRule(nft.FamilyIP, nft.Rule{Text: "tcp dport 22 add @banned { ip saddr } tcp sport 5 drop"}, declared.Sets{"banned": banned}))
+	in := &object.Chain{Name: "in", Base: &object.Base{Type: "filter", Hook: unix.NF_INET_LOCAL_IN}}
+	commit(t, c, AddTable{Table: id}, AddSet{Table: id, Set: banned}, AddChain{Table: id, Chain: in},
+		AddRule{Table: id, Chain: "in", Rule: rule, Handle: &Handle{}})
+	for _, tt := range []struct {
+		address string
+		want    int
+	}{{"127.0.0.1:80", 0}, {"127.0.0.1:22", 1}} {
+		// Nothing listens there, and the rule does not drop the packet.
+		if err := ns.Do(func() error {
+			_, err := net.DialTimeout("tcp4", tt.address, 5*time.Second)
+			return err
+		}); !errors.Is(err, syscall.ECONNREFUSED) {
+			t.Fatal(err)
+		}
+		got, err := c.DumpSet(id, banned)
+		if err != nil || len(got) != tt.want {
+			t.Errorf("after a packet to %s: %d senders are banned, want %d (error %v)", tt.address, len(got), tt.want, err)
+		}
 	}
 }

@@ -11,20 +11,12 @@ import (
 	"github.com/weft-proxy/weft/nft/eval/load"
 	"github.com/weft-proxy/weft/nft/lint"
 	"github.com/weft-proxy/weft/nft/ruleset"
+	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
 // parse compiles a ruleset.
-func parse(t *testing.T, name, text string) *eval.Ruleset {
-	t.Helper()
-	tables, err := ruleset.Parse(name, text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rules, err := load.Tables(load.Part{Tables: tables})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return rules
+func parse(name, text string) *eval.Ruleset {
+	return nfttest.Must(load.Tables(load.Part{Tables: nfttest.Must(ruleset.Parse(name, text))}))
 }
 
 // summary returns a finding as "ID: PARTY, PARTY".
@@ -54,17 +46,14 @@ func TestPublicIssues(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := nfttest.Must(os.ReadFile(file))
 			var want, got []string
 			for line := range strings.Lines(string(text)) {
 				if rest, ok := strings.CutPrefix(line, "# finds "); ok {
 					want = append(want, strings.TrimSpace(rest))
 				}
 			}
-			found := lint.Run(parse(t, file, string(text)), lint.Options{Needs: lint.NodeNeeds})
+			found := lint.Run(parse(file, string(text)), lint.Options{Needs: lint.NodeNeeds})
 			for i := range found {
 				t.Log(found[i].String())
 				if s := summary(&found[i]); !slices.Contains(got, s) {
@@ -84,10 +73,7 @@ func TestPublicIssues(t *testing.T) {
 func TestStockRulesets(t *testing.T) {
 	var files []string
 	for _, pattern := range []string{"testdata/stock/*.nft", "../eval/testdata/stock/*.nft"} {
-		found, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
+		found := nfttest.Must(filepath.Glob(pattern))
 		files = append(files, found...)
 	}
 	if len(files) < 17 { // and those of iptables, see TestStockIPTables
@@ -95,11 +81,8 @@ func TestStockRulesets(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			found := lint.Run(parse(t, file, string(text)), lint.Options{})
+			text := nfttest.Must(os.ReadFile(file))
+			found := lint.Run(parse(file, string(text)), lint.Options{})
 			for i := range found {
 				t.Errorf("%s", found[i].String())
 			}
@@ -145,7 +128,7 @@ func TestRules(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			text := "table inet t {\n" + tt.rules + "\n}\n"
 			var got []string
-			for _, f := range lint.Run(parse(t, "t", text), lint.Options{Needs: lint.NodeNeeds}) {
+			for _, f := range lint.Run(parse("t", text), lint.Options{Needs: lint.NodeNeeds}) {
 				t.Log(f.String())
 				got = append(got, string(f.ID))
 			}
@@ -207,7 +190,7 @@ func TestFindingText(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rules := parse(t, name, tt.rules)
+			rules := parse(name, tt.rules)
 			for i := range rules.Tables {
 				table := &rules.Tables[i]
 				if table.ID.Name != "web" {

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,21 +16,13 @@ import (
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/compile"
+	"github.com/weft-proxy/weft/nft/eval/load"
 	"github.com/weft-proxy/weft/nft/kernel"
 	"github.com/weft-proxy/weft/nft/lint"
 	"github.com/weft-proxy/weft/nft/object"
-	"github.com/weft-proxy/weft/nft/set"
 	"github.com/weft-proxy/weft/nft/syntax"
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
-
-// noScope declares nothing.
-type noScope struct{}
-
-func (noScope) Set(string) (*set.Set, bool)        { return nil, false }
-func (noScope) Chain(string) bool                  { return false }
-func (noScope) Object(nft.ObjectKind, string) bool { return false }
-func (noScope) Flowtable(string) bool              { return false }
 
 // conditions are the comparisons of the corpora of package compile, each as it is and denied, so that
 // one of the two holds for a packet that has what is compared.
@@ -123,32 +116,23 @@ type station struct {
 
 // newStation makes the namespaces.
 func newStation(t *testing.T) *station {
-	nfttest.Require(t, nfttest.Namespaces)
 	s := &station{from: nfttest.New(t), table: nft.TableID{Family: nft.FamilyInet, Name: "t"}, rules: map[string]*kernel.Handle{}}
 	to := nfttest.New(t)
 	nfttest.Veth(t, nfttest.Port{NS: s.from, Name: "up", Addrs: []netip.Prefix{netip.MustParsePrefix("10.1.0.1/24"), netip.MustParsePrefix("fd01::1/64")}},
 		nfttest.Port{NS: to, Name: "eth0", Addrs: []netip.Prefix{netip.MustParsePrefix("10.1.0.2/24"), netip.MustParsePrefix("fd01::2/64")}})
 	var server net.Listener
-	err := to.Do(func() (err error) {
+	nfttest.NoError(t, to.Do(func() (err error) {
 		// It is the socket of the packets to its port.
 		server, err = net.Listen("tcp", ":22")
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = s.from.Do(func() (err error) {
+	}))
+	nfttest.NoError(t, s.from.Do(func() (err error) {
 		if s.raw[0], err = unix.Socket(unix.AF_INET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.IPPROTO_RAW); err == nil {
 			s.raw[1], err = unix.Socket(unix.AF_INET6, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.IPPROTO_RAW)
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s.conn, err = kernel.Open(kernel.Config{NetNS: to.FD(), NoOwner: true}); err != nil {
-		t.Fatal(err)
-	}
+	}))
+	s.conn = nfttest.Must(kernel.Open(kernel.Config{NetNS: to.FD(), NoOwner: true}))
 	t.Cleanup(func() {
 		_, _, _, _ = server.Close(), s.conn.Close(), unix.Close(s.raw[0]), unix.Close(s.raw[1])
 	})
@@ -166,10 +150,7 @@ func (s *station) commit(t *testing.T, ops ...kernel.Op) {
 // load makes the rules those of a new base chain at prerouting, without those that weft or the kernel refuses.
 func (s *station) load(t *testing.T, rules []string) {
 	t.Helper()
-	chain, err := object.CompileChain(s.table.Family, &nft.Chain{Name: "c", Type: "filter", Hook: "prerouting", Priority: "0"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	chain := nfttest.Must(object.CompileChain(s.table.Family, &nft.Chain{Name: "c", Type: "filter", Hook: "prerouting", Priority: "0"}))
 	if len(s.rules) > 0 {
 		s.commit(t, kernel.DeleteChain{Table: s.table, Name: "c"})
 	}
@@ -177,7 +158,7 @@ func (s *station) load(t *testing.T, rules []string) {
 	clear(s.rules)
 	var ops []kernel.Op
 	for _, text := range rules {
-		rule, err := compile.CompileRule(s.table.Family, nft.Rule{Text: text + " counter"}, noScope{})
+		rule, err := compile.CompileRule(s.table.Family, nft.Rule{Text: text + " counter"}, nil)
 		if err == nil {
 			s.rules[text] = &kernel.Handle{}
 			ops = append(ops, kernel.AddRule{Table: s.table, Chain: "c", Rule: rule, Handle: s.rules[text]})
@@ -195,12 +176,8 @@ func (s *station) try(ops []kernel.Op) {
 }
 
 // counted returns how many packets each rule has matched.
-func (s *station) counted(t *testing.T) map[string]int {
-	t.Helper()
-	live, err := s.conn.DumpLive(s.table, kernel.LiveQuery{Rules: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+func (s *station) counted() map[string]int {
+	live := nfttest.Must(s.conn.DumpLive(s.table, kernel.LiveQuery{Rules: true}))
 	out := map[string]int{}
 	for text, handle := range s.rules {
 		if state := live.Rules[handle.N]; len(state) > 0 {
@@ -215,7 +192,7 @@ func (s *station) counted(t *testing.T) map[string]int {
 // send sends a packet, and returns the rules that matched it.
 func (s *station) send(t *testing.T, data []byte) (matched []string) {
 	t.Helper()
-	before := s.counted(t)
+	before := s.counted()
 	var err error
 	if data[0]>>4 == 4 {
 		err = unix.Sendto(s.raw[0], data, 0, &unix.SockaddrInet4{Addr: [4]byte(data[16:20])})
@@ -226,7 +203,7 @@ func (s *station) send(t *testing.T, data []byte) (matched []string) {
 		t.Fatal(err)
 	}
 	for deadline := time.Now().Add(3 * time.Minute); ; <-time.After(5 * time.Millisecond) {
-		after := s.counted(t)
+		after := s.counted()
 		if after[all] > before[all] {
 			for text, n := range after {
 				if n > before[text] {
@@ -267,12 +244,12 @@ func TestMatchedIsNeverReported(t *testing.T) {
 			combined = append(combined, strings.Join(parts, " "))
 		}
 	}
-	single := s.judge(t, s.counted(t))
+	single := s.judge(t, s.counted())
 	s.load(t, append(combined, all))
 	for _, data := range packets() {
 		s.send(t, data)
 	}
-	several := s.judge(t, s.counted(t))
+	several := s.judge(t, s.counted())
 	kinds := make([]string, 0, len(words))
 	for word := range words {
 		kinds = append(kinds, word)
@@ -303,9 +280,35 @@ func (s *station) judge(t *testing.T, counted map[string]int) (matched int) {
 			fmt.Fprintf(&b, "%s counter\n", text)
 		}
 	}
-	found := lint.Run(parse(t, "matched", "table inet t {\nchain c {\ntype filter hook prerouting priority 0;\n"+b.String()+"}\n}\n"), lint.Options{})
+	found := lint.Run(parse("matched", "table inet t {\nchain c {\ntype filter hook prerouting priority 0;\n"+b.String()+"}\n}\n"), lint.Options{})
 	for i := range found {
 		t.Errorf("a packet matched, and yet: %s", found[i].String())
 	}
 	return matched
+}
+
+// TestStockIPTables tests that iptables rulesets of other programs, read from the kernel, have no findings.
+func TestStockIPTables(t *testing.T) {
+	const restore = "iptables-nft-restore"
+	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
+	files, err := filepath.Glob("../eval/testdata/stock/*.iptables")
+	if err != nil || len(files) < 3 {
+		t.Fatalf("%d files, %v: want at least 3", len(files), err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".iptables"), func(t *testing.T) {
+			ns := nfttest.New(t)
+			ns.Run(t, restore, file)
+			r := nfttest.Must(kernel.OpenReader(kernel.Config{NetNS: ns.FD()}))
+			defer func() { _ = r.Close() }()
+			rules := nfttest.Must(load.Kernel(r))
+			if len(rules.Tables) == 0 {
+				t.Fatal("no tables")
+			}
+			found := lint.Run(rules, lint.Options{})
+			for i := range found {
+				t.Errorf("%s", found[i].String())
+			}
+		})
+	}
 }

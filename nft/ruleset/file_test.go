@@ -16,6 +16,7 @@ import (
 
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/syntax"
+	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
 var updateFiles = flag.Bool("update-files", false, "rewrite the expectations of testdata/file")
@@ -44,10 +45,7 @@ func fileCases(t testing.TB) []fileCase {
 	}
 	var cases []fileCase
 	for _, path := range paths {
-		archive, err := txtar.ParseFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		archive := nfttest.Must(txtar.ParseFile(path))
 		cases = append(cases, fileCase{strings.TrimSuffix(filepath.Base(path), ".txtar"), path, archive})
 	}
 	return cases
@@ -84,9 +82,7 @@ func TestParse(t *testing.T) {
 			}
 			if *updateFiles {
 				c.archive.Files = []txtar.File{{Name: "file.nft", Data: []byte(text)}, {Name: section, Data: []byte(got)}}
-				if err := os.WriteFile(c.path, txtar.Format(c.archive), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				nfttest.NoError(t, os.WriteFile(c.path, txtar.Format(c.archive), 0o644))
 				return
 			}
 			if want, _ := c.section(section); got != want {
@@ -110,26 +106,12 @@ func TestParse(t *testing.T) {
 }
 
 func TestParseModel(t *testing.T) {
-	_, err := Parse("x", `
-		define p = 80
-		table inet x {
-			comment "t"
-			map m { type inet_service : verdict; timeout 1h; elements = { $p timeout 5s comment "c" : goto out } }
-			chain out { type filter hook output priority filter - 5; policy drop; comment "o"; tcp dport $p accept comment "web"; drop }
-		}
-		add chain x c`)
-	if err == nil || !strings.Contains(err.Error(), "x:8:13: table ip x is not declared") {
-		t.Errorf("the undeclared table gives %v", err)
-	}
-	got, err := Parse("x", `
+	got := nfttest.Must(Parse("x", `
 		table inet x {
 			comment "t"
 			map m { type inet_service : verdict; flags timeout; elements = { 80 timeout 5s comment "c" : goto out } }
 			chain out { type filter hook output priority filter - 5; policy drop; comment "o"; tcp dport 80 accept comment "web"; drop }
-		}`)
-	if err != nil {
-		t.Fatal(err)
-	}
+		}`))
 	want := []nft.Table{{
 		Family: nft.FamilyInet, Name: "x", Comment: "t",
 		Maps: []nft.Map{{
@@ -203,23 +185,6 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// BenchmarkParse reads the elements of 1,000 services with 10 endpoints.
-func BenchmarkParse(b *testing.B) {
-	var text strings.Builder
-	text.WriteString("table ip weft {\nmap endpoints {\ntypeof ip daddr . meta l4proto . th dport . numgen random mod 65536 : ip daddr . th dport\nelements = {\n")
-	for i := range 10000 {
-		fmt.Fprintf(&text, "10.96.%d.%d . tcp . 80 . %d : 10.1.%d.%d . 8080,\n", i/10/250, i/10%250, i%10, i/250, i%250)
-	}
-	text.WriteString("}\n}\n}\n")
-	b.SetBytes(int64(text.Len()))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := Parse("x", text.String()); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
 // TestVariablesHaveOneBudget lets variables grow in the ways that one limit for each value
 // would miss.
 func TestVariablesHaveOneBudget(t *testing.T) {
@@ -251,5 +216,75 @@ func TestVariablesHaveOneBudget(t *testing.T) {
 	}
 	if _, err := Parse("x", long+fmt.Sprintf(set, strings.Repeat("$long, ", 4))); err != nil {
 		t.Errorf("a list that is used 4 times: %.200v", err)
+	}
+}
+
+// findRule returns rule number n (from 0) of a chain as it is written in a file.
+func findRule(text string, table nft.TableID, chain string, n int) (*Rule, bool) {
+	_, positions, _ := ParsePositions("", text)
+	return positions.Rule(table, chain, n)
+}
+
+// TestFindRuleAfterChanges finds rules where they ended up.
+func TestFindRuleAfterChanges(t *testing.T) {
+	const text = `define p = 80
+table ip x { chain c { accept; drop; } }
+flush chain ip x c
+add rule ip x c tcp dport $p accept
+insert rule ip x c index 0   counter
+insert rule ip x c  ct state new drop
+`
+	id := nft.TableID{Family: nft.FamilyIP, Name: "x"}
+	for n, want := range []string{"ct state new drop", "counter", "tcp dport 80 accept"} {
+		r, ok := findRule(text, id, "c", n)
+		if !ok || r.Text != want {
+			t.Fatalf("rule %d is %+v, want %q", n, r, want)
+		}
+		if e := r.Error(&syntax.Error{Pos: syntax.Pos{Line: 1, Column: 1}}); e.Pos.Line != 6-n {
+			t.Errorf("rule %d is at %s", n, e.Pos)
+		}
+	}
+	for _, n := range []int{-1, 3} {
+		if _, ok := findRule(text, id, "c", n); ok {
+			t.Errorf("there is a rule %d", n)
+		}
+	}
+	if _, ok := findRule(text+"flush ruleset\n", id, "c", 0); ok {
+		t.Error("a flushed rule is found")
+	}
+}
+
+// TestHostileChanges parses commands that could each cost as much as the whole file.
+func TestHostileChanges(t *testing.T) {
+	const n = 20000
+	var tables, elements strings.Builder
+	for i := range n {
+		fmt.Fprintf(&tables, "table inet t%d { chain c { drop; }; }\n", i)
+		fmt.Fprintf(&elements, "%d, ", i)
+	}
+	for name, text := range map[string]string{
+		"flush ruleset":        tables.String() + strings.Repeat("flush ruleset\n", n),
+		"flush ruleset ip":     tables.String() + strings.Repeat("flush ruleset ip\n", n),
+		"delete tables":        tables.String() + strings.Repeat("table x; delete table x\n", n),
+		"flush table":          "table x { chain c { drop; }; }\n" + strings.Repeat("flush table x\nadd rule x c drop\n", n),
+		"insert":               "table x { chain c { }; }\n" + strings.Repeat("insert rule x c drop\n", n),
+		"delete element":       "table x { set s { type mark; elements = { " + elements.String() + "}; }; }\n" + strings.Repeat("delete element x s { 7 }\nadd element x s { 7 }\n", n),
+		"undeclared":           strings.Repeat("flush table x\n", n) + "table x",
+		"braces":               strings.Repeat("{", 64*n),
+		"define in deep block": strings.Repeat("table x {", n) + strings.Repeat("define a = 1\n", n),
+	} {
+		start := time.Now()
+		_, _ = Parse("x", text) // whether it is right does not matter
+		if d := time.Since(start); d > time.Minute {
+			t.Errorf("%s takes %s for %d bytes", name, d, len(text))
+		}
+	}
+}
+
+// TestIndexBound refuses an index in a long chain.
+func TestIndexBound(t *testing.T) {
+	text := "table x { chain c { }; }\n" + strings.Repeat("add rule x c drop\n", maxIndexed) + "insert rule x c index 0 drop\n"
+	if _, err := Parse("x", text); err == nil || !strings.Contains(err.Error(), "index is not possible in a chain of more than 4096 rules") {
+		t.Errorf("got %v", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weft-proxy/weft/nft/syntax"
+	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
 // files is an OpenFunc of some files; a name with a star is a pattern of its head.
@@ -41,10 +42,7 @@ table ip x {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tables, err := b.Parse(Parse)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tables := nfttest.Must(b.Parse(Parse))
 	got := fmt.Sprint(tables[0].Chains[0].Rules)
 	if got != "[{meta mark 1 accept } {meta mark 2 accept } {drop }]" || len(tables[0].Sets) != 1 {
 		t.Errorf("includes to %+v", tables)
@@ -56,13 +54,10 @@ table ip x {
 
 // TestIncludePlaces finds the places of mistakes in the files that they are in.
 func TestIncludePlaces(t *testing.T) {
-	b, err := Include("main", "table ip x {\n\tinclude \"a\"; chain c { bogus; }\n\tbogus }\nbogus", files(map[string]string{
+	b := nfttest.Must(Include("main", "table ip x {\n\tinclude \"a\"; chain c { bogus; }\n\tbogus }\nbogus", files(map[string]string{
 		"a": "\n  chain a {\n\tinclude \"b\"\n bogus }", "b": "accept\nbogus",
-	}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = b.Parse(Parse)
+	})))
+	_, err := b.Parse(Parse)
 	var list *ErrorList
 	if !errors.As(err, &list) {
 		t.Fatal(err)

@@ -46,42 +46,17 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-func TestRtKey(t *testing.T) {
-	for _, tt := range []struct{ family, key, want, err string }{
-		{"", "classid", "classid", ""},
-		{"ip6", "mtu", "mtu", ""},
-		{"ip", "nexthop", "ip nexthop", ""},
-		{"ip6", "nexthop", "ip6 nexthop", ""},
-		{"", "nexthop", "", "does not tell the protocol"},
-		{"ip", "bogus", "", "unknown key"},
-	} {
-		k, err := rtKey(&syntax.Rt{Family: tt.family, Key: tt.key})
-		switch {
-		case tt.err == "" && (err != nil || k.Name != tt.want):
-			t.Errorf("rt %s %s = %v, %v", tt.family, tt.key, k, err)
-		case tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)):
-			t.Errorf("rt %s %s: %v, want %q", tt.family, tt.key, err, tt.err)
-		}
-	}
-}
-
-func TestDirections(t *testing.T) {
-	for word, want := range map[string]Direction{"": NoDirection, "original": DirectionOriginal, "reply": DirectionReply} {
-		if got := ParseDirection(word); got != want {
-			t.Errorf("direction %q = %d, want %d", word, got, want)
-		}
-	}
-	if XfrmDirection("in") != 0 || XfrmDirection("out") != 1 {
-		t.Error("directions of ipsec")
-	}
-}
-
 // TestHeaders finds each header, its fields, and the protocols that it carries.
 func TestHeaders(t *testing.T) {
+	seen := map[uint32]bool{}
 	for _, h := range Headers {
 		if HeaderByName(h.Name) != h || h.Field("bogus") != nil {
 			t.Errorf("header %s is not found by its name, or has a field bogus", h.Name)
 		}
+		if h.Desc == 0 || seen[h.Desc] {
+			t.Errorf("header %s has the number %d of another one", h.Name, h.Desc)
+		}
+		seen[h.Desc] = true
 		for i := range h.Fields {
 			f := &h.Fields[i]
 			if h.Field(f.Name) != f || f.Bits == 0 {
@@ -96,7 +71,7 @@ func TestHeaders(t *testing.T) {
 		}
 		for _, u := range h.Uppers {
 			up := h.Upper(u.Num)
-			if n, ok := h.Number(up); up == nil || !ok || up != h.Upper(n) {
+			if n, ok := h.Number(up); up == nil || !ok || up != h.Upper(n) || !slices.Contains(Headers[:], up) {
 				t.Errorf("%s carries %s as %d, %v", h.Name, u.Name, n, ok)
 			}
 		}
@@ -207,18 +182,26 @@ func TestExthdrAt(t *testing.T) {
 	}
 }
 
-// TestHeaderTables checks what the tables of headers have to do with each
-// other.
-func TestHeaderTables(t *testing.T) {
-	seen := map[uint32]bool{}
-	for _, h := range Headers {
-		if h.Desc == 0 || seen[h.Desc] || HeaderByName(h.Name) != h {
-			t.Errorf("header %s has the number %d of another one", h.Name, h.Desc)
-		}
-		seen[h.Desc] = true
-		for _, u := range h.Uppers {
-			if up := h.Upper(u.Num); up == nil || !slices.Contains(Headers[:], up) {
-				t.Errorf("%s carries %s, which is not a header", h.Name, u.Name)
+// TestExtensionTables checks that fields do not overlap by mistake, and that
+// nft's numbers for them are of one field each.
+func TestExtensionTables(t *testing.T) {
+	for _, kind := range []syntax.ExthdrKind{syntax.ExthdrIPv6, syntax.ExthdrIPv4, syntax.ExthdrTCP, syntax.ExthdrSCTP} {
+		list, _ := ExtensionsOf(kind)
+		names := map[string]bool{}
+		for _, e := range list {
+			if names[e.Name] {
+				t.Errorf("%s %s is there twice", kind, e.Name)
+			}
+			names[e.Name] = true
+			end, numbers := uint32(0), map[uint32]bool{}
+			for _, f := range e.Fields {
+				if f.offset < end {
+					t.Errorf("%s %s %s begins before the end of the field before it", kind, e.Name, f.Name)
+				}
+				if numbers[f.Index] || f.Bits == 0 || f.Type == nil {
+					t.Errorf("%s %s %s: %+v", kind, e.Name, f.Name, f)
+				}
+				end, numbers[f.Index] = f.offset+f.Bits, true
 			}
 		}
 	}

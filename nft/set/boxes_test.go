@@ -7,31 +7,21 @@ import (
 	"testing"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
 // concatSet is an interval set of concatenations.
-func concatSet(t testing.TB) *Set {
-	t.Helper()
-	s, err := Compile(nft.FamilyIP, &nft.Set{Name: "s", Type: "ipv4_addr . inet_service . ipv4_addr", Flags: []string{"interval"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+func concatSet() *Set {
+	return nfttest.Must(Compile(nft.FamilyIP, &nft.Set{Name: "s", Type: "ipv4_addr . inet_service . ipv4_addr", Flags: []string{"interval"}}))
 }
 
-func packed(t testing.TB, s *Set, key string) Element {
-	t.Helper()
-	e, err := s.Pack(nft.Element{Key: key})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
+func packed(s *Set, key string) Element {
+	return nfttest.Must(s.Pack(nft.Element{Key: key}))
 }
 
 // herringbone returns about n elements with the last two fields as tiles of a herringbone
 // pattern: they do not overlap, and no line divides them in any field.
-func herringbone(t testing.TB, s *Set, n int) []Element {
-	t.Helper()
+func herringbone(s *Set, n int) []Element {
 	width := 1
 	for width*width < 2*n {
 		width++
@@ -39,7 +29,7 @@ func herringbone(t testing.TB, s *Set, n int) []Element {
 	var all []Element
 	tile := func(x, y, x2, y2 int) {
 		address := func(i int) string { return fmt.Sprintf("10.0.%d.%d", i>>8, i&255) }
-		all = append(all, packed(t, s, fmt.Sprintf("10.0.0.1 . %d-%d . %s-%s", x, x2, address(y), address(y2))))
+		all = append(all, packed(s, fmt.Sprintf("10.0.0.1 . %d-%d . %s-%s", x, x2, address(y), address(y2))))
 	}
 	for x := 1; x <= width; x++ {
 		for y := 1; y <= width; y++ {
@@ -57,8 +47,8 @@ func herringbone(t testing.TB, s *Set, n int) []Element {
 // TestInterlockingElements has elements that cannot be divided: their comparison must not be
 // quadratic. With all pairs compared, it needs half a minute.
 func TestInterlockingElements(t *testing.T) {
-	s := concatSet(t)
-	all := herringbone(t, s, 40_000)
+	s := concatSet()
+	all := herringbone(s, 40_000)
 	if _, err := s.Normalize(all); err != nil {
 		t.Errorf("%d tiles: %v", len(all), err)
 	}
@@ -114,10 +104,7 @@ func TestBoxes(t *testing.T) {
 			// A set of one field has no concatenations.
 			typ += " . inet_proto"
 		}
-		s, err := Compile(nft.FamilyIP, &nft.Set{Name: "s", Type: typ, Flags: []string{"interval"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := nfttest.Must(Compile(nft.FamilyIP, &nft.Set{Name: "s", Type: typ, Flags: []string{"interval"}}))
 		found := 0
 		const rounds = 300
 		for round := range rounds {
@@ -140,7 +127,7 @@ func TestBoxes(t *testing.T) {
 				if fields == 1 {
 					key += " . tcp"
 				}
-				e := packed(t, s, key)
+				e := packed(s, key)
 				if all = append(all, e); round%2 == 0 && anyOverlap(s, all, len(all)-1) {
 					all = all[:len(all)-1]
 				}
@@ -168,32 +155,10 @@ func TestBoxes(t *testing.T) {
 	}
 }
 
-// TestCrossingElements has rows and columns, each of which overlaps all others.
-func TestCrossingElements(t *testing.T) {
-	s := concatSet(t)
-	var all []Element
-	for i := 1; i <= 100; i++ {
-		all = append(all, packed(t, s, fmt.Sprintf("10.0.0.0/24 . %d . 10.0.0.1", 2*i)))
-	}
-	if a, b := newBoxes(s.Key.Fields, all).overlap(); a != nil {
-		t.Errorf("%v and %v overlap", a, b)
-	}
-	for i := 1; i <= 100; i++ {
-		all = append(all, packed(t, s, fmt.Sprintf("10.0.0.%d . 1-500 . 10.0.0.1", i)))
-	}
-	if a, b := newBoxes(s.Key.Fields, all).overlap(); a == nil || !overlap(s, *a, *b) {
-		t.Errorf("%v and %v are the overlap", a, b)
-	}
-	// All pairs overlap in each field.
-	if a, b := newBoxes(s.Key.Fields, all[99:101]).overlap(); a != &all[99] || b != &all[100] {
-		t.Errorf("%v and %v are the overlap of two", a, b)
-	}
-}
-
 // TestOverlapsOfEqualFields has elements that differ in a single field, whichever that is:
 // their comparison must not be quadratic. With all pairs compared, each case needs 20 s.
 func TestOverlapsOfEqualFields(t *testing.T) {
-	s := concatSet(t)
+	s := concatSet()
 	const n = 40_000
 	address := func(i int) string { return fmt.Sprintf("10.0.%d.%d", i>>8, i&255) }
 	for name, format := range map[string]func(i int) string{
@@ -203,27 +168,11 @@ func TestOverlapsOfEqualFields(t *testing.T) {
 	} {
 		all := make([]Element, n)
 		for i := range all {
-			all[i] = packed(t, s, format(i))
+			all[i] = packed(s, format(i))
 		}
 		if _, err := s.Normalize(all); err != nil {
 			t.Errorf("%s field: %v", name, err)
 		}
-	}
-}
-
-// BenchmarkOverlap looks for overlaps where there are none.
-func BenchmarkOverlap(b *testing.B) {
-	s := concatSet(b)
-	for _, n := range []int{1000, 10_000, 100_000} {
-		all := herringbone(b, s, n)
-		b.Run(fmt.Sprintf("interlocking=%d", n), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if x, _ := newBoxes(s.Key.Fields, all).overlap(); x != nil {
-					b.Fatal("there is an overlap")
-				}
-			}
-		})
 	}
 }
 
@@ -234,19 +183,13 @@ func TestRepeatedElements(t *testing.T) {
 		{Name: "ranges", Type: "ipv4_addr", Flags: []string{"interval", "timeout"}},
 		{Name: "concat", Type: "ipv4_addr . inet_service", Flags: []string{"interval", "timeout"}},
 	} {
-		s, err := Compile(nft.FamilyIP, &decl)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := nfttest.Must(Compile(nft.FamilyIP, &decl))
 		key := "10.0.0.1"
 		if decl.Name == "concat" {
 			key += " . 80"
 		}
 		for _, k := range []string{key, "*"} {
-			plain, err := s.Pack(nft.Element{Key: k})
-			if err != nil {
-				t.Fatal(err)
-			}
+			plain := nfttest.Must(s.Pack(nft.Element{Key: k}))
 			for _, tt := range []struct {
 				change func(*Element)
 				ok     bool

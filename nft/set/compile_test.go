@@ -1,34 +1,18 @@
 package set
 
 import (
-	"reflect"
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/weft-proxy/weft/nft"
-)
+	"github.com/google/go-cmp/cmp"
 
-func TestCompileMap(t *testing.T) {
-	got, err := CompileMap(nft.FamilyIP, &nft.Map{
-		Name: "affinity", TypeOf: "ip saddr . meta l4proto . th dport : ip daddr . th dport",
-		Flags: []string{"dynamic", "timeout"}, Timeout: 3 * time.Hour, Size: 65536, Comment: "c",
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := &Set{
-		Name: "affinity", Map: true,
-		Key:   Type{ID: 7<<12 | 12<<6 | 13, Len: 12, Fields: []uint32{4, 1, 2}, Names: []string{"ipv4_addr", "inet_proto", "inet_service"}},
-		Data:  Type{ID: 7<<6 | 13, Len: 8, Fields: []uint32{4, 2}, Names: []string{"ipv4_addr", "inet_service"}},
-		Flags: FlagMap | FlagEval | FlagTimeout, Timeout: 3 * time.Hour, Size: 65536, Comment: "c",
-	}
-	plain := *got
-	plain.Key.parts, plain.Data.parts, plain.UserData = nil, nil, nil
-	if !reflect.DeepEqual(&plain, want) {
-		t.Errorf("compiles to %+v, want %+v", plain, *want)
-	}
-}
+	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/selector"
+	"github.com/weft-proxy/weft/nft/syntax"
+	"github.com/weft-proxy/weft/nft/testing/nfttest"
+)
 
 func TestCompileSetErrors(t *testing.T) {
 	for _, test := range []struct {
@@ -92,11 +76,7 @@ func TestSetEqual(t *testing.T) {
 		t.Helper()
 		s := base
 		change(&s)
-		out, err := CompileMap(nft.FamilyIP, (*nft.Map)(&s))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return out
+		return nfttest.Must(CompileMap(nft.FamilyIP, (*nft.Map)(&s)))
 	}
 	a := compile(func(*nft.Set) {})
 	for name, same := range map[string]func(*nft.Set){
@@ -126,6 +106,90 @@ func TestSetEqual(t *testing.T) {
 	} {
 		if b := compile(change); a.Equal(b) || b.Equal(a) {
 			t.Errorf("a change of %s leaves the sets equal", name)
+		}
+	}
+}
+
+func TestSetDeclaration(t *testing.T) {
+	for _, in := range []nft.Set{
+		{Name: "plain", Type: "ipv4_addr"},
+		{Name: "concat", Type: "ipv4_addr . inet_proto . inet_service", Flags: []string{"interval"}, Size: 100, Comment: "who"},
+		{Name: "dyn", Type: "ipv6_addr", Flags: []string{"timeout", "dynamic"}, Timeout: time.Minute, GCInterval: time.Second},
+		{Name: "counted", Type: "ipv4_addr", Flags: []string{"dynamic"}, Stateful: []string{"counter", "limit rate 5/second"}},
+		{Name: "memory", Type: "mark", Policy: "memory"},
+		{Name: "vmap", Type: "inet_service : verdict"},
+		{Name: "nat", Type: "ipv4_addr . inet_service : ipv4_addr . inet_service"},
+		{Name: "ranges", Type: "ipv4_addr : interval ipv4_addr"},
+	} {
+		in.Name = "s"
+		s := nfttest.Must(compileEither(nft.FamilyIP, in))
+		if diff := cmp.Diff(in, s.Declaration()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", in.Name, diff)
+		}
+	}
+}
+
+// TestDump writes sets in the notation of `nft --debug=netlink`.
+func TestDump(t *testing.T) {
+	s := nfttest.Must(Compile(nft.FamilyIP, &nft.Set{
+		Name: "s", Type: "ipv4_addr", Flags: []string{"interval"}, Timeout: time.Second, GCInterval: time.Minute, Size: 9, Policy: "memory",
+	}))
+	if got, want := s.DumpDeclaration("t"), "s t 14 timeout 1000ms gc_interval 60000ms policy 1 size 9\n"; got != want {
+		t.Errorf("DumpDeclaration = %q, want %q", got, want)
+	}
+	e := nfttest.Must(s.Pack(nft.Element{Key: "10.0.0.0/8", Comment: "x", Expires: 500 * time.Millisecond}))
+	if e.Expires() != 500*time.Millisecond {
+		t.Errorf("Expires = %s", e.Expires())
+	}
+	// An end, with the flag 1, comes before the interval and after it.
+	got := s.DumpElements("t", []Element{e})
+	if comment := `0 [end]  userdata = { \x00\x02x\x00 }`; !strings.Contains(got, comment) || strings.Count(got, " : 1 [end]") != 2 {
+		t.Errorf("DumpElements = %q, want two ends, and %s", got, comment)
+	}
+	if got := s.DumpElements("t", nil); got != "" {
+		t.Errorf("DumpElements of none = %q", got)
+	}
+}
+
+// extensionFields returns all expressions on extensions that can be declared.
+func extensionFields() []string {
+	var out []string
+	for _, kind := range []syntax.ExthdrKind{syntax.ExthdrIPv6, syntax.ExthdrIPv4, syntax.ExthdrTCP, syntax.ExthdrSCTP} {
+		list, _ := selector.ExtensionsOf(kind)
+		for _, e := range list {
+			prefix := kind.String() + " "
+			if kind == syntax.ExthdrIPv6 {
+				prefix = ""
+			}
+			if e.Presence.Bits != 0 {
+				out = append(out, kind.String()+" "+e.Name)
+			}
+			for _, f := range e.Fields {
+				out = append(out, prefix+e.Name+" "+f.Name)
+			}
+		}
+	}
+	return out
+}
+
+// TestExtensionTypes has expressions on extensions that TestDeclarationsAsNft has not.
+func TestExtensionTypes(t *testing.T) {
+	for _, text := range []string{"tcp option 200", "tcp option 2 length", "tcp option @2,16,16"} {
+		s := nfttest.Must(Compile(nft.FamilyInet, &nft.Set{Name: "s", TypeOf: text}))
+		parts, want := typeOfParts(s.UserData, udataSetKeyTypeOf), s.Key.parts
+		if len(parts) != 1 || parts[0] != want[0] {
+			t.Errorf("%s: reads back as %+v, want %+v", text, parts, want)
+		}
+	}
+	for _, attrs := range [][]uint32{{9, 1, 1}, {1, 77, 0}, {7, 9, 2}, {255, 1, 1}, {0, 9, 3}, {0, 0, 4}} {
+		if p, ok := parseTypeOfExthdr(func(typ byte) uint32 { return attrs[typ] }); ok {
+			t.Errorf("%v reads as %+v", attrs, p)
+		}
+	}
+	for _, text := range []string{"tcp option nop length", "tcp option @2,24,8", "tcp option @200,16,16", "rt2 addr", "frag bogus", "exthdr srh"} {
+		var e *syntax.Error
+		if _, err := Compile(nft.FamilyInet, &nft.Set{Name: "s", TypeOf: text}); !errors.As(err, &e) {
+			t.Errorf("typeof %s: error %v, want one with a place", text, err)
 		}
 	}
 }

@@ -6,14 +6,13 @@ import (
 	"testing"
 
 	library "github.com/google/nftables/userdata"
+
+	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
 func TestTableUserData(t *testing.T) {
 	for _, comment := range []string{"", "made by weft"} {
-		b, err := Table(comment)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := nfttest.Must(Table(comment))
 		info, err := ParseTable(b)
 		if want := (TableInfo{Comment: comment, Ours: true, Version: 1}); err != nil || info != want {
 			t.Errorf("%q reads back as %+v (%v), want %+v", b, info, err, want)
@@ -31,18 +30,12 @@ func TestChainAndElementUserData(t *testing.T) {
 	if b, err := AppendComment(nil, ""); err != nil || b != nil {
 		t.Errorf("no comment gives %q (%v)", b, err)
 	}
-	b, err := AppendComment(nil, "a chain")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := nfttest.Must(AppendComment(nil, "a chain"))
 	if got, err := ParseComment(b); err != nil || got != "a chain" {
 		t.Errorf("%q reads back as %q (%v)", b, got, err)
 	}
 	for _, want := range []ElementInfo{{}, {Comment: "default/web:http"}, {Open: true}, {Comment: strings.Repeat("x", MaxComment), Open: true}} {
-		b, err := AppendElement(nil, want.Comment, want.Open)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := nfttest.Must(AppendElement(nil, want.Comment, want.Open))
 		if (b == nil) != (want == ElementInfo{}) {
 			t.Errorf("%+v gives %q", want, b)
 		}
@@ -77,10 +70,7 @@ func FuzzParseUserData(f *testing.F) {
 }
 
 func TestRuleUserData(t *testing.T) {
-	b, err := AppendComment(nil, "why")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := nfttest.Must(AppendComment(nil, "why"))
 	want := RuleInfo{Comment: "why", Fingerprint: Fingerprint{1, 2, 3}, Owner: "services", Ours: true}
 	b = append(append(b, UdataFingerprint, byte(len(want.Fingerprint))), want.Fingerprint[:]...)
 	b = append(append(b, UdataOwner, byte(len(want.Owner))), want.Owner...)

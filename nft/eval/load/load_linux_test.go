@@ -61,26 +61,14 @@ func evaluate(t testing.TB, r *eval.Ruleset, p eval.Packet) string {
 }
 
 // parse compiles the text of a ruleset.
-func parse(t testing.TB, text string) *eval.Ruleset {
-	t.Helper()
-	tables, err := ruleset.Parse("test", text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := load.Tables(load.Part{Tables: tables})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+func parse(text string) *eval.Ruleset {
+	return nfttest.Must(load.Tables(load.Part{Tables: nfttest.Must(ruleset.Parse("test", text))}))
 }
 
 // openReader opens a Reader of a namespace.
 func openReader(t testing.TB, ns *nfttest.NS) *kernel.Reader {
 	t.Helper()
-	reader, err := kernel.OpenReader(kernel.Config{NetNS: ns.FD()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	reader := nfttest.Must(kernel.OpenReader(kernel.Config{NetNS: ns.FD()}))
 	t.Cleanup(func() {
 		if err := reader.Close(); err != nil {
 			t.Error(err)
@@ -90,22 +78,16 @@ func openReader(t testing.TB, ns *nfttest.NS) *kernel.Reader {
 }
 
 // read reads a ruleset.
-func read(t testing.TB, reader *kernel.Reader) *eval.Ruleset {
-	t.Helper()
-	r, err := load.Kernel(reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+func read(reader *kernel.Reader) *eval.Ruleset {
+	return nfttest.Must(load.Kernel(reader))
 }
 
 // TestSources loads the same rules from the kernel and from text: packets have the same
 // outcomes.
 func TestSources(t *testing.T) {
-	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
 	ns := nfttest.New(t)
 	ns.Nft(t, rules)
-	fromKernel, fromText := read(t, openReader(t, ns)), parse(t, rules)
+	fromKernel, fromText := read(openReader(t, ns)), parse(rules)
 	var seen []string
 	for last := range byte(11) {
 		for _, port := range []uint16{49, 50, 53, 60, 65, 70, 71, 80} {
@@ -130,7 +112,6 @@ func TestSources(t *testing.T) {
 // TestWords reads rules of another program: they have the words that nft lists, without counts, and one that has none is
 // named by its handle.
 func TestWords(t *testing.T) {
-	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
 	ns := nfttest.New(t)
 	ns.Nft(t, `table inet f { set blocked { type ipv4_addr; flags interval; }; chain side { }; chain c {
 		type filter hook forward priority 0;
@@ -140,14 +121,11 @@ func TestWords(t *testing.T) {
 		ip6 flowlabel 0x10000/5 accept
 	}; }`)
 	reader := openReader(t, ns)
-	for _, c := range read(t, reader).Tables[0].Chains {
+	for _, c := range read(reader).Tables[0].Chains {
 		if c.Decl.Name != "c" {
 			continue
 		}
-		rules, err := c.Load()
-		if err != nil {
-			t.Fatal(err)
-		}
+		rules := nfttest.Must(c.Load())
 		var got []string
 		for i := range rules {
 			got = append(got, rules[i].String())
@@ -165,30 +143,47 @@ func TestWords(t *testing.T) {
 // TestRejectedRule evaluates a rule that weft does not compile: the outcome says so.
 func TestRejectedRule(t *testing.T) {
 	c := nft.Chain{Name: "c", Type: "filter", Hook: "forward", Priority: "filter", Rules: []nft.Rule{{Text: "counter"}, {Text: "ip daddr @none drop"}}}
-	r, err := load.Tables(load.Part{Tables: []nft.Table{{Family: nft.FamilyIP, Name: "t", Chains: []nft.Chain{c}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := nfttest.Must(load.Tables(load.Part{Tables: []nft.Table{{Family: nft.FamilyIP, Name: "t", Chains: []nft.Chain{c}}}}))
 	got := evaluate(t, r, udp(netip.MustParseAddr("10.0.0.1"), 53))
 	if !strings.HasPrefix(got, "undecided ") || !strings.Contains(got, "none") || strings.Count(got, "\n") != 1 {
 		t.Errorf("%s, want undecided after the first rule, with the error of the second", got)
 	}
 }
 
-// BenchmarkKernel reads a ruleset with a set of 100,000 elements, and evaluates a packet that
-// looks up one of them.
-func BenchmarkKernel(b *testing.B) {
-	nfttest.Require(b, nfttest.Namespaces, nfttest.NFT)
-	ns := nfttest.New(b)
-	var elements strings.Builder
-	for i := range 100_000 {
-		fmt.Fprintf(&elements, "11.%d.%d.%d, ", i>>16, i>>8&255, i&255)
+// TestParts joins two parts of a table: a chain that one declares without its hook, a set whose
+// elements both have, and a rule that refers to what comes later.
+func TestParts(t *testing.T) {
+	part := func(owner, text string) load.Part {
+		return load.Part{Owner: owner, Tables: nfttest.Must(ruleset.Parse(owner, text))}
 	}
-	ns.Nft(b, "table inet f { set s { type ipv4_addr; elements = { "+elements.String()+" }; }; chain c { type filter hook forward priority 0; ip daddr @s drop; }; }")
-	reader := openReader(b, ns)
-	for b.Loop() {
-		if got := evaluate(b, read(b, reader), udp(netip.MustParseAddr("11.1.2.3"), 53)); !strings.HasPrefix(got, "drop") {
-			b.Fatal(got)
+	one := part("one", `table ip t {
+		map verdicts { type ipv4_addr : verdict; elements = { 10.0.0.1 : drop }; }
+		chain c { ip daddr @later drop }
+	}`)
+	two := part("two", `table ip t {
+		set later { type ipv4_addr; elements = { 10.0.0.9 }; }
+		map verdicts { type ipv4_addr : verdict; elements = { 10.0.0.1 : accept, 10.0.0.2 : drop }; }
+		chain c { type filter hook forward priority 0; ip daddr vmap @verdicts; }
+	}`)
+	r := nfttest.Must(load.Tables(one, two))
+	c := r.Tables[0].Chains[0]
+	got := fmt.Sprintf("%d %d %s", len(r.Tables), len(r.Tables[0].Chains), c.Owner)
+	for _, s := range r.Tables[0].Sets {
+		got += " " + s.Decl.Name + " of " + s.Owner
+	}
+	for _, rule := range c.Rules {
+		got += fmt.Sprintf(" %d of %s", rule.Handle, rule.Owner)
+	}
+	if want := "1 1 two verdicts of one later of two 1 of one 2 of two"; got != want {
+		t.Errorf("joined %s, want %s", got, want)
+	}
+	for last, want := range map[byte]string{1: "drop", 2: "drop", 3: "accept", 9: "drop"} {
+		if got := evaluate(t, r, udp(netip.AddrFrom4([4]byte{10, 0, 0, last}), 53)); !strings.HasPrefix(got, want) {
+			t.Errorf("10.0.0.%d: %s, want %s", last, got, want)
 		}
+	}
+	bad := part("bad", `table ip t { set later { type ipv4_addr; elements = { 10.0.0.0/8 }; }; }`)
+	if _, err := load.Tables(one, bad); err == nil || !slices.Contains(strings.Fields(err.Error()), `"10.0.0.0/8"`) {
+		t.Errorf("an element that the set cannot have: %v", err)
 	}
 }

@@ -2,7 +2,6 @@ package nfttest
 
 import (
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -20,21 +19,32 @@ type Ruleset struct {
 	Unchecked bool
 }
 
-var errorLine = regexp.MustCompile(`/dev/stdin:(\d+):\S* Error: (Could not process rule)?`)
+// Answer is what nft makes of a rule.
+type Answer struct {
+	OK bool
+	// the compiled form, as "nft --debug=netlink" prints it, with single blanks
+	Netlink string
+	Error   string
+	// nft ends without naming an error
+	Crash bool
+	// nft compiles the rule, and the kernel rejects it
+	Kernel bool
+}
 
-// Netlink returns the compiled form of each accepted rule by index, as "nft --debug=netlink" prints
-// it, with single blanks. It does not commit. A rule that makes nft abort counts as rejected.
-func (ns *NS) Netlink(t testing.TB, r *Ruleset) map[int]string {
+// Ask returns nft's answer to each rule by index, without a commit.
+func (ns *NS) Ask(t testing.TB, r *Ruleset) map[int]Answer {
 	t.Helper()
 	Require(t, NFT)
 	all := make([]int, len(r.Rules))
 	for i := range all {
 		all[i] = i
 	}
-	return ns.netlink(t, r, all)
+	out := map[int]Answer{}
+	ns.ask(t, r, all, out)
+	return out
 }
 
-func (ns *NS) netlink(t testing.TB, r *Ruleset, some []int) map[int]string {
+func (ns *NS) ask(t testing.TB, r *Ruleset, some []int, out map[int]Answer) {
 	t.Helper()
 	bad := map[int]bool{}
 	for i := range r.Rules {
@@ -45,16 +55,17 @@ func (ns *NS) netlink(t testing.TB, r *Ruleset, some []int) map[int]string {
 		script, lines := r.Script(bad)
 		text, err := ns.Output(script, "nft", "--debug=netlink", "-c", "-f", "-")
 		if err == nil || r.Unchecked && kernelError(err) {
-			return SplitDebug(text)
+			for i, netlink := range SplitDebug(text) {
+				out[i] = Answer{OK: true, Netlink: netlink}
+			}
+			return
 		}
 		found := false
-		for _, m := range errorLine.FindAllStringSubmatch(err.Error(), -1) {
-			if r.Unchecked && m[2] != "" {
-				continue
-			}
-			at, _ := strconv.Atoi(m[1])
-			if i, ok := lines[at]; ok && !bad[i] {
+		for i, why := range Rejected(err, lines) {
+			kernel := strings.HasPrefix(why, ofKernel)
+			if !bad[i] && !(kernel && r.Unchecked) {
 				bad[i], found = true, true
+				out[i] = Answer{Error: why, Kernel: kernel}
 			}
 		}
 		if found {
@@ -65,37 +76,53 @@ func (ns *NS) netlink(t testing.TB, r *Ruleset, some []int) map[int]string {
 		case 0:
 			t.Fatalf("nft: %v", err)
 		case 1:
-			return nil
+			out[left[0]] = Answer{Error: err.Error(), Crash: !strings.Contains(err.Error(), "Error:")}
+			return
 		}
-		out := ns.netlink(t, r, left[:len(left)/2])
-		if out == nil {
-			out = map[int]string{}
-		}
-		maps.Copy(out, ns.netlink(t, r, left[len(left)/2:]))
-		return out
+		ns.ask(t, r, left[:len(left)/2], out)
+		ns.ask(t, r, left[len(left)/2:], out)
+		return
 	}
+}
+
+// Netlink returns the compiled form of each accepted rule by index.
+func (ns *NS) Netlink(t testing.TB, r *Ruleset) map[int]string {
+	t.Helper()
+	out := map[int]string{}
+	for i, a := range ns.Ask(t, r) {
+		if a.OK {
+			out[i] = a.Netlink
+		}
+	}
+	return out
+}
+
+var errorLine = regexp.MustCompile(`/dev/stdin:(\d+):\S* Error: ([^\n]*)`)
+
+// begins nft's errors about what it has compiled
+const ofKernel = "Could not process rule"
+
+// Rejected returns what an error of nft says of each rule that it names. Lines are those of Script.
+func Rejected(err error, lines map[int]int) map[int]string {
+	out := map[int]string{}
+	for _, m := range errorLine.FindAllStringSubmatch(err.Error(), -1) {
+		at, _ := strconv.Atoi(m[1])
+		if i, ok := lines[at]; ok && out[i] == "" {
+			out[i] = m[2]
+		}
+	}
+	return out
 }
 
 // kernelError reports whether only the kernel rejects rules: nft has compiled all.
 func kernelError(err error) bool {
 	list := errorLine.FindAllStringSubmatch(err.Error(), -1)
 	for _, m := range list {
-		if m[2] == "" {
+		if !strings.HasPrefix(m[2], ofKernel) {
 			return false
 		}
 	}
 	return len(list) > 0
-}
-
-// Messages returns nft's messages to the kernel ("nft --debug=mnl"), without a commit.
-func (ns *NS) Messages(t testing.TB, r *Ruleset, skip map[int]bool) string {
-	t.Helper()
-	script, _ := r.Script(skip)
-	text, err := ns.Output(script, "nft", "--debug=mnl", "-c", "-f", "-")
-	if err != nil && (!r.Unchecked || !kernelError(err)) {
-		t.Fatal(err)
-	}
-	return text
 }
 
 // Script returns input for nft -f with each rule in its own chain, without the rules in skip. lines
