@@ -1,16 +1,17 @@
 package publish
 
 import (
-	"sync"
 	"testing"
 	"time"
+
+	"github.com/weft-proxy/weft/frontends/testing/publishtest"
 )
 
 // TestBacklog adds, takes, fails and commits: the oldest uncommitted event counts.
 //
 // Behaviour: 125.
 func TestBacklog(t *testing.T) {
-	clock := newHands()
+	clock := publishtest.NewClock()
 	began := clock.Now()
 	q := NewBacklog(clock.Now)
 	check := func(what string, since time.Duration, services, slices int) {
@@ -27,23 +28,23 @@ func TestBacklog(t *testing.T) {
 	const none = -1
 	check("empty", none, 0, 0)
 	q.Add(events(1, 2))
-	clock.turn(1)
+	clock.Move(1)
 	q.Add(events(1, 0))
 	check("two batches", 0, 2, 2)
 	q.Take()
 	q.fail()
 	check("taken", 0, 2, 2)
-	clock.turn(1)
+	clock.Move(1)
 	q.Add(events(0, 1))
 	q.Take()
 	check("taken twice", 0, 2, 3)
-	clock.turn(1)
+	clock.Move(1)
 	q.Add(events(3, 0))
 	if since := q.commit(); !since.Equal(began) {
 		t.Errorf("the commit has waited since %v", since)
 	}
 	check("what came during the commit", 3, 3, 0)
-	clock.turn(1)
+	clock.Move(1)
 	q.Restart()
 	check("counted from the start", 4, 3, 0)
 	q.Take()
@@ -54,13 +55,13 @@ func TestBacklog(t *testing.T) {
 	if since := q.commit(); since.IsZero() || !q.commit().IsZero() {
 		t.Errorf("the failure waited since %v", since)
 	}
-	clock.turn(1)
+	clock.Move(1)
 	q.Add(events(1, 0))
 	q.Take()
 	q.setFrozen(true)
 	q.commit()
 	check("a family is refused", 5, 0, 0)
-	clock.turn(1)
+	clock.Move(1)
 	q.Add(events(1, 0))
 	q.setFrozen(true)
 	check("refused again, and another event", 5, 1, 0)
@@ -75,24 +76,4 @@ func TestBacklog(t *testing.T) {
 // events counts events of two kinds.
 func events(services, slices int) map[string]int {
 	return map[string]int{"service": services, "slice": slices}
-}
-
-// hands is a clock that a test moves.
-type hands struct {
-	mu sync.Mutex
-	at time.Time
-}
-
-func newHands() *hands { return &hands{at: time.Unix(1_700_000_000, 0)} }
-
-func (h *hands) Now() time.Time {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.at
-}
-
-func (h *hands) turn(d time.Duration) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.at = h.at.Add(d)
 }

@@ -1,7 +1,6 @@
 package publish
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -38,39 +37,20 @@ func (o *oneByOne) Waits(key string) bool {
 }
 
 func (o *oneByOne) Committed(items []Change[string, string]) {
+	o.names.Committed(items)
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	if len(items) > 1 {
 		o.early += len(items) - 1
 	}
-	o.names.Committed(items)
 }
 
 // TestStages sends the updates of a change at once, whatever the interval between two
 // changes is, and reports each item with its own.
 func TestStages(t *testing.T) {
 	agg, o := publishtest.New(t), &oneByOne{names: newNames()}
-	ready := make(chan struct{})
-	close(ready)
-	p, err := New(Config[string, string]{
-		Socket: agg.Socket, Publisher: "test", Fragment: "f", Renderer: o, Observer: o, Compare: strings.Compare, Ready: ready, Backlog: o.backlog,
-		MinInterval: time.Second, MaxRetry: time.Minute,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	o.p = p
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- p.Run(ctx) }()
-	defer func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-		if o.early > 0 || o.settled != 1 {
-			t.Errorf("%d items were reported before their update, everything was in force %d times", o.early, o.settled)
-		}
-	}()
-	await(t, "the empty snapshot", func() bool { return p.Status().Published })
+	runAs(t, o.names, o, Config[string, string]{Observer: o, MinInterval: time.Second, MaxRetry: time.Minute}, agg)
+	await(t, "the empty snapshot", func() bool { return o.p.Status().Published })
 	want := make(map[string]string)
 	for _, k := range strings.Fields("a b c d e f g h i j") {
 		want[k] = "1"
@@ -84,6 +64,16 @@ func TestStages(t *testing.T) {
 	if got := strings.Join(agg.Updates(), " "); got != "snapshot"+strings.Repeat(" patch", len(want)) {
 		t.Errorf("updates %s", got)
 	}
+	await(t, "the answer", func() bool {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		return o.settled > 0
+	})
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.early > 0 || o.settled != 1 {
+		t.Errorf("%d items were reported before their update, everything was in force %d times", o.early, o.settled)
+	}
 }
 
 // TestStageRejected leaves out the item whose stage is rejected, named or not.
@@ -91,25 +81,9 @@ func TestStageRejected(t *testing.T) {
 	for _, named := range []bool{true, false} {
 		agg, o := publishtest.New(t), &oneByOne{names: newNames()}
 		agg.Judge(rejects(named, "bad"))
-		ready := make(chan struct{})
-		close(ready)
-		p, err := New(Config[string, string]{
-			Socket: agg.Socket, Publisher: "test", Fragment: "f", Renderer: o, Observer: o, Compare: strings.Compare, Ready: ready, Backlog: o.backlog,
-			MaxRetry: time.Second,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		o.p = p
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- p.Run(ctx) }()
-		await(t, "the empty snapshot", func() bool { return p.Status().Published })
+		runAs(t, o.names, o, Config[string, string]{Observer: o, MaxRetry: time.Second}, agg)
+		await(t, "the empty snapshot", func() bool { return o.p.Status().Published })
 		o.want(map[string]string{"a": "1", "b": "bad", "c": "1"})
 		await(t, "the items but one", func() bool { return published(agg) == "a=1 c=1" && o.left() == "b" })
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
 	}
 }

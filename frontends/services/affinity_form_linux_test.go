@@ -1,7 +1,6 @@
 package services
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/netip"
 	"os"
@@ -14,30 +13,23 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/frontends/services/model"
-	"github.com/weft-proxy/weft/frontends/services/render"
-	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
 // TestAffinityOfAnEarlierVersion takes over the rules of a version that had a chain for each
-// endpoint: clients keep their endpoints, and entries of an endpoint that leaves go.
+// endpoint: clients keep their endpoints, and entries of an endpoint that leaves go. Its clients pick another,
+// which they keep when it is back, and all keep theirs over a restart of the aggregator.
 //
 // Behaviour: 80, 81.
 func TestAffinityOfAnEarlierVersion(t *testing.T) {
 	text, err := os.ReadFile("testdata/affinity-earlier.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	earlier := &weftv1.Fragment{}
-	if err := protojson.Unmarshal(text, earlier); err != nil {
-		t.Fatal(err)
-	}
+	must(t, protojson.Unmarshal(text, earlier))
 	c := newCluster(t)
 	s := newStack(t, c.node)
 	_, stop := s.aggregator(t)
 	conn, err := client.Dial(t.Context(), client.Config{Socket: s.socket, Publisher: Publisher})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := conn.Apply(t.Context(), earlier); err != nil {
 		t.Fatal(err)
 	}
@@ -47,13 +39,20 @@ func TestAffinityOfAnEarlierVersion(t *testing.T) {
 		network string
 		from    netip.Addr
 	}
-	had := make(map[flow]string)
+	had, lost := make(map[flow]string), 0
 	for f := range model.NumFamilies {
 		for _, from := range c.clients(t, f, 12) {
 			for _, network := range []string{"tcp", "udp"} {
-				had[flow{f, network, from}] = only(t, c.ext, from, network, place(f, "nodeport 1"), 2)
+				pod := only(t, c.ext, from, network, place(f, "nodeport 1"), 2)
+				had[flow{f, network, from}] = pod
+				if pod == "pod3" {
+					lost++
+				}
 			}
 		}
+	}
+	if lost == 0 || lost == len(had) {
+		t.Fatalf("pod3 has %d of %d clients", lost, len(had))
 	}
 	if list := c.node.ListRuleset(t); !strings.Contains(list, "__10.244.1.2/8080") {
 		t.Fatalf("the earlier rules have no chain of an endpoint:\n%s", list)
@@ -70,7 +69,7 @@ func TestAffinityOfAnEarlierVersion(t *testing.T) {
 	}
 	// The aggregator of this version begins with the earlier rules.
 	stop()
-	s.aggregator(t)
+	_, stop = s.aggregator(t)
 	sticky := func(pods ...string) *model.Service { return withAffinity(newService(1, pods...), time.Hour) }
 	p := newPlane(t, s)
 	p.r.Restore(earlier)
@@ -89,6 +88,13 @@ func TestAffinityOfAnEarlierVersion(t *testing.T) {
 		})
 	}
 	keep("pod3 left", "pod3")
+	p.put(t, sticky("1", "2", "3"))
+	keep("pod3 is back", "")
+	stop()
+	s.aggregator(t)
+	// Answered once the session is back.
+	p.put(t, newService(3, "3"))
+	keep("the aggregator restarted", "")
 }
 
 // TestAffinityOfLocalProcesses: a flow to an endpoint that is the node itself does not leave
@@ -152,40 +158,5 @@ func TestAffinityOfOtherPrograms(t *testing.T) {
 				t.Errorf("%s has %s after the other program sent it to %s", from, pod, tt.to)
 			}
 		}
-	}
-}
-
-// TestAffinityRules: the number of chains, rules, sets and maps does not depend on that of
-// endpoints, and nft(8) lists all of them, as text and as JSON.
-func TestAffinityRules(t *testing.T) {
-	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
-	count := func(endpoints int) (objects int) {
-		ns := nfttest.New(t)
-		s := newStack(t, ns)
-		s.aggregator(t)
-		newPlane(t, s, func(c *render.Config) { c.Counters = render.CountServices }).publish(t, stickyModel(20, endpoints))
-		if list := ns.ListRuleset(t); !strings.Contains(list, "ct original ip daddr . meta l4proto . ct original proto-dst vmap @sticky-services") {
-			t.Errorf("the rule that looks up a flow's Service is not listed:\n%s", list)
-		}
-		var listed struct {
-			Nftables []map[string]struct{ Elem []any }
-		}
-		if err := json.Unmarshal([]byte(ns.Run(t, "nft", "-j", "list", "ruleset")), &listed); err != nil {
-			t.Fatal(err)
-		}
-		elements := 0
-		for _, o := range listed.Nftables {
-			for _, s := range o {
-				elements += len(s.Elem)
-			}
-		}
-		// The slot of an endpoint, and that it may be remembered.
-		if want := 2 * 20 * endpoints; elements < want {
-			t.Errorf("%d elements of %d endpoints", elements, 20*endpoints)
-		}
-		return len(listed.Nftables)
-	}
-	if few, many := count(3), count(90); few != many {
-		t.Errorf("%d objects with 3 endpoints and %d with 90", few, many)
 	}
 }

@@ -96,8 +96,14 @@ func TestAffinity(t *testing.T) {
 			})
 		}
 	}
-	if list := c.node.ListRuleset(t); !strings.Contains(list, "update @affinity-") || !strings.Contains(list, "{ ip6 saddr timeout 1h : ip6 daddr . th dport }") {
-		t.Errorf("the rules that remember are not listed:\n%s", list)
+	list := c.node.ListRuleset(t)
+	for _, rule := range []string{
+		"update @affinity-", "{ ip6 saddr timeout 1h : ip6 daddr . th dport }",
+		"ct original ip daddr . meta l4proto . ct original proto-dst vmap @sticky-services",
+	} {
+		if !strings.Contains(list, rule) {
+			t.Errorf("the rule %q is not listed:\n%s", rule, list)
+		}
 	}
 }
 

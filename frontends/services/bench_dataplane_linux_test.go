@@ -2,7 +2,6 @@ package services
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -95,17 +94,14 @@ func race(b *testing.B, laps ...lap) []float64 {
 					i = len(laps) - 1 - i
 				}
 				t, err := laps[i].drive(laps[i].path)
-				if err != nil {
-					b.Fatal(err)
-				}
+				must(b, err)
 				took[i] = append(took[i], t...)
 			}
 		}
 	}
 	out := make([]float64, len(laps))
 	for i, t := range took {
-		slices.Sort(t)
-		out[i] = float64(t[len(t)/2].Nanoseconds())
+		out[i] = float64(median(t).Nanoseconds())
 	}
 	return out
 }

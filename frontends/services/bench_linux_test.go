@@ -1,14 +1,13 @@
 package services
 
 import (
-	"context"
+	"cmp"
 	"fmt"
 	"log/slog"
 	"net/netip"
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -43,30 +42,17 @@ func (z benchSize) service(i int) *corev1.Service {
 	return e
 }
 
-// address is endpoint n of all.
-func (z benchSize) address(n int) string {
-	return fmt.Sprintf("10.%d.%d.%d", 128+n/62500, n/250%250, n%250+1)
-}
-
 // slice is slice k of Service i; from turn 1 on one of its endpoints is another one
 // each turn.
 func (z benchSize) slice(i, k, turn int) *discoveryv1.EndpointSlice {
 	addrs := make([]string, min(sliceSize, z.endpoints-k*sliceSize))
 	for j := range addrs {
-		addrs[j] = z.address(i*z.endpoints + k*sliceSize + j)
+		n := i*z.endpoints + k*sliceSize + j
+		addrs[j] = fmt.Sprintf("10.%d.%d.%d", 128+n/62500, n/250%250, n%250+1)
 	}
 	if turn > 0 {
-		addrs[turn%len(addrs)] = z.replaced(turn)
+		addrs[turn%len(addrs)] = fmt.Sprintf("10.%d.%d.%d", 200+turn/62500%50, turn/250%250, turn%250+1)
 	}
-	return z.named(i, k, addrs)
-}
-
-// replaced is the endpoint that a turn brings.
-func (z benchSize) replaced(turn int) string {
-	return fmt.Sprintf("10.%d.%d.%d", 200+turn/62500%50, turn/250%250, turn%250+1)
-}
-
-func (z benchSize) named(i, k int, addrs []string) *discoveryv1.EndpointSlice {
 	e := setSlice(fmt.Sprintf("s%d", i), ipv4, addrs...)
 	e.Name = fmt.Sprintf("s%d-%d", i, k)
 	e.Ports = e.Ports[:1]
@@ -129,21 +115,13 @@ func newRig(b testing.TB, events []any) *rig {
 	r.log, r.registerer = slog.New(slog.DiscardHandler), r.metrics
 	_, stopAggregator := r.aggregator(b)
 	f, err := New(Config{Source: r.src, NodeName: "node-1", Socket: r.socket, MinSyncPeriod: -1})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	f.metrics.Latency, r.frontend = r.seen, f
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- runWithSource(ctx, f) }()
-	r.stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil {
-			b.Errorf("run frontend: %v", err)
-		}
+	stopFrontend := runUntil(b, f)
+	r.stop = func() {
+		stopFrontend()
 		stopAggregator()
-	})
-	b.Cleanup(r.stop)
+	}
 	<-r.seen
 	return r
 }
@@ -152,10 +130,14 @@ func newRig(b testing.TB, events []any) *rig {
 func cpu(b *testing.B) time.Duration {
 	b.Helper()
 	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
+	must(b, unix.Getrusage(unix.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// median sorts what was measured.
+func median[T cmp.Ordered](all []T) T {
+	slices.Sort(all)
+	return all[len(all)/2]
 }
 
 // ms is a duration in milliseconds.
@@ -183,11 +165,9 @@ func BenchmarkStart(b *testing.B) {
 				r.stop()
 				b.StartTimer()
 			}
-			slices.Sort(wall)
-			slices.Sort(used)
 			b.ReportMetric(0, "ns/op")
-			b.ReportMetric(ms(wall[len(wall)/2]), "ms")
-			b.ReportMetric(ms(used[len(used)/2]), "cpu-ms")
+			b.ReportMetric(ms(median(wall)), "ms")
+			b.ReportMetric(ms(median(used)), "cpu-ms")
 		})
 	}
 }
@@ -248,44 +228,4 @@ func (r *rig) holds(b *testing.B, s *discoveryv1.EndpointSlice) {
 			b.Fatalf("the kernel does not have %q", want)
 		}
 	}
-}
-
-// BenchmarkRolling replaces a fifth of 100,000 endpoints, 2,000 a second, two of a
-// Service at a time, and reports how long after the last event all of it is
-// committed, and the CPU of the process.
-func BenchmarkRolling(b *testing.B) {
-	z := benchSize{10_000, 10}
-	const at, rate = 2, 2000
-	var late, used []time.Duration
-	for b.Loop() {
-		b.StopTimer()
-		r := newRig(b, z.all())
-		runtime.GC()
-		b.StartTimer()
-		before, began := cpu(b), time.Now()
-		for i := range z.services {
-			addrs := make([]string, z.endpoints)
-			for j := range addrs {
-				addrs[j] = z.address(i*z.endpoints + j)
-				if j < at {
-					addrs[j] = z.replaced(i*at + j)
-				}
-			}
-			<-time.After(time.Until(began.Add(time.Duration(i) * at * time.Second / rate)))
-			r.src.deliver(z.named(i, 0, addrs))
-		}
-		last := time.Now()
-		for len(r.src.batches) > 0 || !r.frontend.Status().Pending.IsZero() {
-			<-time.After(time.Millisecond)
-		}
-		late = append(late, time.Since(last))
-		used = append(used, cpu(b)-before)
-		r.holds(b, z.named(z.services-1, 0, []string{z.replaced(z.services*at - 1)}))
-		r.stop()
-	}
-	slices.Sort(late)
-	slices.Sort(used)
-	b.ReportMetric(0, "ns/op")
-	b.ReportMetric(ms(late[len(late)/2]), "late-ms")
-	b.ReportMetric(ms(used[len(used)/2]), "cpu-ms")
 }

@@ -36,8 +36,7 @@ func BenchmarkCounterMemory(b *testing.B) {
 				took = append(took, float64(kernelMemory(b)-before)/elements)
 				ns.Nft(b, "flush ruleset")
 			}
-			slices.Sort(took)
-			b.ReportMetric(took[len(took)/2], "B/element")
+			b.ReportMetric(median(took), "B/element")
 		})
 	}
 }
@@ -46,9 +45,7 @@ func BenchmarkCounterMemory(b *testing.B) {
 func kernelMemory(b *testing.B) (sum int64) {
 	b.Helper()
 	f, err := os.Open("/proc/meminfo")
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	defer f.Close()
 	for s := bufio.NewScanner(f); s.Scan(); {
 		var name string

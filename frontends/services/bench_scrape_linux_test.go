@@ -2,17 +2,13 @@ package services
 
 import (
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sys/unix"
-
 	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/frontends/services/render"
 	"github.com/weft-proxy/weft/frontends/services/traffic"
@@ -40,16 +36,7 @@ func BenchmarkScrape(b *testing.B) {
 		flows    bool
 	}{{"counters=service", render.CountServices, false}, {"counters=endpoint", render.CountEndpoints, false}, {"flows=100000", render.CountNothing, true}} {
 		b.Run(bb.name, func(b *testing.B) {
-			l := newLane(b)
-			s := newStack(b, l.node)
-			s.log = slog.New(slog.DiscardHandler)
-			s.aggregator(b)
-			p := newPlane(b, s, func(c *render.Config) { c.Counters = bb.counters })
-			p.publish(b, laneModel(scrapeServices))
-			collector := func() *traffic.Collector {
-				return traffic.New(traffic.Config{Socket: s.socket, Publisher: Publisher, Counters: bb.counters, Flows: bb.flows, Ports: p.r,
-					Adopted: func() bool { return false }, Now: time.Now, Logger: s.log})
-			}
+			l, s, p := planeLane(b, laneModel(scrapeServices), bb.counters)
 			if bb.flows {
 				injectFlows(b, l)
 			} else {
@@ -62,7 +49,8 @@ func BenchmarkScrape(b *testing.B) {
 			}
 			// Each collector reads once, which may outlast some scrapes.
 			scrape := func() (series int) {
-				c := collector()
+				c := traffic.New(traffic.Config{Socket: s.socket, Publisher: Publisher, Counters: bb.counters, Flows: bb.flows, Ports: p.r,
+					Adopted: func() bool { return false }, Now: time.Now, Logger: s.log})
 				defer c.Close()
 				reg := prometheus.NewRegistry()
 				reg.MustRegister(c)
@@ -81,11 +69,11 @@ func BenchmarkScrape(b *testing.B) {
 			}
 			series := scrape()
 			commit := p.commits(b)
-			cpu := cpuTime(b)
+			before := cpu(b)
 			for b.Loop() {
 				series = scrape()
 			}
-			spent := cpuTime(b) - cpu
+			spent := cpu(b) - before
 			end, ended := make(chan struct{}), make(chan struct{})
 			go func() {
 				defer close(ended)
@@ -101,9 +89,9 @@ func BenchmarkScrape(b *testing.B) {
 			beside := p.commits(b)
 			close(end)
 			<-ended
-			b.ReportMetric(spent.Seconds()*1000/float64(b.N), "cpu-ms")
-			b.ReportMetric(commit.Seconds()*1000, "commit-ms")
-			b.ReportMetric(beside.Seconds()*1000, "beside-ms")
+			b.ReportMetric(ms(spent)/float64(b.N), "cpu-ms")
+			b.ReportMetric(ms(commit), "commit-ms")
+			b.ReportMetric(ms(beside), "beside-ms")
 			b.ReportMetric(float64(series), "series")
 		})
 	}
@@ -121,18 +109,7 @@ func (p *plane) commits(b *testing.B) time.Duration {
 		p.publish(b, model.Changes{Services: changes.Services})
 		took = append(took, time.Since(began))
 	}
-	slices.Sort(took)
-	return took[len(took)/2]
-}
-
-// cpuTime returns the processor time of the process.
-func cpuTime(b *testing.B) time.Duration {
-	b.Helper()
-	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	return median(took)
 }
 
 // injectFlows makes entries of conntrack for connections to the Services.
@@ -146,8 +123,6 @@ func injectFlows(b *testing.B, l *lane) {
 			from, to.Addr(), 1024+i/200, to.Port(), endpoint.Addr(), from, endpoint.Port(), 1024+i/200)
 	}
 	file := filepath.Join(b.TempDir(), "flows")
-	if err := os.WriteFile(file, []byte(lines.String()), 0o600); err != nil {
-		b.Fatal(err)
-	}
+	must(b, os.WriteFile(file, []byte(lines.String()), 0o600))
 	l.node.Run(b, "conntrack", "-R", file)
 }

@@ -99,9 +99,7 @@ func newNS(t *testing.T) *nfttest.NS {
 func sysctl(t *testing.T, ns *nfttest.NS, values map[string]string) {
 	t.Helper()
 	for path, value := range values {
-		if err := ns.Do(func() error { return os.WriteFile("/proc/sys/net/"+path, []byte(value), 0) }); err != nil {
-			t.Fatal(err)
-		}
+		must(t, ns.Do(func() error { return os.WriteFile("/proc/sys/net/"+path, []byte(value), 0) }))
 	}
 }
 
@@ -122,9 +120,7 @@ func serveAt(t *testing.T, ns *nfttest.NS, name string, at netip.Addr) {
 		p, err = net.ListenPacket("udp", addr)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { l.Close(); p.Close() })
 	answer := func(from net.Addr) []byte {
 		a := netip.MustParseAddrPort(from.String())

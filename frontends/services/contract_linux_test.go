@@ -22,7 +22,7 @@ import (
 // Behaviour: 166.
 func TestHooks(t *testing.T) {
 	c := newCluster(t)
-	c.start(t, cast())
+	c.start(t, append(cast(), withAffinity(newService(14, "2"), time.Hour)))
 	var list struct {
 		Nftables []struct {
 			Table *struct{ Family, Name string }
@@ -32,9 +32,7 @@ func TestHooks(t *testing.T) {
 			}
 		}
 	}
-	if err := json.Unmarshal([]byte(c.node.Run(t, "nft", "-j", "list", "ruleset")), &list); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(c.node.Run(t, "nft", "-j", "list", "ruleset")), &list))
 	var tables, hooks []string
 	for _, o := range list.Nftables {
 		if o.Table != nil {
@@ -56,9 +54,10 @@ func TestHooks(t *testing.T) {
 }
 
 // TestOthersSeeEndpoints: rules of others, in forward and before source NAT in
-// postrouting, see the endpoint as destination and the client as source.
+// postrouting, see the endpoint as destination and the client as source. No packet leaves with
+// the bit that asks for masquerading, and the other bits of its mark stay as they were.
 //
-// Behaviour: 93, 167.
+// Behaviour: 85, 93, 94, 167.
 func TestOthersSeeEndpoints(t *testing.T) {
 	c := newCluster(t)
 	c.start(t, []*model.Service{newService(1, "2")})
@@ -71,13 +70,27 @@ func TestOthersSeeEndpoints(t *testing.T) {
 		"chain forward { type filter hook forward priority filter - 5;\n"+strings.Join(rules, "\n")+"\n}\n"+
 		"chain before { type filter hook postrouting priority srcnat - 5;\n"+strings.Join(rules, "\n")+"\n}\n"+
 		"chain after { type filter hook postrouting priority srcnat + 5;\n"+strings.Join(rules, "\n")+"\n}\n}")
+	c.node.Nft(t, `table inet marks {
+		chain early { type filter hook prerouting priority -150; ct state new meta mark set 0x00a0; }
+		chain asked { type filter hook forward priority filter; meta mark & 0x4000 == 0x4000 counter; }
+		chain late { type filter hook postrouting priority 300;
+			meta mark & 0x4000 == 0x4000 counter
+			meta mark 0x00a0 counter
+		}
+	}`)
 	for _, f := range []model.Family{model.IPv4, model.IPv6} {
 		for _, to := range []string{"cluster 1", "lb 1", "nodeport 1"} {
 			c.send(t, flow{"ext", to, "pod2 masq"}, f, "tcp")
 		}
 	}
+	counted := regexp.MustCompile(`counter packets (\d+)`)
+	marks := c.node.Run(t, "nft", "list", "table", "inet", "marks")
+	counts := counted.FindAllStringSubmatch(marks, -1)
+	if len(counts) != 3 || counts[0][1] == "0" || counts[1][1] != "0" || counts[2][1] == "0" {
+		t.Errorf("want packets with the bit in forward, none in postrouting, and some with the other bits:\n%s", marks)
+	}
 	list := c.node.Run(t, "nft", "list", "table", "inet", "others")
-	counts := regexp.MustCompile(`counter packets (\d+)`).FindAllStringSubmatch(list, -1)
+	counts = counted.FindAllStringSubmatch(list, -1)
 	if len(counts) != 12 {
 		t.Fatalf("%d counters:\n%s", len(counts), list)
 	}

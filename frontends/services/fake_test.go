@@ -74,9 +74,7 @@ func runAt(t *testing.T, cfg Config, period time.Duration) (f *Frontend, ended <
 	t.Helper()
 	cfg.NodeName, cfg.MinSyncPeriod = "node-1", period
 	f, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return f, start(t, f)
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/frontends/publish"
 	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/frontends/services/render"
@@ -24,6 +23,7 @@ func TestConfigErrors(t *testing.T) {
 		"no node name":      {Source: newScript()},
 		"masquerade bit 40": {Source: newScript(), NodeName: "n", MasqueradeBit: &bit},
 		"prefix":            {Source: newScript(), NodeName: "n", Detect: render.Detect{CIDRs: []netip.Prefix{{}}}},
+		"nothing to read":   {Source: brokenSource{}, NodeName: "n"},
 	} {
 		if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
@@ -114,35 +114,7 @@ func TestSteadyStateIsPatches(t *testing.T) {
 	}
 }
 
-func TestAggregatorComesAndGoes(t *testing.T) {
-	f := newFake(t)
-	f.Stop()
-	src := newScript(many(1)...)
-	frontend, _ := run(t, Config{Source: src, Socket: f.Socket})
-	await(t, "the source", func() bool { return frontend.Status().Synced })
-	f.Start(t)
-	await(t, "the first Service and its answer", func() bool { return f.served() == all(1) && frontend.inForce() == nil })
-	f.Stop()
-	// Also while there is nothing to commit.
-	await(t, "the missing aggregator to be reported", func() bool {
-		err := frontend.Degraded()
-		return errors.Is(err, client.ErrUnavailable) && strings.Contains(err.Error(), "the aggregator does not answer") && frontend.Ready() == nil && frontend.inForce() == nil
-	})
-	src.deliver(many(2)...)
-	await(t, "the event", func() bool { return !frontend.Status().Pending.IsZero() })
-	f.Clear()
-	f.Start(t)
-	await(t, "both Services", func() bool { return f.served() == all(2) })
-	await(t, "the acknowledgement", func() bool { return frontend.Status().Pending.IsZero() && frontend.Degraded() == nil })
-}
-
 type brokenSource struct{}
 
 func (brokenSource) Subscribe(source.Subscription) error { return errors.New("nothing to read") }
 func (brokenSource) Run(context.Context) error           { return nil }
-
-func TestBrokenSource(t *testing.T) {
-	if _, err := New(Config{Source: brokenSource{}, NodeName: "node-1"}); err == nil || !strings.Contains(err.Error(), "nothing to read") {
-		t.Errorf("error %v", err)
-	}
-}

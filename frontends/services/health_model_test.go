@@ -1,6 +1,7 @@
 package services
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -41,8 +42,13 @@ func TestProgrammingLatencyFromEvents(t *testing.T) {
 		n, err := testutil.GatherAndCount(reg, metricProgramming)
 		return err == nil && n == 1 // IPv6 did not change
 	})
-	if got := histogram(t, reg, metricProgramming, "IPv4"); got.count != 1 || got.sum <= 0 || got.sum > took+1 {
+	got := histogram(t, reg, metricProgramming, "IPv4")
+	if got.count != 1 || got.sum <= 0 || got.sum > took+1 {
 		t.Errorf("observed %d in %v s, want 1 in at most %v s", got.count, got.sum, took)
+	}
+	bounds := got.bounds
+	if len(bounds) != 81 || !slices.Equal(bounds[:5], []float64{0, 0.25, 0.5, 1, 2}) || !slices.Equal(bounds[60:64], []float64{58, 59, 60, 65}) || bounds[80] != 300 {
+		t.Errorf("buckets %v", bounds)
 	}
 }
 

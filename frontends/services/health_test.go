@@ -16,34 +16,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
-	"github.com/weft-proxy/weft/aggregator/testing/nametest"
 	"github.com/weft-proxy/weft/frontends/services/model"
+	"github.com/weft-proxy/weft/frontends/testing/publishtest"
 )
-
-// hands is a clock that the test turns.
-type hands struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func newHands() *hands { return &hands{now: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)} }
-
-func (h *hands) Now() time.Time {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.now
-}
-
-func (h *hands) turn(d time.Duration) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.now = h.now.Add(d)
-}
 
 // probes returns the status of /healthz and of /livez.
 func probes(f *Frontend) string {
@@ -61,7 +40,7 @@ func probes(f *Frontend) string {
 //
 // Behaviour: 125, 128, 136.
 func TestHealthFollowsCommits(t *testing.T) {
-	fake, clock := newFake(t), newHands()
+	fake, clock := newFake(t), publishtest.NewClock()
 	src := newScript(append(many(1), setNode(netip.MustParseAddr("192.0.2.1")))...)
 	f, _ := run(t, Config{Source: src, Socket: fake.Socket, Now: clock.Now, SyncPeriod: 30 * time.Second})
 	await(t, "the first commit", func() bool { return f.Status().Published && f.Status().Pending.IsZero() })
@@ -72,63 +51,34 @@ func TestHealthFollowsCommits(t *testing.T) {
 		}
 	}
 	check("after the first commit", "200 200")
-	clock.turn(time.Hour)
+	clock.Move(time.Hour)
 	check("an hour without a change", "200 200")
 	fake.Stop()
-	clock.turn(time.Hour)
+	clock.Move(time.Hour)
 	check("an hour without an aggregator and without a change", "200 200")
+	await(t, "the missing aggregator to be reported", func() bool {
+		err := f.Degraded()
+		return errors.Is(err, client.ErrUnavailable) && strings.Contains(err.Error(), "the aggregator does not answer") && f.Ready() == nil && f.inForce() == nil
+	})
 	src.deliver(many(2)...)
 	await(t, "the event", func() bool { return !f.Status().Pending.IsZero() })
 	if got := f.Status().Pending; !got.Equal(clock.Now()) {
 		t.Errorf("waits since %v, want %v", got, clock.Now())
 	}
-	clock.turn(time.Minute - 1)
+	clock.Move(time.Minute - 1)
 	// What comes later does not make it younger.
 	src.deliver(many(3)...)
 	await(t, "the later event", func() bool { return f.state.backlog.Length(serviceEvents) >= 5 })
 	check("just in time", "200 200")
-	clock.turn(1)
+	clock.Move(1)
 	check("late", "503 200")
-	clock.turn(time.Hour)
+	clock.Move(time.Hour)
 	check("an hour late", "503 200")
+	fake.Clear()
 	fake.Start(t)
 	await(t, "all Services", func() bool { return fake.served() == all(3) })
-	await(t, "the acknowledgement", func() bool { return f.Status().Pending.IsZero() })
+	await(t, "the acknowledgement", func() bool { return f.Status().Pending.IsZero() && f.Degraded() == nil })
 	check("caught up", "200 200")
-}
-
-// TestHealthWhileRefused has the aggregator refuse every update: it is tried again,
-// and the node becomes unhealthy. A single Service that is refused does not count.
-//
-// Behaviour: 125, 136, 169.
-func TestHealthWhileRefused(t *testing.T) {
-	fake, clock := newFake(t), newHands()
-	src := newScript(append(many(2), setNode(netip.MustParseAddr("192.0.2.1")))...)
-	f, _ := run(t, Config{Source: src, Socket: fake.Socket, Now: clock.Now})
-	await(t, "the first commit", func() bool { return f.Status().Published && f.Status().Pending.IsZero() })
-	fake.Judge(poisoned(true, endpointOf(2)))
-	src.deliver(many(3)...)
-	await(t, "the list of bad ones", func() bool { return len(f.Status().Quarantined) == 1 && f.Status().Pending.IsZero() })
-	clock.turn(time.Hour)
-	if got := probes(f); got != "200 200" {
-		t.Errorf("one refused Service makes it %s", got)
-	}
-	fake.Judge(func(map[string]string) []*weftv1.Violation {
-		return []*weftv1.Violation{{Object: nametest.Parse("rule ip weft services #1"), Message: "syntax", Reason: weftv1.Violation_REASON_SYNTAX}}
-	})
-	before := fake.count()
-	src.deliver(setService("s9", 0, "10.96.0.10"), setSlice("s9", ipv4, "10.244.0.10"))
-	// Twice at once, and at least once more after a while.
-	await(t, "another attempt", func() bool { return fake.count() >= before+4 })
-	clock.turn(time.Minute)
-	if got := probes(f); got != "503 200" {
-		t.Errorf("a minute of refusals makes it %s", got)
-	}
-	fake.Judge(nil)
-	await(t, "the acknowledgement", func() bool { return f.Status().Pending.IsZero() })
-	if got := probes(f); got != "200 200" {
-		t.Errorf("after the commit it is %s", got)
-	}
 }
 
 // TestEligible has the Node object missing, there, and leaving.
@@ -138,14 +88,10 @@ func TestEligible(t *testing.T) {
 	fake := newFake(t)
 	src := newScript(many(1)...)
 	f, err := New(Config{Source: src, NodeName: "node-1", Socket: fake.Socket})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	deliver := func(changes ...any) {
 		t.Helper()
-		if err := src.apply(changes); err != nil {
-			t.Fatal(err)
-		}
+		must(t, src.apply(changes))
 	}
 	check := func(what, want string) {
 		t.Helper()
@@ -161,29 +107,16 @@ func TestEligible(t *testing.T) {
 	check("no Node object", "503 200")
 	deliver(setNode(netip.MustParseAddr("192.0.2.1")))
 	check("a Node", "200 200")
-	node := func(change func(*corev1.Node)) *corev1.Node {
-		e := setNode(netip.MustParseAddr("192.0.2.1"))
-		change(e)
-		return e
-	}
-	for what, tt := range map[string]struct {
-		event any
-		want  string
-	}{
-		"deleted soon":  {node(func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: time.Now()} }), "503 200"},
-		"deleted":       {nodeGone("node-1"), "503 200"},
-		"autoscaler":    {node(func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: model.DeletionTaint}} }), "503 200"},
-		"another taint": {node(func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "other"}} }), "200 200"},
-		"another's end": {nodeGone("node-2"), "200 200"},
-		"another's taint": {node(func(n *corev1.Node) {
-			n.Name, n.Spec.Taints = "node-2", []corev1.Taint{{Key: model.DeletionTaint}}
-		}), "200 200"},
-	} {
-		deliver(tt.event)
-		check(what, tt.want)
-		deliver(node(func(*corev1.Node) {}))
-		check("after "+what, "200 200")
-	}
+	leaving := setNode(netip.MustParseAddr("192.0.2.1"))
+	leaving.Spec.Taints = []corev1.Taint{{Key: model.DeletionTaint}}
+	deliver(leaving)
+	check("a Node that leaves", "503 200")
+	other := leaving.DeepCopy()
+	other.Name = "node-2"
+	deliver(setNode(netip.MustParseAddr("192.0.2.1")), other, nodeGone("node-2"))
+	check("it stays, and another one leaves", "200 200")
+	deliver(nodeGone("node-1"))
+	check("it is deleted", "503 200")
 }
 
 // ports is a health.Network: each address is a Unix socket in a directory.
@@ -287,9 +220,7 @@ func TestUnpublished(t *testing.T) {
 	fake.Stop()
 	src := &script{batches: make(chan []any, 1)}
 	f, err := New(Config{Source: src, NodeName: "node-1", Socket: fake.Socket})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	check := func(what, reason string) {
 		t.Helper()
 		if err := f.Ready(); err == nil || !strings.Contains(err.Error(), reason) || probes(f) != "503 200" {
@@ -311,9 +242,7 @@ func TestUnpublished(t *testing.T) {
 	await(t, "the commit", func() bool { return f.Ready() == nil && probes(f) == "200 200" })
 	// Another process after it has the rules of this one in force from the start.
 	g, err := New(Config{Source: &script{}, NodeName: "node-1", Socket: fake.Socket})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	start(t, g)
 	await(t, "the earlier rules", func() bool { return g.Status().Restored })
 	if err := g.inForce(); err != nil || g.Ready() == nil {

@@ -5,14 +5,13 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
-	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weft-proxy/weft/frontends/source"
+	"github.com/weft-proxy/weft/frontends/testing/publishtest"
 )
 
 // script is a source that delivers what the test tells it to: objects as they are
@@ -130,17 +129,7 @@ func setNode(addrs ...netip.Addr) *corev1.Node {
 	return n
 }
 
-// await polls a condition.
-func await(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.After(3 * time.Minute)
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
-}
+var (
+	must  = publishtest.Must
+	await = publishtest.Await
+)

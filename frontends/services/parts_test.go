@@ -11,6 +11,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/testing/nametest"
 	"github.com/weft-proxy/weft/frontends/publish"
 	"github.com/weft-proxy/weft/frontends/services/model"
+	"github.com/weft-proxy/weft/frontends/testing/publishtest"
 )
 
 // TestFamilyStays has IPv6 refused after rules for it are in force: they stay, and the
@@ -22,7 +23,7 @@ func TestFamilyStays(t *testing.T) {
 	f := newFake(t)
 	events := append(many(2), setService("six", 0, "10.96.0.3", "fd00::3"), setSlice("six", ipv4, "10.244.0.3"), setNode(netip.MustParseAddr("192.0.2.1")))
 	src := newScript(events...)
-	clock := newHands()
+	clock := publishtest.NewClock()
 	frontend, _ := run(t, Config{Source: src, Socket: f.Socket, Now: clock.Now, SyncPeriod: 30 * time.Second})
 	six := func() string {
 		var out []string
@@ -54,13 +55,13 @@ func TestFamilyStays(t *testing.T) {
 	if o := frontend.publisher.Outcome(model.Key{Namespace: "default", Name: "s0"}); o.State != publish.InForce {
 		t.Errorf("a Service of IPv4: %+v", o)
 	}
-	clock.turn(time.Minute - 1)
+	clock.Move(time.Minute - 1)
 	if got := probes(frontend); got != "200 200" {
 		t.Errorf("/healthz and /livez are %s before the time is up", got)
 	}
 	src.deliver(setService("s4", 0, "10.96.0.5"), setSlice("s4", ipv4, "10.244.0.5"))
 	await(t, "one more of IPv4", func() bool { return f.served() == all(5) })
-	clock.turn(1)
+	clock.Move(1)
 	if got := probes(frontend); got != "503 200" {
 		t.Errorf("/healthz and /livez are %s, though a family is late", got)
 	}
@@ -77,7 +78,7 @@ func TestFamilyStays(t *testing.T) {
 //
 // Behaviour: 96, 125.
 func TestUnusedFamilyRefused(t *testing.T) {
-	f, clock := newFake(t), newHands()
+	f, clock := newFake(t), publishtest.NewClock()
 	// Twice: as it is, and once more as a whole. Then the family is set aside.
 	refusals := 0
 	f.Judge(func(map[string]string) []*weftv1.Violation {
@@ -89,7 +90,7 @@ func TestUnusedFamilyRefused(t *testing.T) {
 	})
 	frontend, _ := run(t, Config{Source: newScript(append(many(3), setNode(netip.MustParseAddr("192.0.2.1")))...), Socket: f.Socket, Now: clock.Now, SyncPeriod: 30 * time.Second})
 	await(t, "IPv4 to be served", func() bool { return f.served() == all(3) && frontend.Status().Pending.IsZero() })
-	clock.turn(time.Hour)
+	clock.Move(time.Hour)
 	// A fourth update would be that with the family.
 	if got, n := probes(frontend), f.count(); got != "200 200" || n != 3 {
 		t.Errorf("/healthz and /livez are %s after %d updates, want 200 200 after 3", got, n)

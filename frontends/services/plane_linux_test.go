@@ -42,9 +42,7 @@ func newPlane(t testing.TB, s *stack, edit ...func(*render.Config)) *plane {
 		t.Fatal(err)
 	}
 	c, err := client.Dial(context.Background(), client.Config{Socket: s.socket, Publisher: Publisher})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p.session = c.Session(client.SessionConfig{Snapshot: func(string) *weftv1.Fragment {
 		p.mu.Lock()
 		defer p.mu.Unlock()

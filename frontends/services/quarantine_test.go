@@ -3,13 +3,16 @@ package services
 import (
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/frontends/testing/publishtest"
 )
 
 const ipv4 = discoveryv1.AddressTypeIPv4
@@ -41,7 +44,7 @@ next:
 }
 
 // TestRefusedServices has bad Services among good ones: the good ones are published
-// and go on changing. Each bad one has one event and one line in the log.
+// and go on changing, and the node is healthy. Each bad one has one event and one line in the log.
 //
 // Behaviour: 169.
 func TestRefusedServices(t *testing.T) {
@@ -49,10 +52,10 @@ func TestRefusedServices(t *testing.T) {
 		t.Run(fmt.Sprintf("named=%t", named), func(t *testing.T) {
 			f := newFake(t)
 			f.Judge(poisoned(named, endpointOf(2), endpointOf(5)))
-			src := newScript(many(8)...)
+			src, clock := newScript(append(many(8), setNode(netip.MustParseAddr("192.0.2.1")))...), publishtest.NewClock()
 			var events notes
 			var log lines
-			frontend, _ := run(t, Config{Source: src, Socket: f.Socket, Events: &events, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			frontend, _ := run(t, Config{Source: src, Socket: f.Socket, Events: &events, Now: clock.Now, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 			await(t, "the good Services", func() bool { return f.served() == all(8, 2, 5) })
 			await(t, "the list of bad ones", func() bool {
 				err := frontend.Degraded()
@@ -63,6 +66,11 @@ func TestRefusedServices(t *testing.T) {
 				if got := events.String(); strings.Count(got, want) != 1 || !strings.Contains(got, "operation not supported") || strings.Count(log.String(), "items=["+name) != 1 {
 					t.Errorf("events:\n%s\nlog:\n%s", got, log.String())
 				}
+			}
+			await(t, "the acknowledgement", func() bool { return frontend.Status().Pending.IsZero() })
+			clock.Move(time.Hour)
+			if got := probes(frontend); got != "200 200" {
+				t.Errorf("refused Services make the node %s", got)
 			}
 			// Others change without them.
 			src.deliver(setService("s8", 0, "10.96.0.9"), setSlice("s8", ipv4, "10.244.0.9"))

@@ -54,24 +54,16 @@ func (w testWriter) Write(b []byte) (int, error) {
 func (s *stack) aggregator(t testing.TB) (agg *aggregator.Aggregator, stop func()) {
 	t.Helper()
 	conn, err := kernel.Open(kernel.Config{NetNS: s.ns.FD()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	// Flows are removed by one, and listed by the other.
 	var flows, table *conntrack.Conn
 	for _, c := range []**conntrack.Conn{&flows, &table} {
-		if err := s.ns.Do(func() (err error) { *c, err = conntrack.Open(); return err }); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.ns.Do(func() (err error) { *c, err = conntrack.Open(); return err }))
 	}
 	agg, err = aggregator.New(aggregator.Config{Kernel: conn, Flows: flows, StateDir: s.stateDir, Rate: rate.Inf, Registerer: s.registerer, Logger: s.log.With("part", "aggregator")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	srv, err := server.Listen(server.Config{Socket: s.socket, Aggregator: agg, Flows: table, Logger: s.log})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -96,16 +88,19 @@ func (s *stack) frontend(t testing.TB, src source.Source, nodePorts ...netip.Pre
 	t.Helper()
 	cfg := Config{
 		Source: src, NodeName: "node-1", Socket: s.socket, MinSyncPeriod: -1, NodePortAddresses: nodePorts,
-		Detect: render.Detect{CIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16"), netip.MustParsePrefix("fd00:10:244::/48")}},
-		Logger: s.log.With("part", "frontend"),
+		Detect: render.Detect{CIDRs: podCIDRs}, Logger: s.log.With("part", "frontend"),
 	}
 	if s.configure != nil {
 		s.configure(&cfg)
 	}
 	f, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	return f, runUntil(t, f)
+}
+
+// runUntil runs a frontend until stop is called, at the latest at the end of the test.
+func runUntil(t testing.TB, f *Frontend) (stop func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- runWithSource(ctx, f) }()
@@ -116,5 +111,5 @@ func (s *stack) frontend(t testing.TB, src source.Source, nodePorts ...netip.Pre
 		}
 	})
 	t.Cleanup(stop)
-	return f, stop
+	return stop
 }

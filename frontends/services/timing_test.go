@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/weft-proxy/weft/frontends/testing/publishtest"
 )
 
 // TestMinSyncPeriod publishes the first change after a quiet time at once, and what
@@ -66,19 +68,17 @@ func (o *observations) list() []float64 {
 // TestEventToCommit measures from the arrival of the oldest event to the commit, also
 // where the first attempts fail, and nothing for events without an outcome.
 func TestEventToCommit(t *testing.T) {
-	fake, clock := newFake(t), newHands()
+	fake, clock := newFake(t), publishtest.NewClock()
 	src := &script{batches: make(chan []any, 100)}
 	seen := &observations{}
 	f, err := New(Config{Source: src, NodeName: "node-1", Socket: fake.Socket, Now: clock.Now, MinSyncPeriod: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f.metrics.Latency = seen
 	start(t, f)
 	src.deliver(many(2)...)
 	await(t, "the events", func() bool { return !f.Status().Pending.IsZero() })
 	// Before everything is known nothing can be published: it counts from then.
-	clock.turn(time.Hour)
+	clock.Move(time.Hour)
 	src.deliver(allKnown{})
 	await(t, "the first commit", func() bool { return f.Status().Published && f.Status().Pending.IsZero() })
 	src.deliver(many(2)...)
@@ -86,7 +86,7 @@ func TestEventToCommit(t *testing.T) {
 	fake.Stop()
 	src.deliver(many(3)...)
 	await(t, "the event", func() bool { return !f.Status().Pending.IsZero() })
-	clock.turn(7 * time.Second)
+	clock.Move(7 * time.Second)
 	src.deliver(many(4)...)
 	fake.Start(t)
 	await(t, "all Services", func() bool { return fake.served() == all(4) && f.Status().Pending.IsZero() })

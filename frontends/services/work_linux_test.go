@@ -15,9 +15,7 @@ func (r *rig) work(t *testing.T) map[string]float64 {
 	out["model"] = float64(statsOf(r.frontend).Work)
 	out["render"] = float64(r.frontend.content.Work())
 	families, err := r.metrics.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
 			if f.GetName() == "weft_aggregator_work_total" {

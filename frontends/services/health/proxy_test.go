@@ -14,7 +14,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/weft-proxy/weft/frontends/services/model"
+	"github.com/weft-proxy/weft/frontends/testing/publishtest"
 )
+
+var must = publishtest.Must
 
 // clock is a time that the test sets, and since when something is pending.
 type clock struct{ now, pending time.Time }
@@ -26,9 +29,7 @@ func newProxy(t *testing.T, c *clock, families [model.NumFamilies]bool, reg prom
 		Pending: func() time.Time { return c.pending }, Published: func() error { return nil },
 		Now: func() time.Time { return c.now },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return p
 }
 

@@ -21,7 +21,7 @@ func TestHugeSlice(t *testing.T) {
 		}
 		return out
 	}
-	m, _ := newLogged()
+	m := New(Config{NodeName: "n1"})
 	m.SetService(svc("web", "10.96.0.1", 80))
 	m.SetSlice(eps("a", "web", endpoints(10_000)...))
 	m.Refresh()
@@ -75,19 +75,10 @@ func TestCrowdedClaim(t *testing.T) {
 func TestReporters(t *testing.T) {
 	old, young := at(svc("old", "10.96.0.1", 80), 2), at(svc("young", "10.96.0.2", 80), 3)
 	old.Spec.ExternalIPs, young.Spec.ExternalIPs = []string{"203.0.113.1"}, []string{"203.0.113.1"}
-	nodes := []string{"n1", "n2", "n3", "n4", "n5"}
-	on := func(addr, node string) discoveryv1.Endpoint {
-		return ep(addr, func(e *discoveryv1.Endpoint) { e.NodeName = &node })
-	}
-	// In two slices, so that the order is not that of the slices.
-	slices := func(service string) []*discoveryv1.EndpointSlice {
-		return []*discoveryv1.EndpointSlice{
-			eps(service+"-a", service, on("10.1.0.5", "n5"), on("10.1.0.1", "n1"), on("10.1.0.3", "n3")), eps(service+"-b", service, on("10.1.0.4", "n4"), on("10.1.0.2", "n2")),
-		}
-	}
+	onNode := func(node string) discoveryv1.Endpoint { return ep("10.1.0."+node[1:], on(node)) }
 	for of, want := range map[string]string{"old": "n1 n2 n3", "young": "n1 n2 n3", "none": ""} {
 		var reporters []string
-		for _, node := range nodes {
+		for _, node := range []string{"n1", "n2", "n3", "n4", "n5"} {
 			notices := 0
 			m := New(Config{NodeName: node, Notify: func(n Notice) {
 				if notices++; n.Reporter {
@@ -96,9 +87,9 @@ func TestReporters(t *testing.T) {
 			}})
 			m.SetService(old)
 			m.SetService(young)
-			for _, s := range slices(of) {
-				m.SetSlice(s)
-			}
+			// In two slices, so that the order is not that of the slices.
+			m.SetSlice(eps("a", of, onNode("n5"), onNode("n1"), onNode("n3")))
+			m.SetSlice(eps("b", of, onNode("n4"), onNode("n2")))
 			if m.Refresh(); notices != 1 {
 				t.Errorf("%d notices on %s", notices, node)
 			}

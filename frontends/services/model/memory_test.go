@@ -29,6 +29,21 @@ func bigObjects(n, endpoints int) (services []*corev1.Service, slices []*discove
 	return services, slices
 }
 
+// TestResyncIsLittleWork: a slice that says nothing new is read and no more.
+func TestResyncIsLittleWork(t *testing.T) {
+	services, slices := bigObjects(1, 100)
+	m := New(Config{NodeName: "n1"})
+	m.SetService(services[0])
+	m.SetSlice(slices[0])
+	m.Refresh()
+	before := m.Stats().Work
+	m.SetSlice(slices[0])
+	m.Refresh()
+	if got, want := m.Stats().Work-before, uint64(1+len(slices[0].Endpoints)); got != want {
+		t.Errorf("work %d, want %d", got, want)
+	}
+}
+
 // TestNothingIsLeft: after everything is gone, the model holds nothing of it.
 func TestNothingIsLeft(t *testing.T) {
 	services, slices := bigObjects(500, 5)

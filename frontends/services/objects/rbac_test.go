@@ -17,15 +17,11 @@ import (
 // manifest, which are limited to reading and to events.
 func TestRightsAreEnough(t *testing.T) {
 	content, err := os.ReadFile("../../../deploy/kubernetes/split/rbac.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	rights := make(map[string][]string)
 	for _, doc := range strings.Split(string(content), "\n---\n") {
 		var role rbacv1.ClusterRole
-		if err := yaml.Unmarshal([]byte(doc), &role); err != nil {
-			t.Fatal(err)
-		}
+		must(t, yaml.Unmarshal([]byte(doc), &role))
 		for _, rule := range role.Rules {
 			for _, resource := range rule.Resources {
 				rights[resource] = append(rights[resource], rule.Verbs...)
@@ -48,9 +44,7 @@ func TestRightsAreEnough(t *testing.T) {
 		}
 		return apitest.Fault{}
 	})
-	m := newModelled()
-	follow(t, api, m)
-	m.await(t, "the end of the lists", func() bool { return m.synced })
+	follow(t, api).awaitServices(t)
 	for _, resource := range []string{"services", "endpointslices", "nodes", "servicecidrs"} {
 		for _, q := range api.Requests(resource) {
 			verb := q.Verb

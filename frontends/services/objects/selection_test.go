@@ -20,19 +20,17 @@ func TestSelectors(t *testing.T) {
 	headless := kubeSlice("headless-1", "10.1.0.9")
 	headless.Labels = map[string]string{corev1.IsHeadlessService: ""}
 	api.Set(mine, foreign, kubeService("headless", corev1.ClusterIPNone), kubeSlice("mine-1", "10.1.0.1"), headless)
-	m := newModelled()
-	follow(t, api, m)
-	m.awaitSeen(t, "mine=")
-	m.await(t, "the end of the lists", func() bool { return m.synced })
+	m := follow(t, api)
+	m.awaitServices(t, "mine")
 	if got := m.model.Stats(); got.SliceEvents != 1 || got.ServiceEvents != 1 {
 		t.Errorf("events of what is not selected: %+v", got)
 	}
 	mine.Labels = map[string]string{proxyNameLabel: "other"}
 	api.Set(mine)
-	m.awaitSeen(t, "")
+	m.awaitServices(t)
 	mine.Labels = nil
 	api.Set(mine)
-	m.awaitSeen(t, "mine=")
+	m.awaitServices(t, "mine")
 	for resource, want := range map[string]string{
 		"services":       "!service.kubernetes.io/service-proxy-name spec.clusterIP!=None",
 		"endpointslices": "!service.kubernetes.io/headless ",

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
@@ -119,9 +117,7 @@ func TestAffinityPatches(t *testing.T) {
 			if len(names(swept)) != len(tt.idle) {
 				t.Errorf("swept %v, want %v", names(swept), tt.idle)
 			}
-			if diff := cmp.Diff(load(t, r.Snapshot()).text(), rules.text()); diff != "" {
-				t.Errorf("snapshot and patches differ:\n%s", diff)
-			}
+			rules.equals(t, r, tt.name)
 		})
 	}
 }

@@ -9,10 +9,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/convert"
+	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/nft"
 )
 
@@ -75,17 +77,11 @@ func load(t testing.TB, f *weftv1.Fragment) ruleset {
 func (s *setContent) unpack(t testing.TB, family string, packed []*weftv1.PackedElements, data bool) []*weftv1.Element {
 	t.Helper()
 	f, err := nft.ParseFamily(family)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	d, err := convert.CompileSet(f, s.declaration, s.isMap)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	out, err := convert.Unpack(d, packed, data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return out
 }
 
@@ -93,9 +89,7 @@ func (s *setContent) unpack(t testing.TB, family string, packed []*weftv1.Packed
 func answered(t testing.TB, f *weftv1.Fragment) *weftv1.Fragment {
 	t.Helper()
 	req, err := convert.Text()(&weftv1.PublishRequest{Update: &weftv1.PublishRequest_Snapshot{Snapshot: f}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return req.GetSnapshot()
 }
 
@@ -170,6 +164,24 @@ func (r ruleset) patch(t testing.TB, p *weftv1.Patch) {
 		}
 	}
 	r.check(t)
+}
+
+// equals compares what patches have led to with the snapshot of the renderer.
+func (r ruleset) equals(t testing.TB, of *Renderer, when string) {
+	t.Helper()
+	if diff := cmp.Diff(load(t, of.Snapshot()).text(), r.text()); diff != "" || t.Failed() {
+		t.Fatalf("%s: snapshot and patches differ (-snapshot +patches):\n%s", when, diff)
+	}
+}
+
+// equalsRestarted is equals, also for a renderer that finds the fragment of this one and the same model.
+func (r ruleset) equalsRestarted(t testing.TB, of *Renderer, all model.Changes, when string) {
+	t.Helper()
+	r.equals(t, of, when)
+	again := mustNew(t, of.cfg)
+	again.Restore(answered(t, of.Snapshot()))
+	again.Load(all)
+	r.equals(t, again, when+", restarted")
 }
 
 // reference finds what rules refer to.
