@@ -88,21 +88,11 @@ func (z benchSize) resize(turn int) *discoveryv1.EndpointSlice {
 	return e
 }
 
-// waiting hands on what is observed, while somebody waits for it.
-type waiting chan time.Duration
-
-func (w waiting) Observe(v float64) {
-	select {
-	case w <- time.Duration(v * float64(time.Second)):
-	default:
-	}
-}
-
 // rig is a running stack whose commits are seen.
 type rig struct {
 	*stack
 	src      *script
-	seen     waiting
+	seen     chan time.Duration
 	frontend *Frontend
 	metrics  *prometheus.Registry
 	stop     func()
@@ -111,12 +101,18 @@ type rig struct {
 // newRig starts everything and returns when what exists is committed.
 func newRig(b testing.TB, events []any) *rig {
 	b.Helper()
-	r := &rig{stack: newStack(b, nfttest.New(b)), src: newScript(events...), seen: make(waiting, 1), metrics: prometheus.NewPedanticRegistry()}
+	r := &rig{stack: newStack(b, nfttest.New(b)), src: newScript(events...), seen: make(chan time.Duration, 1), metrics: prometheus.NewPedanticRegistry()}
 	r.log, r.registerer = slog.New(slog.DiscardHandler), r.metrics
 	_, stopAggregator := r.aggregator(b)
 	f, err := New(Config{Source: r.src, NodeName: "node-1", Socket: r.socket, MinSyncPeriod: -1})
 	must(b, err)
-	f.metrics.Latency, r.frontend = r.seen, f
+	r.frontend = f
+	f.metrics.Latency = prometheus.ObserverFunc(func(v float64) {
+		select {
+		case r.seen <- time.Duration(v * float64(time.Second)):
+		default:
+		}
+	})
 	stopFrontend := runUntil(b, f)
 	r.stop = func() {
 		stopFrontend()

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -80,7 +79,7 @@ func newCluster(t *testing.T) *cluster {
 	}
 	// Besides forwarding: the kernel limits error messages, and counts redirects
 	// among them; tests ask faster than that.
-	sysctl(t, c.node, map[string]string{
+	c.node.Sysctl(t, map[string]string{
 		"ipv4/ip_forward": "1", "ipv6/conf/all/forwarding": "1",
 		"ipv4/icmp_ratelimit": "0", "ipv6/icmp/ratelimit": "0",
 		"ipv4/conf/all/send_redirects": "0", "ipv4/conf/ext/send_redirects": "0",
@@ -92,69 +91,18 @@ func newCluster(t *testing.T) *cluster {
 // used at once.
 func newNS(t *testing.T) *nfttest.NS {
 	ns := nfttest.New(t)
-	sysctl(t, ns, map[string]string{"ipv6/conf/all/accept_dad": "0", "ipv6/conf/default/accept_dad": "0"})
+	ns.Sysctl(t, map[string]string{"ipv6/conf/all/accept_dad": "0", "ipv6/conf/default/accept_dad": "0"})
 	return ns
 }
 
-func sysctl(t *testing.T, ns *nfttest.NS, values map[string]string) {
-	t.Helper()
-	for path, value := range values {
-		must(t, ns.Do(func() error { return os.WriteFile("/proc/sys/net/"+path, []byte(value), 0) }))
-	}
-}
-
-// serve starts the servers of a pod, at every address of its namespace.
+// serve answers with a name and the client's address, at every address of a namespace.
 func serve(t *testing.T, ns *nfttest.NS, name string) { serveAt(t, ns, name, netip.IPv6Unspecified()) }
 
 // serveAt serves at one address. A host with several needs that for UDP, as answers
 // otherwise come from whichever is nearest.
 func serveAt(t *testing.T, ns *nfttest.NS, name string, at netip.Addr) {
 	t.Helper()
-	addr := netip.AddrPortFrom(at, 8080).String()
-	var l net.Listener
-	var p net.PacketConn
-	err := ns.Do(func() (err error) {
-		if l, err = net.Listen("tcp", addr); err != nil {
-			return err
-		}
-		p, err = net.ListenPacket("udp", addr)
-		return err
-	})
-	must(t, err)
-	t.Cleanup(func() { l.Close(); p.Close() })
-	answer := func(from net.Addr) []byte {
-		a := netip.MustParseAddrPort(from.String())
-		return []byte(name + " " + a.Addr().Unmap().String())
-	}
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer c.Close()
-				// At once, and again for whatever comes.
-				for b := make([]byte, 64); ; {
-					if _, err := c.Write(answer(c.RemoteAddr())); err != nil {
-						return
-					}
-					if _, err := c.Read(b); err != nil {
-						return
-					}
-				}
-			}()
-		}
-	}()
-	go func() {
-		for b := make([]byte, 64); ; {
-			_, from, err := p.ReadFrom(b)
-			if err != nil {
-				return
-			}
-			_, _ = p.WriteTo(answer(from), from)
-		}
-	}()
+	ns.Serve(t, netip.AddrPortFrom(at, 8080), func(client netip.Addr) string { return name + " " + client.String() })
 }
 
 // ask connects from a namespace and returns which pod answered and whose

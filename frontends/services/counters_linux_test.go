@@ -70,7 +70,7 @@ func (c *counted) scrape(t *testing.T) map[string]float64 {
 // Behaviour: 30.
 func TestServiceCounters(t *testing.T) {
 	c := newCluster(t)
-	sysctl(t, c.node, map[string]string{"netfilter/nf_conntrack_acct": "1"})
+	c.node.Sysctl(t, map[string]string{"netfilter/nf_conntrack_acct": "1"})
 	s := newStack(t, c.node)
 	s.aggregator(t)
 	all := threeServices(setNode(nodeAddr[0], nodeAddr[1]))

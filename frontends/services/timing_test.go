@@ -2,11 +2,11 @@ package services
 
 import (
 	"fmt"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weft-proxy/weft/frontends/testing/publishtest"
 )
@@ -47,33 +47,15 @@ func TestMinSyncPeriod(t *testing.T) {
 	}
 }
 
-// observations keeps what is observed.
-type observations struct {
-	mu   sync.Mutex
-	seen []float64
-}
-
-func (o *observations) Observe(v float64) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.seen = append(o.seen, v)
-}
-
-func (o *observations) list() []float64 {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return slices.Clone(o.seen)
-}
-
 // TestEventToCommit measures from the arrival of the oldest event to the commit, also
 // where the first attempts fail, and nothing for events without an outcome.
 func TestEventToCommit(t *testing.T) {
 	fake, clock := newFake(t), publishtest.NewClock()
 	src := &script{batches: make(chan []any, 100)}
-	seen := &observations{}
+	seen := make(chan float64, 10)
 	f, err := New(Config{Source: src, NodeName: "node-1", Socket: fake.Socket, Now: clock.Now, MinSyncPeriod: -1})
 	must(t, err)
-	f.metrics.Latency = seen
+	f.metrics.Latency = prometheus.ObserverFunc(func(v float64) { seen <- v })
 	start(t, f)
 	src.deliver(many(2)...)
 	await(t, "the events", func() bool { return !f.Status().Pending.IsZero() })
@@ -90,9 +72,11 @@ func TestEventToCommit(t *testing.T) {
 	src.deliver(many(4)...)
 	fake.Start(t)
 	await(t, "all Services", func() bool { return fake.served() == all(4) && f.Status().Pending.IsZero() })
-	await(t, "two observations", func() bool { return len(seen.list()) >= 2 })
+	if first, second := <-seen, <-seen; first != 0 || second != 7 {
+		t.Errorf("observed %v, then %v", first, second)
+	}
 	// The later event is in the same update, or in one of its own.
-	if got := seen.list(); !slices.Equal(got, []float64{0, 7}) && !slices.Equal(got, []float64{0, 7, 0}) {
-		t.Errorf("observed %v", got)
+	if more := len(seen); more > 1 {
+		t.Errorf("%d more observations", more)
 	}
 }
