@@ -1,6 +1,8 @@
 package publish
 
 import (
+	"cmp"
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -85,5 +87,120 @@ func TestStageRejected(t *testing.T) {
 		await(t, "the empty snapshot", func() bool { return o.p.Status().Published })
 		o.want(map[string]string{"a": "1", "b": "bad", "c": "1"})
 		await(t, "the items but one", func() bool { return published(agg) == "a=1 c=1" && o.left() == "b" })
+	}
+}
+
+// TestBacklog adds, takes, fails and commits: the oldest uncommitted event counts.
+//
+// Behaviour: 125.
+func TestBacklog(t *testing.T) {
+	clock := publishtest.NewClock()
+	began := clock.Now()
+	q := NewBacklog(clock.Now)
+	check := func(what string, since time.Duration, services, slices int) {
+		t.Helper()
+		want := time.Time{}
+		if since >= 0 {
+			want = began.Add(since)
+		}
+		n, m := q.Length("service"), q.Length("slice")
+		if got := q.Oldest(); !got.Equal(want) || n != services || m != slices {
+			t.Errorf("%s: %d and %d events wait since %v, want %d and %d since %v", what, n, m, got, services, slices, want)
+		}
+	}
+	const none = -1
+	check("empty", none, 0, 0)
+	q.Add(events(1, 2))
+	clock.Move(1)
+	q.Add(events(1, 0))
+	check("two batches", 0, 2, 2)
+	q.Take()
+	q.fail()
+	check("taken", 0, 2, 2)
+	clock.Move(1)
+	q.Add(events(0, 1))
+	q.Take()
+	check("taken twice", 0, 2, 3)
+	clock.Move(1)
+	q.Add(events(3, 0))
+	if since := q.commit(); !since.Equal(began) {
+		t.Errorf("the commit has waited since %v", since)
+	}
+	check("what came during the commit", 3, 3, 0)
+	clock.Move(1)
+	q.Restart()
+	check("counted from the start", 4, 3, 0)
+	q.Take()
+	q.commit()
+	check("all settled", none, 0, 0)
+	q.fail()
+	check("a failure without an event", 4, 0, 0)
+	if since := q.commit(); since.IsZero() || !q.commit().IsZero() {
+		t.Errorf("the failure waited since %v", since)
+	}
+	clock.Move(1)
+	q.Add(events(1, 0))
+	q.Take()
+	q.setFrozen(true)
+	q.commit()
+	check("a family is refused", 5, 0, 0)
+	clock.Move(1)
+	q.Add(events(1, 0))
+	q.setFrozen(true)
+	check("refused again, and another event", 5, 1, 0)
+	q.setFrozen(false)
+	check("the family is back", 6, 1, 0)
+	q.Take()
+	q.commit()
+	q.setFrozen(true)
+	check("refused without an event", 6, 0, 0)
+}
+
+// events counts events of two kinds.
+func events(services, slices int) map[string]int {
+	return map[string]int{"service": services, "slice": slices}
+}
+
+// TestChangeSet: of an item the first Old and the last New stay, and a large set does not
+// keep its memory.
+func TestChangeSet(t *testing.T) {
+	var s changeSet[int, int]
+	values := [3]int{1, 2, 3}
+	for i := range keepRoom + 1 {
+		s.add([]Change[int, int]{{Key: i, Old: &values[0], New: &values[1]}, {Key: i, Old: &values[1], New: &values[2]}})
+	}
+	out := s.take(cmp.Compare[int])
+	if len(out) != keepRoom+1 || s.items != nil {
+		t.Fatalf("%d changes, want %d; the memory is kept: %t", len(out), keepRoom+1, s.items != nil)
+	}
+	for i, c := range out {
+		if c.Key != i || c.Old != &values[0] || c.New != &values[2] {
+			t.Errorf("change %d is %v", i, c)
+		}
+	}
+	if again := s.take(cmp.Compare[int]); len(again) != 0 {
+		t.Errorf("%d changes in an empty set", len(again))
+	}
+}
+
+// TestSoonest: the zero time means never.
+func TestSoonest(t *testing.T) {
+	early := time.Unix(1_700_000_000, 0)
+	late := early.Add(time.Second)
+	for _, tt := range [][3]time.Time{{{}, late, late}, {late, early, early}, {early, late, early}} {
+		if got := soonest(tt[0], tt[1]); got != tt[2] {
+			t.Errorf("soonest of %v and %v is %v", tt[0], tt[1], got)
+		}
+	}
+}
+
+// TestRunEndsBeforeReady: a publisher that ends before everything is known needs no
+// aggregator.
+func TestRunEndsBeforeReady(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	p := &Publisher[string, string]{cfg: Config[string, string]{Ready: make(chan struct{})}}
+	if err := p.Run(ctx); err != nil {
+		t.Error(err)
 	}
 }

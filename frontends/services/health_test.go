@@ -9,17 +9,22 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/aggregator/testing/nametest"
+	"github.com/weft-proxy/weft/frontends/publish"
 	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/frontends/testing/publishtest"
 )
@@ -247,5 +252,153 @@ func TestUnpublished(t *testing.T) {
 	await(t, "the earlier rules", func() bool { return g.Status().Restored })
 	if err := g.inForce(); err != nil || g.Ready() == nil {
 		t.Errorf("after a restart: in force %v, ready %v", err, g.Ready())
+	}
+}
+
+// TestFamilyStays has IPv6 refused after rules for it are in force: they stay, and the
+// missed changes follow once it is accepted again. The node is unhealthy when that takes
+// longer than any change may, though IPv4 goes on.
+//
+// Behaviour: 96, 125, 136.
+func TestFamilyStays(t *testing.T) {
+	f := newFake(t)
+	events := append(many(2), setService("six", 0, "10.96.0.3", "fd00::3"), setSlice("six", ipv4, "10.244.0.3"), setNode(netip.MustParseAddr("192.0.2.1")))
+	src := newScript(events...)
+	clock := publishtest.NewClock()
+	frontend, _ := run(t, Config{Source: src, Socket: f.Socket, Now: clock.Now, SyncPeriod: 30 * time.Second})
+	six := func() string {
+		var out []string
+		for k := range f.Elements() {
+			if rest, ok := strings.CutPrefix(strings.TrimSuffix(k, " }"), "element ip6 weft cluster-ips { "); ok {
+				out = append(out, rest)
+			}
+		}
+		slices.Sort(out)
+		return strings.Join(out, " ")
+	}
+	await(t, "both families", func() bool { return f.served() == all(3) && six() == "fd00::3" })
+	f.Judge(func(elements map[string]string) []*weftv1.Violation {
+		if _, other := elements[object("ip6", "cluster-ips", "fd00::9")]; !other {
+			return nil
+		}
+		return []*weftv1.Violation{{Object: nametest.Parse("chain ip6 weft nat-prerouting"), Message: "cannot allocate memory", Reason: weftv1.Violation_REASON_KERNEL}}
+	})
+	src.deliver(setService("nine", 0, "10.96.0.4", "fd00::9"), setSlice("nine", ipv4, "10.244.0.4"))
+	await(t, "IPv4 alone", func() bool { return f.served() == all(4) && six() == "fd00::3" })
+	await(t, "the family that stays to be reported", func() bool {
+		err := frontend.Degraded()
+		return err != nil && strings.Contains(err.Error(), "IPv6 stays as it was") && strings.Contains(err.Error(), "cannot allocate memory") && frontend.Ready() == nil
+	})
+	nine := model.Key{Namespace: "default", Name: "nine"}
+	if o := frontend.publisher.Outcome(nine); o.State != publish.Wanted || o.Revision != 0 || o.Reason == nil {
+		t.Errorf("a Service without its IPv6: %+v", o)
+	}
+	if o := frontend.publisher.Outcome(model.Key{Namespace: "default", Name: "s0"}); o.State != publish.InForce {
+		t.Errorf("a Service of IPv4: %+v", o)
+	}
+	clock.Move(time.Minute - 1)
+	if got := probes(frontend); got != "200 200" {
+		t.Errorf("/healthz and /livez are %s before the time is up", got)
+	}
+	src.deliver(setService("s4", 0, "10.96.0.5"), setSlice("s4", ipv4, "10.244.0.5"))
+	await(t, "one more of IPv4", func() bool { return f.served() == all(5) })
+	clock.Move(1)
+	if got := probes(frontend); got != "503 200" {
+		t.Errorf("/healthz and /livez are %s, though a family is late", got)
+	}
+	f.Judge(nil)
+	await(t, "IPv6 again", func() bool { return six() == "fd00::3 fd00::9" })
+	await(t, "the Service as a whole", func() bool { return frontend.publisher.Outcome(nine).State == publish.InForce })
+	await(t, "health", func() bool {
+		return frontend.Status().Pending.IsZero() && probes(frontend) == "200 200" && frontend.Degraded() == nil
+	})
+}
+
+// TestUnusedFamilyRefused has a kernel that refuses IPv6, and no Service with it: the
+// node is healthy.
+//
+// Behaviour: 96, 125.
+func TestUnusedFamilyRefused(t *testing.T) {
+	f, clock := newFake(t), publishtest.NewClock()
+	// Twice: as it is, and once more as a whole. Then the family is set aside.
+	refusals := 0
+	f.Judge(func(map[string]string) []*weftv1.Violation {
+		if refusals == 2 {
+			return nil
+		}
+		refusals++
+		return []*weftv1.Violation{{Object: nametest.Parse("table ip6 weft"), Message: "operation not supported", Reason: weftv1.Violation_REASON_KERNEL}}
+	})
+	frontend, _ := run(t, Config{Source: newScript(append(many(3), setNode(netip.MustParseAddr("192.0.2.1")))...), Socket: f.Socket, Now: clock.Now, SyncPeriod: 30 * time.Second})
+	await(t, "IPv4 to be served", func() bool { return f.served() == all(3) && frontend.Status().Pending.IsZero() })
+	clock.Move(time.Hour)
+	// A fourth update would be that with the family.
+	if got, n := probes(frontend), f.count(); got != "200 200" || n != 3 {
+		t.Errorf("/healthz and /livez are %s after %d updates, want 200 200 after 3", got, n)
+	}
+	if err := frontend.Degraded(); err != nil {
+		t.Errorf("what no Service needs is reported: %v", err)
+	}
+}
+
+// balanced makes the Service of setService one of a load balancer that asks on a
+// port.
+func balanced(name string, port int32, policy corev1.ServiceExternalTrafficPolicy, ip string) *corev1.Service {
+	e := setService(name, 30080, ip)
+	e.Spec.Type = corev1.ServiceTypeLoadBalancer
+	e.Spec.ExternalTrafficPolicy = policy
+	e.Spec.HealthCheckNodePort = port
+	return e
+}
+
+// TestProgrammingLatencyFromEvents has an EndpointSlice say when it changed in the
+// cluster.
+//
+// Behaviour: 158.
+func TestProgrammingLatencyFromEvents(t *testing.T) {
+	fake := newFake(t)
+	reg := prometheus.NewPedanticRegistry()
+	src := newScript(many(1)...)
+	f, _ := run(t, Config{Source: src, Socket: fake.Socket, Registerer: reg})
+	await(t, "the first commit", func() bool { return f.Status().Published && f.Status().Pending.IsZero() })
+	at := time.Now().UTC()
+	e := setSlice("s0", ipv4, "10.244.9.9")
+	e.Annotations = map[string]string{corev1.EndpointsLastChangeTriggerTime: at.Format(time.RFC3339Nano)}
+	src.deliver(e)
+	await(t, "the commit", func() bool { return f.Status().Revision == 2 && f.Status().Pending.IsZero() })
+	took := time.Since(at).Seconds()
+	await(t, "the observation", func() bool {
+		n, err := testutil.GatherAndCount(reg, metricProgramming)
+		return err == nil && n == 1 // IPv6 did not change
+	})
+	got := histogram(t, reg, metricProgramming, "IPv4")
+	if got.count != 1 || got.sum <= 0 || got.sum > took+1 {
+		t.Errorf("observed %d in %v s, want 1 in at most %v s", got.count, got.sum, took)
+	}
+	bounds := got.bounds
+	if len(bounds) != 81 || !slices.Equal(bounds[:5], []float64{0, 0.25, 0.5, 1, 2}) || !slices.Equal(bounds[60:64], []float64{58, 59, 60, 65}) || bounds[80] != 300 {
+		t.Errorf("buckets %v", bounds)
+	}
+}
+
+// TestConflictIsAnEvent tells the owner of the younger Service that another one has
+// its address.
+//
+// Behaviour: 37.
+func TestConflictIsAnEvent(t *testing.T) {
+	fake := newFake(t)
+	var events notes
+	older, younger := setService("older", 0, "10.96.0.1"), setService("younger", 0, "10.96.0.1")
+	older.CreationTimestamp.Time = time.Unix(1000, 0)
+	younger.CreationTimestamp.Time = time.Unix(2000, 0)
+	// Of two other Services that conflict, neither has an endpoint on this node.
+	other, another := setService("other", 0, "10.96.0.2"), setService("another", 0, "10.96.0.2")
+	f, _ := run(t, Config{Source: newScript(
+		other, another, younger, older, setSlice("other", ipv4, "10.244.0.2"), setSlice("another", ipv4, "10.244.0.3"), setSlice("older", ipv4, "10.244.0.1*"),
+	), Socket: fake.Socket, Events: &events})
+	await(t, "the event", func() bool { return strings.Contains(events.String(), "default/younger Warning AddressConflict ") })
+	await(t, "the commit", func() bool { return f.Status().Published })
+	if got := events.String(); strings.Count(got, "Warning") != 1 {
+		t.Errorf("events:\n%s", got)
 	}
 }
