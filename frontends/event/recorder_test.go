@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"runtime"
 	"slices"
@@ -95,9 +96,7 @@ func TestRecorder(t *testing.T) {
 		"Normal WeftRecovered services services: ok again",
 	} {
 		e := nodes[i]
-		if got := strings.Join([]string{e.Type, e.Reason, e.Action, e.Note}, " "); got != want {
-			t.Errorf("event %q, want %q", got, want)
-		}
+		publishtest.Equal(t, "event", strings.Join([]string{e.Type, e.Reason, e.Action, e.Note}, " "), want)
 		if e.Regarding.Kind != "Node" || e.Regarding.Name != "node-1" || e.Regarding.UID != "node-1" {
 			t.Errorf("event on %+v", e.Regarding)
 		}
@@ -155,9 +154,7 @@ func TestRecorderNeverBlocks(t *testing.T) {
 	for range 100_000 { // would never end if one of them waited
 		r.Service(web, Warning, "AddressTaken", "by another")
 	}
-	if n := strings.Count(log.String(), "dropped"); n != 1 {
-		t.Errorf("%d lines:\n%s", n, log.String())
-	}
+	publishtest.Equal(t, fmt.Sprintf("lines:\n%s", log.String()), strings.Count(log.String(), "dropped"), 1)
 	run(t, r)
 	publishtest.Await(t, "the first to be taken", func() bool { return len(r.queue) < maxQueue })
 	r.Node(Normal, Starting, "")

@@ -1,6 +1,7 @@
 package publish_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -21,8 +22,6 @@ func TestFamilies(t *testing.T) {
 		want       bool
 	}{{"net/other", "", false}, {addresses, "", true}, {disabled, "0\n", true}, {disabled, "1\n", false}} {
 		publishtest.Must(t, os.WriteFile(filepath.Join(proc, tt.path), []byte(tt.text), 0o600))
-		if got := publish.Families(proc); got != [2]bool{true, tt.want} {
-			t.Errorf("with %q in %s families are %v, want IPv6: %v", tt.text, tt.path, got, tt.want)
-		}
+		publishtest.Equal(t, fmt.Sprintf("with %q in %s families with IPv6: %v", tt.text, tt.path, tt.want), publish.Families(proc), [2]bool{true, tt.want})
 	}
 }

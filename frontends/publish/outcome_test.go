@@ -114,9 +114,7 @@ func TestAttempts(t *testing.T) {
 				if key := wants.p.Refused()[0]; wants.p.Outcome(key).State != Refused {
 					t.Errorf("outcome %+v", wants.p.Outcome(key))
 				}
-				if planned := slices.Contains(updates, "plan"); planned != restart {
-					t.Errorf("updates were planned: %t, want %t: %v", planned, restart, updates)
-				}
+				publishtest.Equal(t, fmt.Sprintf("updates are planned: %v", updates), slices.Contains(updates, "plan"), restart)
 			})
 		}
 	}
@@ -135,9 +133,7 @@ func TestNothingIsWithdrawn(t *testing.T) {
 		// While a part is planned, the session may send on its own.
 		if len(elements) < 100 {
 			parts++
-			if got := len(now.p.snapshot().GetTables()[0].GetMaps()[0].GetElements()); got != 101 {
-				t.Errorf("the session would send %d items", got)
-			}
+			publishtest.Equal(t, "items that the session would send", len(now.p.snapshot().GetTables()[0].GetMaps()[0].GetElements()), 101)
 		}
 		return rejectsAll(weftv1.Violation_REASON_KERNEL, "bad")(elements)
 	})
@@ -251,9 +247,7 @@ func TestPortions(t *testing.T) {
 	n.want(map[string]string{"a": large, "b": "1", "c": "1", "d": large, "e": "1"})
 	await(t, "all", func() bool { return len(agg.Elements()) == 5 && n.backlog.Oldest().IsZero() })
 	agg.Judge(nil)
-	if got := strings.Join(updates, " "); got != "3 4 5" {
-		t.Errorf("the updates have %s items, want 3 4 5", got)
-	}
+	publishtest.Equal(t, "items of the updates", strings.Join(updates, " "), "3 4 5")
 	if n.mu.Lock(); n.settled != 1 {
 		t.Errorf("settled %d times, want once: when all are in force", n.settled)
 	}
@@ -295,17 +289,13 @@ func TestDivided(t *testing.T) {
 	n.want(map[string]string{"a": strings.Repeat("x", 35)})
 	await(t, "the item", func() bool { return n.p.Outcome("a").State == InForce && n.backlog.Oldest().IsZero() })
 	agg.Judge(nil)
-	if got := strings.Join(updates, " "); got != "10 20 30 35" {
-		t.Errorf("the updates have %s letters, want 10 20 30 35", got)
-	}
+	publishtest.Equal(t, "letters of the updates", strings.Join(updates, " "), "10 20 30 35")
 	updates = nil
 	agg.Judge(judge(50))
 	n.want(map[string]string{"a": ""})
 	await(t, "its removal", func() bool { return published(agg) == "b=1" && n.backlog.Oldest().IsZero() })
 	agg.Judge(nil)
-	if got := strings.Join(updates, " "); got != "25 15 5 0" {
-		t.Errorf("the updates have %s letters, want 25 15 5 0", got)
-	}
+	publishtest.Equal(t, "letters of the updates", strings.Join(updates, " "), "25 15 5 0")
 	n.p.outcomes.mu.Lock()
 	defer n.p.outcomes.mu.Unlock()
 	if o, ok := n.p.outcomes.items["a"]; ok {

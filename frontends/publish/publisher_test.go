@@ -248,9 +248,7 @@ func TestPublish(t *testing.T) {
 	n.want(map[string]string{"a": "", "b": "2"})
 	await(t, "their changes", func() bool { return published(agg) == "b=2" })
 	await(t, "the end of the backlog", func() bool { return n.backlog.Oldest().IsZero() })
-	if got := strings.Join(agg.Updates(), " "); got != "snapshot patch patch" {
-		t.Errorf("updates %s", got)
-	}
+	publishtest.Equal(t, "updates", strings.Join(agg.Updates(), " "), "snapshot patch patch")
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !maps.Equal(n.committed, map[string]string{"b": "2"}) || n.settled < 2 {

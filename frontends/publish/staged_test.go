@@ -3,6 +3,7 @@ package publish
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -63,9 +64,7 @@ func TestStages(t *testing.T) {
 	if took := time.Since(began); took > 30*time.Second {
 		t.Errorf("ten stages took %v", took)
 	}
-	if got := strings.Join(agg.Updates(), " "); got != "snapshot"+strings.Repeat(" patch", len(want)) {
-		t.Errorf("updates %s", got)
-	}
+	publishtest.Equal(t, "updates", strings.Join(agg.Updates(), " "), "snapshot"+strings.Repeat(" patch", len(want)))
 	await(t, "the answer", func() bool {
 		o.mu.Lock()
 		defer o.mu.Unlock()
@@ -188,9 +187,7 @@ func TestSoonest(t *testing.T) {
 	early := time.Unix(1_700_000_000, 0)
 	late := early.Add(time.Second)
 	for _, tt := range [][3]time.Time{{{}, late, late}, {late, early, early}, {early, late, early}} {
-		if got := soonest(tt[0], tt[1]); got != tt[2] {
-			t.Errorf("soonest of %v and %v is %v", tt[0], tt[1], got)
-		}
+		publishtest.Equal(t, fmt.Sprintf("soonest of %v and %v", tt[0], tt[1]), soonest(tt[0], tt[1]), tt[2])
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/frontends/services/model"
+	"github.com/weft-proxy/weft/frontends/testing/publishtest"
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
@@ -68,15 +69,11 @@ func TestAffinity(t *testing.T) {
 				for _, from := range clients {
 					pod := only(t, c.ext, from, network, place(f, "cluster 1"), 3)
 					for _, to := range []string{"external 1", "lb 1", "nodeport 1", "cluster 1"} {
-						if other := only(t, c.ext, from, network, place(f, to), 2); other != pod {
-							t.Errorf("client %s has %s by its ClusterIP and %s by %s", from, pod, other, to)
-						}
+						publishtest.Equal(t, fmt.Sprintf("client %s by %s, beside the ClusterIP", from, to), only(t, c.ext, from, network, place(f, to), 2), pod)
 					}
 					got[pod]++
 				}
-				if len(got) != 3 {
-					t.Errorf("twenty clients have %v: want all three pods", got)
-				}
+				publishtest.Equal(t, fmt.Sprintf("twenty clients have %v: want all three pods", got), len(got), 3)
 				// With the external policy Local a client's endpoint is a local one
 				// there, and the same one inside if it came from outside first.
 				for i, from := range clients {
@@ -86,17 +83,13 @@ func TestAffinity(t *testing.T) {
 						t.Errorf("client %s has %s by %s, which is not local", from, pod, first)
 					}
 					for _, to := range []string{"cluster 4", "nodeport 4", "external 4", "lb 4"} {
-						if other := only(t, c.ext, from, network, place(f, to), 2); other != pod {
-							t.Errorf("client %s has %s by %s and %s by %s", from, pod, first, other, to)
-						}
+						publishtest.Equal(t, fmt.Sprintf("client %s by %s and by %s", from, first, to), only(t, c.ext, from, network, place(f, to), 2), pod)
 					}
 				}
 				// A pod goes anywhere, and stays there too; so does the node.
 				for _, ns := range []*nfttest.NS{c.pods[2], c.pods[3], c.node} {
 					pod := only(t, ns, netip.Addr{}, network, place(f, "lb 4"), 4)
-					if other := only(t, ns, netip.Addr{}, network, place(f, "lb 4"), 4); other != pod {
-						t.Errorf("%s, then %s", pod, other)
-					}
+					publishtest.Equal(t, "the same place again", only(t, ns, netip.Addr{}, network, place(f, "lb 4"), 4), pod)
 				}
 			})
 		}
@@ -151,9 +144,7 @@ func TestAffinityChanges(t *testing.T) {
 	same := func(what string) {
 		t.Helper()
 		for _, from := range clients {
-			if pod := only(t, c.ext, from, "tcp", to, 1); pod != had[from] {
-				t.Errorf("%s: %s has %s now, and %s before", what, from, pod, had[from])
-			}
+			publishtest.Equal(t, fmt.Sprintf("%s: %s now and before", what, from), only(t, c.ext, from, "tcp", to, 1), had[from])
 		}
 	}
 	// The objects of s4 stay as they are in the kernel, handles included.
@@ -180,9 +171,7 @@ func TestAffinityChanges(t *testing.T) {
 	// Who had a remote endpoint gets a local one, who had a local one keeps it.
 	p.put(t, withAffinity(withPolicies(newService(1, "2*", "3"), false, true), 2*time.Hour))
 	for _, from := range clients {
-		if pod := only(t, c.ext, from, "tcp", to, 2); pod != "pod2" {
-			t.Errorf("%s has %s, which is not on this node", from, pod)
-		}
+		publishtest.Equal(t, fmt.Sprintf("%s on this node", from), only(t, c.ext, from, "tcp", to, 2), "pod2")
 	}
 	p.put(t, withAffinity(newService(1, "2*", "3"), 2*time.Hour))
 	same("the policy is Cluster again")
@@ -205,13 +194,9 @@ func TestAffinityChanges(t *testing.T) {
 	for _, from := range clients {
 		only(t, c.ext, from, "tcp", to, 4)
 	}
-	if after := theirs(); after != before {
-		t.Errorf("another Service's chains changed from\n%s\nto\n%s", before, after)
-	}
+	publishtest.Equal(t, "another Service's chains", theirs(), before)
 	for _, from := range clients {
-		if pod := only(t, c.ext, from, "tcp", other, 1); pod != hadOther[from] {
-			t.Errorf("%s has %s of another Service now, and %s before", from, pod, hadOther[from])
-		}
+		publishtest.Equal(t, fmt.Sprintf("%s of another Service, now and before", from), only(t, c.ext, from, "tcp", other, 1), hadOther[from])
 	}
 	p.drop(t, "s1", "s4")
 	p.sweep(t)
@@ -338,15 +323,11 @@ func TestAffinityOfLocalProcesses(t *testing.T) {
 		for _, from := range c.clients(t, f, 12) {
 			for _, network := range []string{"tcp", "udp"} {
 				pod := only(t, c.ext, from, network, place(f, "cluster 1"), 3)
-				if other := only(t, c.ext, from, network, place(f, "nodeport 1"), 3); other != pod {
-					t.Errorf("%s %s has %s by its ClusterIP and %s by its NodePort", from, network, pod, other)
-				}
+				publishtest.Equal(t, fmt.Sprintf("%s %s by the NodePort, beside the ClusterIP", from, network), only(t, c.ext, from, network, place(f, "nodeport 1"), 3), pod)
 				got[pod]++
 			}
 		}
-		if len(got) != 2 {
-			t.Errorf("%s: the endpoints of the clients are %v: want both", f, got)
-		}
+		publishtest.Equal(t, fmt.Sprintf("%s: the endpoints of the clients are %v: want both", f, got), len(got), 2)
 		for _, network := range []string{"tcp", "udp"} {
 			only(t, c.node, netip.Addr{}, network, place(f, "cluster 1"), 6)
 		}

@@ -1,6 +1,7 @@
 package services
 
 import (
+	"fmt"
 	"maps"
 	"net/netip"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/frontends/services/render"
+	"github.com/weft-proxy/weft/frontends/testing/publishtest"
 )
 
 // counted is a frontend that counts, and a clock with which no scrape uses what another one
@@ -112,12 +114,8 @@ func TestServiceCounters(t *testing.T) {
 		}
 		return sum
 	}
-	if n := byEndpoint("endpoint_new_connections_total", "tcp tcp s1"); n != 9 {
-		t.Errorf("%v connections to endpoints of s1, want 9", n)
-	}
-	if n := byEndpoint("endpoint_active_connections", "udp udp s3"); n != 1 {
-		t.Errorf("%v active connections to endpoints of s3, want 1", n)
-	}
+	publishtest.Equal(t, "connections to endpoints of s1", byEndpoint("endpoint_new_connections_total", "tcp tcp s1"), 9)
+	publishtest.Equal(t, "active connections to endpoints of s3", byEndpoint("endpoint_active_connections", "udp udp s3"), 1)
 	udp := got["active_connection_bytes original default udp udp s3"]
 	// 20 of IP, 8 of UDP, and one.
 	if udp != 29 || got["active_connection_bytes reply default udp udp s3"] <= udp {
@@ -220,9 +218,7 @@ func TestSwitchCounters(t *testing.T) {
 			"set service-connections {": counters >= render.CountServices, "counter dropped-no-endpoints {": counters >= render.CountServices,
 			"ip daddr . th dport\n\t\tcounter\n": counters >= render.CountEndpoints,
 		} {
-			if got := strings.Contains(list, what); got != want {
-				t.Errorf("with %s, that there is %q is %v:\n%s", counters, what, got, list)
-			}
+			publishtest.Equal(t, fmt.Sprintf("with %s, that there is %q in\n%s", counters, what, list), strings.Contains(list, what), want)
 		}
 		if counters != render.CountNothing {
 			got := f.scrape(t)

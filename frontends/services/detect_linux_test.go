@@ -10,6 +10,7 @@ import (
 
 	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/frontends/services/render"
+	"github.com/weft-proxy/weft/frontends/testing/publishtest"
 )
 
 // TestDetection checks every DetectMode: which clients keep their source towards a
@@ -75,9 +76,7 @@ func TestPodCIDRChange(t *testing.T) {
 	n := thisNode()
 	n.PodCIDRs = model.Prefixes{{netip.MustParsePrefix("10.244.2.0/24")}, {netip.MustParsePrefix("fd00:10:244:2::/64")}}
 	u := p.publish(t, model.Changes{Node: n})
-	if u.Added+u.Removed != 0 {
-		t.Errorf("%d elements added, %d removed: want chains alone", u.Added, u.Removed)
-	}
+	publishtest.Equal(t, fmt.Sprintf("%d elements added, %d removed: want chains alone", u.Added, u.Removed), u.Added+u.Removed, 0)
 	c.check(t, []flow{{"pod1", "cluster 1", "pod2 pod3 masq"}, {"pod2", "cluster 1", "pod2 pod3 kept"}, {"pod1", "lb 5", "dropped"}, {"pod2", "lb 4", "pod2 pod3"}})
 	p.publish(t, model.Changes{Node: thisNode()})
 	c.check(t, []flow{{"pod1", "cluster 1", "pod2 pod3 kept"}})

@@ -14,6 +14,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/frontends/services/render"
 	"github.com/weft-proxy/weft/frontends/source"
+	"github.com/weft-proxy/weft/frontends/testing/publishtest"
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
@@ -94,12 +95,8 @@ func TestWholePath(t *testing.T) {
 				f, stopFrontend = s.frontend(outer, src)
 			}
 			await(t, "an acknowledgement", func() bool { return f.Status().Acknowledged.After(before.Acknowledged) })
-			if after := ns.ListRuleset(t); after != list {
-				t.Errorf("the restart changed the ruleset from\n%s\nto\n%s", list, after)
-			}
-			if got := monitor(); got != "" {
-				t.Errorf("the restart wrote:\n%s", got)
-			}
+			publishtest.Equal(t, "the ruleset after the restart", ns.ListRuleset(t), list)
+			publishtest.Equal(t, "the restart wrote", monitor(), "")
 		})
 	}
 	t.Run("another version", func(t *testing.T) {

@@ -87,9 +87,7 @@ func TestSteadyStateIsPatches(t *testing.T) {
 	src.deliver(serviceGone("s0"))
 	await(t, "one Service less", func() bool { return f.served() == all(4, 0) })
 	await(t, "the acknowledgement", func() bool { return frontend.Status().Revision == 3 })
-	if got := strings.Join(f.Updates(), " "); got != "snapshot patch patch" {
-		t.Errorf("updates %q", got)
-	}
+	publishtest.Equal(t, "updates", strings.Join(f.Updates(), " "), "snapshot patch patch")
 	want := `
 		# HELP weft_services_changes_total Services that changed on this node.
 		# TYPE weft_services_changes_total counter
@@ -156,9 +154,7 @@ func TestMinSyncPeriod(t *testing.T) {
 	}
 	await(t, "the burst", func() bool { return len(strings.Fields(fake.served())) == 52 && f.Status().Pending.IsZero() })
 	third := f.Status()
-	if n := third.Revision - second.Revision; n != 1 {
-		t.Errorf("a burst of 50 changes made %d updates", n)
-	}
+	publishtest.Equal(t, "updates of a burst of 50 changes", third.Revision-second.Revision, 1)
 	// An acknowledgement is noted a little after it came.
 	if gap := third.Acknowledged.Sub(second.Acknowledged); gap < period-10*time.Millisecond {
 		t.Errorf("the burst was committed %v after the one before, want at least %v", gap, period)
@@ -253,9 +249,7 @@ func TestRefusedServices(t *testing.T) {
 			}
 			await(t, "the acknowledgement", func() bool { return frontend.Status().Pending.IsZero() })
 			clock.Move(time.Hour)
-			if got := probes(frontend); got != "200 200" {
-				t.Errorf("refused Services make the node %s", got)
-			}
+			publishtest.Equal(t, "the node with refused Services", probes(frontend), "200 200")
 			// Others change without them.
 			src.deliver(setService("s8", 0, "10.96.0.9"), setSlice("s8", ipv4, "10.244.0.9"))
 			await(t, "a new Service", func() bool { return f.served() == all(9, 2, 5) })

@@ -51,9 +51,7 @@ func TestHealthFollowsCommits(t *testing.T) {
 	await(t, "the first commit", func() bool { return f.Status().Published && f.Status().Pending.IsZero() })
 	check := func(what, want string) {
 		t.Helper()
-		if got := probes(f); got != want {
-			t.Errorf("%s: /healthz and /livez are %s, want %s", what, got, want)
-		}
+		publishtest.Equal(t, fmt.Sprintf("%s: /healthz and /livez", what), probes(f), want)
 	}
 	check("after the first commit", "200 200")
 	clock.Move(time.Hour)
@@ -100,9 +98,7 @@ func TestEligible(t *testing.T) {
 	}
 	check := func(what, want string) {
 		t.Helper()
-		if got := probes(f); got != want {
-			t.Errorf("%s: /healthz and /livez are %s, want %s", what, got, want)
-		}
+		publishtest.Equal(t, fmt.Sprintf("%s: /healthz and /livez", what), probes(f), want)
 	}
 	deliver(many(1)...)
 	check("nothing in force", "503 200")
@@ -175,9 +171,7 @@ func TestServiceHealthAfterCommit(t *testing.T) {
 	const address = "0.0.0.0:32000"
 	// A rejected update: nothing is served yet.
 	await(t, "an attempt", func() bool { return fake.count() >= 1 })
-	if got := network.ask(address); got != "closed" {
-		t.Errorf("before the commit: %s", got)
-	}
+	publishtest.Equal(t, "before the commit", network.ask(address), "closed")
 	fake.Judge(nil)
 	await(t, "the port", func() bool { return network.ask(address) == "200 2" })
 	// A commit that waits: the count is the old one.
@@ -185,9 +179,7 @@ func TestServiceHealthAfterCommit(t *testing.T) {
 	fake.Judge(func(map[string]string) []*weftv1.Violation { close(reached); <-release; return nil })
 	src.deliver(slice(3))
 	<-reached
-	if got := network.ask(address); got != "200 2" {
-		t.Errorf("while the commit waits: %s", got)
-	}
+	publishtest.Equal(t, "while the commit waits", network.ask(address), "200 2")
 	close(release)
 	await(t, "the commit", func() bool { return network.ask(address) == "200 3" })
 	fake.Judge(nil)
@@ -297,15 +289,11 @@ func TestFamilyStays(t *testing.T) {
 		t.Errorf("a Service of IPv4: %+v", o)
 	}
 	clock.Move(time.Minute - 1)
-	if got := probes(frontend); got != "200 200" {
-		t.Errorf("/healthz and /livez are %s before the time is up", got)
-	}
+	publishtest.Equal(t, "/healthz and /livez before the time is up", probes(frontend), "200 200")
 	src.deliver(setService("s4", 0, "10.96.0.5"), setSlice("s4", ipv4, "10.244.0.5"))
 	await(t, "one more of IPv4", func() bool { return f.served() == all(5) })
 	clock.Move(1)
-	if got := probes(frontend); got != "503 200" {
-		t.Errorf("/healthz and /livez are %s, though a family is late", got)
-	}
+	publishtest.Equal(t, "/healthz and /livez when a family is late", probes(frontend), "503 200")
 	f.Judge(nil)
 	await(t, "IPv6 again", func() bool { return six() == "fd00::3 fd00::9" })
 	await(t, "the Service as a whole", func() bool { return frontend.publisher.Outcome(nine).State == publish.InForce })

@@ -80,9 +80,7 @@ func TestKubeProxyMetrics(t *testing.T) {
 		}
 		f.metrics.proxy.cleanupFailed()
 	}
-	if n := testutil.ToFloat64(f.metrics.proxy.cleanupFailures.WithLabelValues("IPv6")); n != 2 {
-		t.Errorf("%v failed cleanups, want 2", n)
-	}
+	publishtest.Equal(t, "failed cleanups", testutil.ToFloat64(f.metrics.proxy.cleanupFailures.WithLabelValues("IPv6")), 2)
 	// What fails is a sync, too.
 	if n := histogram(t, reg, metricSync, "IPv6").count; n < 3 {
 		t.Errorf("%d syncs", n)
@@ -162,13 +160,9 @@ func TestNoLocalEndpoints(t *testing.T) {
 		{"gone", nil, missing{}},
 	} {
 		l.apply([]model.Change{{Name: key, New: tt.now}})
-		if l.sum != tt.want {
-			t.Errorf("%s: %v, want %v", tt.what, l.sum, tt.want)
-		}
+		publishtest.Equal(t, tt.what, l.sum, tt.want)
 	}
-	if len(l.of) != 0 {
-		t.Errorf("left over: %v", l.of)
-	}
+	publishtest.Equal(t, fmt.Sprintf("left over: %v", l.of), len(l.of), 0)
 	reg := prometheus.NewPedanticRegistry()
 	m := newProxyMetrics(publish.NewBacklog(nil), [model.NumFamilies]bool{model.IPv4: true}, true)
 	reg.MustRegister(m.noLocalTotal)

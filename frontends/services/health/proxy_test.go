@@ -125,9 +125,7 @@ func TestHealthBody(t *testing.T) {
 		c.pending = tt.pending
 		w := httptest.NewRecorder()
 		tt.handler(w, httptest.NewRequest(http.MethodGet, "/", nil))
-		if w.Body.String() != tt.want {
-			t.Errorf("answer\n%s\nwant\n%s", w.Body, tt.want)
-		}
+		publishtest.Equal(t, fmt.Sprintf("answer\n%s\nwant", w.Body), w.Body.String(), tt.want)
 		if h := w.Header(); h.Get("Content-Type") != "application/json" || h.Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("headers %v", h)
 		}
@@ -197,8 +195,6 @@ func TestApplyLooksOnlyWherePortsDiffer(t *testing.T) {
 			looks = true
 		default:
 		}
-		if looks != tt.looks {
-			t.Errorf("%s: looks at the ports: %v, want %v", tt.name, looks, tt.looks)
-		}
+		publishtest.Equal(t, fmt.Sprintf("%s: whether it looks at the ports", tt.name), looks, tt.looks)
 	}
 }

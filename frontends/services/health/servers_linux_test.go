@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weft-proxy/weft/frontends/services/model"
+	"github.com/weft-proxy/weft/frontends/testing/publishtest"
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
@@ -118,9 +119,7 @@ func newBench(t *testing.T, prefixes ...string) *bench {
 		if err := <-done; err != nil {
 			t.Errorf("run: %v", err)
 		}
-		if n := len(b.open); n != 0 {
-			t.Errorf("%d ports are open after the end", n)
-		}
+		publishtest.Equal(t, "ports are open after the end", len(b.open), 0)
 	})
 	return b
 }
@@ -216,9 +215,7 @@ func TestServiceAnswer(t *testing.T) {
 	b.await(t, "http://"+nodeV4+":30080/", 200)
 	b.Apply([]model.Change{gone("web")}, nil)
 	b.await(t, "http://"+nodeV4+":30080/", 0)
-	if got := b.listeners(t); got != "" {
-		t.Errorf("listening on %s", got)
-	}
+	publishtest.Equal(t, "listening on", b.listeners(t), "")
 }
 
 // TestServiceAddresses compares where the servers listen with where NodePorts

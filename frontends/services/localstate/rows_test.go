@@ -2,6 +2,7 @@ package localstate
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/netip"
 	"reflect"
 	"slices"
@@ -146,8 +147,6 @@ func TestTables(t *testing.T) {
 		{read(TableAddresses, ArgProtocol, "tcp", ArgPort, "65536"), `argument port: "65536" is not a port`},
 		{read(TableModel), `{"serviceEvents":7,"sliceEvents":0,"nodeEvents":0,"serviceCIDREvents":0,"serviceChanges":0,"nodeChanges":0,"revision":3,"skipped":0,"conflicts":0,"services":0,"slices":0,"nodeAddresses":["192.0.2.1",""]}`},
 	} {
-		if tt.got != tt.want {
-			t.Errorf("case %d:\n%s\nwant\n%s", i, tt.got, tt.want)
-		}
+		publishtest.Equal(t, fmt.Sprintf("case %d:\n\nwant", i), tt.got, tt.want)
 	}
 }

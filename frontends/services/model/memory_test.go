@@ -12,6 +12,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/weft-proxy/weft/frontends/testing/publishtest"
 )
 
 // bigObjects are n Services with everything, and slices of them.
@@ -88,9 +90,7 @@ func TestNothingIsLeft(t *testing.T) {
 		switch v.Kind() {
 		case reflect.Map:
 			maps++
-			if v.Len() != 0 {
-				t.Errorf("%s has %d entries left", path, v.Len())
-			}
+			publishtest.Equal(t, fmt.Sprintf("entries left in %s", path), v.Len(), 0)
 		case reflect.Slice:
 			if v.Cap() > maxIdleRoom {
 				t.Errorf("%s has room for %d", path, v.Cap())
@@ -207,15 +207,11 @@ func TestSmallKeepsNothing(t *testing.T) {
 	}
 	for _, tt := range []struct{ endpoints, lists int }{{100, 0}, {600, 2}, {300, 2}, {127, 0}, {600, 2}} {
 		set(tt.endpoints)
-		if n := len(m.records[key("web")].merged); n != tt.lists {
-			t.Errorf("%d endpoints: %d lists, want %d", tt.endpoints, n, tt.lists)
-		}
+		publishtest.Equal(t, fmt.Sprintf("lists of %d endpoints", tt.endpoints), len(m.records[key("web")].merged), tt.lists)
 	}
 	m.SetService(svc("web", "10.96.0.1", 80))
 	m.Refresh()
-	if n := len(m.records[key("web")].merged); n != 1 {
-		t.Errorf("%d lists for one port", n)
-	}
+	publishtest.Equal(t, "lists for one port", len(m.records[key("web")].merged), 1)
 }
 
 // TestHugeSlice: more endpoints in one slice than the API server allows, and
@@ -232,12 +228,8 @@ func TestHugeSlice(t *testing.T) {
 	m.SetService(svc("web", "10.96.0.1", 80))
 	m.SetSlice(eps("a", "web", endpoints(10_000)...))
 	m.Refresh()
-	if got := m.Service(key("web")).Ports[0].Backends[IPv4].Cluster.Len(); got != 10_000 {
-		t.Errorf("%d endpoints", got)
-	}
-	if got := len(m.slices[key("a")].zones); got != 7000 {
-		t.Errorf("%d lists of zones are kept, want the 7000 that differ", got)
-	}
+	publishtest.Equal(t, "endpoints", m.Service(key("web")).Ports[0].Backends[IPv4].Cluster.Len(), 10_000)
+	publishtest.Equal(t, "lists of zones, each once", len(m.slices[key("a")].zones), 7000)
 	m.SetSlice(eps("a", "web", endpoints(MaxEndpoints+10)...))
 	m.Refresh()
 	m.SetSlice(eps("a", "web", endpoints(MaxEndpoints+9)...))
@@ -301,9 +293,7 @@ func TestReporters(t *testing.T) {
 				t.Errorf("%d notices on %s", notices, node)
 			}
 		}
-		if got := strings.Join(reporters, " "); got != want {
-			t.Errorf("endpoints of %s: reported by %q, want %q", of, got, want)
-		}
+		publishtest.Equal(t, fmt.Sprintf("reporters of endpoints of %s", of), strings.Join(reporters, " "), want)
 	}
 }
 
@@ -351,8 +341,6 @@ func TestWhy(t *testing.T) {
 		{Candidate{Endpoint: here, Cluster: true}, true, "not ready"},
 		{Candidate{Excluded: 99}, false, "unknown reason"},
 	} {
-		if got := tt.candidate.Why(tt.local); got != tt.want {
-			t.Errorf("%+v under Local %t: %q, want %q", tt.candidate, tt.local, got, tt.want)
-		}
+		publishtest.Equal(t, fmt.Sprintf("%+v under Local %t", tt.candidate, tt.local), tt.candidate.Why(tt.local), tt.want)
 	}
 }

@@ -124,9 +124,7 @@ func TestSelectors(t *testing.T) {
 		"servicecidrs":   " ",
 	} {
 		for _, q := range api.Requests(resource) {
-			if got := q.Query.Get("labelSelector") + " " + q.Query.Get("fieldSelector"); got != want {
-				t.Errorf("%s of %s are selected by %q, want %q", q.Verb, resource, got, want)
-			}
+			publishtest.Equal(t, fmt.Sprintf("selectors of %s of %s", q.Verb, resource), q.Query.Get("labelSelector")+" "+q.Query.Get("fieldSelector"), want)
 		}
 	}
 }

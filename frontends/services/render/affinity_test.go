@@ -1,6 +1,7 @@
 package render
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/frontends/services/model"
+	"github.com/weft-proxy/weft/frontends/testing/publishtest"
 )
 
 // TestAffinityNames: names fit, tell the port, and differ.
@@ -114,9 +116,7 @@ func TestAffinityPatches(t *testing.T) {
 					t.Errorf("%s is not swept: %v", want, names(swept))
 				}
 			}
-			if len(names(swept)) != len(tt.idle) {
-				t.Errorf("swept %v, want %v", names(swept), tt.idle)
-			}
+			publishtest.Equal(t, fmt.Sprintf("swept %v, want %v", names(swept), tt.idle), len(names(swept)), len(tt.idle))
 			rules.equals(t, r, tt.name)
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/testing/nametest"
 	"github.com/weft-proxy/weft/frontends/services/model"
+	"github.com/weft-proxy/weft/frontends/testing/publishtest"
 )
 
 // hooks returns the chains of the IPv4 table that the kernel calls, sorted.
@@ -114,9 +115,7 @@ func TestRestoreHalfOfHooks(t *testing.T) {
 			n++
 		}
 	}
-	if n != 2 {
-		t.Errorf("%d chains on hooks, want 2", n)
-	}
+	publishtest.Equal(t, "chains on hooks", n, 2)
 }
 
 // tables returns the tables of a fragment by family.
@@ -167,9 +166,7 @@ func TestFreeze(t *testing.T) {
 	if diff := cmp.Diff(load(t, again.Snapshot()).text(), load(t, r.Snapshot()).text()); diff != "" {
 		t.Errorf("the thawed table lacks changes (-want +got):\n%s", diff)
 	}
-	if n := r.Services(); n != 1 {
-		t.Errorf("%d Services, want 1", n)
-	}
+	publishtest.Equal(t, "Services", r.Services(), 1)
 	r.Update(model.Changes{Services: gone("default/a")})
 	if r.Freeze(part, committed) {
 		t.Error("a Service has an address of the frozen family after all are gone")

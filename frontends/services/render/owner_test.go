@@ -1,12 +1,14 @@
 package render
 
 import (
+	"fmt"
 	"net/netip"
 	"testing"
 	"time"
 
 	"github.com/weft-proxy/weft/aggregator/testing/nametest"
 	"github.com/weft-proxy/weft/frontends/services/model"
+	"github.com/weft-proxy/weft/frontends/testing/publishtest"
 )
 
 func TestOwner(t *testing.T) {
@@ -73,9 +75,7 @@ func TestOwnerWork(t *testing.T) {
 		if n := work(long); few == 0 || n != few {
 			t.Errorf("%s: %d units with 10 endpoints, %d with 5,000", object, few, n)
 		}
-		if n := work(wide); n != few {
-			t.Errorf("%s: %d units among 10 Services, %d among 1,000", object, few, n)
-		}
+		publishtest.Equal(t, fmt.Sprintf("%s: work among 1,000 Services and among 10", object), work(wide), few)
 	}
 }
 
@@ -99,9 +99,7 @@ func TestOwnerOfTwo(t *testing.T) {
 			t.Errorf("owner is %q, want %q", got, tt.want)
 		}
 	}
-	if n := len(r.owners.all); n != 0 {
-		t.Errorf("%d keys are owned by no Service", n)
-	}
+	publishtest.Equal(t, "keys of no Service", len(r.owners.all), 0)
 }
 
 // TestPorts finds the port of elements of each kind, and of destinations.

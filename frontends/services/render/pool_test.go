@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weft-proxy/weft/frontends/services/model"
+	"github.com/weft-proxy/weft/frontends/testing/publishtest"
 )
 
 // assign places endpoints, given in sorted order, with as few moves from old as
@@ -240,9 +241,7 @@ func TestWork(t *testing.T) {
 			few, many := work(100, 10), work(10_000, 10)
 			small, large := work(1, 1_000), work(1, 100_000)
 			for i, c := range changes {
-				if few[i] != many[i] {
-					t.Errorf("%s: %d units among 100 Services, %d among 10,000", c.name, few[i], many[i])
-				}
+				publishtest.Equal(t, fmt.Sprintf("%s: work among 100 Services and among 10,000", c.name), few[i], many[i])
 				t.Logf("%s: %d units of 1,000 endpoints, %d of 100,000", c.name, small[i], large[i])
 				if large[i] > 2*small[i] || large[i] > 100 {
 					t.Errorf("%s: %d units of 1,000 endpoints, %d of 100,000: want as many", c.name, small[i], large[i])

@@ -137,9 +137,7 @@ func TestPatchSize(t *testing.T) {
 			for _, tp := range u.Patch.GetTables() {
 				chains += len(tp.GetPutChains())
 			}
-			if chains != tt.chains {
-				t.Errorf("%d chains, want %d", chains, tt.chains)
-			}
+			publishtest.Equal(t, "chains", chains, tt.chains)
 			rules.patch(t, u.Patch)
 			rules.equals(t, r, tt.name)
 		})
@@ -190,12 +188,8 @@ func TestComment(t *testing.T) {
 	if other := comment(long, strings.Repeat("p", 14)+"q"); other == got {
 		t.Error("two ports have the same comment")
 	}
-	if got := comment(model.Key{Namespace: "a", Name: "b"}, "c"); got != "a/b:c" {
-		t.Errorf("comment %q", got)
-	}
-	if got := comment(model.Key{Namespace: "a", Name: "b"}, ""); got != "a/b" {
-		t.Errorf("comment %q", got)
-	}
+	publishtest.Equal(t, "comment", comment(model.Key{Namespace: "a", Name: "b"}, "c"), "a/b:c")
+	publishtest.Equal(t, "comment", comment(model.Key{Namespace: "a", Name: "b"}, ""), "a/b")
 }
 
 func TestConfigErrors(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/convert"
 	"github.com/weft-proxy/weft/frontends/services/model"
+	"github.com/weft-proxy/weft/frontends/testing/publishtest"
 	"github.com/weft-proxy/weft/nft"
 	nftfile "github.com/weft-proxy/weft/nft/ruleset"
 )
@@ -232,12 +233,8 @@ func (r ruleset) check(t testing.TB) {
 		}
 		for name, s := range c.sets {
 			isAffinity := strings.HasPrefix(strings.TrimPrefix(name, listPrefix[byLocal]), affinityPrefix)
-			if isAffinity != s.packetsFill() {
-				t.Errorf("map %s: an affinity map is one that is listed as such", name)
-			}
-			if s.declaration.GetSize() > 0 != isAffinity {
-				t.Errorf("map %s has size %d", name, s.declaration.GetSize())
-			}
+			publishtest.Equal(t, fmt.Sprintf("map %s: an affinity map is one that is listed as such", name), isAffinity, s.packetsFill())
+			publishtest.Equal(t, fmt.Sprintf("map %s has size %d", name, s.declaration.GetSize()), s.declaration.GetSize() > 0, isAffinity)
 		}
 	}
 }

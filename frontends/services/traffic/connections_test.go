@@ -14,6 +14,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/frontends/services/render"
+	"github.com/weft-proxy/weft/frontends/testing/publishtest"
 )
 
 // fakePorts has ports by the key of a listener, which slots begin with, and by destination.
@@ -137,9 +138,7 @@ func TestDrops(t *testing.T) {
 	c.update(table(nil, [2]string{"dropped-source-ranges", "104"}, [2]string{"dropped-no-endpoints", "3"}, [2]string{"other", "9"}), nil, false)
 	c.update(table(nil, [2]string{"dropped-source-ranges", "1"}, [2]string{"dropped-no-endpoints", "3"}), nil, false)
 	want := [render.NumDropReasons]uint64{render.SourceRanges: 5, render.NoEndpoints: 3}
-	if c.dropped != want {
-		t.Errorf("dropped %v, want %v", c.dropped, want)
-	}
+	publishtest.Equal(t, "dropped", c.dropped, want)
 }
 
 // TestFlowsOfServices counts connections to Services, and no others.

@@ -1,6 +1,7 @@
 package publishtest
 
 import (
+	"reflect"
 	"sync"
 	"testing"
 	"time"
@@ -11,6 +12,14 @@ func Must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Equal reports what is not as wanted.
+func Equal[T any](t testing.TB, what string, got, want T) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s:\n got %v\nwant %v", what, got, want)
 	}
 }
 
