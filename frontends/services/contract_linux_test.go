@@ -48,7 +48,7 @@ func TestHooks(t *testing.T) {
 		t.Errorf("tables %v, want %v", tables, want)
 	}
 	want := []string{"filter forward 0", "filter input 0", "filter output -110", "filter output 0", "filter prerouting -110",
-		"nat output -100", "nat postrouting 100", "nat prerouting -100"}
+		"nat input 99", "nat output -100", "nat postrouting 100", "nat postrouting 99", "nat prerouting -100"}
 	if !slices.Equal(hooks, want) {
 		t.Errorf("hooks %q, want %q", hooks, want)
 	}
