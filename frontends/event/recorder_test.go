@@ -5,13 +5,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,30 +22,32 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	kubetesting "k8s.io/client-go/testing"
+
+	"github.com/weft-proxy/weft/frontends/testing/publishtest"
 )
 
 var web = types.NamespacedName{Namespace: "shop", Name: "web"}
 
-// run runs a recorder until the test ends.
-func run(t *testing.T, r *Recorder) {
+// run runs a recorder until stop is called, at the latest at the end of the test.
+func run(t *testing.T, r *Recorder) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx) }()
-	t.Cleanup(func() {
+	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
 			t.Errorf("run: %v", err)
 		}
 	})
+	t.Cleanup(stop)
+	return stop
 }
 
 func newRecorder(t *testing.T, client *fake.Clientset, log *slog.Logger) *Recorder {
 	t.Helper()
 	r, err := New(Config{Client: client, NodeName: "node-1", Logger: log})
-	if err != nil {
-		t.Fatal(err)
-	}
+	publishtest.Must(t, err)
 	return r
 }
 
@@ -54,7 +56,7 @@ func newRecorder(t *testing.T, client *fake.Clientset, log *slog.Logger) *Record
 func await(t *testing.T, client *fake.Clientset, namespace string, n int) []eventsv1.Event {
 	t.Helper()
 	var list *eventsv1.EventList
-	eventually(t, "events", func() bool {
+	publishtest.Await(t, "events", func() bool {
 		var err error
 		if list, err = client.EventsV1().Events(namespace).List(t.Context(), metav1.ListOptions{}); err != nil {
 			t.Fatal(err)
@@ -65,25 +67,12 @@ func await(t *testing.T, client *fake.Clientset, namespace string, n int) []even
 	return list.Items
 }
 
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.After(3 * time.Minute)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
-}
-
-// TestRecorder reports what a kube-proxy reports, on the same objects.
+// TestRecorder reports what a kube-proxy reports, on the same objects. The UID of a NetworkPolicy is looked up, too.
 //
 // Behaviour: 165.
 func TestRecorder(t *testing.T) {
-	client := fake.NewClientset(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: web.Namespace, Name: web.Name, UID: "uid-of-web"}})
+	client := fake.NewClientset(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: web.Namespace, Name: web.Name, UID: "uid-of-web"}},
+		&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "pods", Name: "db", UID: "7"}})
 	r := newRecorder(t, client, nil)
 	// Events reported before Run are not lost.
 	r.Node(Normal, Starting, "")
@@ -107,9 +96,7 @@ func TestRecorder(t *testing.T) {
 		"Normal WeftRecovered services services: ok again",
 	} {
 		e := nodes[i]
-		if got := strings.Join([]string{e.Type, e.Reason, e.Action, e.Note}, " "); got != want {
-			t.Errorf("event %q, want %q", got, want)
-		}
+		publishtest.Equal(t, "event", strings.Join([]string{e.Type, e.Reason, e.Action, e.Note}, " "), want)
 		if e.Regarding.Kind != "Node" || e.Regarding.Name != "node-1" || e.Regarding.UID != "node-1" {
 			t.Errorf("event on %+v", e.Regarding)
 		}
@@ -124,6 +111,18 @@ func TestRecorder(t *testing.T) {
 	if e := services[1]; e.Regarding.Kind != "Service" || e.Regarding.UID != "uid-of-web" || e.Action != "Listen" || e.Note != "100% of port 30000 is in use" {
 		t.Errorf("event %+v: %s %q", e.Regarding, e.Action, e.Note)
 	}
+	r.Object(corev1.ObjectReference{APIVersion: "networking.k8s.io/v1", Kind: "NetworkPolicy", Namespace: "pods", Name: "db"}, Warning, "A", "no")
+	r.Object(corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "pods", Name: "api"}, Warning, "B", "no")
+	got := await(t, client, "pods", 2)
+	for i, want := range []corev1.ObjectReference{{Kind: "NetworkPolicy", Name: "db", UID: "7"}, {Kind: "Pod", Name: "api", UID: "pods/api"}} {
+		if r := got[i].Regarding; r.Kind != want.Kind || r.Name != want.Name || r.UID != want.UID {
+			t.Errorf("event %d is about %+v, want %+v", i, r, want)
+		}
+	}
+	r.Object(corev1.ObjectReference{Kind: "ClusterNetworkPolicy", Name: "base"}, Warning, "A", "no")
+	if all := await(t, client, "default", 6); all[0].Regarding.UID != "base" {
+		t.Errorf("the event about an object without a namespace is about %+v", all[0].Regarding)
+	}
 }
 
 // TestRecorderCounts makes a series of repeated events.
@@ -134,7 +133,7 @@ func TestRecorderCounts(t *testing.T) {
 	r.Service(web, Warning, "AddressTaken", "first")
 	await(t, client, "shop", 1)
 	r.Service(web, Warning, "AddressTaken", "again")
-	eventually(t, "the series", func() bool {
+	publishtest.Await(t, "the series", func() bool {
 		e := await(t, client, "shop", 1)
 		return len(e) == 1 && e[0].Series != nil && e[0].Series.Count == 2
 	})
@@ -155,11 +154,9 @@ func TestRecorderNeverBlocks(t *testing.T) {
 	for range 100_000 { // would never end if one of them waited
 		r.Service(web, Warning, "AddressTaken", "by another")
 	}
-	if n := strings.Count(log.String(), "dropped"); n != 1 {
-		t.Errorf("%d lines:\n%s", n, log.String())
-	}
+	publishtest.Equal(t, fmt.Sprintf("lines:\n%s", log.String()), strings.Count(log.String(), "dropped"), 1)
 	run(t, r)
-	eventually(t, "the first to be taken", func() bool { return len(r.queue) < maxQueue })
+	publishtest.Await(t, "the first to be taken", func() bool { return len(r.queue) < maxQueue })
 	r.Node(Normal, Starting, "")
 	release()
 }
@@ -173,7 +170,7 @@ func TestRecorderLimits(t *testing.T) {
 		r.Service(types.NamespacedName{Namespace: "shop", Name: strings.Repeat("x", i+1)}, Warning, "AddressTaken", "")
 	}
 	await(t, client, "shop", burst)
-	eventually(t, "the rest to wait", func() bool { return len(r.queue) <= burst })
+	publishtest.Await(t, "the rest to wait", func() bool { return len(r.queue) <= burst })
 	if n := len(await(t, client, "shop", burst)); n > burst+1 {
 		t.Errorf("%d events at once", n)
 	}
@@ -182,9 +179,7 @@ func TestRecorderLimits(t *testing.T) {
 // TestRecorderWithoutAPI does nothing, like a nil one.
 func TestRecorderWithoutAPI(t *testing.T) {
 	r, err := New(Config{NodeName: "node-1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	publishtest.Must(t, err)
 	for _, r := range []*Recorder{r, nil} {
 		for range 2 * maxQueue {
 			r.Node(Normal, Starting, "")
@@ -209,38 +204,12 @@ func TestRecorderLeavesNothing(t *testing.T) {
 		return true, nil, errors.New("no answer")
 	})
 	r := newRecorder(t, client, nil)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- r.Run(ctx) }()
+	stop := run(t, r)
 	r.Node(Normal, Starting, "")
-	eventually(t, "an attempt", func() bool { return len(client.Actions()) > 0 })
-	cancel()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
-	eventually(t, "the end of the goroutines", func() bool {
+	publishtest.Await(t, "an attempt", func() bool { return len(client.Actions()) > 0 })
+	stop()
+	publishtest.Await(t, "the end of the goroutines", func() bool {
 		buf := make([]byte, 1<<20)
 		return !strings.Contains(string(buf[:runtime.Stack(buf, true)]), "client-go/tools/events")
 	})
-}
-
-// TestObject reports about a NetworkPolicy, whose UID is looked up, and about an object
-// whose UID is not known.
-func TestObject(t *testing.T) {
-	policy := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", UID: "7"}}
-	client := fake.NewClientset(policy)
-	r := newRecorder(t, client, nil)
-	run(t, r)
-	r.Object(corev1.ObjectReference{APIVersion: "networking.k8s.io/v1", Kind: "NetworkPolicy", Namespace: "shop", Name: "db"}, Warning, "A", "no")
-	r.Object(corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "api"}, Warning, "B", "no")
-	got := await(t, client, "shop", 2)
-	for i, want := range []corev1.ObjectReference{{Kind: "NetworkPolicy", Name: "db", UID: "7"}, {Kind: "Pod", Name: "api", UID: "shop/api"}} {
-		if r := got[i].Regarding; r.Kind != want.Kind || r.Name != want.Name || r.UID != want.UID {
-			t.Errorf("event %d is about %+v, want %+v", i, r, want)
-		}
-	}
-	r.Object(corev1.ObjectReference{Kind: "ClusterNetworkPolicy", Name: "base"}, Warning, "C", "no")
-	if all := await(t, client, "default", 1); all[0].Regarding.UID != "base" {
-		t.Errorf("the event about an object without a namespace is about %+v", all[0].Regarding)
-	}
 }

@@ -62,68 +62,60 @@ func rejectsAll(reason weftv1.Violation_Reason, bad ...string) publishtest.Judge
 	}
 }
 
+// items returns n items with a value.
+func items(n int, value string) map[string]string {
+	out := make(map[string]string)
+	for i := range n {
+		out[fmt.Sprintf("k%04d", i)] = value
+	}
+	return out
+}
+
 // TestAttempts counts the updates that it takes to find one bad item among 10,000, and two that
 // are bad only together: before the start of the process and after it.
 func TestAttempts(t *testing.T) {
 	const n = 10_000
 	most := 26 // 2 log2(n)
-	for _, bad := range [][]string{{"bad"}, {"bad", "worse"}} {
-		for _, reason := range []weftv1.Violation_Reason{weftv1.Violation_REASON_KERNEL, weftv1.Violation_REASON_LIMIT} {
-			if len(bad) > 1 && reason == weftv1.Violation_REASON_LIMIT {
-				continue
-			}
-			for _, restart := range []bool{false, true} {
-				t.Run(fmt.Sprint(len(bad), reason, restart), func(t *testing.T) {
-					agg, before, now := publishtest.New(t), newNames(), newNames()
-					all := make(map[string]string)
-					for i := range n {
-						all[fmt.Sprintf("k%04d", i)] = "1"
-					}
-					run(t, before, agg)
-					before.want(all)
-					await(t, "the good items", func() bool { return len(agg.Elements()) == n })
-					wants := before
-					if restart {
-						wants = now
-					} else {
-						for k := range all {
-							all[k] = "2"
-						}
-					}
-					least := n
-					agg.Judge(func(elements map[string]string) []*weftv1.Violation {
-						least = min(least, len(elements))
-						return rejectsAll(reason, bad...)(elements)
-					})
-					for i, v := range bad {
-						all[fmt.Sprintf("k%04d", 7000-4000*i)] = v
-					}
-					sent := len(agg.Updates())
-					if restart {
-						now.changed = all
-						run(t, now, agg)
-					} else {
-						wants.want(all)
-					}
-					await(t, "the refusal", func() bool { return len(wants.p.Refused()) == 1 && wants.p.Status().Err == nil })
-					await(t, "the rest", func() bool { return len(agg.Elements()) == n-1 && wants.backlog.Oldest().IsZero() })
-					updates := agg.Updates()[sent:]
-					t.Logf("%d updates", len(updates))
-					if len(updates) > most {
-						t.Errorf("%d updates: %v, want at most %d", len(updates), updates, most)
-					}
-					if key := wants.p.Refused()[0]; wants.p.Outcome(key).State != Refused {
-						t.Errorf("outcome %+v", wants.p.Outcome(key))
-					}
-					planned := 0
-					for _, u := range updates {
-						planned += strings.Count(u, "plan")
-					}
-					if restart != (planned > 0) {
-						t.Errorf("%d updates were planned after a restart: %t", planned, restart)
-					}
-				})
-			}
+	for _, tt := range []struct {
+		reason weftv1.Violation_Reason
+		bad    []string
+	}{
+		{weftv1.Violation_REASON_KERNEL, []string{"bad"}},
+		{weftv1.Violation_REASON_LIMIT, []string{"bad"}},
+		{weftv1.Violation_REASON_KERNEL, []string{"bad", "worse"}},
+	} {
+		for _, restart := range []bool{false, true} {
+			t.Run(fmt.Sprint(len(tt.bad), tt.reason, restart), func(t *testing.T) {
+				agg, wants := publishtest.New(t), newNames()
+				run(t, wants, agg)
+				wants.want(items(n, "1"))
+				await(t, "the good items", func() bool { return len(agg.Elements()) == n })
+				agg.Judge(rejectsAll(tt.reason, tt.bad...))
+				sent, all := len(agg.Updates()), items(n, "1")
+				if !restart {
+					all = items(n, "2")
+				}
+				for i, v := range tt.bad {
+					all[fmt.Sprintf("k%04d", 7000-4000*i)] = v
+				}
+				if restart {
+					wants = newNames()
+					wants.changed = all
+					run(t, wants, agg)
+				} else {
+					wants.want(all)
+				}
+				await(t, "the refusal", func() bool { return len(wants.p.Refused()) == 1 && wants.p.Status().Err == nil })
+				await(t, "the rest", func() bool { return len(agg.Elements()) == n-1 && wants.backlog.Oldest().IsZero() })
+				updates := agg.Updates()[sent:]
+				if len(updates) > most {
+					t.Errorf("%d updates: %v, want at most %d", len(updates), updates, most)
+				}
+				if key := wants.p.Refused()[0]; wants.p.Outcome(key).State != Refused {
+					t.Errorf("outcome %+v", wants.p.Outcome(key))
+				}
+				publishtest.Equal(t, fmt.Sprintf("updates are planned: %v", updates), slices.Contains(updates, "plan"), restart)
+			})
 		}
 	}
 }
@@ -132,10 +124,7 @@ func TestAttempts(t *testing.T) {
 // earlier process stays in force during the bisection.
 func TestNothingIsWithdrawn(t *testing.T) {
 	agg, before, now := publishtest.New(t), newNames(), newNames()
-	all := make(map[string]string)
-	for i := range 100 {
-		all[fmt.Sprintf("k%02d", i)] = "1"
-	}
+	all := items(100, "1")
 	run(t, before, agg)
 	before.want(all)
 	await(t, "the items", func() bool { return len(agg.Elements()) == 100 })
@@ -144,9 +133,7 @@ func TestNothingIsWithdrawn(t *testing.T) {
 		// While a part is planned, the session may send on its own.
 		if len(elements) < 100 {
 			parts++
-			if got := len(now.p.snapshot().GetTables()[0].GetMaps()[0].GetElements()); got != 101 {
-				t.Errorf("the session would send %d items", got)
-			}
+			publishtest.Equal(t, "items that the session would send", len(now.p.snapshot().GetTables()[0].GetMaps()[0].GetElements()), 101)
 		}
 		return rejectsAll(weftv1.Violation_REASON_KERNEL, "bad")(elements)
 	})
@@ -167,7 +154,7 @@ func TestNothingIsWithdrawn(t *testing.T) {
 		}
 	}()
 	run(t, now, agg)
-	await(t, "the refusal", func() bool { return len(now.p.Refused()) == 1 && now.p.Outcome("k00").State == InForce })
+	await(t, "the refusal", func() bool { return len(now.p.Refused()) == 1 && now.p.Outcome("k0000").State == InForce })
 	close(done)
 	agg.Judge(nil)
 	if n := <-least; n != 100 || parts == 0 {
@@ -180,11 +167,8 @@ func TestNothingIsWithdrawn(t *testing.T) {
 func TestOthersDuringBisection(t *testing.T) {
 	agg, n := publishtest.New(t), newNames()
 	run(t, n, agg)
-	all := map[string]string{"other": "1"}
-	for i := range 64 {
-		all[fmt.Sprintf("k%02d", i)] = "1"
-	}
-	n.want(all)
+	n.want(items(64, "1"))
+	n.want(map[string]string{"other": "1"})
 	await(t, "the items", func() bool { return len(agg.Elements()) == 65 })
 	attempts, inForce, known := 0, 0, make(chan struct{})
 	agg.Judge(func(elements map[string]string) []*weftv1.Violation {
@@ -205,13 +189,10 @@ func TestOthersDuringBisection(t *testing.T) {
 		}
 		return bad
 	})
-	for i := range 64 {
-		all[fmt.Sprintf("k%02d", i)] = "2"
-	}
-	all["k01"] = "bad"
-	delete(all, "other")
+	all := items(64, "2")
+	all["k0001"] = "bad"
 	n.want(all)
-	await(t, "the refusal", func() bool { return n.left() == "k01" && n.p.Outcome("other").State == InForce })
+	await(t, "the refusal", func() bool { return n.left() == "k0001" && n.p.Outcome("other").State == InForce })
 	await(t, "the end", func() bool { return n.backlog.Oldest().IsZero() })
 	agg.Judge(nil)
 	if inForce == 0 || inForce > 6 || attempts < 8 {
@@ -266,9 +247,7 @@ func TestPortions(t *testing.T) {
 	n.want(map[string]string{"a": large, "b": "1", "c": "1", "d": large, "e": "1"})
 	await(t, "all", func() bool { return len(agg.Elements()) == 5 && n.backlog.Oldest().IsZero() })
 	agg.Judge(nil)
-	if got := strings.Join(updates, " "); got != "3 4 5" {
-		t.Errorf("the updates have %s items, want 3 4 5", got)
-	}
+	publishtest.Equal(t, "items of the updates", strings.Join(updates, " "), "3 4 5")
 	if n.mu.Lock(); n.settled != 1 {
 		t.Errorf("settled %d times, want once: when all are in force", n.settled)
 	}
@@ -310,17 +289,13 @@ func TestDivided(t *testing.T) {
 	n.want(map[string]string{"a": strings.Repeat("x", 35)})
 	await(t, "the item", func() bool { return n.p.Outcome("a").State == InForce && n.backlog.Oldest().IsZero() })
 	agg.Judge(nil)
-	if got := strings.Join(updates, " "); got != "10 20 30 35" {
-		t.Errorf("the updates have %s letters, want 10 20 30 35", got)
-	}
+	publishtest.Equal(t, "letters of the updates", strings.Join(updates, " "), "10 20 30 35")
 	updates = nil
 	agg.Judge(judge(50))
 	n.want(map[string]string{"a": ""})
 	await(t, "its removal", func() bool { return published(agg) == "b=1" && n.backlog.Oldest().IsZero() })
 	agg.Judge(nil)
-	if got := strings.Join(updates, " "); got != "25 15 5 0" {
-		t.Errorf("the updates have %s letters, want 25 15 5 0", got)
-	}
+	publishtest.Equal(t, "letters of the updates", strings.Join(updates, " "), "25 15 5 0")
 	n.p.outcomes.mu.Lock()
 	defer n.p.outcomes.mu.Unlock()
 	if o, ok := n.p.outcomes.items["a"]; ok {

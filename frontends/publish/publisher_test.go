@@ -185,15 +185,18 @@ func (n *names) left() string { return strings.Join(n.p.Refused(), " ") }
 // run publishes names at an aggregator until the test ends. The channel has Run's error.
 func run(t *testing.T, n *names, agg *publishtest.Aggregator) <-chan error {
 	t.Helper()
+	return runAs(t, n, n, Config[string, string]{Observer: n, MaxRetry: time.Minute, Keep: n.keep, Portion: n.portion}, agg)
+}
+
+// runAs is run with another Renderer of the names, and what else the configuration has.
+func runAs(t *testing.T, n *names, r Renderer[string, string], cfg Config[string, string], agg *publishtest.Aggregator) <-chan error {
+	t.Helper()
 	ready := make(chan struct{})
 	close(ready)
-	p, err := New(Config[string, string]{
-		Socket: agg.Socket, Publisher: "test", Fragment: "f", Renderer: n, Observer: n, Compare: cmp.Compare[string], Ready: ready, Backlog: n.backlog,
-		MaxRetry: time.Minute, Keep: n.keep, Portion: n.portion,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg.Socket, cfg.Publisher, cfg.Fragment, cfg.Compare = agg.Socket, "test", "f", cmp.Compare[string]
+	cfg.Renderer, cfg.Ready, cfg.Backlog = r, ready, n.backlog
+	p, err := New(cfg)
+	publishtest.Must(t, err)
 	n.p = p
 	ctx, cancel := context.WithCancel(t.Context())
 	out, done := make(chan error, 1), make(chan struct{})
@@ -205,20 +208,7 @@ func run(t *testing.T, n *names, agg *publishtest.Aggregator) <-chan error {
 	return out
 }
 
-// await polls a condition.
-func await(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.After(time.Minute)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
-}
+var await = publishtest.Await
 
 // published returns the elements that the aggregator has, as "key=value".
 func published(agg *publishtest.Aggregator) string {
@@ -258,9 +248,7 @@ func TestPublish(t *testing.T) {
 	n.want(map[string]string{"a": "", "b": "2"})
 	await(t, "their changes", func() bool { return published(agg) == "b=2" })
 	await(t, "the end of the backlog", func() bool { return n.backlog.Oldest().IsZero() })
-	if got := strings.Join(agg.Updates(), " "); got != "snapshot patch patch" {
-		t.Errorf("updates %s", got)
-	}
+	publishtest.Equal(t, "updates", strings.Join(agg.Updates(), " "), "snapshot patch patch")
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !maps.Equal(n.committed, map[string]string{"b": "2"}) || n.settled < 2 {
@@ -275,24 +263,17 @@ func TestBisection(t *testing.T) {
 		t.Run(fmt.Sprintf("named=%t", named), func(t *testing.T) {
 			agg, n := publishtest.New(t), newNames()
 			run(t, n, agg)
-			first := make(map[string]string)
-			for i := range 20 {
-				first[fmt.Sprintf("k%02d", i)] = "1"
-			}
-			n.want(first)
+			n.want(items(20, "1"))
 			await(t, "the first items", func() bool { return len(agg.Elements()) == 20 })
 			agg.Judge(rejects(named, "bad"))
-			next := make(map[string]string)
-			for k := range first {
-				next[k] = "2"
-			}
-			next["k03"], next["k07"], next["k19"], next["new"] = "bad", "bad", "bad", "bad"
+			next := items(20, "2")
+			next["k0003"], next["k0007"], next["k0019"], next["new"] = "bad", "bad", "bad", "bad"
 			n.want(next)
-			await(t, "the quarantine", func() bool { return n.left() == "k03 k07 k19 new" })
+			await(t, "the quarantine", func() bool { return n.left() == "k0003 k0007 k0019 new" })
 			await(t, "the good items", func() bool { return strings.Count(published(agg), "=2") == 17 && len(agg.Elements()) == 17 })
 			// One is repaired, one is deleted, one stays.
-			n.want(map[string]string{"k03": "3", "k07": ""})
-			await(t, "the repaired item", func() bool { return strings.Contains(published(agg), "k03=3") && n.left() == "k19 new" })
+			n.want(map[string]string{"k0003": "3", "k0007": ""})
+			await(t, "the repaired item", func() bool { return strings.Contains(published(agg), "k0003=3") && n.left() == "k0019 new" })
 			if n.mu.Lock(); n.rejected < 4 {
 				t.Errorf("%d items were reported", n.rejected)
 			}

@@ -77,17 +77,23 @@ func newLane(b *testing.B) *lane {
 	return l
 }
 
-// serviceLane is a lane whose node has what weft renders and commits for so many
-// Services.
-func serviceLane(b *testing.B, services int) *lane {
+// planeLane is a lane whose node has what weft renders and commits for a model.
+func planeLane(b *testing.B, changes model.Changes, counters render.Counters) (*lane, *stack, *plane) {
 	b.Helper()
 	l := newLane(b)
 	s := newStack(b, l.node)
 	// What a benchmark logs is printed between its results.
 	s.log = slog.New(slog.DiscardHandler)
 	s.aggregator(b)
-	count := func(c *render.Config) { c.Counters = render.CountServices }
-	newPlane(b, s, count).publish(b, laneModel(services))
+	p := newPlane(b, s, func(c *render.Config) { c.Counters = counters })
+	p.publish(b, changes)
+	return l, s, p
+}
+
+// serviceLane is planeLane with so many Services.
+func serviceLane(b *testing.B, services int) *lane {
+	b.Helper()
+	l, _, _ := planeLane(b, laneModel(services), render.CountServices)
 	return l
 }
 
@@ -109,18 +115,24 @@ func bareNAT() string {
 func laneModel(services int) model.Changes {
 	out := model.Changes{Node: thisNode(), ServiceCIDRs: serviceRanges()}
 	for i := range services {
-		s := &model.Service{Name: model.Key{Namespace: "default", Name: fmt.Sprintf("s%05d", i)}}
-		s.ClusterIPs[model.IPv4] = laneService(i).Addr()
 		eps := make([]model.Endpoint, laneEndpoints)
 		for j := range eps {
 			eps[j].Addr = laneEndpoint(i, j)
 		}
-		p := model.Port{Name: "http", Protocol: model.TCP, Number: 80, ClusterIPs: s.ClusterIPs}
-		p.Backends[model.IPv4].Cluster = model.MakeEndpoints(eps...)
-		s.Ports = []model.Port{p}
+		s := laneServiceOf(i, eps)
 		out.Services = append(out.Services, model.Change{Name: s.Name, New: s})
 	}
 	return out
+}
+
+// laneServiceOf is the i-th Service with these endpoints.
+func laneServiceOf(i int, eps []model.Endpoint) *model.Service {
+	s := &model.Service{Name: model.Key{Namespace: "default", Name: fmt.Sprintf("s%05d", i)}}
+	s.ClusterIPs[model.IPv4] = laneService(i).Addr()
+	p := model.Port{Name: "http", Protocol: model.TCP, Number: 80, ClusterIPs: s.ClusterIPs}
+	p.Backends[model.IPv4].Cluster = model.MakeEndpoints(eps...)
+	s.Ports = []model.Port{p}
+	return s
 }
 
 // listen opens a socket in the thread's namespace. What waits for a packet that was

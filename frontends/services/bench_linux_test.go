@@ -1,22 +1,21 @@
 package services
 
 import (
-	"context"
+	"cmp"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
@@ -43,30 +42,17 @@ func (z benchSize) service(i int) *corev1.Service {
 	return e
 }
 
-// address is endpoint n of all.
-func (z benchSize) address(n int) string {
-	return fmt.Sprintf("10.%d.%d.%d", 128+n/62500, n/250%250, n%250+1)
-}
-
 // slice is slice k of Service i; from turn 1 on one of its endpoints is another one
 // each turn.
 func (z benchSize) slice(i, k, turn int) *discoveryv1.EndpointSlice {
 	addrs := make([]string, min(sliceSize, z.endpoints-k*sliceSize))
 	for j := range addrs {
-		addrs[j] = z.address(i*z.endpoints + k*sliceSize + j)
+		n := i*z.endpoints + k*sliceSize + j
+		addrs[j] = fmt.Sprintf("10.%d.%d.%d", 128+n/62500, n/250%250, n%250+1)
 	}
 	if turn > 0 {
-		addrs[turn%len(addrs)] = z.replaced(turn)
+		addrs[turn%len(addrs)] = fmt.Sprintf("10.%d.%d.%d", 200+turn/62500%50, turn/250%250, turn%250+1)
 	}
-	return z.named(i, k, addrs)
-}
-
-// replaced is the endpoint that a turn brings.
-func (z benchSize) replaced(turn int) string {
-	return fmt.Sprintf("10.%d.%d.%d", 200+turn/62500%50, turn/250%250, turn%250+1)
-}
-
-func (z benchSize) named(i, k int, addrs []string) *discoveryv1.EndpointSlice {
 	e := setSlice(fmt.Sprintf("s%d", i), ipv4, addrs...)
 	e.Name = fmt.Sprintf("s%d-%d", i, k)
 	e.Ports = e.Ports[:1]
@@ -102,21 +88,11 @@ func (z benchSize) resize(turn int) *discoveryv1.EndpointSlice {
 	return e
 }
 
-// waiting hands on what is observed, while somebody waits for it.
-type waiting chan time.Duration
-
-func (w waiting) Observe(v float64) {
-	select {
-	case w <- time.Duration(v * float64(time.Second)):
-	default:
-	}
-}
-
 // rig is a running stack whose commits are seen.
 type rig struct {
 	*stack
 	src      *script
-	seen     waiting
+	seen     chan time.Duration
 	frontend *Frontend
 	metrics  *prometheus.Registry
 	stop     func()
@@ -125,25 +101,23 @@ type rig struct {
 // newRig starts everything and returns when what exists is committed.
 func newRig(b testing.TB, events []any) *rig {
 	b.Helper()
-	r := &rig{stack: newStack(b, nfttest.New(b)), src: newScript(events...), seen: make(waiting, 1), metrics: prometheus.NewPedanticRegistry()}
+	r := &rig{stack: newStack(b, nfttest.New(b)), src: newScript(events...), seen: make(chan time.Duration, 1), metrics: prometheus.NewPedanticRegistry()}
 	r.log, r.registerer = slog.New(slog.DiscardHandler), r.metrics
 	_, stopAggregator := r.aggregator(b)
 	f, err := New(Config{Source: r.src, NodeName: "node-1", Socket: r.socket, MinSyncPeriod: -1})
-	if err != nil {
-		b.Fatal(err)
-	}
-	f.metrics.Latency, r.frontend = r.seen, f
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- runWithSource(ctx, f) }()
-	r.stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil {
-			b.Errorf("run frontend: %v", err)
+	must(b, err)
+	r.frontend = f
+	f.metrics.Latency = prometheus.ObserverFunc(func(v float64) {
+		select {
+		case r.seen <- time.Duration(v * float64(time.Second)):
+		default:
 		}
-		stopAggregator()
 	})
-	b.Cleanup(r.stop)
+	stopFrontend := runUntil(b, f)
+	r.stop = func() {
+		stopFrontend()
+		stopAggregator()
+	}
 	<-r.seen
 	return r
 }
@@ -152,10 +126,14 @@ func newRig(b testing.TB, events []any) *rig {
 func cpu(b *testing.B) time.Duration {
 	b.Helper()
 	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
+	must(b, unix.Getrusage(unix.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// median sorts what was measured.
+func median[T cmp.Ordered](all []T) T {
+	slices.Sort(all)
+	return all[len(all)/2]
 }
 
 // ms is a duration in milliseconds.
@@ -183,11 +161,9 @@ func BenchmarkStart(b *testing.B) {
 				r.stop()
 				b.StartTimer()
 			}
-			slices.Sort(wall)
-			slices.Sort(used)
 			b.ReportMetric(0, "ns/op")
-			b.ReportMetric(ms(wall[len(wall)/2]), "ms")
-			b.ReportMetric(ms(used[len(used)/2]), "cpu-ms")
+			b.ReportMetric(ms(median(wall)), "ms")
+			b.ReportMetric(ms(median(used)), "cpu-ms")
 		})
 	}
 }
@@ -250,42 +226,80 @@ func (r *rig) holds(b *testing.B, s *discoveryv1.EndpointSlice) {
 	}
 }
 
-// BenchmarkRolling replaces a fifth of 100,000 endpoints, 2,000 a second, two of a
-// Service at a time, and reports how long after the last event all of it is
-// committed, and the CPU of the process.
-func BenchmarkRolling(b *testing.B) {
-	z := benchSize{10_000, 10}
-	const at, rate = 2, 2000
-	var late, used []time.Duration
-	for b.Loop() {
-		b.StopTimer()
-		r := newRig(b, z.all())
-		runtime.GC()
-		b.StartTimer()
-		before, began := cpu(b), time.Now()
-		for i := range z.services {
-			addrs := make([]string, z.endpoints)
-			for j := range addrs {
-				addrs[j] = z.address(i*z.endpoints + j)
-				if j < at {
-					addrs[j] = z.replaced(i*at + j)
-				}
+// work returns what every layer has looked at so far: model, rendering and aggregator,
+// the dumps that it asked the kernel for among it.
+func (r *rig) work(t *testing.T) map[string]float64 {
+	t.Helper()
+	out := make(map[string]float64)
+	out["model"] = float64(statsOf(r.frontend).Work)
+	out["render"] = float64(r.frontend.content.Work())
+	families, err := r.metrics.Gather()
+	must(t, err)
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == "weft_aggregator_work_total" {
+				out["aggregator "+m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue()
 			}
-			<-time.After(time.Until(began.Add(time.Duration(i) * at * time.Second / rate)))
-			r.src.deliver(z.named(i, 0, addrs))
+			if f.GetName() == "weft_elements_changed_total" {
+				out["elements "+m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue()
+			}
 		}
-		last := time.Now()
-		for len(r.src.batches) > 0 || !r.frontend.Status().Pending.IsZero() {
-			<-time.After(time.Millisecond)
-		}
-		late = append(late, time.Since(last))
-		used = append(used, cpu(b)-before)
-		r.holds(b, z.named(z.services-1, 0, []string{z.replaced(z.services*at - 1)}))
-		r.stop()
 	}
-	slices.Sort(late)
-	slices.Sort(used)
-	b.ReportMetric(0, "ns/op")
-	b.ReportMetric(ms(late[len(late)/2]), "late-ms")
-	b.ReportMetric(ms(used[len(used)/2]), "cpu-ms")
+	return out
+}
+
+// TestWorkIsThatOfTheChange sends the same changes to clusters of different sizes,
+// through all layers to the kernel, and counts what each layer looks at: it may not depend
+// on what else there is. What a change allocates is BenchmarkEventToCommit's, because a
+// process also allocates for other reasons.
+func TestWorkIsThatOfTheChange(t *testing.T) {
+	for _, change := range []struct {
+		name  string
+		event func(benchSize, int) *discoveryv1.EndpointSlice
+	}{{"replace", benchSize.replace}, {"resize", benchSize.resize}} {
+		small := workPerChange(t, benchSize{100, 10}, change.event)
+		if small["model"] == 0 || small["render"] == 0 || small["aggregator keys"] == 0 || small["aggregator dumps"] != 0 {
+			t.Errorf("%s: what a change looks at: %v", change.name, small)
+		}
+		if large := workPerChange(t, benchSize{10_000, 10}, change.event); !maps.Equal(large, small) {
+			t.Errorf("%s: a change in 10,000 Services has %v looked at, in 100 %v", change.name, large, small)
+		}
+		// Of its own Service, the model passes once over the packed endpoints for each of the twenty changes.
+		few, many := workPerChange(t, benchSize{1, 1000}, change.event), workPerChange(t, benchSize{1, 100_000}, change.event)
+		for layer, n := range many {
+			most := 3 * few[layer]
+			if layer == "model" {
+				most = few[layer] + 20*(100_000+10)
+			}
+			if n > most {
+				t.Errorf("%s: a change in 100,000 endpoints: %s is %v, in 1,000 %v", change.name, layer, n, few[layer])
+			}
+		}
+	}
+}
+
+// workPerChange is what twenty changes look at in a cluster, after some others.
+func workPerChange(t *testing.T, z benchSize, event func(benchSize, int) *discoveryv1.EndpointSlice) map[string]float64 {
+	t.Helper()
+	r := newRig(t, z.all())
+	defer r.stop()
+	turn := 0
+	// An even number, so that all that resize took is back.
+	changes := func(n int) {
+		for range n {
+			turn++
+			r.src.deliver(event(z, turn))
+			<-r.seen
+		}
+	}
+	const n = 20
+	changes(n)
+	before := r.work(t)
+	changes(n)
+	after := r.work(t)
+	for k := range after {
+		after[k] -= before[k]
+	}
+	t.Logf("%s: %v", z, after)
+	return after
 }

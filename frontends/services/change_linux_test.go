@@ -19,9 +19,7 @@ import (
 func keep(t *testing.T, ns *nfttest.NS, network, to string) func() (string, error) {
 	t.Helper()
 	var conn net.Conn
-	if err := ns.Do(func() (err error) { conn, err = net.DialTimeout(network, to, 2*time.Second); return err }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, ns.Do(func() (err error) { conn, err = net.DialTimeout(network, to, 2*time.Second); return err }))
 	t.Cleanup(func() { conn.Close() })
 	b := make([]byte, 128)
 	if network == "tcp" {
@@ -223,9 +221,7 @@ func TestRandomPick(t *testing.T) {
 	const flows = 600
 	for range flows {
 		pod, _, err := ask(c.ext, "udp", place(model.IPv4, "cluster 1"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		got[pod]++
 	}
 	for _, pod := range []string{"pod1", "pod2", "pod3"} {

@@ -1,16 +1,28 @@
 package services
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
-	"os"
+	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
+
+	"github.com/weft-proxy/weft/aggregator"
+	"github.com/weft-proxy/weft/aggregator/server"
+	"github.com/weft-proxy/weft/conntrack"
 	"github.com/weft-proxy/weft/frontends/services/model"
+	"github.com/weft-proxy/weft/frontends/services/render"
+	"github.com/weft-proxy/weft/frontends/source"
+	"github.com/weft-proxy/weft/nft/kernel"
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
@@ -80,7 +92,7 @@ func newCluster(t *testing.T) *cluster {
 	}
 	// Besides forwarding: the kernel limits error messages, and counts redirects
 	// among them; tests ask faster than that.
-	sysctl(t, c.node, map[string]string{
+	c.node.Sysctl(t, map[string]string{
 		"ipv4/ip_forward": "1", "ipv6/conf/all/forwarding": "1",
 		"ipv4/icmp_ratelimit": "0", "ipv6/icmp/ratelimit": "0",
 		"ipv4/conf/all/send_redirects": "0", "ipv4/conf/ext/send_redirects": "0",
@@ -92,73 +104,18 @@ func newCluster(t *testing.T) *cluster {
 // used at once.
 func newNS(t *testing.T) *nfttest.NS {
 	ns := nfttest.New(t)
-	sysctl(t, ns, map[string]string{"ipv6/conf/all/accept_dad": "0", "ipv6/conf/default/accept_dad": "0"})
+	ns.Sysctl(t, map[string]string{"ipv6/conf/all/accept_dad": "0", "ipv6/conf/default/accept_dad": "0"})
 	return ns
 }
 
-func sysctl(t *testing.T, ns *nfttest.NS, values map[string]string) {
-	t.Helper()
-	for path, value := range values {
-		if err := ns.Do(func() error { return os.WriteFile("/proc/sys/net/"+path, []byte(value), 0) }); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// serve starts the servers of a pod, at every address of its namespace.
+// serve answers with a name and the client's address, at every address of a namespace.
 func serve(t *testing.T, ns *nfttest.NS, name string) { serveAt(t, ns, name, netip.IPv6Unspecified()) }
 
 // serveAt serves at one address. A host with several needs that for UDP, as answers
 // otherwise come from whichever is nearest.
 func serveAt(t *testing.T, ns *nfttest.NS, name string, at netip.Addr) {
 	t.Helper()
-	addr := netip.AddrPortFrom(at, 8080).String()
-	var l net.Listener
-	var p net.PacketConn
-	err := ns.Do(func() (err error) {
-		if l, err = net.Listen("tcp", addr); err != nil {
-			return err
-		}
-		p, err = net.ListenPacket("udp", addr)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close(); p.Close() })
-	answer := func(from net.Addr) []byte {
-		a := netip.MustParseAddrPort(from.String())
-		return []byte(name + " " + a.Addr().Unmap().String())
-	}
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer c.Close()
-				// At once, and again for whatever comes.
-				for b := make([]byte, 64); ; {
-					if _, err := c.Write(answer(c.RemoteAddr())); err != nil {
-						return
-					}
-					if _, err := c.Read(b); err != nil {
-						return
-					}
-				}
-			}()
-		}
-	}()
-	go func() {
-		for b := make([]byte, 64); ; {
-			_, from, err := p.ReadFrom(b)
-			if err != nil {
-				return
-			}
-			_, _ = p.WriteTo(answer(from), from)
-		}
-	}()
+	ns.Serve(t, netip.AddrPortFrom(at, 8080), func(client netip.Addr) string { return name + " " + client.String() })
 }
 
 // ask connects from a namespace and returns which pod answered and whose
@@ -212,4 +169,98 @@ func clusterIP(f model.Family, i int) netip.Addr {
 		return netip.MustParseAddr(fmt.Sprintf("10.96.0.%d", i))
 	}
 	return netip.MustParseAddr(fmt.Sprintf("fd00:10:96::%d", i))
+}
+
+// stack is the real thing in a network namespace: kernel, aggregator, socket.
+type stack struct {
+	ns       *nfttest.NS
+	dir      string
+	stateDir string
+	socket   string
+	log      *slog.Logger
+	// registerer gets the aggregator's metrics; nil discards them.
+	registerer prometheus.Registerer
+	// configure changes the configuration of frontends; nil leaves it.
+	configure func(*Config)
+}
+
+func newStack(t testing.TB, ns *nfttest.NS) *stack {
+	t.Helper()
+	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
+	dir := t.TempDir()
+	return &stack{ns: ns, dir: dir, stateDir: filepath.Join(dir, "state"), socket: filepath.Join(dir, "weft.sock"),
+		log: slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelInfo}))}
+}
+
+// testWriter is a log that is shown with the test's failure.
+type testWriter struct{ t testing.TB }
+
+func (w testWriter) Write(b []byte) (int, error) {
+	w.t.Log(string(b[:len(b)-1]))
+	return len(b), nil
+}
+
+// aggregator runs an aggregator until stop is called, at the latest at the end
+// of the test.
+func (s *stack) aggregator(t testing.TB) (agg *aggregator.Aggregator, stop func()) {
+	t.Helper()
+	conn, err := kernel.Open(kernel.Config{NetNS: s.ns.FD()})
+	must(t, err)
+	// Flows are removed by one, and listed by the other.
+	var flows, table *conntrack.Conn
+	for _, c := range []**conntrack.Conn{&flows, &table} {
+		must(t, s.ns.Do(func() (err error) { *c, err = conntrack.Open(); return err }))
+	}
+	agg, err = aggregator.New(aggregator.Config{Kernel: conn, Flows: flows, StateDir: s.stateDir, Rate: rate.Inf, Registerer: s.registerer, Logger: s.log.With("part", "aggregator")})
+	must(t, err)
+	srv, err := server.Listen(server.Config{Socket: s.socket, Aggregator: agg, Flows: table, Logger: s.log})
+	must(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := agg.Run(ctx); err != nil {
+			t.Errorf("run aggregator: %v", err)
+		}
+		_, _, _ = conn.Close(), flows.Close(), table.Close()
+	})
+	wg.Go(func() {
+		if err := srv.Serve(ctx); err != nil {
+			t.Errorf("serve: %v", err)
+		}
+	})
+	stop = sync.OnceFunc(func() { cancel(); wg.Wait() })
+	t.Cleanup(stop)
+	return agg, stop
+}
+
+// frontend runs a frontend until stop is called, at the latest at the end of
+// the test.
+func (s *stack) frontend(t testing.TB, src source.Source, nodePorts ...netip.Prefix) (f *Frontend, stop func()) {
+	t.Helper()
+	cfg := Config{
+		Source: src, NodeName: "node-1", Socket: s.socket, MinSyncPeriod: -1, NodePortAddresses: nodePorts,
+		Detect: render.Detect{CIDRs: podCIDRs}, Logger: s.log.With("part", "frontend"),
+	}
+	if s.configure != nil {
+		s.configure(&cfg)
+	}
+	f, err := New(cfg)
+	must(t, err)
+	return f, runUntil(t, f)
+}
+
+// runUntil runs a frontend until stop is called, at the latest at the end of the test.
+func runUntil(t testing.TB, f *Frontend) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- runWithSource(ctx, f) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("run frontend: %v", err)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
 }

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,7 +23,7 @@ import (
 // Behaviour: 166.
 func TestHooks(t *testing.T) {
 	c := newCluster(t)
-	c.start(t, cast())
+	c.start(t, append(cast(), withAffinity(newService(14, "2"), time.Hour)))
 	var list struct {
 		Nftables []struct {
 			Table *struct{ Family, Name string }
@@ -32,9 +33,7 @@ func TestHooks(t *testing.T) {
 			}
 		}
 	}
-	if err := json.Unmarshal([]byte(c.node.Run(t, "nft", "-j", "list", "ruleset")), &list); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(c.node.Run(t, "nft", "-j", "list", "ruleset")), &list))
 	var tables, hooks []string
 	for _, o := range list.Nftables {
 		if o.Table != nil {
@@ -49,16 +48,17 @@ func TestHooks(t *testing.T) {
 		t.Errorf("tables %v, want %v", tables, want)
 	}
 	want := []string{"filter forward 0", "filter input 0", "filter output -110", "filter output 0", "filter prerouting -110",
-		"nat output -100", "nat postrouting 100", "nat prerouting -100"}
+		"nat input 99", "nat output -100", "nat postrouting 100", "nat postrouting 99", "nat prerouting -100"}
 	if !slices.Equal(hooks, want) {
 		t.Errorf("hooks %q, want %q", hooks, want)
 	}
 }
 
 // TestOthersSeeEndpoints: rules of others, in forward and before source NAT in
-// postrouting, see the endpoint as destination and the client as source.
+// postrouting, see the endpoint as destination and the client as source. No packet leaves with
+// the bit that asks for masquerading, and the other bits of its mark stay as they were.
 //
-// Behaviour: 93, 167.
+// Behaviour: 85, 93, 94, 167.
 func TestOthersSeeEndpoints(t *testing.T) {
 	c := newCluster(t)
 	c.start(t, []*model.Service{newService(1, "2")})
@@ -71,13 +71,27 @@ func TestOthersSeeEndpoints(t *testing.T) {
 		"chain forward { type filter hook forward priority filter - 5;\n"+strings.Join(rules, "\n")+"\n}\n"+
 		"chain before { type filter hook postrouting priority srcnat - 5;\n"+strings.Join(rules, "\n")+"\n}\n"+
 		"chain after { type filter hook postrouting priority srcnat + 5;\n"+strings.Join(rules, "\n")+"\n}\n}")
+	c.node.Nft(t, `table inet marks {
+		chain early { type filter hook prerouting priority -150; ct state new meta mark set 0x00a0; }
+		chain asked { type filter hook forward priority filter; meta mark & 0x4000 == 0x4000 counter; }
+		chain late { type filter hook postrouting priority 300;
+			meta mark & 0x4000 == 0x4000 counter
+			meta mark 0x00a0 counter
+		}
+	}`)
 	for _, f := range []model.Family{model.IPv4, model.IPv6} {
 		for _, to := range []string{"cluster 1", "lb 1", "nodeport 1"} {
 			c.send(t, flow{"ext", to, "pod2 masq"}, f, "tcp")
 		}
 	}
+	counted := regexp.MustCompile(`counter packets (\d+)`)
+	marks := c.node.Run(t, "nft", "list", "table", "inet", "marks")
+	counts := counted.FindAllStringSubmatch(marks, -1)
+	if len(counts) != 3 || counts[0][1] == "0" || counts[1][1] != "0" || counts[2][1] == "0" {
+		t.Errorf("want packets with the bit in forward, none in postrouting, and some with the other bits:\n%s", marks)
+	}
 	list := c.node.Run(t, "nft", "list", "table", "inet", "others")
-	counts := regexp.MustCompile(`counter packets (\d+)`).FindAllStringSubmatch(list, -1)
+	counts = counted.FindAllStringSubmatch(list, -1)
 	if len(counts) != 12 {
 		t.Fatalf("%d counters:\n%s", len(counts), list)
 	}
@@ -231,4 +245,69 @@ func TestManySourceRanges(t *testing.T) {
 	if list := c.node.Run(t, "nft", "list", "map", "ip", "weft", "source-ranges"); strings.Contains(list, "elements") {
 		t.Errorf("ranges of no use stay:\n%.500s", list)
 	}
+}
+
+// TestHooksOnDemand: the chains for source ranges are on their hooks while a Service has
+// any, and a source that is not allowed never gets through while they come and go; the one on
+// input is there while a Service has no endpoints.
+//
+// Behaviour: 166.
+func TestHooksOnDemand(t *testing.T) {
+	c := newCluster(t)
+	_, p := c.start(t, []*model.Service{newService(1, "2")})
+	limited := func() *model.Service { return allow(newService(2, "3"), podAddr(0, 1), podAddr(1, 1)) }
+	want := func(chain string, is bool) {
+		t.Helper()
+		if list := c.node.ListRuleset(t); strings.Contains(list, "chain "+chain+" {") != is {
+			t.Errorf("chain %s is there: %t, want %t:\n%s", chain, !is, is, list)
+		}
+	}
+	want("firewall-prerouting", false)
+	want("filter-input", false)
+
+	// Before it exists, and after, the world answers at the address of the Service.
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for f := range model.NumFamilies {
+		wg.Go(func() {
+			for asked := 0; ; asked++ {
+				select {
+				case <-stop:
+					t.Logf("%s: asked %d times", f, asked)
+					return
+				default:
+				}
+				if pod, _, err := askFrom(c.ext, netip.Addr{}, "tcp", place(f, "lb 2"), 20*time.Millisecond); err == nil && pod != "world" {
+					t.Errorf("%s: %s answered a client that is not allowed", f, pod)
+					return
+				}
+			}
+		})
+	}
+	for range 10 {
+		p.put(t, limited())
+		want("firewall-prerouting", true)
+		want("firewall-output", true)
+		for f := range model.NumFamilies {
+			c.send(t, flow{"pod1", "lb 2", "pod3"}, f, "tcp")
+			c.send(t, flow{"pod2", "lb 2", "dropped"}, f, "udp")
+			c.send(t, flow{"node", "lb 2", "dropped"}, f, "tcp")
+		}
+		p.drop(t, "s2")
+		want("firewall-prerouting", true)
+		p.sweep(t)
+		want("firewall-prerouting", false)
+		want("firewall-output", false)
+	}
+	close(stop)
+	wg.Wait()
+
+	p.put(t, newService(3))
+	want("filter-input", true)
+	for f := range model.NumFamilies {
+		t.Run(fmt.Sprintf("%s without endpoints", f), func(t *testing.T) { c.send(t, flow{"ext", "nodeport 3", "rejected"}, f, "tcp") })
+	}
+	p.put(t, newService(3, "2"))
+	p.sweep(t)
+	want("filter-input", false)
 }

@@ -1,6 +1,7 @@
 package services
 
 import (
+	"fmt"
 	"maps"
 	"net/netip"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/frontends/services/render"
+	"github.com/weft-proxy/weft/frontends/testing/publishtest"
 )
 
 // counted is a frontend that counts, and a clock with which no scrape uses what another one
@@ -44,9 +46,7 @@ func (c *counted) scrape(t *testing.T) map[string]float64 {
 	t.Helper()
 	c.scrapes.Add(1)
 	families, err := c.reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	out := make(map[string]float64)
 	for _, f := range families {
 		name, ok := strings.CutPrefix(f.GetName(), "weft_service_")
@@ -72,7 +72,7 @@ func (c *counted) scrape(t *testing.T) map[string]float64 {
 // Behaviour: 30.
 func TestServiceCounters(t *testing.T) {
 	c := newCluster(t)
-	sysctl(t, c.node, map[string]string{"netfilter/nf_conntrack_acct": "1"})
+	c.node.Sysctl(t, map[string]string{"netfilter/nf_conntrack_acct": "1"})
 	s := newStack(t, c.node)
 	s.aggregator(t)
 	all := threeServices(setNode(nodeAddr[0], nodeAddr[1]))
@@ -114,12 +114,8 @@ func TestServiceCounters(t *testing.T) {
 		}
 		return sum
 	}
-	if n := byEndpoint("endpoint_new_connections_total", "tcp tcp s1"); n != 9 {
-		t.Errorf("%v connections to endpoints of s1, want 9", n)
-	}
-	if n := byEndpoint("endpoint_active_connections", "udp udp s3"); n != 1 {
-		t.Errorf("%v active connections to endpoints of s3, want 1", n)
-	}
+	publishtest.Equal(t, "connections to endpoints of s1", byEndpoint("endpoint_new_connections_total", "tcp tcp s1"), 9)
+	publishtest.Equal(t, "active connections to endpoints of s3", byEndpoint("endpoint_active_connections", "udp udp s3"), 1)
 	udp := got["active_connection_bytes original default udp udp s3"]
 	// 20 of IP, 8 of UDP, and one.
 	if udp != 29 || got["active_connection_bytes reply default udp udp s3"] <= udp {
@@ -137,6 +133,19 @@ func TestServiceCounters(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, only(got)); diff != "" {
 		t.Errorf("metrics (-want +got):\n%s\n%s", diff, c.node.ListRuleset(t))
+	}
+	list := c.node.ListRuleset(t)
+	for _, want := range []string{
+		`10.96.0.3 . udp . 80 counter packets 1 bytes 29 comment "default/s3:udp"`,
+		"10.96.0.3 . udp . 80 . 0 counter packets 1 bytes 29 : 10.244.1.2 . 8080", `counter name "dropped-no-endpoints" reject`,
+	} {
+		if !strings.Contains(list, want) {
+			t.Errorf("nft does not list %q:\n%s", want, list)
+		}
+	}
+	json := c.node.Run(t, "nft", "-j", "list", "set", "ip", "weft", "service-connections")
+	if want := `"comment": "default/s3:udp", "counter": {"packets": 1, "bytes": 29}`; !strings.Contains(json, want) {
+		t.Errorf("nft does not list %q: %s", want, json)
 	}
 
 	// Another number of endpoints replaces the elements that pick, not those that count.
@@ -209,9 +218,7 @@ func TestSwitchCounters(t *testing.T) {
 			"set service-connections {": counters >= render.CountServices, "counter dropped-no-endpoints {": counters >= render.CountServices,
 			"ip daddr . th dport\n\t\tcounter\n": counters >= render.CountEndpoints,
 		} {
-			if got := strings.Contains(list, what); got != want {
-				t.Errorf("with %s, that there is %q is %v:\n%s", counters, what, got, list)
-			}
+			publishtest.Equal(t, fmt.Sprintf("with %s, that there is %q in\n%s", counters, what, list), strings.Contains(list, what), want)
 		}
 		if counters != render.CountNothing {
 			got := f.scrape(t)
@@ -222,42 +229,4 @@ func TestSwitchCounters(t *testing.T) {
 		}
 	}
 	t.Logf("%d and %d connections", made[0].Load(), made[1].Load())
-}
-
-// TestCountersAreListed has what nft(8) lists of the counters, as text and JSON, and that it
-// can be read again.
-func TestCountersAreListed(t *testing.T) {
-	c := newCluster(t)
-	s := newStack(t, c.node)
-	s.aggregator(t)
-	s.countedFrontend(t, render.CountEndpoints, false, threeServices(setNode(nodeAddr[0], nodeAddr[1]))...)
-	if _, _, err := ask(c.pods[1], "tcp", netip.AddrPortFrom(clusterIP(0, 3), 80).String()); err != nil {
-		t.Fatal(err)
-	}
-	list := c.node.ListRuleset(t)
-	for _, want := range []string{
-		"set service-connections {\n\t\ttypeof ip daddr . meta l4proto . th dport\n\t\tcounter\n",
-		`10.96.0.3 . tcp . 80 counter packets 1 bytes 60 comment "default/s3:tcp"`,
-		"10.96.0.3 . tcp . 80 . 0 counter packets 1 bytes 60 : 10.244.1.2 . 8080",
-		`counter name "dropped-no-endpoints" reject`,
-	} {
-		if !strings.Contains(list, want) {
-			t.Errorf("nft does not list %q:\n%s", want, list)
-		}
-	}
-	json := c.node.Run(t, "nft", "-j", "list", "set", "ip", "weft", "service-connections")
-	if want := `"comment": "default/s3:tcp", "counter": {"packets": 1, "bytes": 60}`; !strings.Contains(json, want) {
-		t.Errorf("nft does not list %q: %s", want, json)
-	}
-	var kept []string
-	for line := range strings.Lines(list) {
-		if !strings.Contains(line, "flags owner") {
-			kept = append(kept, line)
-		}
-	}
-	other := newNS(t)
-	other.Nft(t, strings.Join(kept, ""))
-	if again := other.ListRuleset(t); strings.Count(again, "counter packets") != strings.Count(list, "counter packets") {
-		t.Errorf("what was listed is read as\n%s", again)
-	}
 }

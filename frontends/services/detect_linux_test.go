@@ -6,8 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	discoveryv1 "k8s.io/api/discovery/v1"
+
 	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/frontends/services/render"
+	"github.com/weft-proxy/weft/frontends/testing/publishtest"
 )
 
 // TestDetection checks every DetectMode: which clients keep their source towards a
@@ -73,9 +76,7 @@ func TestPodCIDRChange(t *testing.T) {
 	n := thisNode()
 	n.PodCIDRs = model.Prefixes{{netip.MustParsePrefix("10.244.2.0/24")}, {netip.MustParsePrefix("fd00:10:244:2::/64")}}
 	u := p.publish(t, model.Changes{Node: n})
-	if u.Added+u.Removed != 0 {
-		t.Errorf("%d elements added, %d removed: want chains alone", u.Added, u.Removed)
-	}
+	publishtest.Equal(t, fmt.Sprintf("%d elements added, %d removed: want chains alone", u.Added, u.Removed), u.Added+u.Removed, 0)
 	c.check(t, []flow{{"pod1", "cluster 1", "pod2 pod3 masq"}, {"pod2", "cluster 1", "pod2 pod3 kept"}, {"pod1", "lb 5", "dropped"}, {"pod2", "lb 4", "pod2 pod3"}})
 	p.publish(t, model.Changes{Node: thisNode()})
 	c.check(t, []flow{{"pod1", "cluster 1", "pod2 pod3 kept"}})
@@ -138,5 +139,74 @@ func TestNodePortDetails(t *testing.T) {
 	}
 	if list := c.node.ListRuleset(t); strings.Contains(list, fmt.Sprintf("tcp . %d", nodePortOf(20))) {
 		t.Errorf("a Service without NodePort has one:\n%s", list)
+	}
+}
+
+// threeServices are three Services of both families: s1 with pods 2 and 3, s2 with
+// none, s3 with pod 1 alone. NodePorts are 30080 and up.
+func threeServices(node ...any) []any {
+	out := node
+	for i, pods := range [][]int{1: {2, 3}, 2: {}, 3: {1}} {
+		if i == 0 {
+			continue
+		}
+		name := fmt.Sprintf("s%d", i)
+		out = append(out, setService(name, int32(30079+i), clusterIP(0, i).String(), clusterIP(1, i).String()))
+		for f, kind := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6} {
+			var addrs []string
+			for _, p := range pods {
+				addrs = append(addrs, podAddr(model.Family(f), p).String()+"*")
+			}
+			out = append(out, setSlice(name, kind, addrs...))
+		}
+	}
+	return out
+}
+
+// TestNodePortAddresses checks where NodePorts answer. A list that leaves a family out
+// closes it.
+//
+// Behaviour: 19, 20, 21, 22, 23, 144.
+func TestNodePortAddresses(t *testing.T) {
+	c := newCluster(t)
+	second := [2]netip.Addr{netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("2001:db8::2")}
+	prefixesOf := func(addrs ...string) (out []netip.Prefix) {
+		for _, a := range addrs {
+			out = append(out, netip.MustParsePrefix(a))
+		}
+		return out
+	}
+	s := newStack(t, c.node)
+	s.aggregator(t)
+	c.node.Run(t, "ip", "addr", "add", "192.0.2.2/24", "dev", "ext")
+	c.node.Run(t, "ip", "-6", "addr", "add", "2001:db8::2/64", "dev", "ext", "nodad")
+	primary := []any{setNode(nodeAddr[0], nodeAddr[1])}
+	for _, tt := range []struct {
+		name     string
+		prefixes []netip.Prefix
+		node     []any
+		// want is for each family whether the first and the second address answer.
+		want [2][2]bool
+	}{
+		{"primary", nil, primary, [2][2]bool{{true, false}, {true, false}}},
+		{"primary of one family", nil, []any{setNode(second[0])}, [2][2]bool{{false, true}, {}}},
+		{"no Node object", nil, nil, [2][2]bool{{true, true}, {true, true}}},
+		{"prefixes", prefixesOf("192.0.2.0/25", "2001:db8::2/128"), primary, [2][2]bool{{true, true}, {false, true}}},
+		{"prefixes of one family", prefixesOf("2001:db8::/64"), primary, [2][2]bool{{}, {true, true}}},
+		{"all", prefixesOf("0.0.0.0/0", "::/0"), primary, [2][2]bool{{true, true}, {true, true}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			frontend, stop := s.frontend(t, newScript(threeServices(tt.node...)...), tt.prefixes...)
+			defer stop()
+			await(t, "the first commit", func() bool { return frontend.Status().Published })
+			for f := range model.NumFamilies {
+				for i, a := range []netip.Addr{nodeAddr[f], second[f]} {
+					_, _, err := ask(c.ext, "tcp", netip.AddrPortFrom(a, 30080).String())
+					if (err == nil) != tt.want[f][i] {
+						t.Errorf("%s: %v, want an answer: %t", a, err, tt.want[f][i])
+					}
+				}
+			}
+		})
 	}
 }

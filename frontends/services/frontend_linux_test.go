@@ -4,10 +4,17 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/frontends/services/render"
 	"github.com/weft-proxy/weft/frontends/source"
+	"github.com/weft-proxy/weft/frontends/testing/publishtest"
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
@@ -17,18 +24,16 @@ const examples = "../../deploy/examples/manifests"
 func manifests(t testing.TB, s *stack) (dir string, src source.Source) {
 	t.Helper()
 	dir = filepath.Join(s.dir, "manifests")
-	if err := os.CopyFS(dir, os.DirFS(examples)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.CopyFS(dir, os.DirFS(examples)))
 	src, err := source.NewManifests(dir, s.log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return dir, src
 }
 
 // TestWholePath publishes the examples through socket, aggregator and kernel,
 // changes them, and restarts everything: what is there stays as it is.
+//
+// Behaviour: 133.
 func TestWholePath(t *testing.T) {
 	ns := nfttest.New(t)
 	s := newStack(t, ns)
@@ -46,13 +51,9 @@ func TestWholePath(t *testing.T) {
 		"192.0.2.1", "2001:db8::1",
 	} {
 		if !strings.Contains(list, want) {
-			t.Errorf("the ruleset has no %q", want)
+			t.Errorf("the ruleset has no %q:\n%s", want, list)
 		}
 	}
-	if t.Failed() {
-		t.Log(list)
-	}
-
 	// A new endpoint, then one less that leaves a gap: now the last one is first.
 	change := func(old, new string) {
 		t.Helper()
@@ -61,12 +62,8 @@ func TestWholePath(t *testing.T) {
 		if err != nil || !strings.Contains(string(b), old) {
 			t.Fatalf("no %q in %s: %v", old, path, err)
 		}
-		if err := os.WriteFile(path+".tmp", []byte(strings.ReplaceAll(string(b), old, new)), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(path+".tmp", path); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path+".tmp", []byte(strings.ReplaceAll(string(b), old, new)), 0o644))
+		must(t, os.Rename(path+".tmp", path))
 	}
 	const one = "- {addresses: [10.244.1.53], nodeName: node-1}"
 	change(one, one+"\n      - {addresses: [10.244.3.53], nodeName: node-2}")
@@ -93,20 +90,50 @@ func TestWholePath(t *testing.T) {
 			before := f.Status()
 			if what != "aggregator" {
 				src, err := source.NewManifests(dir, s.log)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				before = Status{}
 				f, stopFrontend = s.frontend(outer, src)
 			}
 			await(t, "an acknowledgement", func() bool { return f.Status().Acknowledged.After(before.Acknowledged) })
-			if after := ns.ListRuleset(t); after != list {
-				t.Errorf("the restart changed the ruleset from\n%s\nto\n%s", list, after)
-			}
-			if got := monitor(); got != "" {
-				t.Errorf("the restart wrote:\n%s", got)
-			}
+			publishtest.Equal(t, "the ruleset after the restart", ns.ListRuleset(t), list)
+			publishtest.Equal(t, "the restart wrote", monitor(), "")
 		})
+	}
+	t.Run("another version", func(t *testing.T) {
+		stopFrontend()
+		putOtherPriorities(t, s)
+		src, err := source.NewManifests(dir, s.log)
+		must(t, err)
+		f, _ = s.frontend(t, src)
+		await(t, "the first commit", func() bool { return f.Status().Published })
+		// A chain that was made anew is listed last.
+		sorted := func(list string) []string { return slices.Sorted(strings.Lines(list)) }
+		if diff := cmp.Diff(sorted(list), sorted(ns.ListRuleset(t))); diff != "" {
+			t.Errorf("the ruleset is not what it was:\n%s", diff)
+		}
+	})
+}
+
+// putOtherPriorities has base chains like a predecessor's, with other priorities.
+func putOtherPriorities(t *testing.T, s *stack) {
+	t.Helper()
+	c, err := client.Dial(t.Context(), client.Config{Socket: s.socket, Publisher: Publisher})
+	must(t, err)
+	defer c.Close()
+	got, err := c.Get(t.Context(), "", render.Fragment)
+	must(t, err)
+	old := proto.CloneOf(got.GetFragment())
+	for _, table := range old.GetTables() {
+		for _, chain := range table.GetChains() {
+			if chain.GetHook() == "prerouting" || chain.GetHook() == "forward" {
+				chain.Priority = "-77"
+			}
+		}
+	}
+	_, err = c.Apply(t.Context(), old)
+	must(t, err)
+	if list := s.ns.ListRuleset(t); !strings.Contains(list, "priority -77") {
+		t.Fatalf("the other version's rules are not there:\n%s", list)
 	}
 }
 

@@ -1,10 +1,8 @@
 package services
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,32 +13,31 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/frontends/publish"
 	"github.com/weft-proxy/weft/frontends/services/model"
+	"github.com/weft-proxy/weft/frontends/testing/publishtest"
 )
-
-var both = [model.NumFamilies]bool{true, true}
 
 // TestKubeProxyMetrics follows the metrics with kube-proxy's names through commits
 // and failures.
 //
 // Behaviour: 157, 159, 160, 161, 162, 164.
 func TestKubeProxyMetrics(t *testing.T) {
-	fake, clock := newFake(t), newHands()
+	fake, clock := newFake(t), publishtest.NewClock()
 	reg := prometheus.NewPedanticRegistry()
 	src := newScript(many(2)...)
 	f, _ := run(t, Config{Source: src, Socket: fake.Socket, Registerer: reg, Now: clock.Now})
 	settled := func() bool { return f.Status().Published && f.Status().Pending.IsZero() }
 	await(t, "the first commit", settled)
 	first := seconds(clock.Now())
-	clock.turn(10 * time.Second)
+	clock.Move(10 * time.Second)
 	src.deliver(many(3)...)
 	await(t, "the second commit", func() bool { return fake.served() == all(3) && settled() })
 	second := seconds(clock.Now())
 	fake.Judge(func(map[string]string) []*weftv1.Violation {
 		return []*weftv1.Violation{{Message: "no", Reason: weftv1.Violation_REASON_PERMISSION}}
 	})
-	clock.turn(10 * time.Second)
+	clock.Move(10 * time.Second)
 	src.deliver(many(4)[6:]...)
-	await(t, "a refusal", func() bool { return testutil.ToFloat64(f.metrics.proxy.syncFailures.WithLabelValues("IPv4")) >= 1 })
+	await(t, "a refusal", func() bool { return testutil.ToFloat64(f.metrics.proxy.syncFailures.WithLabelValues("IPv6")) >= 1 })
 	if first == second {
 		t.Fatal("the clock stands still")
 	}
@@ -77,6 +74,17 @@ func TestKubeProxyMetrics(t *testing.T) {
 		metricCleanupFailures, metricNoLocal, metricFeature); err != nil {
 		t.Error(err)
 	}
+	for _, family := range []string{"IPv4", "IPv6"} {
+		if n := testutil.ToFloat64(f.metrics.proxy.syncFailures.WithLabelValues(family)); n < 1 {
+			t.Errorf("%v failures of %s", n, family)
+		}
+		f.metrics.proxy.cleanupFailed()
+	}
+	publishtest.Equal(t, "failed cleanups", testutil.ToFloat64(f.metrics.proxy.cleanupFailures.WithLabelValues("IPv6")), 2)
+	// What fails is a sync, too.
+	if n := histogram(t, reg, metricSync, "IPv6").count; n < 3 {
+		t.Errorf("%d syncs", n)
+	}
 	// The first update is the whole fragment, and so are those after a failure.
 	full, partial := histogram(t, reg, metricSyncFull, "IPv4"), histogram(t, reg, metricSyncPartial, "IPv6")
 	if full.count < 1 || partial.count < 1 {
@@ -98,9 +106,7 @@ type observed struct {
 func histogram(t *testing.T, reg prometheus.Gatherer, name, family string) (out observed) {
 	t.Helper()
 	all, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, mf := range all {
 		for _, m := range mf.GetMetric() {
 			if mf.GetName() != name || !strings.Contains(fmt.Sprint(m.GetLabel()), `"`+family+`"`) {
@@ -130,29 +136,6 @@ func endpoints(cluster, local int) model.Backends {
 	return model.Backends{Cluster: of(cluster), Local: of(local)}
 }
 
-// TestProgrammingLatency measures from the change in the cluster to the commit, in
-// the family that changed.
-//
-// Behaviour: 158.
-func TestProgrammingLatency(t *testing.T) {
-	reg := prometheus.NewPedanticRegistry()
-	m := newProxyMetrics(publish.NewBacklog(nil), both, false)
-	reg.MustRegister(m.programming)
-	commit := time.Unix(1000, 0)
-	m.programmed([]model.Trigger{
-		{At: commit.Add(-400 * time.Millisecond)}, {At: commit.Add(-90 * time.Second)},
-		{At: commit.Add(-2 * time.Second)}, {At: commit.Add(-2 * time.Second), Family: model.IPv6},
-	}, commit)
-	v4, v6 := histogram(t, reg, metricProgramming, "IPv4"), histogram(t, reg, metricProgramming, "IPv6")
-	if v4.count != 3 || v6.count != 1 || v4.sum != 92.4 || v6.sum != 2 {
-		t.Errorf("observed %d in %v s of IPv4 and %d in %v s of IPv6", v4.count, v4.sum, v6.count, v6.sum)
-	}
-	bounds := v4.bounds
-	if len(bounds) != 81 || !slices.Equal(bounds[:5], []float64{0, 0.25, 0.5, 1, 2}) || !slices.Equal(bounds[60:64], []float64{58, 59, 60, 65}) || bounds[80] != 300 {
-		t.Errorf("buckets %v", bounds)
-	}
-}
-
 // TestNoLocalEndpoints counts ports as commits bring and take them.
 //
 // Behaviour: 162.
@@ -177,13 +160,9 @@ func TestNoLocalEndpoints(t *testing.T) {
 		{"gone", nil, missing{}},
 	} {
 		l.apply([]model.Change{{Name: key, New: tt.now}})
-		if l.sum != tt.want {
-			t.Errorf("%s: %v, want %v", tt.what, l.sum, tt.want)
-		}
+		publishtest.Equal(t, tt.what, l.sum, tt.want)
 	}
-	if len(l.of) != 0 {
-		t.Errorf("left over: %v", l.of)
-	}
+	publishtest.Equal(t, fmt.Sprintf("left over: %v", l.of), len(l.of), 0)
 	reg := prometheus.NewPedanticRegistry()
 	m := newProxyMetrics(publish.NewBacklog(nil), [model.NumFamilies]bool{model.IPv4: true}, true)
 	reg.MustRegister(m.noLocalTotal)
@@ -195,33 +174,6 @@ func TestNoLocalEndpoints(t *testing.T) {
 		kubeproxy_sync_proxy_rules_no_local_endpoints_total{ip_family="IPv4",traffic_policy="internal"} 2
 	`
 	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), metricNoLocal); err != nil {
-		t.Error(err)
-	}
-}
-
-// TestSyncMetricsOfFailures counts what got no good answer.
-//
-// Behaviour: 157, 161.
-func TestSyncMetricsOfFailures(t *testing.T) {
-	reg := prometheus.NewPedanticRegistry()
-	m := newProxyMetrics(publish.NewBacklog(nil), both, true)
-	reg.MustRegister(m.all...)
-	m.updated(true, time.Second, time.Unix(1000, 0), errors.New("refused"))
-	m.cleanupFailed()
-	if n := histogram(t, reg, metricSync, "IPv6").count; n != 1 {
-		t.Errorf("%d syncs", n)
-	}
-	want := `
-		# HELP kubeproxy_sync_proxy_rules_nftables_sync_failures_total Cumulative proxy nftables sync failures
-		# TYPE kubeproxy_sync_proxy_rules_nftables_sync_failures_total counter
-		kubeproxy_sync_proxy_rules_nftables_sync_failures_total{ip_family="IPv4"} 1
-		kubeproxy_sync_proxy_rules_nftables_sync_failures_total{ip_family="IPv6"} 1
-		# HELP kubeproxy_sync_proxy_rules_nftables_cleanup_failures_total Cumulative proxy nftables cleanup failures
-		# TYPE kubeproxy_sync_proxy_rules_nftables_cleanup_failures_total counter
-		kubeproxy_sync_proxy_rules_nftables_cleanup_failures_total{ip_family="IPv4"} 1
-		kubeproxy_sync_proxy_rules_nftables_cleanup_failures_total{ip_family="IPv6"} 1
-	`
-	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), metricSynced, metricSyncFailures, metricCleanupFailures); err != nil {
 		t.Error(err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,9 +46,7 @@ type wedge struct {
 	src     *script
 	f       *Frontend
 	stop    func()
-	// waits are the times until good Services were in force, starts those after a restart.
-	waits, starts []time.Duration
-	started       bool
+	started bool
 	// down is true while there is no process: the next good one changes then.
 	down bool
 	// commits is the largest number of commits from an event of a good one to that with it.
@@ -164,8 +163,10 @@ func (w *wedge) good(i int) {
 	deadline := time.After(time.Minute)
 	for {
 		if o := w.f.publisher.Outcome(key); o.State == publish.InForce && o.Revision > before.Revision {
-			if !w.started {
-				w.commits = max(w.commits, o.Revision-revision)
+			if took := time.Since(began); w.started {
+				w.started = false
+			} else if w.commits = max(w.commits, o.Revision-revision); *wedgeLate > 0 && took > *wedgeLate {
+				w.t.Errorf("the good Service %s took %v", key, took)
 			}
 			break
 		}
@@ -175,22 +176,11 @@ func (w *wedge) good(i int) {
 		case <-time.After(time.Millisecond):
 		}
 	}
-	if w.started {
-		w.started = false
-		w.starts = append(w.starts, time.Since(began))
-	} else if w.waits = append(w.waits, time.Since(began)); *wedgeLate > 0 && time.Since(began) > *wedgeLate {
-		w.t.Errorf("the good Service %s took %v", key, time.Since(began))
-	}
-	if time.Since(began) > time.Second {
-		w.t.Logf("%s took %v", key, time.Since(began))
-	}
 	ip, to := netip.MustParseAddr(s.Spec.ClusterIP).As4(), netip.MustParseAddr(endpoint).As4()
 	slot := string(ip[:]) + "\x06\x00\x00\x00" + "\x00\x01\x00\x00" + "\x00\x00\x00\x00"
 	want := string(to[:]) + string([]byte{8000 >> 8, 8000 & 0xff, 0, 0})
 	e, ok, err := w.kernel.Element(table, w.declared("endpoints", "ipv4_addr . inet_proto . inet_service . mark : ipv4_addr . inet_service"), slot)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	if !ok || e.Data != want {
 		w.t.Errorf("the good Service %s is in force, and the kernel does not have its endpoint %s", key, endpoint)
 	}
@@ -202,19 +192,8 @@ var table = nft.TableID{Family: nft.FamilyIP, Name: "weft"}
 // declared returns the declaration of a map.
 func (w *wedge) declared(name, types string) *set.Set {
 	decl, err := set.CompileMap(nft.FamilyIP, &nft.Map{Name: name, Type: types})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return decl
-}
-
-// read returns the elements of a map in the kernel.
-func (w *wedge) read(name, types string) []set.Element {
-	elements, err := w.kernel.Elements(table, w.declared(name, types))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return elements
 }
 
 // check compares what is said with what the kernel has, Service by Service.
@@ -238,20 +217,15 @@ func (w *wedge) check() {
 		}
 	}
 	for _, name := range []string{"services", "no-endpoint-services"} {
-		for _, e := range w.read(name, "ipv4_addr . inet_proto . inet_service : verdict") {
+		elements, err := w.kernel.Elements(table, w.declared(name, "ipv4_addr . inet_proto . inet_service : verdict"))
+		must(w.t, err)
+		for _, e := range elements {
 			service, _, _ := strings.Cut(e.Comment, ":")
 			has[service] = true
 		}
 	}
-	for name := range has {
-		if !said[name] {
-			w.t.Errorf("the kernel has %s, which is said not to be in force", name)
-		}
-	}
-	for name := range said {
-		if !has[name] {
-			w.t.Errorf("%s is said to be in force, and the kernel does not have it", name)
-		}
+	if diff := cmp.Diff(said, has); diff != "" {
+		w.t.Errorf("what is said to be in force is not what the kernel has (-said +kernel):\n%s", diff)
 	}
 }
 
@@ -268,9 +242,8 @@ func TestWedge(t *testing.T) {
 	w.stack.log = slog.New(slog.DiscardHandler)
 	w.stack.aggregator(t)
 	var err error
-	if w.kernel, err = kernel.OpenReader(kernel.Config{NetNS: w.stack.ns.FD()}); err != nil {
-		t.Fatal(err)
-	}
+	w.kernel, err = kernel.OpenReader(kernel.Config{NetNS: w.stack.ns.FD()})
+	must(t, err)
 	t.Cleanup(func() { _ = w.kernel.Close() })
 	w.start()
 	for i := range *wedgeGood {
@@ -314,10 +287,4 @@ func TestWedge(t *testing.T) {
 	if w.commits > 20 {
 		t.Errorf("a good one waited for %d commits", w.commits)
 	}
-	slices.Sort(w.waits)
-	states := make(map[publish.State]int)
-	for _, s := range w.f.Model().Services {
-		states[w.f.publisher.Outcome(s.Name).State]++
-	}
-	t.Logf("%d events of good Services: half in force within %v, all within %v and %d commits; after %d restarts within %v; %v", len(w.waits), w.waits[len(w.waits)/2], w.waits[len(w.waits)-1], w.commits, len(w.starts), slices.Max(w.starts), states)
 }

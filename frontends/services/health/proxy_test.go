@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +15,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/weft-proxy/weft/frontends/services/model"
+	"github.com/weft-proxy/weft/frontends/testing/publishtest"
 )
+
+var must = publishtest.Must
 
 // clock is a time that the test sets, and since when something is pending.
 type clock struct{ now, pending time.Time }
@@ -26,9 +30,7 @@ func newProxy(t *testing.T, c *clock, families [model.NumFamilies]bool, reg prom
 		Pending: func() time.Time { return c.pending }, Published: func() error { return nil },
 		Now: func() time.Time { return c.now },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return p
 }
 
@@ -123,9 +125,7 @@ func TestHealthBody(t *testing.T) {
 		c.pending = tt.pending
 		w := httptest.NewRecorder()
 		tt.handler(w, httptest.NewRequest(http.MethodGet, "/", nil))
-		if w.Body.String() != tt.want {
-			t.Errorf("answer\n%s\nwant\n%s", w.Body, tt.want)
-		}
+		publishtest.Equal(t, fmt.Sprintf("answer\n%s\nwant", w.Body), w.Body.String(), tt.want)
 		if h := w.Header(); h.Get("Content-Type") != "application/json" || h.Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("headers %v", h)
 		}
@@ -165,5 +165,36 @@ func TestHealthMetrics(t *testing.T) {
 	}
 	if _, err := NewProxy(ProxyConfig{Registerer: reg}); err == nil {
 		t.Error("metrics were registered twice without an error")
+	}
+}
+
+// TestApplyLooksOnlyWherePortsDiffer: the number of endpoints changes with every
+// commit, and who listens where does not.
+func TestApplyLooksOnlyWherePortsDiffer(t *testing.T) {
+	s := NewServers(ServersConfig{})
+	other := set("web", 30080, 1)
+	other.New.ClusterIPs[model.IPv6] = netip.Addr{}
+	for _, tt := range []struct {
+		name   string
+		change []model.Change
+		node   *model.Node
+		looks  bool
+	}{
+		{"one comes", []model.Change{set("web", 30080, 1)}, nil, true},
+		{"other endpoints", []model.Change{set("web", 30080, 7)}, nil, false},
+		{"another Service without a port", []model.Change{set("none", 0, 7)}, nil, false},
+		{"it goes", []model.Change{gone("none")}, nil, false},
+		{"another port", []model.Change{set("web", 30081, 7)}, nil, true},
+		{"another family", []model.Change{other}, nil, true},
+		{"the node", nil, node, true},
+	} {
+		s.Apply(tt.change, tt.node)
+		looks := false
+		select {
+		case <-s.nudge:
+			looks = true
+		default:
+		}
+		publishtest.Equal(t, fmt.Sprintf("%s: whether it looks at the ports", tt.name), looks, tt.looks)
 	}
 }

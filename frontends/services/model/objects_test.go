@@ -1,9 +1,7 @@
 package model
 
 import (
-	"bytes"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -141,9 +139,4 @@ func externalText(in [NumFamilies][]External) string {
 func triggered(s *discoveryv1.EndpointSlice, when string) *discoveryv1.EndpointSlice {
 	s.Annotations = map[string]string{corev1.EndpointsLastChangeTriggerTime: when}
 	return s
-}
-
-func newLogged() (*Model, *bytes.Buffer) {
-	var b bytes.Buffer
-	return New(Config{NodeName: "n1", Logger: slog.New(slog.NewTextHandler(&b, nil))}), &b
 }

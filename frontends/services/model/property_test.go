@@ -12,21 +12,46 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"pgregory.net/rapid"
+
+	"github.com/weft-proxy/weft/frontends/testing/apitest"
 )
 
-// objects are those that exist, by name.
-type objects struct {
-	services map[string]*corev1.Service
-	slices   map[string]*discoveryv1.EndpointSlice
-	cidrs    map[string]*networkingv1.ServiceCIDR
-	node     *corev1.Node
-	nodeGone bool
+// object is one that exists, or has existed.
+type object struct {
+	apitest.Object
+	gone bool
 }
 
-func newObjects() *objects {
-	return &objects{
-		services: make(map[string]*corev1.Service), slices: make(map[string]*discoveryv1.EndpointSlice),
-		cidrs: make(map[string]*networkingv1.ServiceCIDR),
+// objects are all of them, by kind and name.
+type objects map[string]object
+
+// set gives a model an object, or takes it away.
+func set(m *Model, o apitest.Object, gone bool) {
+	switch o := o.(type) {
+	case *corev1.Service:
+		if gone {
+			m.DeleteService(key(o.Name))
+		} else {
+			m.SetService(o)
+		}
+	case *discoveryv1.EndpointSlice:
+		if gone {
+			m.DeleteSlice(key(o.Name))
+		} else {
+			m.SetSlice(o)
+		}
+	case *networkingv1.ServiceCIDR:
+		if gone {
+			m.DeleteServiceCIDR(o.Name)
+		} else {
+			m.SetServiceCIDR(o)
+		}
+	case *corev1.Node:
+		if gone {
+			m.DeleteNode(o.Name)
+		} else {
+			m.SetNode(o)
+		}
 	}
 }
 
@@ -97,70 +122,53 @@ func drawSlice(t *rapid.T, name string, services []string) *discoveryv1.Endpoint
 	return e
 }
 
-// step changes one object in the world and in a model.
-func (w *objects) step(t *rapid.T, m *Model) {
+// draw is an object of any kind.
+func draw(t *rapid.T) apitest.Object {
 	names := []string{"a", "b", "c", "d"}
 	name := pick(t, "name", names...)
-	switch pick(t, "event", "service", "service", "service gone", "slice", "slice", "slice", "slice gone", "node", "node gone", "cidr", "cidr gone", "again") {
+	switch pick(t, "kind", "service", "service", "slice", "slice", "slice", "node", "cidr") {
 	case "service":
-		w.services[name] = drawObject(t, name)
-		m.SetService(w.services[name])
-	case "service gone":
-		delete(w.services, name)
-		m.DeleteService(key(name))
+		return drawObject(t, name)
 	case "slice":
-		w.slices[name] = drawSlice(t, name, names)
-		m.SetSlice(w.slices[name])
-	case "slice gone":
-		delete(w.slices, name)
-		m.DeleteSlice(key(name))
+		return drawSlice(t, name, names)
 	case "node":
 		n := node("n1", some(t, "addresses", "192.0.2.1", "198.51.100.1")...)
 		n.Labels[corev1.LabelTopologyZone] = pick(t, "zone", "", "a", "b", "c")
-		w.node, w.nodeGone = n, false
-		m.SetNode(n)
-	case "node gone":
-		w.nodeGone = w.node != nil
-		m.DeleteNode("n1")
-	case "cidr":
-		w.cidrs[name] = serviceCIDRObject(name, some(t, "cidr", "10.96.0.0/16", "10.97.0.0/16", "fd00::/64")...)
-		m.SetServiceCIDR(w.cidrs[name])
-	case "cidr gone":
-		delete(w.cidrs, name)
-		m.DeleteServiceCIDR(name)
-	case "again":
-		if s := w.services[name]; s != nil {
-			m.SetService(s.DeepCopy())
+		return n
+	default:
+		return serviceCIDRObject(name, some(t, "cidr", "10.96.0.0/16", "10.97.0.0/16", "fd00::/64")...)
+	}
+}
+
+// step changes one object in the world and in a model.
+func (w objects) step(t *rapid.T, m *Model) {
+	o := draw(t)
+	id := fmt.Sprintf("%T %s", o, o.GetName())
+	had, ok := w[id]
+	switch pick(t, "event", "set", "set", "gone", "again") {
+	case "set":
+		w[id] = object{o, false}
+		set(m, o, false)
+	case "gone":
+		set(m, o, true)
+		if ok {
+			w[id] = object{had.Object, true}
 		}
-		if s := w.slices[name]; s != nil {
-			m.SetSlice(s.DeepCopy())
+	case "again":
+		if ok && !had.gone {
+			set(m, had.DeepCopyObject().(apitest.Object), false)
 		}
 	}
 }
 
-// fresh is a model of what there is, in any order.
-func (w *objects) fresh(t *rapid.T) *Model {
+// fresh is a model of what there is, in any order. A Node that is gone leaves something.
+func (w objects) fresh(t *rapid.T) *Model {
 	m := New(Config{NodeName: "n1"})
-	var events []func()
-	for _, name := range slices.Sorted(maps.Keys(w.services)) {
-		events = append(events, func() { m.SetService(w.services[name]) })
-	}
-	for _, name := range slices.Sorted(maps.Keys(w.slices)) {
-		events = append(events, func() { m.SetSlice(w.slices[name]) })
-	}
-	for _, name := range slices.Sorted(maps.Keys(w.cidrs)) {
-		events = append(events, func() { m.SetServiceCIDR(w.cidrs[name]) })
-	}
-	if w.node != nil {
-		events = append(events, func() {
-			m.SetNode(w.node)
-			if w.nodeGone {
-				m.DeleteNode("n1")
-			}
-		})
-	}
-	for _, do := range rapid.Permutation(events).Draw(t, "order") {
-		do()
+	for _, id := range rapid.Permutation(slices.Sorted(maps.Keys(w))).Draw(t, "order") {
+		set(m, w[id].Object, false)
+		if w[id].gone {
+			set(m, w[id].Object, true)
+		}
 		if rapid.Bool().Draw(t, "refresh") {
 			m.Refresh()
 		}
@@ -243,7 +251,7 @@ func TestOutcomeDependsOnObjectsAlone(t *testing.T) {
 	prefix := cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })
 	port := cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })
 	rapid.Check(t, func(t *rapid.T) {
-		w, m := newObjects(), New(Config{NodeName: "n1"})
+		w, m := make(objects), New(Config{NodeName: "n1"})
 		m.lists.largeSize = pick(t, "a lot", 1, 10, largeSize)
 		r := &mirror{services: make(map[Key]*Service)}
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {

@@ -3,41 +3,32 @@ package objects
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/frontends/source"
 	"github.com/weft-proxy/weft/frontends/testing/apitest"
+	"github.com/weft-proxy/weft/frontends/testing/publishtest"
 )
+
+var must = publishtest.Must
 
 // modelled is a user of a source that keeps a model, refreshed after every batch.
 type modelled struct {
-	mu    sync.Mutex
-	model *model.Model
-	// seen are the forms that the Services had after each batch, without repeats.
-	seen    []string
-	synced  bool
-	changed chan struct{}
-}
-
-func newModelled() *modelled {
-	return &modelled{model: model.New(model.Config{NodeName: "n1"}), changed: make(chan struct{}, 1)}
-}
-
-// subscribe adds the model to a source.
-func (m *modelled) subscribe(t *testing.T, s source.Source) {
-	t.Helper()
-	if err := s.Subscribe(source.Subscription{User: "test", Kinds: Kinds("n1", m.model), Deliver: m.deliver, Synced: m.setSynced}); err != nil {
-		t.Fatal(err)
-	}
+	mu     sync.Mutex
+	model  *model.Model
+	synced bool
 }
 
 func (m *modelled) deliver(events []source.Event) {
@@ -47,91 +38,45 @@ func (m *modelled) deliver(events []source.Event) {
 		e.Apply()
 	}
 	m.model.Refresh()
-	var all []string
-	for _, s := range m.model.Snapshot().Services {
-		var addrs []string
-		for i := range s.Ports {
-			for _, b := range s.Ports[i].Backends {
-				for e := range b.Cluster.All() {
-					addrs = append(addrs, e.Addr.String())
-				}
-			}
-		}
-		all = append(all, fmt.Sprintf("%s=%s", s.Name.Name, strings.Join(addrs, ",")))
-	}
-	if now := strings.Join(all, " "); len(m.seen) == 0 || m.seen[len(m.seen)-1] != now {
-		m.seen = append(m.seen, now)
-	}
-	m.wake()
 }
 
 func (m *modelled) setSynced() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.synced = true
-	m.wake()
 }
 
-func (m *modelled) wake() {
-	select {
-	case m.changed <- struct{}{}:
-	default:
-	}
-}
-
-// await waits for a condition, which is called with the lock held.
-func (m *modelled) await(t *testing.T, what string, ok func() bool) {
+// awaitServices waits until everything is known and the Services are these.
+func (m *modelled) awaitServices(t *testing.T, want ...string) {
 	t.Helper()
-	deadline := time.After(3 * time.Minute)
-	for {
+	publishtest.Await(t, fmt.Sprintf("Services %q", want), func() bool {
 		m.mu.Lock()
-		done := ok()
-		m.mu.Unlock()
-		if done {
-			return
+		defer m.mu.Unlock()
+		var got []string
+		for _, s := range m.model.Snapshot().Services {
+			got = append(got, s.Name.Name)
 		}
-		select {
-		case <-m.changed:
-		case <-deadline:
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
-}
-
-// awaitSeen waits until the Services have a form, and returns all until then.
-func (m *modelled) awaitSeen(t *testing.T, want string) []string {
-	t.Helper()
-	var seen []string
-	m.await(t, want, func() bool {
-		seen = slices.Clone(m.seen)
-		return len(seen) > 0 && seen[len(seen)-1] == want
+		return m.synced && slices.Equal(got, want)
 	})
-	return seen
 }
 
-// follow has a model follow an API server until the test ends.
-func follow(t *testing.T, api *apitest.Server, m *modelled) {
+// follow has a model of node n1 follow an API server until the test ends.
+func follow(t *testing.T, api *apitest.Server) *modelled {
 	t.Helper()
 	k, err := source.NewKube(source.KubeConfig{Server: api.URL(), QPS: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	run(t, k, m)
-}
-
-// run runs a source with a model until the test ends.
-func run(t *testing.T, s source.Source, m *modelled) {
-	t.Helper()
-	m.subscribe(t, s)
+	must(t, err)
+	m := &modelled{model: model.New(model.Config{NodeName: "n1"})}
+	must(t, k.Subscribe(source.Subscription{User: "test", Kinds: Kinds("n1", m.model), Deliver: m.deliver, Synced: m.setSynced}))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx) }()
+	go func() { done <- k.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
 			t.Errorf("run: %v", err)
 		}
 	})
+	return m
 }
 
 func kubeService(name, ip string) *corev1.Service {
@@ -147,4 +92,84 @@ func kubeSlice(name string, addrs ...string) *discoveryv1.EndpointSlice {
 		s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: []string{a}})
 	}
 	return s
+}
+
+// TestSelectors lets the server leave out what other proxies implement and what has
+// no address; a label that is added makes a Service disappear, and one that is removed
+// makes it appear.
+//
+// Behaviour: 102, 103, 104.
+func TestSelectors(t *testing.T) {
+	api := apitest.New(t)
+	mine, foreign := kubeService("mine", "10.96.0.1"), kubeService("foreign", "10.96.0.2")
+	foreign.Labels = map[string]string{proxyNameLabel: ""}
+	headless := kubeSlice("headless-1", "10.1.0.9")
+	headless.Labels = map[string]string{corev1.IsHeadlessService: ""}
+	api.Set(mine, foreign, kubeService("headless", corev1.ClusterIPNone), kubeSlice("mine-1", "10.1.0.1"), headless)
+	m := follow(t, api)
+	m.awaitServices(t, "mine")
+	if got := m.model.Stats(); got.SliceEvents != 1 || got.ServiceEvents != 1 {
+		t.Errorf("events of what is not selected: %+v", got)
+	}
+	mine.Labels = map[string]string{proxyNameLabel: "other"}
+	api.Set(mine)
+	m.awaitServices(t)
+	mine.Labels = nil
+	api.Set(mine)
+	m.awaitServices(t, "mine")
+	for resource, want := range map[string]string{
+		"services":       "!service.kubernetes.io/service-proxy-name spec.clusterIP!=None",
+		"endpointslices": "!service.kubernetes.io/headless ",
+		"nodes":          " metadata.name=n1",
+		"servicecidrs":   " ",
+	} {
+		for _, q := range api.Requests(resource) {
+			publishtest.Equal(t, fmt.Sprintf("selectors of %s of %s", q.Verb, resource), q.Query.Get("labelSelector")+" "+q.Query.Get("fieldSelector"), want)
+		}
+	}
+}
+
+// TestRightsAreEnough compares the requests to the API with the rights in the
+// manifest, which are limited to reading and to events.
+func TestRightsAreEnough(t *testing.T) {
+	content, err := os.ReadFile("../../../deploy/kubernetes/split/rbac.yaml")
+	must(t, err)
+	rights := make(map[string][]string)
+	for _, doc := range strings.Split(string(content), "\n---\n") {
+		var role rbacv1.ClusterRole
+		must(t, yaml.Unmarshal([]byte(doc), &role))
+		for _, rule := range role.Rules {
+			for _, resource := range rule.Resources {
+				rights[resource] = append(rights[resource], rule.Verbs...)
+			}
+		}
+	}
+	for resource, verbs := range rights {
+		for _, v := range verbs {
+			read := v == "get" || v == "list" || v == "watch"
+			if write := resource == "events" && (v == "create" || v == "patch"); !read && !write {
+				t.Errorf("the manifest gives %s of %s", v, resource)
+			}
+		}
+	}
+	api := apitest.New(t)
+	// A server without streamed lists is asked for both.
+	api.Fault(func(q apitest.Request) apitest.Fault {
+		if q.Verb == "stream" {
+			return apitest.Fault{Status: http.StatusUnprocessableEntity}
+		}
+		return apitest.Fault{}
+	})
+	follow(t, api).awaitServices(t)
+	for _, resource := range []string{"services", "endpointslices", "nodes", "servicecidrs"} {
+		for _, q := range api.Requests(resource) {
+			verb := q.Verb
+			if verb == "stream" {
+				verb = "watch"
+			}
+			if !slices.Contains(rights[resource], verb) {
+				t.Errorf("%s of %s is not among the rights %v", verb, resource, rights[resource])
+			}
+		}
+	}
 }

@@ -75,13 +75,9 @@ func TestUnmarshalSlice(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test
 	for range 5000 {
 		message, err := randomSlice(r).Marshal()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		want, err := decoded(message)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got, err := unmarshalSlice(message); err != nil || !reflect.DeepEqual(got, want) {
 			t.Fatalf("error %v\ngot  %+v\nwant %+v", err, got, want)
 		}

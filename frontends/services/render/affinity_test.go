@@ -1,15 +1,15 @@
 package render
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/frontends/services/model"
+	"github.com/weft-proxy/weft/frontends/testing/publishtest"
 )
 
 // TestAffinityNames: names fit, tell the port, and differ.
@@ -116,12 +116,8 @@ func TestAffinityPatches(t *testing.T) {
 					t.Errorf("%s is not swept: %v", want, names(swept))
 				}
 			}
-			if len(names(swept)) != len(tt.idle) {
-				t.Errorf("swept %v, want %v", names(swept), tt.idle)
-			}
-			if diff := cmp.Diff(load(t, r.Snapshot()).text(), rules.text()); diff != "" {
-				t.Errorf("snapshot and patches differ:\n%s", diff)
-			}
+			publishtest.Equal(t, fmt.Sprintf("swept %v, want %v", names(swept), tt.idle), len(names(swept)), len(tt.idle))
+			rules.equals(t, r, tt.name)
 		})
 	}
 }

@@ -25,9 +25,7 @@ func TestNftTakesIt(t *testing.T) {
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			ns := nfttest.New(t)
 			ns.Nft(t, unreadable.ReplaceAllString(string(text), ""))
 			list := ns.ListRuleset(t)

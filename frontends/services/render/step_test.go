@@ -1,7 +1,7 @@
 package render
 
 import (
-	stdcmp "cmp"
+	"cmp"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
@@ -31,7 +29,7 @@ func (w *world) handOver(changes []model.Change) {
 		}
 		w.own(c.New)
 		slices.SortFunc(c.New.Ports, func(a, b model.Port) int {
-			return stdcmp.Or(strings.Compare(a.Name, b.Name), int(a.Protocol)-int(b.Protocol))
+			return cmp.Or(strings.Compare(a.Name, b.Name), int(a.Protocol)-int(b.Protocol))
 		})
 	}
 	// Each of these is at one Service.
@@ -151,6 +149,7 @@ func testPortions(t *testing.T, largest int) {
 		r := mustNew(t, testConfig())
 		rules := load(t, r.Snapshot())
 		for round := range 25 {
+			when := fmt.Sprintf("seed %d round %d", seed, round)
 			changes := w.next()
 			before := rules.have()
 			whole := mustNew(t, testConfig())
@@ -173,10 +172,10 @@ func testPortions(t *testing.T, largest int) {
 					}
 				}
 				if largest == 0 && len(later) > 0 && size > most+largestPort {
-					t.Errorf("seed %d round %d: an update of at most %d has %d", seed, round, most, size)
+					t.Errorf("%s: an update of at most %d has %d", when, most, size)
 				}
 				if len(now) == 0 {
-					t.Fatalf("seed %d round %d: of %d changes none is next", seed, round, len(pending))
+					t.Fatalf("%s: of %d changes none is next", when, len(pending))
 				}
 				var portion []model.Change
 				for _, c := range now {
@@ -193,19 +192,11 @@ func testPortions(t *testing.T, largest int) {
 				has := rules.have()
 				for k := range before {
 					if largest > 0 && after[k] && !has[k] {
-						t.Errorf("seed %d round %d: %s is absent for a while", seed, round, k)
+						t.Errorf("%s: %s is absent for a while", when, k)
 					}
 				}
 			}
-			if diff := cmp.Diff(load(t, r.Snapshot()).text(), rules.text()); diff != "" {
-				t.Fatalf("seed %d round %d: snapshot and patches differ (-snapshot +patches):\n%s", seed, round, diff)
-			}
-			again := mustNew(t, testConfig())
-			again.Restore(answered(t, r.Snapshot()))
-			again.Load(model.Changes{Services: w.all()})
-			if diff := cmp.Diff(load(t, again.Snapshot()).text(), rules.text()); diff != "" || t.Failed() {
-				t.Fatalf("seed %d round %d: one update and portions differ (-one +portions):\n%s", seed, round, diff)
-			}
+			rules.equalsRestarted(t, r, model.Changes{Services: w.all()}, when)
 		}
 	}
 	if steps < 100 || portions < 100 {
