@@ -11,6 +11,7 @@ import (
 
 	"github.com/weft-proxy/weft/aggregator"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/kernel"
@@ -69,10 +70,7 @@ func TestLargeUpdateIsStaged(t *testing.T) {
 	k.step = func(n int) {
 		switch n {
 		case 2:
-			go func() {
-				_, err := other.Apply(ctx, small)
-				done <- err
-			}()
+			go func() { done <- errorOf(other.Apply(ctx, small)) }()
 			aggregatortest.Eventually(t, "the small update waits", func() bool { return d.Aggregator.Pending() == 2 })
 		default:
 			if len(k.Rules(nft.TableID{Family: nft.FamilyIP, Name: "other"}, "input")) > 0 && len(k.Rules(demo, "input")) == 0 {
@@ -101,40 +99,33 @@ func TestStagingLeavesNothing(t *testing.T) {
 		_, err := d.Aggregator.Apply(ctx, "large", listOf("large", manyElements))
 		return err
 	}
-	empty := func(t *testing.T, k *stepping) {
-		t.Helper()
-		aggregatortest.Eventually(t, "the kernel is empty", k.Empty)
+	for _, tt := range []struct {
+		name    string
+		refuses func(op kernel.Op) bool
+		commits int64
+	}{
+		{"refused rule", func(op kernel.Op) bool { _, ok := op.(kernel.AddRule); return ok }, 3},
+		{"refused element", func(op kernel.Op) bool {
+			add, ok := op.(kernel.AddElements)
+			return ok && add.Elements[0].Key > "\x0b\x00\x40"
+		}, 2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			k := &stepping{}
+			k.Refuse = func(op kernel.Op) (syscall.Errno, string) {
+				if tt.refuses(op) {
+					return syscall.EINVAL, "no"
+				}
+				return 0, ""
+			}
+			d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k}})
+			var r *aggregator.RejectedError
+			if err := apply(aggregatortest.Context(t), d); !errors.As(err, &r) || k.n.Load() < tt.commits {
+				t.Fatalf("error %v after %d commits", err, k.n.Load())
+			}
+			aggregatortest.Eventually(t, "the kernel is empty", k.Empty)
+		})
 	}
-	t.Run("refused rule", func(t *testing.T) {
-		k := &stepping{}
-		k.Refuse = func(op kernel.Op) (syscall.Errno, string) {
-			if _, ok := op.(kernel.AddRule); ok {
-				return syscall.EINVAL, "no"
-			}
-			return 0, ""
-		}
-		d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k}})
-		var r *aggregator.RejectedError
-		if err := apply(aggregatortest.Context(t), d); !errors.As(err, &r) || k.n.Load() < 3 {
-			t.Fatalf("error %v after %d commits", err, k.n.Load())
-		}
-		empty(t, k)
-	})
-	t.Run("refused element", func(t *testing.T) {
-		k := &stepping{}
-		k.Refuse = func(op kernel.Op) (syscall.Errno, string) {
-			if add, ok := op.(kernel.AddElements); ok && add.Elements[0].Key > "\x0b\x00\x40" {
-				return syscall.EINVAL, "no"
-			}
-			return 0, ""
-		}
-		d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k}})
-		var r *aggregator.RejectedError
-		if err := apply(aggregatortest.Context(t), d); !errors.As(err, &r) || k.n.Load() < 2 {
-			t.Fatalf("error %v after %d commits", err, k.n.Load())
-		}
-		empty(t, k)
-	})
 	t.Run("sender gone", func(t *testing.T) {
 		k := &stepping{}
 		ctx, cancel := context.WithCancel(aggregatortest.Context(t))
@@ -147,7 +138,7 @@ func TestStagingLeavesNothing(t *testing.T) {
 		if err := apply(ctx, d); !errors.Is(err, context.Canceled) {
 			t.Fatalf("error %v", err)
 		}
-		empty(t, k)
+		aggregatortest.Eventually(t, "the kernel is empty", k.Empty)
 	})
 	t.Run("stop", func(t *testing.T) {
 		// A stop commits pending updates.
@@ -161,9 +152,7 @@ func TestStagingLeavesNothing(t *testing.T) {
 		}
 		must(t, apply(aggregatortest.Context(t), d))
 		must(t, <-stopped)
-		if n := len(k.Elements(demo, "blocked")); n != manyElements {
-			t.Errorf("%d elements", n)
-		}
+		same(t, "elements", len(k.Elements(demo, "blocked")), manyElements)
 	})
 }
 
@@ -182,8 +171,7 @@ func TestStagingIsRepaired(t *testing.T) {
 				}
 			}
 			d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k}})
-			_, err := d.Aggregator.Apply(aggregatortest.Context(t), "large", listOf("large", manyElements))
-			must(t, err)
+			applyAs(t, d, "large", listOf("large", manyElements))
 			if n := len(k.Elements(demo, "blocked")); n != manyElements || len(k.Rules(demo, "input")) != 1 {
 				t.Errorf("%d elements, rules %v", n, k.Rules(demo, "input"))
 			}
@@ -196,24 +184,20 @@ func TestStagingIsRepaired(t *testing.T) {
 func TestStagedIsRemovedAtStart(t *testing.T) {
 	k, dir := &aggregatortest.Kernel{}, t.TempDir()
 	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, StateDir: dir}})
-	_, err := d.Aggregator.Apply(aggregatortest.Context(t), "small", blocklist("small", "10.0.0.1"))
-	must(t, err)
+	applyAs(t, d, "small", blocklist("small", "10.0.0.1"))
 	must(t, d.Stop())
 	want := k.String()
 	table := nft.TableID{Family: nft.FamilyIP, Name: "staged"}
 	decl, err := set.Compile(nft.FamilyIP, &nft.Set{Name: "left", Type: "ipv4_addr"})
 	must(t, err)
 	for _, id := range []nft.TableID{demo, table} {
-		_, err := k.Commit([]kernel.Op{kernel.AddTable{Table: id}, kernel.AddSet{Table: id, Set: decl}, kernel.AddElements{Table: id, Set: decl, Elements: []set.Element{{Key: "abcd"}}}})
-		must(t, err)
+		must(t, errorOf(k.Commit([]kernel.Op{kernel.AddTable{Table: id}, kernel.AddSet{Table: id, Set: decl}, kernel.AddElements{Table: id, Set: decl, Elements: []set.Element{{Key: "abcd"}}}})))
 	}
 	if !strings.Contains(k.String(), "left") {
 		t.Fatal("there is nothing to remove")
 	}
 	aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, StateDir: dir}})
-	if got := k.String(); got != want {
-		t.Errorf("kernel has\n%swant\n%s", got, want)
-	}
+	same(t, "the kernel", k.String(), want)
 }
 
 // TestStagedWithoutARecord is killed while it stages, and has no state directory: what was
@@ -226,31 +210,141 @@ func TestStagedWithoutARecord(t *testing.T) {
 		if n == 2 {
 			// What the kernel has if the process is killed now.
 			for _, ops := range k.Commits() {
-				_, err := left.Commit(ops)
-				must(t, err)
+				must(t, errorOf(left.Commit(ops)))
 			}
 		}
 	}
 	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k}})
-	_, err := d.Aggregator.Apply(ctx, "large", listOf("large", manyElements))
-	must(t, err)
+	applyAs(t, d, "large", listOf("large", manyElements))
 	must(t, d.Stop())
 	staged := len(left.Elements(demo, "blocked"))
 	if staged == 0 || staged >= manyElements || len(left.Rules(demo, "input")) != 0 {
 		t.Fatalf("the kill left %d elements and rules %v", staged, left.Rules(demo, "input"))
 	}
 	d = aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: left}})
-	if n := len(left.Elements(demo, "blocked")); n != staged {
-		t.Errorf("the start has changed what was staged: %d elements", n)
-	}
-	_, err = d.Aggregator.Apply(ctx, "large", listOf("large", manyElements))
-	must(t, err)
+	same(t, "what was staged before the start", len(left.Elements(demo, "blocked")), staged)
+	applyAs(t, d, "large", listOf("large", manyElements))
 	if n := len(left.Elements(demo, "blocked")); n != manyElements || len(left.Rules(demo, "input")) != 1 {
 		t.Errorf("%d elements, rules %v", n, left.Rules(demo, "input"))
 	}
-	_, err = d.Aggregator.Delete(ctx, "large", "large")
+	must(t, errorOf(d.Aggregator.Delete(ctx, "large", "large")))
+	same(t, "the kernel after the deletion", left.String(), "")
+}
+
+// bounded are two publishers of which one has limits.
+const bounded = `
+publishers:
+- name: cni
+  match: {uid: 4242}
+  allow: {tables: [{family: ip, name: demo}]}
+- name: system
+  match: {uid: 4243}
+  system: true
+  allow: {tables: [{family: ip, name: demo}]}
+`
+
+// ranged is a fragment whose set has n elements with concatenated ranges, and a rule that names it.
+func ranged(name string, n int) *weftv1.Fragment {
+	f := blocklist(name)
+	f.Tables[0].Sets[0].Type, f.Tables[0].Sets[0].Flags = "ipv4_addr . inet_service", []string{"interval"}
+	f.Tables[0].Chains[0].Rules[0].Text = "ip saddr . tcp dport @blocked drop"
+	for i := range n {
+		f.Tables[0].Sets[0].Elements = append(f.Tables[0].Sets[0].Elements, &weftv1.Element{Key: fmt.Sprintf("11.%d.%d.%d . 1001-4007", i>>16, i>>8&255, i&255)})
+	}
+	return f
+}
+
+// violations returns what is wrong with an update that was rejected.
+func violations(err error) string {
+	var r *client.RejectedError
+	if !errors.As(err, &r) {
+		return fmt.Sprint(err)
+	}
+	var text strings.Builder
+	for _, v := range r.Violations {
+		fmt.Fprintf(&text, "%s %s: %s\n", v.GetReason(), v.GetObject().Text(), v.GetMessage())
+	}
+	return text.String()
+}
+
+// TestLongTransactionIsRefused changes a set in force that has concatenated ranges. A publisher
+// with limits may add what the kernel adds in time, and what it does not have yet in steps.
+func TestLongTransactionIsRefused(t *testing.T) {
+	k := &stepping{}
+	d, _, _, _ := limited(t, k, bounded)
+	ctx, c := aggregatortest.Context(t), d.Dial(t, "cni")
+	apply := func(f *weftv1.Fragment, want string) {
+		t.Helper()
+		_, err := c.Apply(ctx, f)
+		if got := violations(err); want == "" && err != nil || !strings.Contains(got, want) {
+			t.Errorf("%.500s, want %q", got, want)
+		}
+	}
+	apply(ranged("large", 8000), "")
+	if n := k.most.Load(); n > 2000 || k.n.Load() < 5 {
+		t.Errorf("%d transactions, of which the largest has %d elements", k.n.Load(), n)
+	}
+	commits := k.n.Load()
+	apply(ranged("large", 16_000), "REASON_LIMIT set ip demo blocked: the kernel would need about ")
+	apply(ranged("large", 100), "at most 100ms are allowed")
+	if n := k.n.Load(); n != commits || len(k.Elements(demo, "blocked")) != 8000 {
+		t.Errorf("%d transactions more, and %d elements", n-commits, len(k.Elements(demo, "blocked")))
+	}
+	apply(ranged("large", 8100), "")
+	// The set is another fragment's too: one of both could not go without it.
+	apply(ranged("another", 1), "to withdraw the fragment again would take the kernel about ")
+	must(t, errorOf(c.Delete(ctx, "cni", "large")))
+	if len(k.Elements(demo, "blocked")) > 0 {
+		t.Error("the set is still there")
+	}
+	// Those of the system have no limits.
+	c = d.Dial(t, "system")
+	apply(ranged("large", 8000), "")
+	apply(ranged("large", 16_000), "")
+	same(t, "elements", len(k.Elements(demo, "blocked")), 16_000)
+}
+
+// TestManySets adds sets, each of which the kernel compares with all others of the table: those
+// with names come in steps, and the rules with too many of their own are refused.
+func TestManySets(t *testing.T) {
+	k := &stepping{}
+	d, _, _, _ := limited(t, k, bounded)
+	ctx, c := aggregatortest.Context(t), d.Dial(t, "cni")
+	f := blocklist("sets")
+	for i := range 4000 {
+		f.Tables[0].Sets = append(f.Tables[0].Sets, &weftv1.Set{Name: fmt.Sprintf("s%d", i), Type: "ipv4_addr"})
+	}
+	_, err := c.Apply(ctx, f)
 	must(t, err)
-	if got := left.String(); got != "" {
-		t.Errorf("after the deletion the kernel has\n%.1000s", got)
+	most := 0
+	for _, ops := range k.Commits() {
+		sets := 0
+		for _, op := range ops {
+			if _, ok := op.(kernel.AddSet); ok {
+				sets++
+			}
+		}
+		most = max(most, sets)
+	}
+	if most == 0 || most > 400 {
+		t.Errorf("the largest of %d transactions adds %d sets", len(k.Commits()), most)
+	}
+	rules := func(n int) *weftv1.Fragment {
+		f := blocklist("rules")
+		f.Tables[0].Chains = []*weftv1.Chain{{Name: "c"}}
+		for i := range n {
+			f.Tables[0].Chains[0].Rules = append(f.Tables[0].Chains[0].Rules, &weftv1.Rule{Text: fmt.Sprintf("tcp dport { %d, %d } drop", i+1, i+2)})
+		}
+		return f
+	}
+	mustApply(t, c, rules(100))
+	if _, err = c.Apply(ctx, rules(1000)); !strings.Contains(violations(err), "REASON_LIMIT chain ip demo c: the kernel would need about ") {
+		t.Errorf("a thousand rules: %.300s", violations(err))
+	}
+	for _, name := range []string{"sets", "rules"} {
+		must(t, errorOf(c.Delete(ctx, "cni", name)))
+	}
+	if !k.Empty() {
+		t.Errorf("something is left: %.500s", k)
 	}
 }
