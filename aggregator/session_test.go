@@ -262,7 +262,8 @@ func TestLeaveSurvivesARefusedBatch(t *testing.T) {
 		first := apply(blocklist("busy", "10.0.0.3"))
 		aggregatortest.Eventually(t, "the writer is busy", k.busy)
 		poison := &weftv1.Fragment{Name: "poison", Tables: []*weftv1.Table{{Family: "ip", Name: "demo", Chains: []*weftv1.Chain{{Name: "poison"}}}}}
-		want, refused := []string{"10.0.0.2", "10.0.0.3"}, (<-chan error)(nil)
+		want := []string{"10.0.0.2", "10.0.0.3"}
+		var refused <-chan error
 		if patched {
 			want = append(want, "10.0.0.4")
 			must(t, s.Send(patchOf(3, patch("stays", []string{"10.0.0.4"}, nil))))

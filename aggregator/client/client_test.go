@@ -227,7 +227,6 @@ type publisher struct {
 	mu        sync.Mutex
 	want      map[string]bool
 	snapshots int
-	synced    []error
 }
 
 func newPublisher(keys ...string) *publisher {
@@ -267,11 +266,7 @@ func (p *publisher) change(name, add, remove string) *weftv1.Patch {
 }
 
 func (p *publisher) config() client.SessionConfig {
-	return client.SessionConfig{Snapshot: p.fragment, OnSync: func(_ string, _ uint64, err error) {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.synced = append(p.synced, err)
-	}}
+	return client.SessionConfig{Snapshot: p.fragment}
 }
 
 func (p *publisher) keys() []string {
@@ -283,12 +278,6 @@ func (p *publisher) keys() []string {
 	}
 	slices.Sort(out)
 	return out
-}
-
-func (p *publisher) syncs() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.synced)
 }
 
 func must(t testing.TB, err error) {
