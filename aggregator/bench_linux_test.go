@@ -3,6 +3,7 @@ package aggregator_test
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"runtime"
 	"slices"
 	"sync"
@@ -172,108 +173,254 @@ func median(d []time.Duration) time.Duration {
 	return s[len(s)/2]
 }
 
-// report reports the median of what was measured, and of its floors under their
-// names, with the ratios to them.
-func report(b *testing.B, measured []time.Duration, floors map[string][]time.Duration) {
-	m := median(measured)
+// report reports the medians of what was measured and of its floor, and the ratio.
+func report(b *testing.B, measured, floor []time.Duration) {
+	m, f := median(measured), median(floor)
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(float64(m.Nanoseconds())/1e6, "ms")
-	for name, durations := range floors {
-		f := median(durations)
-		b.ReportMetric(float64(f.Nanoseconds())/1e6, name+"-ms")
-		b.ReportMetric(float64(m)/float64(f), name+"-ratio")
-	}
+	b.ReportMetric(float64(f.Nanoseconds())/1e6, "floor-ms")
+	b.ReportMetric(float64(m)/float64(f), "floor-ratio")
 }
 
 // startBench runs a daemon without a limit on commits: what is measured is a
 // commit, as it is when the limiter has tokens.
-func startBench(b *testing.B, k aggregator.Kernel) (*aggregatortest.Daemon, *client.Session, func(*weftv1.Fragment)) {
+func startBench(b *testing.B, k aggregator.Kernel) (*aggregatortest.Daemon, *client.Session) {
 	b.Helper()
 	d := aggregatortest.Start(b, aggregatortest.Config{Config: aggregator.Config{Kernel: k, StateDir: b.TempDir(), Rate: rate.Inf}})
 	c, err := client.Dial(context.Background(), client.Config{Socket: d.Socket, Publisher: "services"})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	b.Cleanup(func() { _ = c.Close() })
-	var current *weftv1.Fragment
-	s := c.Session(client.SessionConfig{Snapshot: func(string) *weftv1.Fragment { return current }})
+	s := c.Session(client.SessionConfig{Snapshot: func(string) *weftv1.Fragment { return nil }})
 	b.Cleanup(func() { _ = s.Close() })
-	return d, s, func(f *weftv1.Fragment) { current = f }
+	return d, s
 }
 
 // BenchmarkSnapshot110k commits 10,000 services with 10 endpoints each through
 // client, socket, merge and kernel, and replays the same bytes over a bare
-// netlink socket in another namespace. The ratio of the wall clock is that of an idle
-// machine only; cpu is what the process used for either, the kernel's part included.
+// netlink socket in another namespace.
 func BenchmarkSnapshot110k(b *testing.B) {
 	f := benchServices.Fragment()
-	var measured, floor, cpu, floorCPU []time.Duration
+	var measured, floor []time.Duration
 	for b.Loop() {
 		_, k := open(b)
-		d, s, _ := startBench(b, k)
+		d, s := startBench(b, k)
 		floorNS := nfttest.New(b)
 		runtime.GC()
-		began, used := time.Now(), cpuTime(b)
-		if _, err := s.Put(context.Background(), f); err != nil {
-			b.Fatal(err)
-		}
-		measured, cpu = append(measured, time.Since(began)), append(cpu, cpuTime(b)-used)
+		began := time.Now()
+		must(b, errorOf(s.Put(context.Background(), f)))
+		measured = append(measured, time.Since(began))
 		batch := k.last(b)
 		bare := openBare(b, floorNS, len(batch))
-		used = cpuTime(b)
 		floor = append(floor, bare.replay(b, batch))
-		floorCPU = append(floorCPU, cpuTime(b)-used)
-		if err := d.Stop(); err != nil {
-			b.Fatal(err)
-		}
+		must(b, d.Stop())
 	}
-	report(b, measured, map[string][]time.Duration{"floor": floor})
-	b.ReportMetric(float64(median(cpu).Nanoseconds())/1e6, "cpu-ms")
-	b.ReportMetric(float64(median(floorCPU).Nanoseconds())/1e6, "floor-cpu-ms")
+	report(b, measured, floor)
 }
 
 // BenchmarkReplaceOne replaces one endpoint of 100,000, from the client's call
 // to its acknowledgement. The floor replays the same two messages over a plain
-// connection of mdlayher/netlink in another namespace that holds the same;
-// syscall is the same over two bare system calls.
+// connection of mdlayher/netlink in another namespace that holds the same.
 func BenchmarkReplaceOne(b *testing.B) {
 	_, k := open(b)
-	_, s, _ := startBench(b, k)
+	_, s := startBench(b, k)
 	ctx := context.Background()
-	if _, err := s.Put(ctx, benchServices.Fragment()); err != nil {
-		b.Fatal(err)
-	}
+	must(b, errorOf(s.Put(ctx, benchServices.Fragment())))
 	snapshot := k.last(b)
-	syscalls := openBare(b, nfttest.New(b), len(snapshot))
-	syscalls.replay(b, snapshot)
 	conn := openPlain(b, nfttest.New(b), len(snapshot))
 	conn.replay(b, split(b, snapshot))
 	replace := func(turn int) time.Duration {
 		p := benchServices.ReplaceEndpoint(4712, 3, turn)
 		began := time.Now()
-		if _, err := s.Patch(ctx, p); err != nil {
-			b.Fatal(err)
-		}
+		must(b, errorOf(s.Patch(ctx, p)))
 		return time.Since(began)
 	}
 	// Once around, to have the bytes of each turn.
-	var batches [2][]byte
 	var messages [2][]netlink.Message
 	for _, turn := range []int{1, 0} {
 		replace(turn)
-		batches[turn] = k.last(b)
-		messages[turn] = split(b, batches[turn])
-		syscalls.replay(b, batches[turn])
+		messages[turn] = split(b, k.last(b))
 		conn.replay(b, messages[turn])
 	}
-	var measured, floor, bottom []time.Duration
+	var measured, floor []time.Duration
 	runtime.GC()
 	turn := 0
 	for b.Loop() {
 		turn = 1 - turn
 		measured = append(measured, replace(turn))
 		floor = append(floor, conn.replay(b, messages[turn]))
-		bottom = append(bottom, syscalls.replay(b, batches[turn]))
 	}
-	report(b, measured, map[string][]time.Duration{"floor": floor, "syscall": bottom})
+	report(b, measured, floor)
+}
+
+const (
+	// fairPatches is the number of patches a second of the busy publisher.
+	fairPatches = 1000
+	// fairElements is the number of elements of the large one.
+	fairElements = 100_000
+)
+
+// timed is a kernel that notes how long its largest commit took.
+type timed struct {
+	*kernel.Conn
+	mu    sync.Mutex
+	worst time.Duration
+}
+
+func (k *timed) Commit(ops []kernel.Op) (kernel.Stats, error) {
+	began := time.Now()
+	stats, err := k.Conn.Commit(ops)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.worst = max(k.worst, time.Since(began))
+	return stats, err
+}
+
+// BenchmarkFairness measures what a publisher of single elements waits for, from
+// its call to the acknowledgement, one update after the other, while another one
+// patches 1,000 times a second and a third one pushes 100,000 elements. All of them run in this process, with the aggregator, on the same
+// processors.
+//
+// Reported are the median, the 99th percentile and the worst. The floors are the
+// 99th percentile of the publisher when it is alone (alone-p99), and the time in
+// the kernel of the one transaction with 100,000 elements (kernel), which cannot
+// be interrupted: the worst wait cannot be shorter.
+func BenchmarkFairness(b *testing.B) {
+	for _, tt := range []struct {
+		name    string
+		rate    rate.Limit
+		samples int
+	}{
+		{"default", aggregator.DefaultRate, 200},
+		{"unlimited", rate.Inf, 2000},
+	} {
+		b.Run(tt.name, func(b *testing.B) {
+			var alone, beside []time.Duration
+			var worst time.Duration
+			for b.Loop() {
+				f := startFair(b, tt.rate)
+				alone = append(alone, f.sample(b, tt.samples)...)
+				beside = append(beside, f.crowded(b, tt.samples)...)
+				worst = max(worst, f.kernel.worst)
+				f.stop(b)
+			}
+			b.ReportMetric(0, "ns/op")
+			ms := func(d time.Duration, unit string) { b.ReportMetric(float64(d.Microseconds())/1e3, unit) }
+			slices.Sort(alone)
+			slices.Sort(beside)
+			ms(percentile(beside, 50), "p50-ms")
+			ms(percentile(beside, 99), "p99-ms")
+			ms(beside[len(beside)-1], "max-ms")
+			ms(percentile(alone, 99), "alone-p99-ms")
+			ms(worst, "kernel-ms")
+		})
+	}
+}
+
+// percentile of sorted durations, by rank: with 200, the 99th is the third worst.
+func percentile(d []time.Duration, p int) time.Duration { return d[min(len(d)*p/100, len(d)-1)] }
+
+// fair is a daemon with the three publishers.
+type fair struct {
+	daemon             *aggregatortest.Daemon
+	kernel             *timed
+	busy, large, small *client.Session
+	turns              int
+}
+
+func startFair(b *testing.B, limit rate.Limit) *fair {
+	b.Helper()
+	_, k := open(b)
+	f := &fair{kernel: &timed{Conn: k.Conn}}
+	f.daemon = aggregatortest.Start(b, aggregatortest.Config{Config: aggregator.Config{Kernel: f.kernel, StateDir: b.TempDir(), Rate: limit}})
+	join := func(publisher string) *client.Session {
+		return f.daemon.Dial(b, publisher).Session(client.SessionConfig{Snapshot: func(string) *weftv1.Fragment { return fairFragment(publisher, 0) }})
+	}
+	f.busy, f.large, f.small = join("busy"), join("large"), join("small")
+	for publisher, s := range map[string]*client.Session{"busy": f.busy, "small": f.small} {
+		must(b, errorOf(s.Put(context.Background(), fairFragment(publisher, 0))))
+	}
+	return f
+}
+
+func (f *fair) stop(b *testing.B) {
+	for _, s := range []*client.Session{f.busy, f.large, f.small} {
+		_ = s.Close()
+	}
+	must(b, f.daemon.Stop())
+}
+
+// fairFragment has n elements in a set of the publisher's own.
+func fairFragment(publisher string, n int) *weftv1.Fragment {
+	set := &weftv1.Set{Name: "addresses", Type: "ipv4_addr"}
+	for i := range n {
+		set.Elements = append(set.Elements, fairElement(i))
+	}
+	return &weftv1.Fragment{Name: "list", Tables: []*weftv1.Table{{Family: "ip", Name: publisher, Sets: []*weftv1.Set{set}}}}
+}
+
+func fairElement(i int) *weftv1.Element {
+	return &weftv1.Element{Key: fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255, i&255)}
+}
+
+// flip is a patch that adds an element, or removes it again.
+func flip(publisher string, turn int) *weftv1.Patch {
+	e := fairElement(turn / 2 % 1000)
+	ep := &weftv1.ElementPatch{Set: "addresses", Add: []*weftv1.Element{e}}
+	if turn%2 == 1 {
+		ep = &weftv1.ElementPatch{Set: "addresses", Remove: []string{e.GetKey()}}
+	}
+	return &weftv1.Patch{Fragment: "list", Tables: []*weftv1.TablePatch{{Family: "ip", Name: publisher, Elements: []*weftv1.ElementPatch{ep}}}}
+}
+
+// sample makes n updates of single elements, one after the other.
+func (f *fair) sample(b *testing.B, n int) []time.Duration {
+	b.Helper()
+	out := make([]time.Duration, 0, n)
+	for range n {
+		p := flip("small", f.turns)
+		f.turns++
+		began := time.Now()
+		must(b, errorOf(f.small.Patch(context.Background(), p)))
+		out = append(out, time.Since(began))
+	}
+	return out
+}
+
+// crowded samples beside the other two. The large one begins after a tenth, and
+// sampling goes on until its updates are acknowledged.
+func (f *fair) crowded(b *testing.B, n int) []time.Duration {
+	b.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { f.patch(ctx) })
+	out := f.sample(b, n/10)
+	pushed := make(chan error, 1)
+	go func() { pushed <- errorOf(f.large.Put(context.Background(), fairFragment("large", fairElements))) }()
+	for {
+		out = append(out, f.sample(b, 1)...)
+		if len(out) < n {
+			continue
+		}
+		select {
+		case err := <-pushed:
+			must(b, err)
+			cancel()
+			wg.Wait()
+			return out
+		default:
+		}
+	}
+}
+
+// patch patches until ctx ends, whether or not the answers have come.
+func (f *fair) patch(ctx context.Context) {
+	tick := time.NewTicker(time.Second / fairPatches)
+	defer tick.Stop()
+	var last *client.Pending
+	for turn := 0; ctx.Err() == nil; turn++ {
+		<-tick.C
+		last = f.busy.StartPatch(flip("busy", turn))
+	}
+	// The session is closed only when all is answered.
+	_, _ = last.Wait(context.Background())
 }

@@ -53,9 +53,7 @@ var stages = []struct {
 	{"record", func(b *testing.B, s *staged) func() error {
 		// It is written where declarations change, and not for a change of elements.
 		state, dir := s.committed(b), statedir.New(store.New(store.Config{Path: b.TempDir(), Retry: time.Second, Logger: slog.New(slog.DiscardHandler), Failed: func(string) {}}), slog.New(slog.DiscardHandler))
-		if _, err := dir.Load(); err != nil {
-			b.Fatal(err)
-		}
+		must(b, errorOf(dir.Load()))
 		b.Cleanup(func() { _ = dir.Close() })
 		partial := false
 		return func() error {
@@ -130,9 +128,7 @@ func newStaged(b *testing.B, services Services) *staged {
 
 func (s *staged) apply(b *testing.B, state *merge.State, u *desired.Update) {
 	b.Helper()
-	if err := state.Apply(u); err != nil {
-		b.Fatal(err)
-	}
+	must(b, state.Apply(u))
 }
 
 // committed returns a state that has the snapshot.
@@ -185,9 +181,7 @@ func BenchmarkStage(b *testing.B) {
 				run := stage.run(b, newStaged(b, size))
 				b.ReportAllocs()
 				for b.Loop() {
-					if err := run(); err != nil {
-						b.Fatal(err)
-					}
+					must(b, run())
 				}
 			})
 		}
@@ -216,9 +210,7 @@ func newRival(b *testing.B, s *staged) *rival {
 func encoded(b *testing.B, ops []kernel.Op) []byte {
 	b.Helper()
 	batch, err := kernel.Encode(ops)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	return batch
 }
 
@@ -228,9 +220,7 @@ func (r *rival) commit(b *testing.B, ops []kernel.Op, batch []byte) (took, floor
 	began := time.Now()
 	_, err := r.conn.Conn.Commit(ops)
 	took = time.Since(began)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	b.StopTimer()
 	defer b.StartTimer()
 	return took, r.bare.replay(b, batch)

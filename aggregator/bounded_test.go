@@ -74,8 +74,7 @@ func TestLongTransactionIsRefused(t *testing.T) {
 	apply(ranged("large", 8100), "")
 	// The set is another fragment's too: one of both could not go without it.
 	apply(ranged("another", 1), "to withdraw the fragment again would take the kernel about ")
-	_, err := c.Delete(ctx, "cni", "large")
-	must(t, err)
+	must(t, errorOf(c.Delete(ctx, "cni", "large")))
 	if len(k.Elements(demo, "blocked")) > 0 {
 		t.Error("the set is still there")
 	}
@@ -83,9 +82,7 @@ func TestLongTransactionIsRefused(t *testing.T) {
 	c = d.Dial(t, "system")
 	apply(ranged("large", 8000), "")
 	apply(ranged("large", 16_000), "")
-	if n := len(k.Elements(demo, "blocked")); n != 16_000 {
-		t.Errorf("%d elements", n)
-	}
+	same(t, "elements", len(k.Elements(demo, "blocked")), 16_000)
 }
 
 // TestManySets adds sets, each of which the kernel compares with all others of the table: those
@@ -126,8 +123,7 @@ func TestManySets(t *testing.T) {
 		t.Errorf("a thousand rules: %.300s", violations(err))
 	}
 	for _, name := range []string{"sets", "rules"} {
-		_, err = c.Delete(ctx, "cni", name)
-		must(t, err)
+		must(t, errorOf(c.Delete(ctx, "cni", name)))
 	}
 	if !k.Empty() {
 		t.Errorf("something is left: %.500s", k)

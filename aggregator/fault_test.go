@@ -102,8 +102,7 @@ func startFaulty(t *testing.T) (*faulty, *aggregatortest.Daemon) {
 	t.Helper()
 	k := &faulty{}
 	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, Retry: 20 * time.Millisecond}})
-	_, err := d.Dial(t, "tester").Apply(aggregatortest.Context(t), blocklist("list", "10.0.0.1"))
-	must(t, err)
+	mustApply(t, d.Dial(t, "tester"), blocklist("list", "10.0.0.1"))
 	return k, d
 }
 
@@ -154,8 +153,7 @@ func TestKernelThatNeverAnswers(t *testing.T) {
 	for range 3 {
 		k.FailNext(kernel.ErrUnknownOutcome, false)
 	}
-	_, err := c.Apply(ctx, blocklist("list", "10.0.0.2"))
-	rejection(t, err, weftv1.Violation_REASON_KERNEL)
+	rejection(t, errorOf(c.Apply(ctx, blocklist("list", "10.0.0.2"))), weftv1.Violation_REASON_KERNEL)
 	wantElements(t, &k.Kernel, "10.0.0.1")
 	mustApply(t, c, blocklist("list", "10.0.0.3"))
 	wantElements(t, &k.Kernel, "10.0.0.3")
@@ -221,8 +219,7 @@ func TestLostWatch(t *testing.T) {
 	k.setBlind(true)
 	k.failWatch(syscall.ENOMEM, syscall.EMFILE)
 	aggregatortest.Eventually(t, "it tried to watch again", k.tried)
-	_, err := d.Dial(t, "tester").Apply(aggregatortest.Context(t), blocklist("list", "10.0.0.1"))
-	must(t, err)
+	mustApply(t, d.Dial(t, "tester"), blocklist("list", "10.0.0.1"))
 	events := watch(t, d)
 	k.Flush()
 	k.setBlind(false)
@@ -237,8 +234,7 @@ func TestSilentDamage(t *testing.T) {
 	k, d := startFaulty(t)
 	events := watch(t, d)
 	k.Flush()
-	_, err := d.Dial(t, "tester").Apply(aggregatortest.Context(t), blocklist("list", "10.0.0.2"))
-	must(t, err)
+	mustApply(t, d.Dial(t, "tester"), blocklist("list", "10.0.0.2"))
 	wantElements(t, &k.Kernel, "10.0.0.2")
 	events.until(t, "the repair is told", func(e *weftv1.WatchResponse) bool { return e.GetDrift().GetRepaired().GetTables() == 1 })
 }
@@ -276,28 +272,14 @@ func TestBlame(t *testing.T) {
 func blame(t *testing.T, errno syscall.Errno, named bool, poison []int) {
 	k := &aggregatortest.Kernel{}
 	poisonous(k, errno, named)
-	release := hold(k)
-	// A token that comes in an hour: a second step would never be taken.
-	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, Rate: 1.0 / 3600, Burst: 2}})
-	ctx, c := aggregatortest.Context(t), d.Dial(t, "tester")
-	errs := make([]error, 16)
-	var wg sync.WaitGroup
-	// The first one keeps the writer busy until the others wait.
-	wg.Go(func() { _, _ = c.Apply(ctx, blocklist("first", "10.9.9.9")) })
-	<-release
-	for i := range errs {
-		wg.Go(func() {
-			f := blocklist(fmt.Sprintf("list-%02d", i), fmt.Sprintf("10.0.0.%d", i))
-			if slices.Contains(poison, i) {
-				f.Tables[0].Chains[0].Rules[0].Comment = "poison"
-			}
-			_, errs[i] = c.Apply(ctx, f)
-		})
-	}
-	aggregatortest.Eventually(t, "all wait", func() bool { return d.Aggregator.Pending() == len(errs) })
 	began := time.Now()
-	<-release
-	wg.Wait()
+	errs := oneBatch(t, k, 16, func(i int) *weftv1.Fragment {
+		f := blocklist(fmt.Sprintf("list-%02d", i), fmt.Sprintf("10.0.0.%d", i))
+		if slices.Contains(poison, i) {
+			f.Tables[0].Chains[0].Rules[0].Comment = "poison"
+		}
+		return f
+	})
 	took := time.Since(began)
 	want := 1 // of the first
 	for i, err := range errs {
@@ -317,6 +299,27 @@ func blame(t *testing.T, errno syscall.Errno, named bool, poison []int) {
 	if took > 30*time.Second {
 		t.Errorf("the others waited %v", took)
 	}
+}
+
+// oneBatch applies n fragments in one batch, after another one of one element, and returns their errors.
+func oneBatch(t *testing.T, k *aggregatortest.Kernel, n int, fragment func(i int) *weftv1.Fragment) []error {
+	t.Helper()
+	release := hold(k)
+	// A token that comes in an hour: a second step would never be taken.
+	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, Rate: 1.0 / 3600, Burst: 2}})
+	ctx, c := aggregatortest.Context(t), d.Dial(t, "tester")
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	// The first one keeps the writer busy until the others wait.
+	wg.Go(func() { _, _ = c.Apply(ctx, blocklist("first", "10.9.9.9")) })
+	<-release
+	for i := range errs {
+		wg.Go(func() { _, errs[i] = c.Apply(ctx, fragment(i)) })
+	}
+	aggregatortest.Eventually(t, "all wait", func() bool { return d.Aggregator.Pending() == n })
+	<-release
+	wg.Wait()
+	return errs
 }
 
 // hold has the first commit wait: the channel gives one value when it has begun,
@@ -349,29 +352,17 @@ func TestOversizedBatch(t *testing.T) {
 		}
 		return nil
 	}
-	release := hold(k)
-	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, Rate: 1.0 / 3600, Burst: 2}})
-	ctx, c := aggregatortest.Context(t), d.Dial(t, "tester")
-	errs := make([]error, 8)
-	var wg sync.WaitGroup
-	wg.Go(func() { _, _ = c.Apply(ctx, blocklist("first", "10.9.9.9")) })
-	<-release
-	for i := range errs {
-		wg.Go(func() {
-			n := 10
-			if i == 5 {
-				n = most + 1
-			}
-			f := blocklist(fmt.Sprintf("list-%d", i))
-			for j := range n {
-				f.Tables[0].Sets[0].Elements = append(f.Tables[0].Sets[0].Elements, &weftv1.Element{Key: fmt.Sprintf("10.0.%d.%d", i, j)})
-			}
-			_, errs[i] = c.Apply(ctx, f)
-		})
-	}
-	aggregatortest.Eventually(t, "all wait", func() bool { return d.Aggregator.Pending() == len(errs) })
-	<-release
-	wg.Wait()
+	errs := oneBatch(t, k, 8, func(i int) *weftv1.Fragment {
+		n := 10
+		if i == 5 {
+			n = most + 1
+		}
+		f := blocklist(fmt.Sprintf("list-%d", i))
+		for j := range n {
+			f.Tables[0].Sets[0].Elements = append(f.Tables[0].Sets[0].Elements, &weftv1.Element{Key: fmt.Sprintf("10.0.%d.%d", i, j)})
+		}
+		return f
+	})
 	for i, err := range errs {
 		if i != 5 {
 			must(t, err)
@@ -391,9 +382,7 @@ func TestOversizedRepair(t *testing.T) {
 	k, d := startFaulty(t)
 	other := blocklist("other", "10.0.0.2")
 	other.Tables[0].Name = "other"
-	c, ctx := d.Dial(t, "tester"), aggregatortest.Context(t)
-	_, err := c.Apply(ctx, other)
-	must(t, err)
+	mustApply(t, d.Dial(t, "tester"), other)
 	k.RefuseBatch = func(ops []kernel.Op) error {
 		for _, op := range ops {
 			if kernel.TableOf(op) != kernel.TableOf(ops[0]) {

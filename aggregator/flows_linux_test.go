@@ -173,44 +173,95 @@ const (
 
 	flow1     = "udp 4001 -> 10.96.0.1:53 = 10.1.0.1:8080"
 	flowOther = "udp 4002 -> 10.96.0.2:53 = 10.1.0.1:8080"
+	flowPort  = "udp 4003 -> 10.1.0.2:30053 = 10.1.0.1:8080"
 	unrouted  = "udp 4001 -> 10.96.0.1:53 = 10.96.0.1:53"
+	// flowNowhere is to an address that no service has.
+	flowNowhere = "udp 4004 -> 10.96.0.9:53 = 10.96.0.9:53"
 )
 
-// TestFlowsOfABackendThatLeft replaces a backend of one of two services.
-//
-// Behaviour: 106.
-func TestFlowsOfABackendThatLeft(t *testing.T) {
-	n := newFlowNode(t)
-	d, stop := n.run(t)
-	n.publish(t, d, dnsTo1, otherTo1)
-	n.send(t, 4001, "10.96.0.1:53", true)
-	n.send(t, 4002, "10.96.0.2:53", true)
-	n.wantFlows(t, flow1, flowOther)
-	n.publish(t, d, dnsTo2, otherTo1)
-	stop()
-	n.wantFlows(t, flowOther)
-	n.send(t, 4001, "10.96.0.1:53", true)
-	n.wantFlows(t, "udp 4001 -> 10.96.0.1:53 = 10.1.0.2:8080", flowOther)
+// sent is a packet from a source port, and whether there is an answer.
+type sent struct {
+	from     int
+	to       string
+	answered bool
 }
 
-// TestFlowsOfNodePorts replaces the backend of a NodePort: flows that were translated to it go,
-// also one to an address that is not the node's at that moment. Those of the host to the same port elsewhere stay.
+// staleFlows are changes of what destinations lead to, and the flows that are left then.
+var staleFlows = []struct {
+	name          string
+	before, after [][]string
+	// deleted has the fragment deleted after all.
+	deleted     bool
+	sent        []sent
+	flows, left []string
+}{
+	{
+		name: "a backend left", before: [][]string{{dnsTo1, otherTo1}}, after: [][]string{{dnsTo2, otherTo1}},
+		sent:  []sent{{4001, "10.96.0.1:53", true}, {4002, "10.96.0.2:53", true}},
+		flows: []string{flow1, flowOther}, left: []string{flowOther},
+	},
+	{
+		// Flows that were translated to it go, also one to an address that is not the node's at
+		// that moment. Those of the host to the same port elsewhere stay.
+		name: "NodePorts", before: [][]string{{nodeTo1}}, after: [][]string{{nodeTo2}, nil},
+		sent: []sent{{4001, "10.1.0.2:30053", true}, {4002, "127.0.0.1:30053", false}, {4003, "10.96.9.9:30053", true}, {4004, "10.96.9.8:30053", false}},
+		flows: []string{
+			"udp 4001 -> 10.1.0.2:30053 = 10.1.0.1:8080", "udp 4002 -> 127.0.0.1:30053 = 10.1.0.1:8080",
+			"udp 4003 -> 10.96.9.9:30053 = 10.1.0.1:8080", "udp 4004 -> 10.96.9.8:30053 = 10.96.9.8:30053",
+		},
+		left: []string{"udp 4004 -> 10.96.9.8:30053 = 10.96.9.8:30053"},
+	},
+	{
+		// While the service has no endpoint, what a client sends is not translated.
+		name: "into the void", before: [][]string{{otherTo1}, {dnsTo1, otherTo1}, {otherTo1}}, after: [][]string{{dnsTo1, otherTo1}},
+		sent:  []sent{{4001, "10.96.0.1:53", false}, {4002, "10.96.0.2:53", true}},
+		flows: []string{unrouted, flowOther}, left: []string{flowOther},
+	},
+	{
+		// An external address, another port, a NodePort.
+		name: "new addresses", before: [][]string{{otherTo1}},
+		after: [][]string{{otherTo1, dnsTo1, "10.96.0.2 . udp . 54 . 1000000 : 10.1.0.1 . 8080", nodeTo1}},
+		sent:  []sent{{4001, "10.96.0.1:53", false}, {4002, "10.96.0.2:54", false}, {4003, "10.1.0.2:30053", false}, {4004, "10.96.0.9:53", false}},
+		flows: []string{unrouted, "udp 4002 -> 10.96.0.2:54 = 10.96.0.2:54", "udp 4003 -> 10.1.0.2:30053 = 10.1.0.2:30053", flowNowhere},
+		left:  []string{flowNowhere},
+	},
+	{
+		name: "scaled to zero", before: [][]string{{dnsTo1, otherTo1, nodeTo1}}, after: [][]string{{otherTo1}},
+		sent:  []sent{{4001, "10.96.0.1:53", true}, {4002, "10.96.0.2:53", true}, {4003, "10.1.0.2:30053", true}},
+		flows: []string{flow1, flowOther, flowPort}, left: []string{flowOther},
+	},
+	{
+		name: "deleted", before: [][]string{{dnsTo1, nodeTo1}}, deleted: true,
+		sent:  []sent{{4001, "10.96.0.1:53", true}, {4003, "10.1.0.2:30053", true}, {4004, "10.96.0.9:53", false}},
+		flows: []string{flow1, flowPort, flowNowhere}, left: []string{flowNowhere},
+	},
+}
+
+// TestStaleFlows has clients send to destinations, and changes what these lead to.
 //
-// Behaviour: 107.
-func TestFlowsOfNodePorts(t *testing.T) {
-	n := newFlowNode(t)
-	d, stop := n.run(t)
-	n.publish(t, d, nodeTo1)
-	n.send(t, 4001, "10.1.0.2:30053", true)
-	n.send(t, 4002, "127.0.0.1:30053", false)
-	n.send(t, 4003, "10.96.9.9:30053", true)
-	n.send(t, 4004, "10.96.9.8:30053", false)
-	remote := "udp 4004 -> 10.96.9.8:30053 = 10.96.9.8:30053"
-	n.wantFlows(t, "udp 4001 -> 10.1.0.2:30053 = 10.1.0.1:8080", "udp 4002 -> 127.0.0.1:30053 = 10.1.0.1:8080", "udp 4003 -> 10.96.9.9:30053 = 10.1.0.1:8080", remote)
-	n.publish(t, d, nodeTo2)
-	n.publish(t, d)
-	stop()
-	n.wantFlows(t, remote)
+// Behaviour: 106, 107, 109, 111, 112, 113.
+func TestStaleFlows(t *testing.T) {
+	for _, tt := range staleFlows {
+		t.Run(tt.name, func(t *testing.T) {
+			n := newFlowNode(t)
+			d, stop := n.run(t)
+			for _, elements := range tt.before {
+				n.commitAndWait(t, d, elements...)
+			}
+			for _, p := range tt.sent {
+				n.send(t, p.from, p.to, p.answered)
+			}
+			n.wantFlows(t, tt.flows...)
+			for _, elements := range tt.after {
+				n.publish(t, d, elements...)
+			}
+			if tt.deleted {
+				must(t, errorOf(d.Dial(t, "tester").Delete(aggregatortest.Context(t), "", "services")))
+			}
+			stop()
+			n.wantFlows(t, tt.left...)
+		})
+	}
 }
 
 // TestFlowsOfServingBackends moves a backend among the slots of a service, as a
@@ -233,44 +284,6 @@ func TestFlowsOfServingBackends(t *testing.T) {
 	n.wantFlows(t)
 }
 
-// TestFlowsIntoTheVoid has a client send while the service has no endpoint: what it
-// sends is not translated, until there is one.
-//
-// Behaviour: 109.
-func TestFlowsIntoTheVoid(t *testing.T) {
-	n := newFlowNode(t)
-	d, stop := n.run(t)
-	n.commitAndWait(t, d, otherTo1)
-	n.commitAndWait(t, d, dnsTo1, otherTo1)
-	n.commitAndWait(t, d, otherTo1)
-	n.send(t, 4001, "10.96.0.1:53", false)
-	n.send(t, 4002, "10.96.0.2:53", true)
-	n.wantFlows(t, unrouted, flowOther)
-	n.publish(t, d, dnsTo1, otherTo1)
-	stop()
-	n.wantFlows(t, flowOther)
-}
-
-// TestFlowsOfNewAddresses has clients send to addresses and NodePorts that no
-// service has yet, and then some get them: an external address, another port, a
-// NodePort.
-//
-// Behaviour: 113.
-func TestFlowsOfNewAddresses(t *testing.T) {
-	n := newFlowNode(t)
-	d, stop := n.run(t)
-	n.commitAndWait(t, d, otherTo1)
-	n.send(t, 4001, "10.96.0.1:53", false)
-	n.send(t, 4002, "10.96.0.2:54", false)
-	n.send(t, 4003, "10.1.0.2:30053", false)
-	n.send(t, 4004, "10.96.0.9:53", false)
-	stays := "udp 4004 -> 10.96.0.9:53 = 10.96.0.9:53"
-	n.wantFlows(t, unrouted, "udp 4002 -> 10.96.0.2:54 = 10.96.0.2:54", "udp 4003 -> 10.1.0.2:30053 = 10.1.0.2:30053", stays)
-	n.publish(t, d, otherTo1, dnsTo1, "10.96.0.2 . udp . 54 . 1000000 : 10.1.0.1 . 8080", nodeTo1)
-	stop()
-	n.wantFlows(t, stays)
-}
-
 // TestFlowsOfTCPAndSCTP takes away the backend of all: neither is touched, and the
 // TCP connection goes on.
 //
@@ -285,9 +298,7 @@ func TestFlowsOfTCPAndSCTP(t *testing.T) {
 	sctp := ctnetlink.NewFlow(132, 0, client, vip, 4009, 53, 600, 0)
 	sctp.TupleReply.IP.SourceAddress, sctp.TupleReply.Proto.SourcePort = backend, 8080
 	sctp.ProtoInfo = ctnetlink.ProtoInfo{SCTP: &ctnetlink.ProtoInfoSCTP{State: 3, VTagOriginal: 1, VTagReply: 2}}
-	if err := n.list.Create(sctp); err != nil {
-		t.Fatalf("make an SCTP flow: %v", err)
-	}
+	must(t, n.list.Create(sctp))
 	keep := slices.DeleteFunc(n.flows(t), func(f string) bool { return strings.HasPrefix(f, "udp") })
 	if len(keep) != 2 {
 		t.Fatalf("flows %q: want those of TCP and SCTP", keep)
@@ -306,39 +317,6 @@ func TestFlowsOfTCPAndSCTP(t *testing.T) {
 	c.check(t)
 }
 
-// TestFlowsOfServicesScaledToZero takes the last endpoint of a service and of a
-// NodePort away.
-//
-// Behaviour: 111.
-func TestFlowsOfServicesScaledToZero(t *testing.T) {
-	n := newFlowNode(t)
-	d, stop := n.run(t)
-	n.publish(t, d, dnsTo1, otherTo1, nodeTo1)
-	n.send(t, 4001, "10.96.0.1:53", true)
-	n.send(t, 4002, "10.96.0.2:53", true)
-	n.send(t, 4003, "10.1.0.2:30053", true)
-	n.publish(t, d, otherTo1)
-	stop()
-	n.wantFlows(t, flowOther)
-}
-
-// TestFlowsOfDeletedServices deletes the only service, with its fragment.
-//
-// Behaviour: 112.
-func TestFlowsOfDeletedServices(t *testing.T) {
-	n := newFlowNode(t)
-	d, stop := n.run(t)
-	n.publish(t, d, dnsTo1, nodeTo1)
-	n.send(t, 4001, "10.96.0.1:53", true)
-	n.send(t, 4003, "10.1.0.2:30053", true)
-	n.send(t, 4004, "10.96.0.9:53", false)
-	if _, err := d.Dial(t, "tester").Delete(aggregatortest.Context(t), "", "services"); err != nil {
-		t.Fatal(err)
-	}
-	stop()
-	n.wantFlows(t, "udp 4004 -> 10.96.0.9:53 = 10.96.0.9:53")
-}
-
 // TestFlowsOverARestart has the daemon die and come back: what leads to endpoints
 // that are still there stays, before and after the publisher returns; what the
 // publisher no longer has goes.
@@ -351,7 +329,7 @@ func TestFlowsOverARestart(t *testing.T) {
 	n.send(t, 4001, "10.96.0.1:53", true)
 	n.send(t, 4002, "10.96.0.2:53", true)
 	n.send(t, 4003, "10.1.0.2:30053", true)
-	all := []string{flow1, flowOther, "udp 4003 -> 10.1.0.2:30053 = 10.1.0.1:8080"}
+	all := []string{flow1, flowOther, flowPort}
 	stop()
 	n.wantFlows(t, all...)
 	_, stop = n.run(t)

@@ -107,9 +107,7 @@ func sharedBatch(t *testing.T, noOwner bool) {
 		t.Errorf("the others waited %v", took)
 	}
 	second := events.nth(t, 1, func(e *weftv1.WatchResponse) bool { return e.GetCommit() != nil })
-	if n := len(second.GetCommit().GetFragments()); n != good {
-		t.Errorf("the second commit carries %d fragments: want %d", n, good)
-	}
+	same(t, "fragments of the second commit", len(second.GetCommit().GetFragments()), good)
 	text := ns.ListRuleset(t)
 	for _, trace := range []string{"10.7.0.5", "10.1.2.0", "10.0.0.9", "here"} {
 		if strings.Contains(text, trace) {
@@ -121,9 +119,8 @@ func sharedBatch(t *testing.T, noOwner bool) {
 // TestFullSetHasRoomAgain refuses what does not fit, and takes it once another
 // publisher has left.
 func TestFullSetHasRoomAgain(t *testing.T) {
-	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
-	ns, ctx := nfttest.New(t), aggregatortest.Context(t)
-	d, _ := startKernel(t, ns, aggregator.Config{}, false)
+	_, d, _ := onKernel(t, aggregator.Config{}, false)
+	ctx := aggregatortest.Context(t)
 	small := func(name string, members ...string) *weftv1.Fragment {
 		f := blocklist(name, members...)
 		f.Tables[0].Sets[0].Size = 3
@@ -132,8 +129,7 @@ func TestFullSetHasRoomAgain(t *testing.T) {
 	one, two := d.Dial(t, "one"), d.Dial(t, "two")
 	mustApply(t, one, small("list", "10.0.0.1", "10.0.0.2"))
 	// One of the two is there already, so it would be four.
-	_, err := two.Apply(ctx, small("list", "10.0.0.2", "10.0.0.3", "10.0.0.4"))
-	rejection(t, err, weftv1.Violation_REASON_KERNEL)
+	rejection(t, errorOf(two.Apply(ctx, small("list", "10.0.0.2", "10.0.0.3", "10.0.0.4"))), weftv1.Violation_REASON_KERNEL)
 	mustApply(t, two, small("list", "10.0.0.2", "10.0.0.3"))
 	mustApply(t, one, small("list", "10.0.0.2"))
 	mustApply(t, two, small("list", "10.0.0.2", "10.0.0.3", "10.0.0.4"))

@@ -1,13 +1,14 @@
 package aggregator_test
 
 import (
-	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/codes"
@@ -17,7 +18,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/access"
 	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
-	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/aggregator/store"
 	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
 	"github.com/weft-proxy/weft/nft/kernel"
 )
@@ -30,14 +31,20 @@ func accessFile(t *testing.T, path, text string) {
 	must(t, os.Rename(path+".new", path))
 }
 
+// openAccess opens a configuration, in a file that can be changed.
+func openAccess(t *testing.T, text string) (*access.Control, string, *prometheus.Registry) {
+	t.Helper()
+	path, reg := filepath.Join(t.TempDir(), "weft.yaml"), prometheus.NewPedanticRegistry()
+	accessFile(t, path, text)
+	control, err := access.Open(access.Options{File: path, Registerer: reg})
+	must(t, err)
+	return control, path, reg
+}
+
 // limited starts a daemon with a configuration, in a file that can be changed.
 func limited(t *testing.T, k aggregator.Kernel, text string) (*aggregatortest.Daemon, *access.Control, string, *prometheus.Registry) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "weft.yaml")
-	accessFile(t, path, text)
-	reg := prometheus.NewPedanticRegistry()
-	control, err := access.Open(access.Options{File: path, Registerer: reg})
-	must(t, err)
+	control, path, reg := openAccess(t, text)
 	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, Access: control, Registerer: reg}})
 	return d, control, path, reg
 }
@@ -45,23 +52,7 @@ func limited(t *testing.T, k aggregator.Kernel, text string) (*aggregatortest.Da
 // refusedLimits returns the value of weft_refusals_total.
 func refusedLimits(t *testing.T, reg *prometheus.Registry, publisher, limit string) int {
 	t.Helper()
-	families, err := reg.Gather()
-	must(t, err)
-	for _, f := range families {
-		if f.GetName() != "weft_refusals_total" {
-			continue
-		}
-		for _, m := range f.GetMetric() {
-			labels := map[string]string{}
-			for _, l := range m.GetLabel() {
-				labels[l.GetName()] = l.GetValue()
-			}
-			if labels["publisher"] == publisher && labels["limit"] == limit {
-				return int(m.GetCounter().GetValue())
-			}
-		}
-	}
-	return 0
+	return int(values(t, reg, "weft_refusals_total")[limit+"/"+publisher])
 }
 
 // rights is the configuration of most tests here. The publisher's rights hold
@@ -77,6 +68,8 @@ publishers:
   priorities: {min: 0}
 `
 
+// TestUpdatesAreJudgedByRights has refusals reach the publisher and the metrics. The package admission
+// has all rights.
 func TestUpdatesAreJudgedByRights(t *testing.T) {
 	k := &aggregatortest.Kernel{}
 	d, _, path, reg := limited(t, k, rights)
@@ -86,23 +79,12 @@ func TestUpdatesAreJudgedByRights(t *testing.T) {
 		change(f.Tables[0])
 		return f
 	}
-	chain := func(change func(*weftv1.Chain)) *weftv1.Fragment {
-		return table("f", func(t *weftv1.Table) { change(t.Chains[0]) })
-	}
 	tests := []struct {
 		name, limit, object, text string
 		fragment                  *weftv1.Fragment
 	}{
 		{"table", "tables", "table ip other", "may not use table ip other: allowed tables are ip demo (allow.tables at " + path + ":8)",
 			table("f", func(t *weftv1.Table) { t.Name = "other" })},
-		{"family of the table", "tables", "table ip6 demo", "may not use table ip6 demo",
-			table("f", func(t *weftv1.Table) { t.Family, t.Sets, t.Chains = "ip6", nil, nil })},
-		{"nft text", "tables", "table inet demo", "may not use table inet demo", &weftv1.Fragment{Name: "f", Nft: "table inet demo { chain c { accept; }; }"}},
-		{"hook", "hooks", "chain ip demo input", "may not use hook output", chain(func(c *weftv1.Chain) { c.Hook = "output" })},
-		{"chain priority", "chainPriorities", "chain ip demo input", "may not use chain priority 300: allowed is at most 10",
-			chain(func(c *weftv1.Chain) { c.Priority = "300" })},
-		{"chain of type nat", "nat", "chain ip demo input", "base chains of type nat: nat is not allowed (no allow.nat at " + path + ":5)",
-			chain(func(c *weftv1.Chain) { c.Type = "nat" })},
 		{"rule that translates", "nat", "rule ip demo later #2", "may not translate addresses",
 			table("f", func(t *weftv1.Table) {
 				t.Chains = append(t.Chains, &weftv1.Chain{Name: "later", Rules: []*weftv1.Rule{{Text: "accept"}, {Text: "dnat to 10.0.0.1"}}})
@@ -113,26 +95,18 @@ func TestUpdatesAreJudgedByRights(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			before := refusedLimits(t, reg, "cni", tt.limit)
-			_, err := c.Apply(ctx, tt.fragment)
-			var rejected *client.RejectedError
-			if !errors.As(err, &rejected) || len(rejected.Violations) != 1 {
-				t.Fatalf("error %v", err)
+			r := rejection(t, errorOf(c.Apply(ctx, tt.fragment)), weftv1.Violation_REASON_PERMISSION)
+			if v := r.Violations[0]; len(r.Violations) != 1 || v.GetObject().Text() != tt.object || !strings.Contains(v.GetMessage(), tt.text) {
+				t.Errorf("violations %v", r.Violations)
 			}
-			v := rejected.Violations[0]
-			if v.GetReason() != weftv1.Violation_REASON_PERMISSION || v.GetObject().Text() != tt.object || !strings.Contains(v.GetMessage(), tt.text) {
-				t.Errorf("violation %v", v)
-			}
-			if got := refusedLimits(t, reg, "cni", tt.limit); got != before+1 {
-				t.Errorf("%d refusals counted, and %d before", got, before)
-			}
+			same(t, "refusals", refusedLimits(t, reg, "cni", tt.limit), before+1)
 		})
 	}
 	// What is refused comes before what is wrong.
 	wrong := table("f", func(t *weftv1.Table) { t.Name = "other"; t.Chains[0].Rules[0].Text = "no rule" })
-	_, err := c.Apply(ctx, wrong)
-	var rejected *client.RejectedError
-	if !errors.As(err, &rejected) || len(rejected.Violations) != 2 || rejected.Violations[0].GetReason() != weftv1.Violation_REASON_PERMISSION {
-		t.Errorf("refused and wrong: %v", err)
+	r := rejection(t, errorOf(c.Apply(ctx, wrong)), weftv1.Violation_REASON_PERMISSION)
+	if len(r.Violations) != 2 || r.Violations[0].GetReason() != weftv1.Violation_REASON_PERMISSION {
+		t.Errorf("refused and wrong: %v", r.Violations)
 	}
 	if len(k.Commits()) != 0 {
 		t.Fatal("something refused was committed")
@@ -173,9 +147,7 @@ func TestLimitsAreOfAllFragmentsTogether(t *testing.T) {
 		if got := resp.GetRejected().GetViolations()[0].GetMessage(); !strings.Contains(got, text) || !strings.Contains(got, path+":3") {
 			t.Errorf("message %q, want %q", got, text)
 		}
-		if got := refusedLimits(t, reg, "cni", limit); got != before+1 {
-			t.Errorf("%d refusals of %s, want %d", got, limit, before+1)
-		}
+		same(t, "refusals of "+limit, refusedLimits(t, reg, "cni", limit), before+1)
 	}
 	refuse(patchOf(3, patch("b", []string{"10.0.0.8"}, nil)), "elements", "would hold 5 elements, and holds 4: at most 4 are allowed")
 	refuse(snapshotOf(4, blocklist("c")), "fragments", "would hold 3 fragments, and holds 2")
@@ -224,10 +196,7 @@ func TestLimitsCountWhatTheKernelTook(t *testing.T) {
 // back.
 func TestLimitsOutliveARestart(t *testing.T) {
 	k := &aggregatortest.Kernel{}
-	path := filepath.Join(t.TempDir(), "weft.yaml")
-	accessFile(t, path, "publishers: [{name: cni, match: {uid: 1}, allow: {tables: [{name: demo}]}, limits: {elements: 3}}]\n")
-	control, err := access.Open(access.Options{File: path})
-	must(t, err)
+	control, _, _ := openAccess(t, "publishers: [{name: cni, match: {uid: 1}, allow: {tables: [{name: demo}]}, limits: {elements: 3}}]\n")
 	cfg := aggregatortest.Config{Config: aggregator.Config{Kernel: k, Access: control, StateDir: t.TempDir()}}
 	d := aggregatortest.Start(t, cfg)
 	ctx := aggregatortest.Context(t)
@@ -235,10 +204,7 @@ func TestLimitsOutliveARestart(t *testing.T) {
 	must(t, d.Stop())
 	d = aggregatortest.Start(t, cfg)
 	c := d.Dial(t, "cni")
-	var rejected *client.RejectedError
-	if _, err := c.Apply(ctx, blocklist("b", "10.0.0.3", "10.0.0.4")); !errors.As(err, &rejected) || !rejected.Has(weftv1.Violation_REASON_LIMIT) {
-		t.Fatalf("more than the limit after a restart: %v", err)
-	}
+	rejection(t, errorOf(c.Apply(ctx, blocklist("b", "10.0.0.3", "10.0.0.4"))), weftv1.Violation_REASON_LIMIT)
 	mustApply(t, c, blocklist("a", "10.0.0.1", "10.0.0.2", "10.0.0.3"))
 }
 
@@ -271,9 +237,8 @@ func TestNewRightsHoldForTheNextUpdate(t *testing.T) {
 func TestLargeSnapshotIsRefusedBeforeItIsUnpacked(t *testing.T) {
 	d, _, _, _ := limited(t, &aggregatortest.Kernel{}, "publishers: [{name: cni, match: {uid: 1}, limits: {bytes: 1Ki}}]\n")
 	_, err := d.Dial(t, "cni").Apply(aggregatortest.Context(t), &weftv1.Fragment{Name: "f", Nft: strings.Repeat("not a rule\n", 20_000)})
-	var rejected *client.RejectedError
-	if !errors.As(err, &rejected) || len(rejected.Violations) != 1 || !rejected.Has(weftv1.Violation_REASON_LIMIT) {
-		t.Errorf("error %v", err)
+	if r := rejection(t, err, weftv1.Violation_REASON_LIMIT); len(r.Violations) != 1 {
+		t.Errorf("violations %v", r.Violations)
 	}
 }
 
@@ -286,9 +251,7 @@ func TestStreamLimit(t *testing.T) {
 	if status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), fmt.Sprintf("would have 3 open streams: at most 2 are allowed: close one first (limits.streams at %s:3)", path)) {
 		t.Fatalf("third stream: %v", err)
 	}
-	if got := refusedLimits(t, reg, "cni", "streams"); got != 1 {
-		t.Errorf("%d refusals", got)
-	}
+	same(t, "refusals", refusedLimits(t, reg, "cni", "streams"), 1)
 	// One that ends makes room.
 	must(t, second.CloseSend())
 	aggregatortest.Eventually(t, "there is room for a stream", func() bool {
@@ -316,4 +279,77 @@ func TestConfiguredNamesAreThoseOfTheWire(t *testing.T) {
 			t.Errorf("name %q: in a configuration %v, on the wire %v", name, err, want)
 		}
 	}
+}
+
+// several returns so many elements.
+func several(network, n int) (out []string) {
+	for i := range n {
+		out = append(out, fmt.Sprintf("10.%d.%d.%d", network, i/250, i%250+1))
+	}
+	return out
+}
+
+// TestUnconfirmedIsAccounted has a publisher that is limited in everything keep earlier content: it counts as what the
+// publisher holds until it is confirmed, and is on the disk no longer. An update can be taken back although its
+// publisher has used what it left of other limits.
+func TestUnconfirmedIsAccounted(t *testing.T) {
+	control, _, _ := openAccess(t, "publishers: [{name: cni, match: {uid: 1}, allow: {tables: [{name: demo}]}, limits: {elements: 400, bytes: 10Ki}}]\n")
+	dir := t.TempDir()
+	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: &aggregatortest.Kernel{}, Access: control, StateDir: dir}})
+	ctx, c := aggregatortest.Context(t), d.Dial(t, "cni")
+	bytes := func() uint64 {
+		t.Helper()
+		list, err := c.ListPublishers(ctx)
+		must(t, err)
+		for _, l := range list.GetPublishers()[0].GetLimits() {
+			if l.GetName() == "bytes" {
+				return l.GetUsed()
+			}
+		}
+		t.Fatal("no limit of bytes")
+		return 0
+	}
+	kept := func() (n uint64) {
+		t.Helper()
+		copied := t.TempDir()
+		must(t, os.CopyFS(copied, os.DirFS(dir)))
+		s := store.New(store.Config{Path: copied, Retry: time.Second, Logger: slog.New(slog.DiscardHandler), Failed: func(string) {}})
+		s.Register(store.Part{Bucket: "unconfirmed", Single: true})
+		must(t, s.Load())
+		must(t, s.View(func(tx *store.Tx) error {
+			b, err := tx.Bucket("unconfirmed")
+			if err == nil {
+				n = uint64(b.Size()) //nolint:gosec // a size
+			}
+			return err
+		}))
+		must(t, s.Close())
+		return n
+	}
+	mustApply(t, c, blocklist("a", several(0, 300)...))
+	alone := bytes()
+	if _, _, err := c.ApplyUnconfirmed(ctx, blocklist("a", several(1, 10)...), time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if got := bytes() - alone*10/300; got < kept()-100 || kept() < 300 {
+		t.Errorf("the earlier content counts as %d bytes, and is %d on the disk", got, kept())
+	}
+	// Its elements are free for others. What it needs on the disk is not.
+	mustApply(t, c, blocklist("b", several(2, 380)...))
+
+	_, _, err := c.ApplyUnconfirmed(ctx, blocklist("b", several(2, 381)...), time.Hour)
+	rejection(t, err, weftv1.Violation_REASON_LIMIT)
+	if kept() > 6<<10 {
+		t.Errorf("what was refused is on the disk")
+	}
+	// The update is taken back, although now there are more elements than allowed.
+	must(t, errorOf(c.Confirm(ctx, "", "a", true)))
+	got, err := c.Get(ctx, "", "a")
+	if err != nil || got.GetStatus().GetElements() != 300 || got.GetStatus().GetRevertTime().IsValid() {
+		t.Fatalf("after taking it back: %v, %v", got.GetStatus(), err)
+	}
+	if kept() != 0 {
+		t.Errorf("%d bytes are left on the disk", kept())
+	}
+	rejection(t, errorOf(c.Apply(ctx, blocklist("a", several(3, 301)...))), weftv1.Violation_REASON_LIMIT)
 }

@@ -3,6 +3,7 @@ package aggregator_test
 import (
 	"errors"
 	"net"
+	"net/netip"
 	"regexp"
 	"strings"
 	"testing"
@@ -23,6 +24,15 @@ func startKernel(t testing.TB, ns *nfttest.NS, cfg aggregator.Config, noOwner bo
 	t.Cleanup(func() { _ = conn.Close() })
 	cfg.Kernel = conn
 	return aggregatortest.Start(t, aggregatortest.Config{Config: cfg}), conn
+}
+
+// onKernel runs a daemon on the kernel of a new namespace.
+func onKernel(t testing.TB, cfg aggregator.Config, noOwner bool) (*nfttest.NS, *aggregatortest.Daemon, *kernel.Conn) {
+	t.Helper()
+	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
+	ns := nfttest.New(t)
+	d, conn := startKernel(t, ns, cfg, noOwner)
+	return ns, d, conn
 }
 
 // counted is a fragment that counts packets from its members.
@@ -69,9 +79,7 @@ var packets = regexp.MustCompile(`packets [1-9]\d*`)
 
 // TestKernelKeepsHandlesAndCounters changes everything around a rule.
 func TestKernelKeepsHandlesAndCounters(t *testing.T) {
-	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
-	ns := nfttest.New(t)
-	d, _ := startKernel(t, ns, aggregator.Config{}, false)
+	ns, d, _ := onKernel(t, aggregator.Config{}, false)
 	ctx := aggregatortest.Context(t)
 	c := d.Dial(t, "tester")
 	mustApply(t, c, counted("127.0.0.1"))
@@ -81,19 +89,13 @@ func TestKernelKeepsHandlesAndCounters(t *testing.T) {
 		t.Fatalf("rule did not count: %s", before)
 	}
 	s := session(t, c, func(string) *weftv1.Fragment { return counted("127.0.0.1", "10.0.0.1") })
-	if _, err := s.Put(ctx, counted("127.0.0.1", "10.0.0.1")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Patch(ctx, patch("counted", []string{"10.0.0.2"}, []string{"10.0.0.1"})); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errorOf(s.Put(ctx, counted("127.0.0.1", "10.0.0.1"))))
+	must(t, errorOf(s.Patch(ctx, patch("counted", []string{"10.0.0.2"}, []string{"10.0.0.1"}))))
 	f := counted("127.0.0.1", "10.0.0.2")
 	rules := f.Tables[0].Chains[0].Rules
 	f.Tables[0].Chains[0].Rules = []*weftv1.Rule{{Text: "iifname != \"lo\" return"}, rules[0], {Text: "tcp dport { 22, 80 } accept"}}
 	mustApply(t, c, f)
-	if after := ruleLine(t, ns, `comment "members"`); after != before {
-		t.Fatalf("the rule changed:\n before %s\n after  %s", before, after)
-	}
+	same(t, "the rule", ruleLine(t, ns, `comment "members"`), before)
 	if text := ns.ListRuleset(t); !strings.Contains(text, "10.0.0.2") || strings.Contains(text, "10.0.0.1") || strings.Contains(text, "udp") {
 		t.Fatalf("ruleset:\n%s", text)
 	}
@@ -105,10 +107,8 @@ func TestKernelKeepsHandlesAndCounters(t *testing.T) {
 //
 // Behaviour: 132, 145.
 func TestKernelRestart(t *testing.T) {
-	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
-	ns := nfttest.New(t)
 	dir := t.TempDir()
-	d, conn := startKernel(t, ns, aggregator.Config{StateDir: dir}, false)
+	ns, d, conn := onKernel(t, aggregator.Config{StateDir: dir}, false)
 	nfttest.RequireKernel(t, 6, 9)
 	if !conn.Owner() {
 		t.Fatal("the connection does not own its tables")
@@ -127,9 +127,7 @@ func TestKernelRestart(t *testing.T) {
 				t.Fatalf("nft %v: %v: want EPERM", args, err)
 			}
 		}
-		if _, err := ns.Output("", "nft", "flush", "ruleset"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errorOf(ns.Output("", "nft", "flush", "ruleset")))
 	}
 	foreign()
 	// As after kill -9: the kernel closes the socket.
@@ -145,44 +143,19 @@ func TestKernelRestart(t *testing.T) {
 	if after, err := conn.Generation(); err != nil || after != generation {
 		t.Fatalf("generation %d became %d (%v): the restart must not commit", generation, after, err)
 	}
-	if after := ruleLine(t, ns, `comment "members"`); after != before {
-		t.Fatalf("the rule changed:\n before %s\n after  %s", before, after)
-	}
+	same(t, "the rule", ruleLine(t, ns, `comment "members"`), before)
 	mustApply(t, c, counted("127.0.0.2"))
 	if text := ns.ListRuleset(t); !strings.Contains(text, "127.0.0.2") || strings.Contains(text, "127.0.0.1") {
 		t.Fatalf("ruleset:\n%s", text)
 	}
 }
 
-// TestKernelSecondDaemonIsTold starts a daemon while another one owns a table.
-func TestKernelSecondDaemonIsTold(t *testing.T) {
-	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
-	ns := nfttest.New(t)
-	d, conn := startKernel(t, ns, aggregator.Config{}, false)
-	nfttest.RequireKernel(t, 6, 9)
-	if !conn.Owner() {
-		t.Fatal("the connection does not own its tables")
-	}
-	ctx := aggregatortest.Context(t)
-	mustApply(t, d.Dial(t, "tester"), blocklist("list", "10.0.0.1"))
-	second, err := kernel.Open(kernel.Config{NetNS: ns.FD()})
-	must(t, err)
-	defer func() { _ = second.Close() }()
-	a, err := aggregator.New(aggregator.Config{Kernel: second})
-	must(t, err)
-	if err := a.Run(ctx); err == nil || !strings.Contains(err.Error(), "ip demo is owned by") {
-		t.Fatalf("second daemon: %v", err)
-	}
-}
-
 // TestKernelUnprotectedTables starts a daemon that owns its tables on one that an older kernel
 // left without an owner: it notices what others do with it, and repairs that.
 func TestKernelUnprotectedTables(t *testing.T) {
-	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
 	nfttest.RequireKernel(t, 6, 9)
-	ns := nfttest.New(t)
 	cfg := aggregator.Config{StateDir: t.TempDir()}
-	d, conn := startKernel(t, ns, cfg, true)
+	ns, d, conn := onKernel(t, cfg, true)
 	mustApply(t, d.Dial(t, "tester"), blocklist("list", "10.0.0.1"))
 	must(t, errors.Join(d.Stop(), conn.Close()))
 	again, _ := startKernel(t, ns, cfg, false)
@@ -193,13 +166,10 @@ func TestKernelUnprotectedTables(t *testing.T) {
 
 // TestKernelForeignTable publishes into a table that somebody else has made.
 func TestKernelForeignTable(t *testing.T) {
-	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
-	ns := nfttest.New(t)
-	d, _ := startKernel(t, ns, aggregator.Config{}, false)
+	ns, d, _ := onKernel(t, aggregator.Config{}, false)
 	ns.Nft(t, "table ip demo { chain theirs { counter; }; }")
 	ctx := aggregatortest.Context(t)
-	_, err := d.Dial(t, "tester").Apply(ctx, blocklist("list", "10.0.0.1"))
-	r := rejection(t, err, weftv1.Violation_REASON_KERNEL)
+	r := rejection(t, errorOf(d.Dial(t, "tester").Apply(ctx, blocklist("list", "10.0.0.1"))), weftv1.Violation_REASON_KERNEL)
 	if !strings.Contains(r.Error(), "table ip demo") {
 		t.Fatalf("rejection does not name the table: %v", r)
 	}
@@ -208,39 +178,10 @@ func TestKernelForeignTable(t *testing.T) {
 	}
 }
 
-// TestKernelRepairsWithoutOwnership runs as on kernels before 6.9.
-//
-// Behaviour: 145.
-func TestKernelRepairsWithoutOwnership(t *testing.T) {
-	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
-	ns := nfttest.New(t)
-	d, _ := startKernel(t, ns, aggregator.Config{}, true)
-	c := d.Dial(t, "tester")
-	mustApply(t, c, blocklist("list", "10.0.0.1"))
-	want := ns.ListRuleset(t)
-	events := watch(t, d)
-	for _, args := range [][]string{
-		{"flush", "ruleset"},
-		{"delete", "element", "ip", "demo", "blocked", "{ 10.0.0.1 }"},
-		{"add", "element", "ip", "demo", "blocked", "{ 10.6.6.6 }"},
-		{"flush", "chain", "ip", "demo", "input"},
-	} {
-		ns.Run(t, "nft", args...)
-		aggregatortest.Eventually(t, "what nft "+strings.Join(args, " ")+" did is repaired", func() bool {
-			out, err := ns.Output("", "nft", "list", "ruleset")
-			return err == nil && out == want
-		})
-	}
-	events.until(t, "drift is told", func(e *weftv1.WatchResponse) bool { return e.GetDrift() != nil })
-	mustApply(t, c, blocklist("list", "10.0.0.2"))
-}
-
 // TestKernelRestartKeepsDynamicSet restarts with a set that rules fill and that
 // declares no size, which the kernel sets to 65535 (nft_dynset_init): the
 // set is the declared one, and what packets added stays.
 func TestKernelRestartKeepsDynamicSet(t *testing.T) {
-	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
-	ns := nfttest.New(t)
 	f := &weftv1.Fragment{Name: "seen", Lifetime: weftv1.Lifetime_LIFETIME_DURABLE, Tables: []*weftv1.Table{{
 		Family: "ip", Name: "demo",
 		Sets: []*weftv1.Set{{Name: "seen", Type: "ipv4_addr", Flags: []string{"dynamic", "timeout"}}},
@@ -250,7 +191,7 @@ func TestKernelRestartKeepsDynamicSet(t *testing.T) {
 		}},
 	}}}
 	dir := t.TempDir()
-	first, conn := startKernel(t, ns, aggregator.Config{StateDir: dir}, false)
+	ns, first, conn := onKernel(t, aggregator.Config{StateDir: dir}, false)
 	mustApply(t, first.Dial(t, "one"), f)
 	sendUDP(t, ns, 1)
 	before := ns.Run(t, "nft", "-a", "list", "set", "ip", "demo", "seen")
@@ -269,5 +210,58 @@ func TestKernelRestartKeepsDynamicSet(t *testing.T) {
 	}
 	if !strings.Contains(after, "127.0.0.1") || handle(after) != handle(before) {
 		t.Errorf("before:\n%s\nafter:\n%s", before, after)
+	}
+}
+
+// TestIndexByName has rules that compare the index of an interface with its name, while the interface is not
+// there, there, gone, and back under another index.
+func TestIndexByName(t *testing.T) {
+	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
+	ns, peer := nfttest.New(t), nfttest.New(t)
+	d, _ := startKernel(t, ns, aggregator.Config{}, false)
+	from := []*weftv1.Rule{{Text: `iif "wg0" udp dport 9 counter`}, {Text: `iif != "wg0" udp dport 9 counter`}, {Text: `fib saddr oif "wg0" udp dport 9 counter`}}
+	if _, err := d.Dial(t, "tester").Apply(aggregatortest.Context(t), &weftv1.Fragment{Name: "links", Tables: []*weftv1.Table{{Family: "inet", Name: "links",
+		Chains: []*weftv1.Chain{{Name: "input", Type: "filter", Hook: "input", Priority: "0", Rules: from}}}}}); err != nil {
+		t.Fatal(err)
+	}
+	send := func(from *nfttest.NS, to string) {
+		t.Helper()
+		if err := from.Do(func() error {
+			c, err := net.Dial("udp", to)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = c.Close() }()
+			_, err = c.Write([]byte("?"))
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	counted := func(want ...string) {
+		t.Helper()
+		aggregatortest.Eventually(t, strings.Join(want, ", "), func() bool {
+			list := ns.ListRuleset(t)
+			for i, rule := range []string{`iifname "wg0" udp dport 9`, `iifname != "wg0" udp dport 9`, `fib saddr oifname "wg0" udp dport 9`} {
+				if !strings.Contains(list, rule+" counter packets "+want[i]+" ") {
+					return false
+				}
+			}
+			return true
+		})
+	}
+	ns.Run(t, "ip", "link", "set", "lo", "up")
+	send(ns, "127.0.0.1:9")
+	counted("0", "1", "0")
+	for i, want := range []string{"1", "2"} {
+		// Another link takes the index.
+		ns.Run(t, "ip", "link", "add", "other"+want, "type", "bridge")
+		nfttest.Veth(t, nfttest.Port{NS: ns, Name: "wg0", Addrs: []netip.Prefix{netip.MustParsePrefix("10.7.0.1/24")}},
+			nfttest.Port{NS: peer, Name: "p" + want, Addrs: []netip.Prefix{netip.MustParsePrefix("10.7.0.2/24")}})
+		send(peer, "10.7.0.1:9")
+		counted(want, []string{"1", "2"}[i], want)
+		ns.Run(t, "ip", "link", "del", "wg0")
+		send(ns, "127.0.0.1:9")
+		counted(want, []string{"2", "3"}[i], want)
 	}
 }

@@ -39,13 +39,6 @@ func countedBy(t *testing.T, ns *nfttest.NS, name string) string {
 	return strings.Join(strings.Fields(out), " ")
 }
 
-func mustApply(t testing.TB, c *client.Client, f *weftv1.Fragment) {
-	t.Helper()
-	if _, err := c.Apply(aggregatortest.Context(t), f); err != nil {
-		t.Fatalf("apply %s: %v", f.GetName(), err)
-	}
-}
-
 // refusedFor applies what must be refused, and returns the first violation.
 func refusedFor(t *testing.T, c *client.Client, f *weftv1.Fragment, reason weftv1.Violation_Reason, text string) {
 	t.Helper()
@@ -59,9 +52,7 @@ func refusedFor(t *testing.T, c *client.Client, f *weftv1.Fragment, reason weftv
 // TestKernelObjectsAreShared has two publishers share a counter and disagree on a
 // limit: the counter counts for both and goes with the last of them.
 func TestKernelObjectsAreShared(t *testing.T) {
-	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
-	ns := nfttest.New(t)
-	d, _ := startKernel(t, ns, aggregator.Config{}, false)
+	ns, d, _ := onKernel(t, aggregator.Config{}, false)
 	one, two := d.Dial(t, "one"), d.Dial(t, "two")
 	hits := object("counter", "hits", "")
 	refusedFor(t, one, withObjects("a", nil, "counter name hits"), weftv1.Violation_REASON_REFERENCE, "rule ip demo a #1: refers to counter hits, which does not exist")
@@ -101,9 +92,7 @@ func TestKernelObjectsAreShared(t *testing.T) {
 // TestKernelObjectsChange changes declarations: what refers to one that changes is
 // made anew with it, and what counts keeps what it has.
 func TestKernelObjectsChange(t *testing.T) {
-	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
-	ns := nfttest.New(t)
-	d, _ := startKernel(t, ns, aggregator.Config{}, false)
+	ns, d, _ := onKernel(t, aggregator.Config{}, false)
 	c := d.Dial(t, "tester")
 	f := func(rate, ports string) *weftv1.Fragment {
 		return withObjects("f", []*weftv1.Object{
@@ -119,9 +108,7 @@ func TestKernelObjectsChange(t *testing.T) {
 	if !strings.Contains(text, "rate 20/second") || !strings.Contains(text, `limit name "slow"`) || strings.Contains(text, "rate 10/second") {
 		t.Errorf("after the change of the limit:\n%s", text)
 	}
-	if after := ruleLine(t, ns, "counter name"); after != before {
-		t.Errorf("a rule that does not use the limit was %s and is %s", before, after)
-	}
+	same(t, "a rule that does not use the limit", ruleLine(t, ns, "counter name"), before)
 	mustApply(t, c, f("rate 20/second", "{ 9, 99 }"))
 	if got := countedBy(t, ns, "hits"); !strings.HasPrefix(got, "packets 1 ") {
 		t.Errorf("the counter has %s, want 1 packet", got)
@@ -139,17 +126,13 @@ func TestKernelObjectsChange(t *testing.T) {
 
 // TestKernelObjectMaps has a map lead to counters that come and go by patches.
 func TestKernelObjectMaps(t *testing.T) {
-	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
-	ns := nfttest.New(t)
-	d, _ := startKernel(t, ns, aggregator.Config{}, false)
+	ns, d, _ := onKernel(t, aggregator.Config{}, false)
 	c := d.Dial(t, "tester")
 	ctx := aggregatortest.Context(t)
 	f := withObjects("f", []*weftv1.Object{object("counter", "web", ""), object("counter", "dns", "")}, "counter name udp dport map @ports")
 	f.Tables[0].Maps = []*weftv1.Set{{Name: "ports", Type: "inet_service : counter", Elements: []*weftv1.Element{{Key: "9", Value: "web"}, {Key: "53", Value: "dns"}}}}
 	s := session(t, c, func(string) *weftv1.Fragment { return f })
-	if _, err := s.Put(ctx, f); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errorOf(s.Put(ctx, f)))
 	sendUDP(t, ns, 1)
 	if got := countedBy(t, ns, "web"); !strings.HasPrefix(got, "packets 1 ") {
 		t.Errorf("counter web has %s, want 1 packet", got)
@@ -178,12 +161,8 @@ func TestKernelObjectMaps(t *testing.T) {
 	if !errors.As(err, &r) || !strings.Contains(r.Violations[0].GetMessage(), "refers to counter other, which does not exist") || r.Violations[0].GetObject().Text() != "element ip demo ports { 9 }" {
 		t.Errorf("delete a counter in use: %v", err)
 	}
-	if _, err := s.Withdraw(ctx, "f"); err != nil {
-		t.Fatal(err)
-	}
-	if text := ns.ListRuleset(t); text != "" {
-		t.Errorf("left:\n%s", text)
-	}
+	must(t, errorOf(s.Withdraw(ctx, "f")))
+	same(t, "what is left", ns.ListRuleset(t), "")
 }
 
 // sortedLines makes listings comparable: objects come in the order of their creation.
@@ -196,13 +175,11 @@ func sortedLines(text string) string {
 // TestKernelObjectsSurviveARestart keeps what is counted over a restart, and while
 // another hand breaks things.
 func TestKernelObjectsSurviveARestart(t *testing.T) {
-	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
-	ns := nfttest.New(t)
 	dir := t.TempDir()
 	objects := []*weftv1.Object{object("counter", "hits", ""), object("quota", "most", "over 25 mbytes"), object("counter", "idle", "")}
 	f := withObjects("f", objects, "udp dport 9 counter name hits", `quota name "most" drop`)
 	f.Tables[0].Flags = []string{"dormant"}
-	d, conn := startKernel(t, ns, aggregator.Config{StateDir: dir}, true)
+	ns, d, conn := onKernel(t, aggregator.Config{StateDir: dir}, true)
 	mustApply(t, d.Dial(t, "tester"), f)
 	sendUDP(t, ns, 1)
 	if got := countedBy(t, ns, "hits"); !strings.HasPrefix(got, "packets 0 ") {
@@ -211,22 +188,18 @@ func TestKernelObjectsSurviveARestart(t *testing.T) {
 	f.Tables[0].Flags = nil
 	mustApply(t, d.Dial(t, "tester"), f)
 	sendUDP(t, ns, 1)
-	before := list(t, ns)
+	before := ns.ListRuleset(t)
 	if got := countedBy(t, ns, "hits"); !strings.HasPrefix(got, "packets 1 ") {
 		t.Fatalf("counted %s", got)
 	}
 	_, _ = d.Stop(), conn.Close()
 	d, _ = startKernel(t, ns, aggregator.Config{StateDir: dir}, true)
 	c := d.Dial(t, "tester")
-	if got := list(t, ns); got != before {
-		t.Errorf("after the restart\n%s\nwant:\n%s", got, before)
-	}
+	same(t, "after the restart", ns.ListRuleset(t), before)
 	refusedFor(t, d.Dial(t, "other"), withObjects("g", []*weftv1.Object{object("quota", "most", "over 1 mbytes")}), weftv1.Violation_REASON_CONFLICT,
 		"contradicts that of fragment tester/f (committed before the restart")
 	mustApply(t, c, f)
-	if got := list(t, ns); got != before {
-		t.Errorf("when its publisher is back\n%s\nwant:\n%s", got, before)
-	}
+	same(t, "when its publisher is back", ns.ListRuleset(t), before)
 	for _, text := range []string{
 		"delete counter ip demo idle",
 		"add counter ip demo theirs; add limit ip demo odd { rate 1/second; }",
@@ -234,17 +207,15 @@ func TestKernelObjectsSurviveARestart(t *testing.T) {
 		"add table ip demo { flags dormant; }",
 	} {
 		ns.Nft(t, text)
-		aggregatortest.Eventually(t, "this is repaired: "+text, func() bool { return sortedLines(list(t, ns)) == sortedLines(before) })
+		aggregatortest.Eventually(t, "this is repaired: "+text, func() bool { return sortedLines(ns.ListRuleset(t)) == sortedLines(before) })
 	}
 }
 
 // TestKernelDormant puts a table to sleep and wakes it, together with changes of its
 // base chains: while one of two publishers wants it, it sleeps.
 func TestKernelDormant(t *testing.T) {
-	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
 	for _, noOwner := range []bool{false, true} {
-		ns := nfttest.New(t)
-		d, _ := startKernel(t, ns, aggregator.Config{}, noOwner)
+		ns, d, _ := onKernel(t, aggregator.Config{}, noOwner)
 		one, two := d.Dial(t, "one"), d.Dial(t, "two")
 		f := func(name string, flags ...string) *weftv1.Fragment {
 			f := withObjects(name, []*weftv1.Object{object("counter", "hits", "")}, "counter name hits")
@@ -277,8 +248,6 @@ func TestKernelDormant(t *testing.T) {
 // TestKernelElementStates gives elements statements and what is left of their time:
 // what they count is theirs over updates and a restart.
 func TestKernelElementStates(t *testing.T) {
-	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
-	ns := nfttest.New(t)
 	dir := t.TempDir()
 	f := func(more ...*weftv1.Element) *weftv1.Fragment {
 		f := withObjects("f", nil, "udp dport @ports")
@@ -290,7 +259,7 @@ func TestKernelElementStates(t *testing.T) {
 		}
 		return f
 	}
-	d, conn := startKernel(t, ns, aggregator.Config{StateDir: dir}, false)
+	ns, d, conn := onKernel(t, aggregator.Config{StateDir: dir}, false)
 	c := d.Dial(t, "tester")
 	mustApply(t, c, f())
 	sendUDP(t, ns, 1)

@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"iter"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/testing/protocmp"
 
 	"github.com/weft-proxy/weft/aggregator"
 	"github.com/weft-proxy/weft/aggregator/admission"
@@ -20,7 +18,6 @@ import (
 	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
 	"github.com/weft-proxy/weft/aggregator/testing/nametest"
 	"github.com/weft-proxy/weft/nft/kernel"
-	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
 // plan plans fragments as publisher tester.
@@ -50,13 +47,6 @@ func diffLines(resp *weftv1.PlanResponse) []string {
 		lines = append(lines, sign+" "+c.GetText())
 	}
 	return lines
-}
-
-func applyAs(t *testing.T, d *aggregatortest.Daemon, publisher string, f *weftv1.Fragment) aggregator.Result {
-	t.Helper()
-	r, err := d.Aggregator.Apply(aggregatortest.Context(t), publisher, f)
-	must(t, err)
-	return r
 }
 
 // ruled is a fragment with rules in chain input of table demo.
@@ -124,8 +114,7 @@ func TestPlanDiff(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			k := &aggregatortest.Kernel{}
-			d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k}})
+			k, d := inMemory(t)
 			for _, f := range tt.before {
 				applyAs(t, d, "tester", f)
 			}
@@ -146,9 +135,7 @@ func TestPlanDiff(t *testing.T) {
 			}
 			if len(tt.after) == 1 && len(tt.want) > 0 {
 				r := applyAs(t, d, "tester", tt.after[0])
-				if diff := cmp.Diff(r.Changes, resp.GetCounts(), protocmp.Transform()); diff != "" {
-					t.Errorf("counts (-commit +plan):\n%s", diff)
-				}
+				same(t, "counts of commit and plan", resp.GetCounts(), r.Changes)
 			}
 		})
 	}
@@ -184,9 +171,7 @@ func TestPlanRejections(t *testing.T) {
 	for _, r := range resp.GetRejections() {
 		got = append(got, r.GetFragment().Text()+" "+r.GetViolations()[0].GetReason().String())
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("rejections (-want +got):\n%s", diff)
-	}
+	same(t, "rejections", got, want)
 	if len(resp.GetChanges()) > 0 || resp.GetCounts() != nil {
 		t.Errorf("a plan with rejections has changes %v, counts %v", resp.GetChanges(), resp.GetCounts())
 	}
@@ -225,7 +210,7 @@ func TestPlanUnattributed(t *testing.T) {
 }
 
 func TestPlanShadows(t *testing.T) {
-	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: &aggregatortest.Kernel{}}})
+	_, d := inMemory(t)
 	applyAs(t, d, "other", ports("first", -1, "22 : drop", "80 : accept"))
 	applyAs(t, d, "other", ports("last", 9, "443 : drop"))
 	resp := plan(t, d, &weftv1.PlanRequest{Fragments: []*weftv1.Fragment{
@@ -236,13 +221,11 @@ func TestPlanShadows(t *testing.T) {
 		{Element: nametest.Parse("element ip demo ports { 443 }"), Winner: &weftv1.FragmentName{Publisher: "tester", Name: "a"}, WinnerValue: "accept", Hidden: &weftv1.FragmentName{Publisher: "other", Name: "last"}, HiddenValue: "drop"},
 		{Element: nametest.Parse("element ip demo ports { 8080 }"), Winner: &weftv1.FragmentName{Publisher: "tester", Name: "a"}, WinnerValue: "drop", Hidden: &weftv1.FragmentName{Publisher: "tester", Name: "b"}, HiddenValue: "accept"},
 	}
-	if diff := cmp.Diff(want, resp.GetShadows(), protocmp.Transform()); diff != "" {
-		t.Fatalf("shadows (-want +got):\n%s", diff)
-	}
+	same(t, "shadows", resp.GetShadows(), want)
 }
 
 func TestPlanErrors(t *testing.T) {
-	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: &aggregatortest.Kernel{}}})
+	_, d := inMemory(t)
 	ctx := aggregatortest.Context(t)
 	if _, err := d.Aggregator.Plan(ctx, "Nobody!", &weftv1.PlanRequest{}); !errors.Is(err, aggregator.ErrInvalidName) {
 		t.Errorf("error is %v: want ErrInvalidName", err)
@@ -259,49 +242,6 @@ func TestPlanErrors(t *testing.T) {
 	}
 }
 
-// TestPlanBesideUpdates plans all the time while updates are committed: none is
-// disturbed, and the state stays that of the kernel.
-func TestPlanBesideUpdates(t *testing.T) {
-	k := &aggregatortest.Kernel{}
-	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, Rate: 1e9, Burst: 1e9, StateDir: t.TempDir()}})
-	ctx := aggregatortest.Context(t)
-	var wg sync.WaitGroup
-	for p := range 3 {
-		wg.Go(func() {
-			for i := range 40 {
-				f := blocklist("list", fmt.Sprintf("10.%d.0.%d", p, i), fmt.Sprintf("10.%d.1.%d", p, i))
-				if i%10 == 9 {
-					if _, err := d.Aggregator.Delete(ctx, fmt.Sprintf("p%d", p), "list"); err != nil {
-						t.Error(err)
-					}
-					continue
-				}
-				if _, err := d.Aggregator.Apply(ctx, fmt.Sprintf("p%d", p), f); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	wg.Go(func() {
-		for i := range 60 {
-			f := blocklist("list", fmt.Sprintf("10.9.0.%d", i))
-			f.Tables[0].Sets[0].Comment = fmt.Sprintf("plan %d", i%2)
-			if _, err := d.Aggregator.Plan(ctx, fmt.Sprintf("p%d", i%4), &weftv1.PlanRequest{Fragments: []*weftv1.Fragment{f}}); err != nil {
-				t.Error(err)
-			}
-		}
-	})
-	wg.Wait()
-	if t.Failed() {
-		return
-	}
-	if got := k.Elements(demo, "blocked"); got != nil {
-		t.Fatalf("elements %v are there: all fragments were deleted", got)
-	}
-	applyAs(t, d, "p0", blocklist("list", "10.0.0.1"))
-	wantElements(t, k, "10.0.0.1")
-}
-
 // TestPlanRepairsFirst plans when the kernel is known to differ.
 func TestPlanRepairsFirst(t *testing.T) {
 	k := &aggregatortest.Kernel{}
@@ -312,60 +252,6 @@ func TestPlanRepairsFirst(t *testing.T) {
 		return len(plan(t, d, &weftv1.PlanRequest{Fragments: []*weftv1.Fragment{blocklist("list", "10.0.0.2")}}).GetChanges()) == 2 &&
 			len(k.Elements(demo, "blocked")) == 1
 	})
-}
-
-// slowKernel takes its time to be adopted.
-type slowKernel struct {
-	*aggregatortest.Kernel
-	adopt chan struct{}
-}
-
-func (k slowKernel) Adopt() ([]kernel.Table, error) {
-	<-k.adopt
-	return k.Kernel.Adopt()
-}
-
-// TestPlanWaitsForTheStart asks while the tables of the last run are being
-// adopted: what they declare is known all the same.
-func TestPlanWaitsForTheStart(t *testing.T) {
-	k := &aggregatortest.Kernel{}
-	state := t.TempDir()
-	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, StateDir: state}})
-	applyAs(t, d, "tester", blocklist("list", "10.0.0.1"))
-	must(t, d.Stop())
-	slow := slowKernel{k, make(chan struct{})}
-	again, err := aggregator.New(aggregator.Config{Kernel: slow, StateDir: state})
-	must(t, err)
-	ctx, cancel := context.WithCancel(aggregatortest.Context(t))
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer cancel()
-	wg.Go(func() {
-		if err := again.Run(ctx); err != nil {
-			t.Error(err)
-		}
-	})
-	var resp *weftv1.PlanResponse
-	var owners *weftv1.OwnerResponse
-	var planErr, ownerErr error
-	var asked sync.WaitGroup
-	asked.Go(func() {
-		parts, err := again.Plan(ctx, "tester", &weftv1.PlanRequest{Fragments: []*weftv1.Fragment{ruled("user", "ip daddr @blocked accept")}})
-		if planErr = err; err == nil {
-			resp = whole(parts)
-		}
-	})
-	asked.Go(func() {
-		owners, ownerErr = again.Owner(ctx, &weftv1.OwnerRequest{Object: nametest.Parse("element ip demo blocked { 10.0.0.1 }")}, aggregator.Reader{All: true})
-	})
-	close(slow.adopt)
-	asked.Wait()
-	if planErr != nil || len(resp.GetRejections()) > 0 || len(resp.GetChanges()) != 1 {
-		t.Errorf("plan is %v, error %v: want one rule", resp, planErr)
-	}
-	if ownerErr != nil || len(owners.GetOwners()) != 1 {
-		t.Errorf("owners are %v, error %v: want one", owners, ownerErr)
-	}
 }
 
 // unwatched does not report what others change.
@@ -390,11 +276,9 @@ func TestPlanSuspectsTheKernelFirst(t *testing.T) {
 // TestKernelPlan plans against the real kernel: what it refuses, and that
 // nothing else happens, with ownership and without.
 func TestKernelPlan(t *testing.T) {
-	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
 	for name, noOwner := range map[string]bool{"owner": false, "fallback": true} {
 		t.Run(name, func(t *testing.T) {
-			ns := nfttest.New(t)
-			d, conn := startKernel(t, ns, aggregator.Config{}, noOwner)
+			ns, d, conn := onKernel(t, aggregator.Config{}, noOwner)
 			applyAs(t, d, "tester", counted("127.0.0.1"))
 			sendUDP(t, ns, 3)
 			list := func() string { return ns.Run(t, "nft", "-a", "list", "ruleset") }
@@ -415,23 +299,17 @@ func TestKernelPlan(t *testing.T) {
 			for _, r := range resp.GetRejections() {
 				refused = append(refused, r.GetFragment().Text()+" "+r.GetViolations()[0].GetReason().String())
 			}
-			if diff := cmp.Diff([]string{"tester/full REASON_KERNEL", "tester/loop REASON_KERNEL"}, refused); diff != "" {
-				t.Errorf("rejections (-want +got):\n%s", diff)
-			}
+			same(t, "rejections", refused, []string{"tester/full REASON_KERNEL", "tester/loop REASON_KERNEL"})
 			resp = plan(t, d, &weftv1.PlanRequest{Fragments: []*weftv1.Fragment{change}})
 			if len(resp.GetChanges()) != 4 || len(resp.GetRejections()) > 0 {
 				t.Errorf("plan is %v: want two changes of elements and two of rules", resp)
 			}
-			if after := list(); after != before {
-				t.Errorf("the ruleset changed:\n before\n%s after\n%s", before, after)
-			}
+			same(t, "the ruleset", list(), before)
 			if now, err := conn.Generation(); err != nil || now != gen {
 				t.Errorf("generation is %d, %v: want %d", now, err, gen)
 			}
 			r := applyAs(t, d, "tester", change)
-			if diff := cmp.Diff(r.Changes, resp.GetCounts(), protocmp.Transform()); diff != "" {
-				t.Errorf("counts (-commit +plan):\n%s", diff)
-			}
+			same(t, "counts of commit and plan", resp.GetCounts(), r.Changes)
 		})
 	}
 }

@@ -4,70 +4,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
+	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/metadata"
 
 	"github.com/weft-proxy/weft/aggregator"
+	"github.com/weft-proxy/weft/aggregator/admission"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
-	"github.com/weft-proxy/weft/conntrack"
+	"github.com/weft-proxy/weft/aggregator/testing/nametest"
+	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// raw opens a bare Publish stream.
-func raw(t *testing.T, d *aggregatortest.Daemon, publisher string) grpc.BidiStreamingClient[weftv1.PublishRequest, weftv1.PublishResponse] {
-	t.Helper()
-	conn, err := grpc.NewClient("unix:"+d.Socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	must(t, err)
-	t.Cleanup(func() { _ = conn.Close() })
-	ctx := metadata.AppendToOutgoingContext(aggregatortest.Context(t), "weft-publisher", publisher)
-	stream, err := weftv1.NewPublisherClient(conn).Publish(ctx)
-	must(t, err)
-	return stream
-}
-
-// exchange sends a request and returns its acknowledgement.
-func exchange(t *testing.T, s grpc.BidiStreamingClient[weftv1.PublishRequest, weftv1.PublishResponse], req *weftv1.PublishRequest) *weftv1.PublishResponse {
-	t.Helper()
-	must(t, s.Send(req))
-	resp, err := s.Recv()
-	must(t, err)
-	if resp.GetId() != req.GetId() {
-		t.Fatalf("acknowledgement of %d: want %d", resp.GetId(), req.GetId())
-	}
-	return resp
-}
-
-func snapshotOf(id uint64, f *weftv1.Fragment) *weftv1.PublishRequest {
-	return &weftv1.PublishRequest{Id: id, Update: &weftv1.PublishRequest_Snapshot{Snapshot: f}}
-}
-
-func patchOf(id uint64, p *weftv1.Patch) *weftv1.PublishRequest {
-	return &weftv1.PublishRequest{Id: id, Update: &weftv1.PublishRequest_Patch{Patch: p}}
-}
-
-func wantReason(t *testing.T, r *weftv1.PublishResponse, want weftv1.Violation_Reason) {
-	t.Helper()
-	if len(r.GetRejected().GetViolations()) == 0 || r.GetRejected().GetViolations()[0].GetReason() != want {
-		t.Fatalf("answer %v: want reason %v", r, want)
-	}
-}
-
-func wantCommitted(t *testing.T, r *weftv1.PublishResponse) {
-	t.Helper()
-	if r.GetCommitted().GetRevision() == 0 {
-		t.Fatalf("answer %v: want committed", r)
-	}
-}
-
 func TestPatchNeedsSnapshotOfTheStream(t *testing.T) {
-	k := &aggregatortest.Kernel{}
-	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k}})
+	k, d := inMemory(t)
 	s := raw(t, d, "tester")
 	wantReason(t, exchange(t, s, patchOf(1, patch("list", []string{"10.0.0.1"}, nil))), weftv1.Violation_REASON_SNAPSHOT_NEEDED)
 	wantCommitted(t, exchange(t, s, snapshotOf(2, blocklist("list"))))
@@ -79,8 +35,7 @@ func TestPatchNeedsSnapshotOfTheStream(t *testing.T) {
 }
 
 func TestSecondStreamTakesOver(t *testing.T) {
-	k := &aggregatortest.Kernel{}
-	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k}})
+	k, d := inMemory(t)
 	first, second := raw(t, d, "tester"), raw(t, d, "tester")
 	wantCommitted(t, exchange(t, first, snapshotOf(1, blocklist("list", "10.0.0.1"))))
 	wantCommitted(t, exchange(t, second, snapshotOf(1, blocklist("list", "10.0.0.2"))))
@@ -90,8 +45,7 @@ func TestSecondStreamTakesOver(t *testing.T) {
 }
 
 func TestSnapshotInParts(t *testing.T) {
-	k := &aggregatortest.Kernel{}
-	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k}})
+	k, d := inMemory(t)
 	s := raw(t, d, "tester")
 	for i := range 3 {
 		f := blocklist("list")
@@ -109,12 +63,8 @@ func TestSnapshotInParts(t *testing.T) {
 	resp, err := s.Recv()
 	must(t, err)
 	wantCommitted(t, resp)
-	if n := len(k.Elements(demo, "blocked")); n != 1500 {
-		t.Fatalf("%d elements: want 1500", n)
-	}
-	if n := len(k.Commits()); n != 1 {
-		t.Fatalf("%d commits: want one", n)
-	}
+	same(t, "elements", len(k.Elements(demo, "blocked")), 1500)
+	same(t, "commits", len(k.Commits()), 1)
 	// Another update before the last part is a mistake of the client's.
 	req := snapshotOf(8, blocklist("list"))
 	req.More = true
@@ -126,8 +76,7 @@ func TestSnapshotInParts(t *testing.T) {
 }
 
 func TestSessionLifetime(t *testing.T) {
-	k := &aggregatortest.Kernel{}
-	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k}})
+	k, d := inMemory(t)
 	ctx := aggregatortest.Context(t)
 	c := d.Dial(t, "tester")
 	brief := blocklist("brief", "10.0.0.1")
@@ -155,22 +104,18 @@ func TestSessionLifetime(t *testing.T) {
 	if got := k.Rules(demo, "target"); len(got) != 1 {
 		t.Fatalf("rules of the chain in use: %v", got)
 	}
-	if _, err := c.Delete(ctx, "other", "user"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errorOf(c.Delete(ctx, "other", "user")))
 	mustApply(t, c, blocklist("nudge", "10.0.0.8"))
 	aggregatortest.Eventually(t, "the chain is gone", func() bool { return k.Rules(demo, "target") == nil })
 	f := blocklist("unary")
 	f.Lifetime = weftv1.Lifetime_LIFETIME_SESSION
-	_, err := c.Apply(ctx, f)
-	rejection(t, err, weftv1.Violation_REASON_INVALID)
+	rejection(t, errorOf(c.Apply(ctx, f)), weftv1.Violation_REASON_INVALID)
 }
 
 // TestRefusedDeclarationNeedsSnapshot refuses a change of declarations that the
 // next patch was compiled against.
 func TestRefusedDeclarationNeedsSnapshot(t *testing.T) {
-	k := &aggregatortest.Kernel{}
-	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k}})
+	k, d := inMemory(t)
 	s, other := raw(t, d, "tester"), raw(t, d, "other")
 	wantCommitted(t, exchange(t, other, snapshotOf(1, blocklist("theirs", "10.0.0.1"))))
 	wantCommitted(t, exchange(t, s, snapshotOf(1, blocklist("list", "10.0.0.2"))))
@@ -198,121 +143,12 @@ func exchangeTwo(t *testing.T, s grpc.BidiStreamingClient[weftv1.PublishRequest,
 	return resp
 }
 
-// fakeFlows records what it is asked to remove.
-type fakeFlows struct {
-	mu         sync.Mutex
-	stale      []conntrack.Change
-	live       [][]conntrack.Destination
-	fail       int
-	commitsAt  []int
-	commits    func() int
-	deleteEach int
-}
-
-func (f *fakeFlows) Flush(_ context.Context, stale []conntrack.Change) (int, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.fail > 0 {
-		f.fail--
-		return 0, errors.New("no buffer space")
-	}
-	f.stale = append(f.stale, stale...)
-	f.commitsAt = append(f.commitsAt, f.commits())
-	return f.deleteEach, nil
-}
-
-func (f *fakeFlows) Reconcile(_ context.Context, live []conntrack.Destination) (int, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.live = append(f.live, live)
-	return 0, nil
-}
-
-func (f *fakeFlows) counts() (stale, live int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return len(f.stale), len(f.live)
-}
-
-// services returns a fragment whose map sends one UDP service to backends.
-func services(backends ...string) *weftv1.Fragment {
-	m := &weftv1.Set{Name: "endpoints", Role: weftv1.MapRole_MAP_ROLE_CONNTRACK, Type: "ipv4_addr . inet_proto . inet_service . integer : ipv4_addr . inet_service"}
-	m.Type, m.Typeof = "", "ip daddr . meta l4proto . th dport . numgen random mod 65536 : ip daddr . th dport"
-	for i, b := range backends {
-		m.Elements = append(m.Elements, &weftv1.Element{Key: fmt.Sprintf("10.96.0.1 . udp . 53 . %d", i), Value: b + " . 5353"})
-	}
-	return &weftv1.Fragment{Name: "services", Tables: []*weftv1.Table{{
-		Family: "ip", Name: "demo", Maps: []*weftv1.Set{m},
-	}}}
-}
-
-// TestFlowsAreFlushedAfterCommits looks at what conntrack is asked for, and when.
-//
-// Behaviour: 116.
-func TestFlowsAreFlushedAfterCommits(t *testing.T) {
-	k := &aggregatortest.Kernel{}
-	flows := &fakeFlows{commits: func() int { return len(k.Commits()) }, deleteEach: 3}
-	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, Flows: flows}})
-	c := d.Dial(t, "tester")
-	mustApply(t, c, services("10.1.0.1", "10.1.0.2"))
-	aggregatortest.Eventually(t, "the new service's flows are flushed, and compared with its backends: another proxy may have made them", func() bool {
-		stale, live := flows.counts()
-		return stale == 1 && live == 1
-	})
-	flows.mu.Lock()
-	if first := flows.live[0]; len(first) != 1 || len(first[0].Backends) != 2 {
-		t.Errorf("reconciled with %+v", first)
-	}
-	flows.mu.Unlock()
-	events := watch(t, d)
-	mustApply(t, c, services("10.1.0.1", "10.1.0.3"))
-	aggregatortest.Eventually(t, "the old backend's flows are flushed", func() bool { stale, _ := flows.counts(); return stale == 2 })
-	flows.mu.Lock()
-	last, at := flows.stale[1], flows.commitsAt[1]
-	flows.mu.Unlock()
-	if len(last.Removed) != 1 || last.Removed[0].String() != "10.1.0.2:5353" || last.Port != 53 || last.First || at != 2 {
-		t.Fatalf("flushed %+v after %d commits", last, at)
-	}
-	events.until(t, "the commit's event has the flows", func(e *weftv1.WatchResponse) bool { return e.GetCommit().GetFlows() == 3 })
-
-	flows.mu.Lock()
-	flows.fail = 1
-	flows.mu.Unlock()
-	mustApply(t, c, services("10.1.0.1"))
-	aggregatortest.Eventually(t, "a failed flush is made up for", func() bool { _, live := flows.counts(); return live == 2 })
-}
-
-func TestFlowsWaitForAdoptedFragments(t *testing.T) {
-	k := &aggregatortest.Kernel{}
-	flows := &fakeFlows{commits: func() int { return len(k.Commits()) }}
-	cfg := aggregator.Config{Kernel: k, Flows: flows, StateDir: t.TempDir()}
-	d := aggregatortest.Start(t, aggregatortest.Config{Config: cfg})
-	mustApply(t, d.Dial(t, "tester"), services("10.1.0.1"))
-	must(t, d.Stop())
-	_, before := flows.counts()
-	d = aggregatortest.Start(t, aggregatortest.Config{Config: cfg})
-	if _, live := flows.counts(); live != before {
-		t.Fatal("flows were reconciled before the fragment came back")
-	}
-	mustApply(t, d.Dial(t, "tester"), services("10.1.0.2"))
-	aggregatortest.Eventually(t, "flows are reconciled", func() bool { _, live := flows.counts(); return live == before+1 })
-	flows.mu.Lock()
-	defer flows.mu.Unlock()
-	last := flows.live[len(flows.live)-1]
-	if len(last) != 1 || len(last[0].Backends) != 1 || last[0].Backends[0].String() != "10.1.0.2:5353" {
-		t.Fatalf("reconciled with %+v", last)
-	}
-}
-
 func TestListPublishers(t *testing.T) {
-	k := &aggregatortest.Kernel{}
-	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k}})
+	_, d := inMemory(t)
 	ctx := aggregatortest.Context(t)
 	c := d.Dial(t, "tester")
 	s := session(t, c, func(string) *weftv1.Fragment { return blocklist("list", "10.0.0.1", "10.0.0.2") })
-	if _, err := s.Put(ctx, blocklist("list", "10.0.0.1", "10.0.0.2")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errorOf(s.Put(ctx, blocklist("list", "10.0.0.1", "10.0.0.2"))))
 	if _, err := c.Apply(ctx, ruled("bad", "jump nowhere")); err == nil {
 		t.Fatal("a dangling jump was accepted")
 	}
@@ -325,9 +161,7 @@ func TestListPublishers(t *testing.T) {
 		p.GetLastRejection().GetFragment().Text() != "tester/bad" || !p.GetLastRejected().IsValid() {
 		t.Errorf("publisher is %v", p)
 	}
-	if n := len(p.GetSessions()); n != 1 {
-		t.Fatalf("%d sessions: want 1", n)
-	}
+	same(t, "sessions", len(p.GetSessions()), 1)
 	if st := p.GetSessions()[0]; st.GetPid() != int32(os.Getpid()) || st.GetUid() != uint32(os.Getuid()) || st.GetPending() != 0 || !st.GetSince().IsValid() {
 		t.Errorf("session is %v: want this process", st)
 	}
@@ -336,4 +170,264 @@ func TestListPublishers(t *testing.T) {
 		list, err := d.Aggregator.ListPublishers()
 		return err == nil && len(list.GetPublishers()) == 1 && len(list.GetPublishers()[0].GetSessions()) == 0
 	})
+}
+
+// held is a kernel whose commits and adoptions wait while hold is set.
+type held struct {
+	aggregatortest.Kernel
+	mu      sync.Mutex
+	hold    chan struct{}
+	waiting int
+}
+
+// block makes what comes next wait until the result is called.
+func (k *held) block(t *testing.T) (release func()) {
+	c := make(chan struct{})
+	k.mu.Lock()
+	k.hold, k.waiting = c, 0
+	k.mu.Unlock()
+	release = sync.OnceFunc(func() {
+		k.mu.Lock()
+		k.hold = nil
+		k.mu.Unlock()
+		close(c)
+	})
+	t.Cleanup(release)
+	return release
+}
+
+func (k *held) wait() {
+	k.mu.Lock()
+	c := k.hold
+	k.waiting++
+	k.mu.Unlock()
+	if c != nil {
+		<-c
+	}
+}
+
+// busy reports whether somebody waits.
+func (k *held) busy() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.hold != nil && k.waiting > 0
+}
+
+func (k *held) Commit(ops []kernel.Op) (kernel.Stats, error) {
+	k.wait()
+	return k.Kernel.Commit(ops)
+}
+
+func (k *held) Adopt() ([]kernel.Table, error) {
+	k.wait()
+	return k.Kernel.Adopt()
+}
+
+// refusePoison refuses chains whose names begin with "poison".
+func refusePoison(errno syscall.Errno) func(op kernel.Op) (syscall.Errno, string) {
+	return func(op kernel.Op) (syscall.Errno, string) {
+		if c, ok := op.(kernel.AddChain); ok && strings.HasPrefix(c.Chain.Name, "poison") {
+			return errno, "no"
+		}
+		return 0, ""
+	}
+}
+
+func brief(key string) *weftv1.Fragment {
+	f := blocklist("brief", key)
+	f.Lifetime = weftv1.Lifetime_LIFETIME_SESSION
+	return f
+}
+
+// TestLeaveSurvivesARefusedBatch ends a session, at once or after a patch, in the same batch in which another
+// publisher's update is refused by the kernel: the patch is committed, and the session's fragment goes.
+func TestLeaveSurvivesARefusedBatch(t *testing.T) {
+	for _, patched := range []bool{false, true} {
+		k := &held{}
+		k.Refuse = refusePoison(syscall.EINVAL)
+		d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k}})
+		c, s := d.Dial(t, "other"), raw(t, d, "tester")
+		wantCommitted(t, exchange(t, s, snapshotOf(1, brief("10.0.0.1"))))
+		wantCommitted(t, exchange(t, s, snapshotOf(2, blocklist("stays", "10.0.0.2"))))
+		release := k.block(t)
+		apply := func(f *weftv1.Fragment) <-chan error {
+			done := make(chan error, 1)
+			go func() { done <- errorOf(c.Apply(aggregatortest.Context(t), f)) }()
+			return done
+		}
+		pending := func(n int) {
+			t.Helper()
+			aggregatortest.Eventually(t, fmt.Sprint(n, " wait"), func() bool { return d.Aggregator.Pending() == n })
+		}
+		first := apply(blocklist("busy", "10.0.0.3"))
+		aggregatortest.Eventually(t, "the writer is busy", k.busy)
+		poison := &weftv1.Fragment{Name: "poison", Tables: []*weftv1.Table{{Family: "ip", Name: "demo", Chains: []*weftv1.Chain{{Name: "poison"}}}}}
+		want := []string{"10.0.0.2", "10.0.0.3"}
+		var refused <-chan error
+		if patched {
+			want = append(want, "10.0.0.4")
+			must(t, s.Send(patchOf(3, patch("stays", []string{"10.0.0.4"}, nil))))
+			must(t, s.CloseSend())
+			pending(2)
+			refused = apply(poison)
+			pending(3)
+		} else {
+			refused = apply(poison)
+			pending(1)
+			must(t, s.CloseSend())
+			pending(2)
+		}
+		release()
+		must(t, <-first)
+		rejection(t, <-refused, weftv1.Violation_REASON_KERNEL)
+		if patched {
+			answer, err := s.Recv()
+			must(t, err)
+			wantCommitted(t, answer)
+		}
+		if _, err := s.Recv(); !errors.Is(err, io.EOF) {
+			t.Errorf("the stream ended with %v", err)
+		}
+		aggregatortest.Eventually(t, "the session's fragment is withdrawn", func() bool { return len(k.Elements(demo, "blocked")) == len(want) })
+		wantElements(t, &k.Kernel, want...)
+	}
+}
+
+// TestLeaveAfterADroppedWithdrawal withdraws a session's fragment and ends the
+// stream before the writer comes to it.
+func TestLeaveAfterADroppedWithdrawal(t *testing.T) {
+	k := &held{}
+	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k}})
+	ctx, cancel := context.WithCancel(aggregatortest.Context(t))
+	s, err := d.Aggregator.Session("tester", 1, 0)
+	must(t, err)
+	s.DropAfter(ctx)
+	push := func(req *weftv1.PublishRequest) <-chan aggregator.Result {
+		t.Helper()
+		c, err := s.Push(req)
+		must(t, err)
+		return c
+	}
+	if r := <-push(snapshotOf(1, brief("10.0.0.1"))); r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	release := k.block(t)
+	busy := push(snapshotOf(2, blocklist("stays", "10.0.0.2")))
+	aggregatortest.Eventually(t, "the writer is busy", k.busy)
+	dropped := push(&weftv1.PublishRequest{Id: 3, Update: &weftv1.PublishRequest_Withdraw{Withdraw: "brief"}})
+	cancel()
+	s.Close()
+	release()
+	if r := <-busy; r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	if r := <-dropped; r.Err == nil {
+		t.Fatal("an update without a sender was committed")
+	}
+	aggregatortest.Eventually(t, "the session's fragment is withdrawn", func() bool { return len(k.Elements(demo, "blocked")) == 1 })
+	wantElements(t, &k.Kernel, "10.0.0.2")
+}
+
+// TestUpdatesWaitForAdoption sends a fragment that refers to another one's set while
+// the restarted aggregator still reads the kernel, and asks for a plan and an owner: what the tables of
+// the last run declare is known all the same.
+func TestUpdatesWaitForAdoption(t *testing.T) {
+	k, dir := &held{}, t.TempDir()
+	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, StateDir: dir}})
+	ctx := aggregatortest.Context(t)
+	user := &weftv1.Fragment{Name: "user", Tables: []*weftv1.Table{{
+		Family: "ip", Name: "demo", Chains: []*weftv1.Chain{{Name: "use", Rules: []*weftv1.Rule{{Text: "ip saddr @blocked accept"}}}},
+	}}}
+	c := d.Dial(t, "tester")
+	mustApply(t, c, blocklist("list", "10.0.0.1"), user)
+	must(t, d.Stop())
+	release := k.block(t)
+	d = aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, StateDir: dir, Standby: true}})
+	aggregatortest.Eventually(t, "it adopts", k.busy)
+	s := raw(t, d, "tester")
+	must(t, s.Send(snapshotOf(1, user)))
+	applied, asked := make(chan error, 1), make(chan error, 2)
+	c = d.Dial(t, "tester")
+	go func() {
+		plan, err := c.Plan(ctx, &weftv1.PlanRequest{Fragments: []*weftv1.Fragment{ruled("other", "ip daddr @blocked accept")}})
+		if len(plan.GetRejections()) > 0 || err == nil && len(plan.GetChanges()) == 0 {
+			t.Errorf("plan is %v: want one rule more", plan)
+		}
+		asked <- err
+	}()
+	go func() {
+		owners, err := c.Owner(ctx, &weftv1.OwnerRequest{Object: nametest.Parse("element ip demo blocked { 10.0.0.1 }")})
+		if err == nil && len(owners.GetOwners()) != 1 {
+			t.Errorf("owners are %v: want one", owners)
+		}
+		asked <- err
+	}()
+	go func() { applied <- errorOf(c.Apply(ctx, user)) }()
+	release()
+	resp, err := s.Recv()
+	must(t, err)
+	wantCommitted(t, resp)
+	must(t, <-applied)
+	must(t, errors.Join(<-asked, <-asked))
+}
+
+// TestStatusFollowsOthersShadows looks at the status of a fragment that did not
+// change while another one's elements hid its own, and no longer do.
+func TestStatusFollowsOthersShadows(t *testing.T) {
+	_, d := inMemory(t)
+	ctx := aggregatortest.Context(t)
+	c := d.Dial(t, "tester")
+	targets := func(name string, priority int32, value string) *weftv1.Fragment {
+		return &weftv1.Fragment{Name: name, Priority: priority, Tables: []*weftv1.Table{{Family: "ip", Name: "demo", Maps: []*weftv1.Set{{
+			Name: "targets", Type: "inet_service : ipv4_addr", Elements: []*weftv1.Element{{Key: "80", Value: value}},
+		}}}}}
+	}
+	shadowed := func(want uint64) {
+		t.Helper()
+		got, err := c.Get(ctx, "", "second")
+		if err != nil || got.GetStatus().GetShadowed() != want {
+			t.Fatalf("status %v, error %v: want %d shadowed", got.GetStatus(), err, want)
+		}
+	}
+	apply := func(f *weftv1.Fragment) {
+		t.Helper()
+		mustApply(t, c, f)
+	}
+	apply(targets("second", 2, "10.0.0.2"))
+	shadowed(0)
+	apply(targets("first", 1, "10.0.0.1"))
+	shadowed(1)
+	apply(targets("first", 1, "10.0.0.2"))
+	shadowed(0)
+	apply(targets("first", 1, "10.0.0.1"))
+	shadowed(1)
+	must(t, errorOf(c.Delete(ctx, "", "first")))
+	shadowed(0)
+}
+
+// TestStreamHoldsBoundedFragments sends more fragments on one stream than there may
+// be: what the aggregator remembers of a stream is bounded, whatever becomes of them.
+func TestStreamHoldsBoundedFragments(t *testing.T) {
+	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: &aggregatortest.Kernel{}, Rate: rate.Inf}})
+	s, err := d.Aggregator.Session("tester", 1, 0)
+	must(t, err)
+	defer s.Close()
+	push := func(req *weftv1.PublishRequest) error {
+		t.Helper()
+		c, err := s.Push(req)
+		must(t, err)
+		return (<-c).Err
+	}
+	empty := func(i int) *weftv1.PublishRequest {
+		return snapshotOf(1, &weftv1.Fragment{Name: fmt.Sprintf("f-%d", i)})
+	}
+	for i := range admission.MaxFragments {
+		must(t, push(empty(i)))
+	}
+	var rejected *aggregator.RejectedError
+	if err := push(empty(admission.MaxFragments)); !errors.As(err, &rejected) || rejected.Violations[0].GetReason() != weftv1.Violation_REASON_LIMIT {
+		t.Fatalf("one too many: %v", err)
+	}
+	must(t, push(&weftv1.PublishRequest{Id: 2, Update: &weftv1.PublishRequest_Withdraw{Withdraw: "f-0"}}))
+	must(t, push(empty(admission.MaxFragments)))
 }

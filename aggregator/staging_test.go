@@ -69,10 +69,7 @@ func TestLargeUpdateIsStaged(t *testing.T) {
 	k.step = func(n int) {
 		switch n {
 		case 2:
-			go func() {
-				_, err := other.Apply(ctx, small)
-				done <- err
-			}()
+			go func() { done <- errorOf(other.Apply(ctx, small)) }()
 			aggregatortest.Eventually(t, "the small update waits", func() bool { return d.Aggregator.Pending() == 2 })
 		default:
 			if len(k.Rules(nft.TableID{Family: nft.FamilyIP, Name: "other"}, "input")) > 0 && len(k.Rules(demo, "input")) == 0 {
@@ -101,40 +98,33 @@ func TestStagingLeavesNothing(t *testing.T) {
 		_, err := d.Aggregator.Apply(ctx, "large", listOf("large", manyElements))
 		return err
 	}
-	empty := func(t *testing.T, k *stepping) {
-		t.Helper()
-		aggregatortest.Eventually(t, "the kernel is empty", k.Empty)
+	for _, tt := range []struct {
+		name    string
+		refuses func(op kernel.Op) bool
+		commits int64
+	}{
+		{"refused rule", func(op kernel.Op) bool { _, ok := op.(kernel.AddRule); return ok }, 3},
+		{"refused element", func(op kernel.Op) bool {
+			add, ok := op.(kernel.AddElements)
+			return ok && add.Elements[0].Key > "\x0b\x00\x40"
+		}, 2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			k := &stepping{}
+			k.Refuse = func(op kernel.Op) (syscall.Errno, string) {
+				if tt.refuses(op) {
+					return syscall.EINVAL, "no"
+				}
+				return 0, ""
+			}
+			d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k}})
+			var r *aggregator.RejectedError
+			if err := apply(aggregatortest.Context(t), d); !errors.As(err, &r) || k.n.Load() < tt.commits {
+				t.Fatalf("error %v after %d commits", err, k.n.Load())
+			}
+			aggregatortest.Eventually(t, "the kernel is empty", k.Empty)
+		})
 	}
-	t.Run("refused rule", func(t *testing.T) {
-		k := &stepping{}
-		k.Refuse = func(op kernel.Op) (syscall.Errno, string) {
-			if _, ok := op.(kernel.AddRule); ok {
-				return syscall.EINVAL, "no"
-			}
-			return 0, ""
-		}
-		d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k}})
-		var r *aggregator.RejectedError
-		if err := apply(aggregatortest.Context(t), d); !errors.As(err, &r) || k.n.Load() < 3 {
-			t.Fatalf("error %v after %d commits", err, k.n.Load())
-		}
-		empty(t, k)
-	})
-	t.Run("refused element", func(t *testing.T) {
-		k := &stepping{}
-		k.Refuse = func(op kernel.Op) (syscall.Errno, string) {
-			if add, ok := op.(kernel.AddElements); ok && add.Elements[0].Key > "\x0b\x00\x40" {
-				return syscall.EINVAL, "no"
-			}
-			return 0, ""
-		}
-		d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k}})
-		var r *aggregator.RejectedError
-		if err := apply(aggregatortest.Context(t), d); !errors.As(err, &r) || k.n.Load() < 2 {
-			t.Fatalf("error %v after %d commits", err, k.n.Load())
-		}
-		empty(t, k)
-	})
 	t.Run("sender gone", func(t *testing.T) {
 		k := &stepping{}
 		ctx, cancel := context.WithCancel(aggregatortest.Context(t))
@@ -147,7 +137,7 @@ func TestStagingLeavesNothing(t *testing.T) {
 		if err := apply(ctx, d); !errors.Is(err, context.Canceled) {
 			t.Fatalf("error %v", err)
 		}
-		empty(t, k)
+		aggregatortest.Eventually(t, "the kernel is empty", k.Empty)
 	})
 	t.Run("stop", func(t *testing.T) {
 		// A stop commits pending updates.
@@ -161,9 +151,7 @@ func TestStagingLeavesNothing(t *testing.T) {
 		}
 		must(t, apply(aggregatortest.Context(t), d))
 		must(t, <-stopped)
-		if n := len(k.Elements(demo, "blocked")); n != manyElements {
-			t.Errorf("%d elements", n)
-		}
+		same(t, "elements", len(k.Elements(demo, "blocked")), manyElements)
 	})
 }
 
@@ -182,8 +170,7 @@ func TestStagingIsRepaired(t *testing.T) {
 				}
 			}
 			d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k}})
-			_, err := d.Aggregator.Apply(aggregatortest.Context(t), "large", listOf("large", manyElements))
-			must(t, err)
+			applyAs(t, d, "large", listOf("large", manyElements))
 			if n := len(k.Elements(demo, "blocked")); n != manyElements || len(k.Rules(demo, "input")) != 1 {
 				t.Errorf("%d elements, rules %v", n, k.Rules(demo, "input"))
 			}
@@ -196,24 +183,20 @@ func TestStagingIsRepaired(t *testing.T) {
 func TestStagedIsRemovedAtStart(t *testing.T) {
 	k, dir := &aggregatortest.Kernel{}, t.TempDir()
 	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, StateDir: dir}})
-	_, err := d.Aggregator.Apply(aggregatortest.Context(t), "small", blocklist("small", "10.0.0.1"))
-	must(t, err)
+	applyAs(t, d, "small", blocklist("small", "10.0.0.1"))
 	must(t, d.Stop())
 	want := k.String()
 	table := nft.TableID{Family: nft.FamilyIP, Name: "staged"}
 	decl, err := set.Compile(nft.FamilyIP, &nft.Set{Name: "left", Type: "ipv4_addr"})
 	must(t, err)
 	for _, id := range []nft.TableID{demo, table} {
-		_, err := k.Commit([]kernel.Op{kernel.AddTable{Table: id}, kernel.AddSet{Table: id, Set: decl}, kernel.AddElements{Table: id, Set: decl, Elements: []set.Element{{Key: "abcd"}}}})
-		must(t, err)
+		must(t, errorOf(k.Commit([]kernel.Op{kernel.AddTable{Table: id}, kernel.AddSet{Table: id, Set: decl}, kernel.AddElements{Table: id, Set: decl, Elements: []set.Element{{Key: "abcd"}}}})))
 	}
 	if !strings.Contains(k.String(), "left") {
 		t.Fatal("there is nothing to remove")
 	}
 	aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, StateDir: dir}})
-	if got := k.String(); got != want {
-		t.Errorf("kernel has\n%swant\n%s", got, want)
-	}
+	same(t, "the kernel", k.String(), want)
 }
 
 // TestStagedWithoutARecord is killed while it stages, and has no state directory: what was
@@ -226,31 +209,23 @@ func TestStagedWithoutARecord(t *testing.T) {
 		if n == 2 {
 			// What the kernel has if the process is killed now.
 			for _, ops := range k.Commits() {
-				_, err := left.Commit(ops)
-				must(t, err)
+				must(t, errorOf(left.Commit(ops)))
 			}
 		}
 	}
 	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k}})
-	_, err := d.Aggregator.Apply(ctx, "large", listOf("large", manyElements))
-	must(t, err)
+	applyAs(t, d, "large", listOf("large", manyElements))
 	must(t, d.Stop())
 	staged := len(left.Elements(demo, "blocked"))
 	if staged == 0 || staged >= manyElements || len(left.Rules(demo, "input")) != 0 {
 		t.Fatalf("the kill left %d elements and rules %v", staged, left.Rules(demo, "input"))
 	}
 	d = aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: left}})
-	if n := len(left.Elements(demo, "blocked")); n != staged {
-		t.Errorf("the start has changed what was staged: %d elements", n)
-	}
-	_, err = d.Aggregator.Apply(ctx, "large", listOf("large", manyElements))
-	must(t, err)
+	same(t, "what was staged before the start", len(left.Elements(demo, "blocked")), staged)
+	applyAs(t, d, "large", listOf("large", manyElements))
 	if n := len(left.Elements(demo, "blocked")); n != manyElements || len(left.Rules(demo, "input")) != 1 {
 		t.Errorf("%d elements, rules %v", n, left.Rules(demo, "input"))
 	}
-	_, err = d.Aggregator.Delete(ctx, "large", "large")
-	must(t, err)
-	if got := left.String(); got != "" {
-		t.Errorf("after the deletion the kernel has\n%.1000s", got)
-	}
+	must(t, errorOf(d.Aggregator.Delete(ctx, "large", "large")))
+	same(t, "the kernel after the deletion", left.String(), "")
 }

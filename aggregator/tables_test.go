@@ -10,12 +10,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"google.golang.org/protobuf/testing/protocmp"
 
 	"github.com/weft-proxy/weft/aggregator"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
-	"github.com/weft-proxy/weft/nft/testing/nfttest"
+	"github.com/weft-proxy/weft/aggregator/testing/nametest"
 )
 
 // ports is a fragment with a map from ports to verdicts, and a rule with it.
@@ -34,9 +33,20 @@ func ports(name string, priority int32, entries ...string) *weftv1.Fragment {
 	}}}
 }
 
+// readTable joins the parts of a table.
+func readTable(ctx context.Context, t *testing.T, d *aggregatortest.Daemon, req *weftv1.GetTableRequest) *weftv1.GetTableResponse {
+	t.Helper()
+	parts, err := d.Aggregator.GetTable(ctx, req, aggregator.Reader{All: true})
+	must(t, err)
+	whole := &weftv1.GetTableResponse{}
+	for part := range parts {
+		whole.Join(part)
+	}
+	return whole
+}
+
 func TestGetTable(t *testing.T) {
-	k := &aggregatortest.Kernel{}
-	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k}})
+	k, d := inMemory(t)
 	ctx := aggregatortest.Context(t)
 	for publisher, f := range map[string]*weftv1.Fragment{
 		"late":  ports("p", 10, "80 : drop", "443 : accept"),
@@ -44,8 +54,7 @@ func TestGetTable(t *testing.T) {
 	} {
 		applyAs(t, d, publisher, f)
 	}
-	got, err := getTable(ctx, d, "ip", "demo", false)
-	must(t, err)
+	got := readTable(ctx, t, d, &weftv1.GetTableRequest{Family: "ip", Name: "demo"})
 	early, late := &weftv1.FragmentName{Publisher: "early", Name: "p"}, &weftv1.FragmentName{Publisher: "late", Name: "p"}
 	both := []*weftv1.FragmentName{early, late}
 	handles := k.Handles(demo, "input")
@@ -69,42 +78,14 @@ func TestGetTable(t *testing.T) {
 			Map: true, Fragments: both,
 		}},
 	}
-	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
-		t.Fatalf("table (-want +got):\n%s", diff)
-	}
-	terse, err := getTable(ctx, d, "ip", "demo", true)
-	if err != nil || len(terse.GetSets()[0].GetSet().GetElements()) != 0 || terse.GetStatus().GetElements() != 3 {
-		t.Fatalf("terse table is %v, error %v: want no elements and their number", terse, err)
+	same(t, "table", got, want)
+	terse := readTable(ctx, t, d, &weftv1.GetTableRequest{Family: "ip", Name: "demo", Terse: true})
+	if len(terse.GetSets()[0].GetSet().GetElements()) != 0 || terse.GetStatus().GetElements() != 3 {
+		t.Fatalf("terse table is %v: want no elements and their number", terse)
 	}
 	list, err := d.Aggregator.ListTables(ctx, aggregator.Reader{All: true})
 	must(t, err)
-	if diff := cmp.Diff([]*weftv1.TableStatus{want.GetStatus()}, list.GetTables(), protocmp.Transform()); diff != "" {
-		t.Fatalf("tables (-want +got):\n%s", diff)
-	}
-}
-
-// getTable joins the parts of a table.
-func getTable(ctx context.Context, d *aggregatortest.Daemon, family, name string, terse bool) (*weftv1.GetTableResponse, error) {
-	whole := &weftv1.GetTableResponse{}
-	parts, err := d.Aggregator.GetTable(ctx, &weftv1.GetTableRequest{Family: family, Name: name, Terse: terse}, aggregator.Reader{All: true})
-	if err != nil {
-		return nil, err
-	}
-	for part := range parts {
-		whole.Join(part)
-	}
-	return whole, nil
-}
-
-func TestGetTableErrors(t *testing.T) {
-	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: &aggregatortest.Kernel{}}})
-	ctx := aggregatortest.Context(t)
-	if _, err := d.Aggregator.GetTable(ctx, &weftv1.GetTableRequest{Family: "ip", Name: "none"}, aggregator.Reader{All: true}); !errors.Is(err, aggregator.ErrNoObject) {
-		t.Errorf("error is %v: want ErrNoObject", err)
-	}
-	if _, err := d.Aggregator.GetTable(ctx, &weftv1.GetTableRequest{Family: "ipx", Name: "none"}, aggregator.Reader{All: true}); !errors.Is(err, aggregator.ErrInvalidName) {
-		t.Errorf("error is %v: want ErrInvalidName", err)
-	}
+	same(t, "tables", list.GetTables(), []*weftv1.TableStatus{want.GetStatus()})
 }
 
 var handleComment = regexp.MustCompile(`^(.*) # handle (\d+)$`)
@@ -112,10 +93,8 @@ var handleComment = regexp.MustCompile(`^(.*) # handle (\d+)$`)
 // TestKernelGetTable compares with what nft lists, before a restart and after,
 // when the kernel alone knows what is there.
 func TestKernelGetTable(t *testing.T) {
-	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
-	ns := nfttest.New(t)
 	state := t.TempDir()
-	d, conn := startKernel(t, ns, aggregator.Config{StateDir: state}, false)
+	ns, d, conn := onKernel(t, aggregator.Config{StateDir: state}, false)
 	ctx := aggregatortest.Context(t)
 	applyAs(t, d, "a", ports("p", 0, "80 : drop"))
 	applyAs(t, d, "b", counted("10.0.0.1"))
@@ -126,8 +105,7 @@ func TestKernelGetTable(t *testing.T) {
 		}
 	}
 	read := func(d *aggregatortest.Daemon) (got []string, table *weftv1.GetTableResponse) {
-		table, err := getTable(ctx, d, "ip", "demo", false)
-		must(t, err)
+		table = readTable(ctx, t, d, &weftv1.GetTableRequest{Family: "ip", Name: "demo"})
 		for _, r := range table.GetChains()[0].GetRules() {
 			got = append(got, strconv.FormatUint(r.GetHandle(), 10))
 		}
@@ -141,9 +119,7 @@ func TestKernelGetTable(t *testing.T) {
 	must(t, conn.Close())
 	again, _ := startKernel(t, ns, aggregator.Config{StateDir: state}, false)
 	got, adopted := read(again)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Fatalf("handles after a restart (-nft +got):\n%s", diff)
-	}
+	same(t, "handles after a restart, as nft has them", got, want)
 	// The words are the publishers' and come back with them; the rest stays.
 	for _, c := range table.GetChains() {
 		c.GetChain().Priority, c.GetChain().Policy = "0", "accept"
@@ -152,9 +128,7 @@ func TestKernelGetTable(t *testing.T) {
 		}
 	}
 	adopted.Revision = table.GetRevision()
-	if diff := cmp.Diff(table, adopted, protocmp.Transform()); diff != "" {
-		t.Fatalf("table after a restart (-want +got):\n%s", diff)
-	}
+	same(t, "table after a restart", adopted, table)
 }
 
 // TestGetTableWhileCommitting reads under an unlimited rate and a load that
@@ -182,12 +156,71 @@ func TestGetTableWhileCommitting(t *testing.T) {
 		return err == nil
 	})
 	for range 100 {
-		got, err := getTable(ctx, d, "ip", "demo", false)
-		must(t, err)
-		if n := len(got.GetSets()[0].GetSet().GetElements()); n != 1 {
-			t.Fatalf("a read between two commits sees %d elements: want 1", n)
-		}
+		got := readTable(ctx, t, d, &weftv1.GetTableRequest{Family: "ip", Name: "demo"})
+		same(t, "elements that a read between two commits sees", len(got.GetSets()[0].GetSet().GetElements()), 1)
 	}
 	close(stop)
 	must(t, <-done)
+}
+
+func TestOwner(t *testing.T) {
+	k, d := inMemory(t)
+	applyAs(t, d, "b", ports("p", 5, "80 : accept", "443 : drop"))
+	applyAs(t, d, "a", ports("p", 9, "80 : drop"))
+	two := ruled("rules", "tcp dport 1 accept", "tcp dport 2 accept")
+	two.Tables[0].Chains[0].Rules[1].Comment = "second"
+	applyAs(t, d, "c", two)
+	handles := k.Handles(demo, "input")
+	all := func(text string) []*weftv1.ObjectOwner {
+		return []*weftv1.ObjectOwner{
+			{Fragment: &weftv1.FragmentName{Publisher: "c", Name: "rules"}, Text: text}, {Fragment: &weftv1.FragmentName{Publisher: "b", Name: "p"}, Priority: 5, Text: text}, {Fragment: &weftv1.FragmentName{Publisher: "a", Name: "p"}, Priority: 9, Text: text},
+		}
+	}
+	for _, tt := range []struct {
+		name string
+		req  *weftv1.OwnerRequest
+		want []*weftv1.ObjectOwner
+	}{
+		{"table", &weftv1.OwnerRequest{Object: nametest.Parse("table ip demo")}, all("table ip demo")},
+		{"chain", &weftv1.OwnerRequest{Object: nametest.Parse("chain ip demo input")}, all("chain ip demo input { type filter hook input priority 0; policy accept; }")},
+		{"rule", &weftv1.OwnerRequest{Object: nametest.Parse(fmt.Sprintf("rule ip demo input handle %d", handles[1]))}, []*weftv1.ObjectOwner{
+			{Fragment: &weftv1.FragmentName{Publisher: "c", Name: "rules"}, Text: `tcp dport 2 accept comment "second"`, Index: 2},
+		}},
+		{"map", &weftv1.OwnerRequest{Object: nametest.Parse("map ip demo ports")}, []*weftv1.ObjectOwner{
+			{Fragment: &weftv1.FragmentName{Publisher: "b", Name: "p"}, Priority: 5, Text: "map ip demo ports { type inet_service : verdict; }"},
+			{Fragment: &weftv1.FragmentName{Publisher: "a", Name: "p"}, Priority: 9, Text: "map ip demo ports { type inet_service : verdict; }"},
+		}},
+		{"element", &weftv1.OwnerRequest{Object: nametest.Parse("element ip demo ports { 80 }")}, []*weftv1.ObjectOwner{
+			{Fragment: &weftv1.FragmentName{Publisher: "b", Name: "p"}, Priority: 5, Text: "80 : accept"}, {Fragment: &weftv1.FragmentName{Publisher: "a", Name: "p"}, Priority: 9, Text: "80 : drop"},
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := d.Aggregator.Owner(aggregatortest.Context(t), tt.req, aggregator.Reader{All: true})
+			must(t, err)
+			same(t, "owners", got.GetOwners(), tt.want)
+		})
+	}
+	for name, tt := range map[string]struct {
+		object string
+		want   error
+	}{
+		"no table":     {"table ip none", aggregator.ErrNoObject},
+		"no chain":     {"chain ip demo none", aggregator.ErrNoObject},
+		"no rule":      {"rule ip demo input handle 999", aggregator.ErrNoObject},
+		"no set":       {"element ip demo none { 80 }", aggregator.ErrNoObject},
+		"no element":   {"element ip demo ports { 81 }", aggregator.ErrNoObject},
+		"no kind":      {"carrot ip demo ports", aggregator.ErrNoObject},
+		"bad key":      {"element ip demo ports { eighty }", aggregator.ErrInvalidName},
+		"bad family":   {"table ipx demo", aggregator.ErrInvalidName},
+		"nothing":      {"", aggregator.ErrProtocol},
+		"lone handle":  {"rule ip demo", aggregator.ErrProtocol},
+		"no handle":    {"rule ip demo input", aggregator.ErrProtocol},
+		"lone element": {"element ip demo", aggregator.ErrProtocol},
+		"named table":  {"table ip demo input", aggregator.ErrProtocol},
+	} {
+		req := &weftv1.OwnerRequest{Object: nametest.Parse(tt.object)}
+		if _, err := d.Aggregator.Owner(aggregatortest.Context(t), req, aggregator.Reader{All: true}); !errors.Is(err, tt.want) {
+			t.Errorf("%s: error is %v: want %v", name, err, tt.want)
+		}
+	}
 }

@@ -2,17 +2,18 @@ package aggregator_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/weft-proxy/weft/aggregator"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
-	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
-	"github.com/weft-proxy/weft/nft"
-	"github.com/weft-proxy/weft/nft/kernel"
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
@@ -46,9 +47,7 @@ func picks(numbers ...int) *weftv1.Fragment {
 //
 // Behaviour: 134, 138.
 func TestUpdateIsOneTransaction(t *testing.T) {
-	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
-	ns := nfttest.New(t)
-	d, conn := startKernel(t, ns, aggregator.Config{}, false)
+	ns, d, conn := onKernel(t, aggregator.Config{}, false)
 	c := d.Dial(t, "tester")
 	generation, err := conn.Generation()
 	must(t, err)
@@ -71,19 +70,17 @@ func TestUpdateIsOneTransaction(t *testing.T) {
 					want = 2
 				}
 			}
-			if got := strings.Count(text, fmt.Sprintf("chain pick-%d {", n)); got != want {
-				t.Fatalf("chain pick-%d is there %d times, want %d:\n%s", n, got, want, text)
-			}
+			same(t, fmt.Sprintf("chains pick-%d", n), strings.Count(text, fmt.Sprintf("chain pick-%d {", n)), want)
 		}
 	}
 }
 
 // TestRefusedUpdateLeavesNothing has the kernel refuse an update after its new chains went ahead, with rules, jumps, sets, a
 // verdict map and a counter that only they need: all of that is removed, and the rules in force are as they were.
+// The kernel is not read for that.
 func TestRefusedUpdateLeavesNothing(t *testing.T) {
-	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
-	ns := nfttest.New(t)
-	d, conn := startKernel(t, ns, aggregator.Config{}, false)
+	cfg, _, reg := observed(aggregator.Config{})
+	ns, d, conn := onKernel(t, cfg, false)
 	ctx := aggregatortest.Context(t)
 	c := d.Dial(t, "tester")
 	mustApply(t, c, picks(1, 2))
@@ -102,62 +99,17 @@ func TestRefusedUpdateLeavesNothing(t *testing.T) {
 			}
 		}
 	}
-	before := ns.ListRuleset(t)
+	before, dumps := ns.ListRuleset(t), metric(t, reg, "weft_aggregator_work_total", "dumps")
 	for range 3 {
 		generation, err := conn.Generation()
 		must(t, err)
-		_, err = c.Apply(ctx, refused)
-		rejection(t, err, weftv1.Violation_REASON_KERNEL)
+		rejection(t, errorOf(c.Apply(ctx, refused)), weftv1.Violation_REASON_KERNEL)
 		if now, err := conn.Generation(); err != nil || now != generation+2 {
 			t.Errorf("%d transactions were made (%v), want that of the chains and their removal", now-generation, err)
 		}
-		if after := ns.ListRuleset(t); after != before {
-			t.Fatalf("after a refused update:\n%s\nbefore:\n%s", after, before)
-		}
+		same(t, "the ruleset after a refused update", ns.ListRuleset(t), before)
 	}
-}
-
-// TestTrafficDuringUpdates has a client make connections to a service without a
-// pause, while the same fragment's other services come, go and are replaced with all
-// that belongs to them: each connection is answered.
-//
-// Behaviour: 170.
-func TestTrafficDuringUpdates(t *testing.T) {
-	n := newFlowNode(t)
-	d, _ := startKernel(t, n.ns, aggregator.Config{Rate: 10_000}, false)
-	n.publish(t, d, dnsTo1, "10.96.0.1 . udp . 53 . 1 : 10.1.0.2 . 8080")
-	done, updated := make(chan struct{}), make(chan error, 1)
-	c, ctx := d.Dial(t, "tester"), aggregatortest.Context(t)
-	go func() { updated <- keepUpdating(ctx, c, done) }()
-	for i := range 300 {
-		n.send(t, 20000+i, "10.96.0.1:53", true)
-	}
-	close(done)
-	must(t, <-updated)
-}
-
-// keepUpdating changes everything around one front until done is closed.
-func keepUpdating(ctx context.Context, c *client.Client, done <-chan struct{}) error {
-	for i := 0; ; i++ {
-		select {
-		case <-done:
-			if i < 10 {
-				return fmt.Errorf("%d updates: too few to say anything", i)
-			}
-			return nil
-		default:
-		}
-		f := fronts(dnsTo1, nodeTo1, fmt.Sprintf("10.96.1.%d . udp . 53 . 0 : 10.1.0.2 . 8080", i&255))
-		if i%2 == 1 {
-			f = fronts([]string{dnsTo1, dnsTo2}[i/2%2])
-		}
-		other := &weftv1.Chain{Name: fmt.Sprintf("other-%d", i%5), Rules: []*weftv1.Rule{{Text: "counter"}}}
-		f.Tables[0].Chains = append(f.Tables[0].Chains, other)
-		f.Tables[0].Chains[0].Rules = append(f.Tables[0].Chains[0].Rules, &weftv1.Rule{Text: "jump " + other.GetName()})
-		if _, err := c.Apply(ctx, f); err != nil {
-			return err
-		}
-	}
+	same(t, "how often the kernel was read for refused updates", metric(t, reg, "weft_aggregator_work_total", "dumps")-dumps, 0)
 }
 
 // TestStopLeavesTraffic stops the daemon as SIGTERM does: the rules stay, and new
@@ -208,9 +160,7 @@ func stripOwner(ruleset string) string {
 //
 // Behaviour: 168, 169.
 func TestNamesAtTheirLimit(t *testing.T) {
-	nfttest.Require(t, nfttest.Namespaces, nfttest.NFT)
-	ns := nfttest.New(t)
-	d, _ := startKernel(t, ns, aggregator.Config{}, false)
+	ns, d, _ := onKernel(t, aggregator.Config{}, false)
 	ctx := aggregatortest.Context(t)
 	c := d.Dial(t, "tester")
 	named := func(fragment string, name, comment int) *weftv1.Fragment {
@@ -229,44 +179,82 @@ func TestNamesAtTheirLimit(t *testing.T) {
 		t.Fatalf("the ruleset has the name %d times, want 4, and the comment twice:\n%s", got, text)
 	}
 	for _, f := range []*weftv1.Fragment{named("name", 256, 1), named("comment", 9, 129)} {
-		_, err := c.Apply(ctx, f)
-		rejection(t, err, weftv1.Violation_REASON_INVALID)
-		if _, err := c.Apply(ctx, blocklist("after-"+f.GetName(), "10.0.0.1")); err != nil {
-			t.Fatalf("the next update: %v", err)
-		}
+		rejection(t, errorOf(c.Apply(ctx, f)), weftv1.Violation_REASON_INVALID)
+		must(t, errorOf(c.Apply(ctx, blocklist("after-"+f.GetName(), "10.0.0.1"))))
 	}
 	if text := ns.ListRuleset(t); strings.Contains(text, "xnnnnnnnn {") || !strings.Contains(text, "10.0.0.1") {
 		t.Fatalf("ruleset:\n%s", text)
 	}
 }
 
-// TestFamiliesApart has a kernel that refuses everything in ip6. An update is one
-// transaction, so one fragment with both families keeps its last content in both;
-// of two fragments, one for each family, the other is committed.
-func TestFamiliesApart(t *testing.T) {
-	k := &aggregatortest.Kernel{}
-	k.Refuse = func(op kernel.Op) (syscall.Errno, string) {
-		if kernel.TableOf(op).Family == nft.FamilyIP6 {
-			return syscall.EOPNOTSUPP, "no ip6"
+// sendPairs sends packets from two addresses of loopback, in turns, until ctx ends and one
+// pair more. Both pass until the rule is in force, and none after. One pair may be in
+// between. It returns the number of pairs.
+func sendPairs(ctx context.Context, tb testing.TB, ns *nfttest.NS, first, last netip.Addr) (pairs int) {
+	tb.Helper()
+	var conns [2]*net.UDPConn
+	for i, addr := range []netip.Addr{first, last} {
+		err := ns.Do(func() (err error) {
+			conns[i], err = net.DialUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(addr, 0)), &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9})
+			return err
+		})
+		if err != nil {
+			tb.Fatal(err)
 		}
-		return 0, ""
+		defer func() { _ = conns[i].Close() }()
 	}
-	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k}})
-	ctx := aggregatortest.Context(t)
-	c := d.Dial(t, "tester")
-	both := picks(1)
-	_, err := c.Apply(ctx, both)
-	rejection(t, err, weftv1.Violation_REASON_KERNEL)
-	if got := k.Rules(demo, "pick-1"); got != nil {
-		t.Fatalf("half of an update is committed: %q", got)
+	dropped := func(c *net.UDPConn) bool {
+		_, err := c.Write([]byte("x"))
+		if errors.Is(err, syscall.ECONNREFUSED) { // the answer to the packet before
+			_, err = c.Write([]byte("x"))
+		}
+		return errors.Is(err, syscall.EPERM)
 	}
-	apart := func(i int) error {
-		_, err := c.Apply(ctx, &weftv1.Fragment{Name: "picks-" + both.GetTables()[i].GetFamily(), Tables: both.GetTables()[i : i+1]})
-		return err
+	tick := time.NewTicker(200 * time.Microsecond)
+	defer tick.Stop()
+	before, mixed := false, 0
+	for over := false; ; {
+		a, z := dropped(conns[0]), dropped(conns[1])
+		pairs++
+		switch {
+		case a && !z, before && !z:
+			tb.Fatalf("pair %d: the first is dropped: %t, the last: %t", pairs, a, z)
+		case z && !a:
+			mixed++
+		}
+		before = z
+		if over {
+			if !a || !z || mixed > 1 {
+				tb.Fatalf("at the end, the first is dropped: %t, the last: %t; %d pairs were in between", a, z, mixed)
+			}
+			return pairs
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			over = true
+		}
 	}
-	must(t, apart(0))
-	rejection(t, apart(1), weftv1.Violation_REASON_KERNEL)
-	if got := k.Rules(demo, "pick-1"); len(got) != 1 {
-		t.Fatalf("rules of ip: %q", got)
+}
+
+// TestLargeUpdateWithPackets stages a set while packets flow.
+func TestLargeUpdateWithPackets(t *testing.T) {
+	nfttest.Require(t, nfttest.Namespaces)
+	ns := nfttest.New(t)
+	d, _ := startKernel(t, ns, aggregator.Config{}, false)
+	f := listOf("large", manyElements)
+	f.Tables[0].Sets[0].Elements[0].Key = "127.0.0.1"
+	f.Tables[0].Sets[0].Elements[manyElements-1].Key = "127.0.0.2"
+	f.Tables[0].Chains[0].Hook = "output"
+	ctx, cancel := context.WithCancel(aggregatortest.Context(t))
+	done := make(chan error, 1)
+	go func() {
+		defer cancel()
+		_, err := d.Aggregator.Apply(ctx, "large", f)
+		done <- err
+	}()
+	if n := sendPairs(ctx, t, ns, netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("127.0.0.2")); n < 3 {
+		t.Errorf("only %d pairs of packets", n)
 	}
+	must(t, <-done)
 }

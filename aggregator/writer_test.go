@@ -1,87 +1,27 @@
 package aggregator_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"golang.org/x/time/rate"
 
 	"github.com/weft-proxy/weft/aggregator"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
-	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
-// demo is the table of these tests.
-var demo = nft.TableID{Family: nft.FamilyIP, Name: "demo"}
-
-// blocklist returns a fragment with a set and a chain that drops its members.
-func blocklist(name string, members ...string) *weftv1.Fragment {
-	return &weftv1.Fragment{Name: name, Tables: []*weftv1.Table{{
-		Family: "ip", Name: "demo",
-		Sets: []*weftv1.Set{{Name: "blocked", Type: "ipv4_addr", Elements: elements(members...)}},
-		Chains: []*weftv1.Chain{{
-			Name: "input", Type: "filter", Hook: "input", Priority: "filter",
-			Rules: []*weftv1.Rule{{Text: "ip saddr @blocked counter drop"}},
-		}},
-	}}}
-}
-
-func elements(keys ...string) []*weftv1.Element {
-	var out []*weftv1.Element
-	for _, k := range keys {
-		out = append(out, &weftv1.Element{Key: k})
-	}
-	return out
-}
-
-func patch(fragment string, add, remove []string) *weftv1.Patch {
-	return &weftv1.Patch{Fragment: fragment, Tables: []*weftv1.TablePatch{{
-		Family: "ip", Name: "demo",
-		Elements: []*weftv1.ElementPatch{{Set: "blocked", Add: elements(add...), Remove: remove}},
-	}}}
-}
-
-// session starts a session whose snapshots are what Put was given last, with
-// the patches that were made to current.
-func session(t *testing.T, c *client.Client, snapshot func(string) *weftv1.Fragment) *client.Session {
-	t.Helper()
-	s := c.Session(client.SessionConfig{Snapshot: snapshot})
-	t.Cleanup(func() { _ = s.Close() })
-	return s
-}
-
-func rejection(t *testing.T, err error, reason weftv1.Violation_Reason) *client.RejectedError {
-	t.Helper()
-	var r *client.RejectedError
-	if !errors.As(err, &r) {
-		t.Fatalf("error is %v: want a rejection", err)
-	}
-	if !r.Has(reason) {
-		t.Fatalf("rejection is %v (%v): want reason %v", r, r.Violations, reason)
-	}
-	return r
-}
-
-func wantElements(t *testing.T, k *aggregatortest.Kernel, want ...string) {
-	t.Helper()
-	if diff := cmp.Diff(want, k.Elements(demo, "blocked")); diff != "" {
-		t.Fatalf("elements (-want +got):\n%s", diff)
-	}
-}
-
 func TestApplyPatchAndDelete(t *testing.T) {
-	k := &aggregatortest.Kernel{}
-	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k}})
+	k, d := inMemory(t)
 	ctx := aggregatortest.Context(t)
 	c := d.Dial(t, "tester")
 	first, err := c.Apply(ctx, blocklist("list", "10.0.0.1", "10.0.0.2"))
@@ -95,9 +35,7 @@ func TestApplyPatchAndDelete(t *testing.T) {
 	}
 
 	s := session(t, c, func(string) *weftv1.Fragment { return blocklist("list", "10.0.0.1") })
-	if _, err := s.Put(ctx, blocklist("list", "10.0.0.1")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errorOf(s.Put(ctx, blocklist("list", "10.0.0.1"))))
 	rev, err := s.Patch(ctx, patch("list", []string{"10.0.0.9"}, []string{"10.0.0.1"}))
 	if err != nil || rev <= first {
 		t.Fatalf("patch: revision %d, error %v", rev, err)
@@ -115,12 +53,8 @@ func TestApplyPatchAndDelete(t *testing.T) {
 	if table.GetSets()[0].GetType() != "ipv4_addr" || table.GetSets()[0].GetElements()[0].GetKey() != "10.0.0.9" || table.GetChains()[0].GetPriority() != "filter" {
 		t.Fatalf("content %v", table)
 	}
-	if _, err := c.Delete(ctx, "", "list"); err != nil {
-		t.Fatal(err)
-	}
-	if got := k.String(); got != "" {
-		t.Fatalf("kernel still holds %s", got)
-	}
+	must(t, errorOf(c.Delete(ctx, "", "list")))
+	same(t, "the kernel", k.String(), "")
 	if _, err := c.Delete(ctx, "", "list"); !errors.Is(err, client.ErrNotFound) {
 		t.Fatalf("second delete: %v", err)
 	}
@@ -130,15 +64,13 @@ func TestApplyPatchAndDelete(t *testing.T) {
 }
 
 func TestRejectionKeepsCommittedContent(t *testing.T) {
-	k := &aggregatortest.Kernel{}
-	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k}})
+	k, d := inMemory(t)
 	ctx := aggregatortest.Context(t)
 	c := d.Dial(t, "tester")
 	mustApply(t, c, blocklist("list", "10.0.0.1"))
 	bad := blocklist("list", "10.0.0.300", "10.0.0.7")
 	bad.Tables[0].Chains[0].Rules = append(bad.Tables[0].Chains[0].Rules, &weftv1.Rule{Text: "ip saddr 10.0.0.1 tcp dprot 80 drop"})
-	_, err := c.Apply(ctx, bad)
-	r := rejection(t, err, weftv1.Violation_REASON_INVALID)
+	r := rejection(t, errorOf(c.Apply(ctx, bad)), weftv1.Violation_REASON_INVALID)
 	if len(r.Violations) != 2 {
 		t.Fatalf("violations %v: want both", r.Violations)
 	}
@@ -178,9 +110,7 @@ func TestRestartAdoptsAndCommitsNothing(t *testing.T) {
 		t.Fatalf("adopted status %v, revision %d after %d", st, list.GetRevision(), before)
 	}
 	mustApply(t, c, blocklist("list", "10.0.0.1", "10.0.0.2"))
-	if n := len(k.Commits()); n != 1 {
-		t.Fatalf("%d commits: the restart must not commit anything", n)
-	}
+	same(t, "commits, with none of the restart", len(k.Commits()), 1)
 	rev, err := c.Apply(ctx, blocklist("list", "10.0.0.2"))
 	if err != nil || rev <= before {
 		t.Fatalf("revision %d after %d, error %v", rev, before, err)
@@ -197,9 +127,7 @@ func TestDriftIsRepairedAndTold(t *testing.T) {
 	c := d.Dial(t, "tester")
 	mustApply(t, c, blocklist("list", "10.0.0.1"))
 	events := watch(t, d)
-	if err := d.Aggregator.Drift(); err != nil {
-		t.Errorf("drift before any change: %v", err)
-	}
+	must(t, d.Aggregator.Drift())
 	k.Flush()
 	aggregatortest.Eventually(t, "the element is back", func() bool { return len(k.Elements(demo, "blocked")) == 1 })
 	events.until(t, "drift", func(e *weftv1.WatchResponse) bool { return e.GetDrift().GetRepaired().GetElementsAdded() == 1 })
@@ -210,9 +138,7 @@ func TestDriftIsRepairedAndTold(t *testing.T) {
 		t.Errorf("drift after the repair: %v", err)
 	}
 	later.Store(int64(time.Hour))
-	if err := d.Aggregator.Drift(); err != nil {
-		t.Errorf("drift long after the repair: %v", err)
-	}
+	must(t, d.Aggregator.Drift())
 }
 
 func TestStandby(t *testing.T) {
@@ -229,30 +155,16 @@ func TestStandby(t *testing.T) {
 	c := d.Dial(t, "tester")
 	aggregatortest.Eventually(t, "it stands by", func() bool {
 		_, err := c.Apply(ctx, blocklist("list", "10.0.0.1"))
-		return errors.Is(err, client.ErrUnavailable)
+		return errors.Is(err, client.ErrUnavailable) && errors.Is(d.Aggregator.Converged(), aggregator.ErrStandby)
 	})
+	_, err = d.Aggregator.Cleanup(ctx)
+	if !errors.Is(err, aggregator.ErrStandby) {
+		t.Errorf("cleanup of one that stands by: %v", err)
+	}
 	k.SetOwned(nil)
 	<-d.Aggregator.Ready()
+	aggregatortest.Eventually(t, "it is settled", func() bool { return d.Aggregator.Converged() == nil })
 	mustApply(t, c, blocklist("list", "10.0.0.1"))
-}
-
-func TestStopDrains(t *testing.T) {
-	k := &aggregatortest.Kernel{}
-	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, Rate: 0.01, Burst: 1}})
-	ctx := aggregatortest.Context(t)
-	c := d.Dial(t, "tester")
-	mustApply(t, c, blocklist("one", "10.0.0.1"))
-	done := make(chan error, 1)
-	go func() {
-		_, err := c.Apply(ctx, blocklist("two", "10.0.0.2"))
-		done <- err
-	}()
-	aggregatortest.Eventually(t, "the second waits for a token", func() bool { return d.Aggregator.Pending() == 1 })
-	must(t, d.Stop())
-	if err := <-done; err != nil {
-		t.Fatalf("update that was pending at the stop: %v", err)
-	}
-	wantElements(t, k, "10.0.0.1", "10.0.0.2")
 }
 
 func TestLoadIsCoalesced(t *testing.T) {
@@ -261,62 +173,208 @@ func TestLoadIsCoalesced(t *testing.T) {
 	ctx := aggregatortest.Context(t)
 	c := d.Dial(t, "tester")
 	s := session(t, c, func(string) *weftv1.Fragment { return blocklist("list") })
-	if _, err := s.Put(ctx, blocklist("list")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errorOf(s.Put(ctx, blocklist("list"))))
 	var pending []*client.Pending
 	for i := range 200 {
 		pending = append(pending, s.StartPatch(patch("list", []string{fmt.Sprintf("10.0.0.%d", i)}, nil)))
 	}
 	for _, p := range pending {
-		if _, err := p.Wait(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errorOf(p.Wait(ctx)))
 	}
-	if n := len(k.Elements(demo, "blocked")); n != 200 {
-		t.Fatalf("%d elements: want 200", n)
-	}
+	same(t, "elements", len(k.Elements(demo, "blocked")), 200)
 	if n := len(k.Commits()); n > 10 {
 		t.Fatalf("%d commits for 200 patches", n)
 	}
 }
 
-// eventLog collects what a watcher sees.
-type eventLog struct {
-	mu     sync.Mutex
-	events []*weftv1.WatchResponse
-}
-
-func watch(t *testing.T, d *aggregatortest.Daemon) *eventLog {
-	t.Helper()
-	l := &eventLog{}
-	ctx, cancel := context.WithCancel(context.Background())
-	started, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = d.Aggregator.Watch(ctx, func() error { close(started); return nil }, func(e *weftv1.WatchResponse) error {
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			l.events = append(l.events, e)
-			return nil
-		})
-	}()
-	<-started
-	t.Cleanup(func() { cancel(); <-done })
-	return l
-}
-
-func (l *eventLog) until(t *testing.T, what string, match func(*weftv1.WatchResponse) bool) *weftv1.WatchResponse {
-	t.Helper()
-	var found *weftv1.WatchResponse
-	aggregatortest.Eventually(t, what, func() bool {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		i := slices.IndexFunc(l.events, match)
-		if i >= 0 {
-			found = l.events[i]
+// TestCommitPhases has an update wait for a token, and sees that in the event.
+func TestCommitPhases(t *testing.T) {
+	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: &aggregatortest.Kernel{}, Rate: rate.Limit(20), Burst: 1}})
+	events := watch(t, d)
+	applyAs(t, d, "a", blocklist("list", "10.0.0.1"))
+	applyAs(t, d, "a", blocklist("list", "10.0.0.2"))
+	commits := 0
+	events.until(t, "both commits are told", func(e *weftv1.WatchResponse) bool {
+		c := e.GetCommit()
+		if c == nil {
+			return false
 		}
-		return i >= 0
+		if c.GetBuild().AsDuration() <= 0 || c.GetKernel().AsDuration() <= 0 {
+			t.Errorf("build %v and kernel %v: want both", c.GetBuild(), c.GetKernel())
+		}
+		// The token of the second comes 50 ms after that of the first.
+		if commits++; commits == 2 && c.GetWait().AsDuration() <= 0 {
+			t.Errorf("the update waited for %v: want the time to the next token", c.GetWait().AsDuration())
+		}
+		return commits == 2
 	})
-	return found
+}
+
+func TestCleanup(t *testing.T) {
+	k, dir := &aggregatortest.Kernel{}, t.TempDir()
+	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, StateDir: dir, Rate: 0.01, Burst: 1}})
+	ctx := aggregatortest.Context(t)
+	c := d.Dial(t, "tester")
+	mustApply(t, c, blocklist("list", "10.0.0.1"))
+	waiting := make(chan error, 1)
+	go func() { waiting <- errorOf(c.Apply(ctx, blocklist("waits", "10.0.0.2"))) }()
+	aggregatortest.Eventually(t, "an update waits for its turn", func() bool { return d.Aggregator.Pending() == 1 })
+	k.FailNext(syscall.EPERM, false)
+	if _, err := c.Cleanup(ctx); err == nil {
+		t.Fatal("the kernel's refusal is not an error")
+	}
+	wantElements(t, k, "10.0.0.1")
+	tables, err := c.Cleanup(ctx)
+	if err != nil || len(tables) != 1 || tables[0] != "ip demo" {
+		t.Fatalf("removed %v, error %v", tables, err)
+	}
+	if err := <-waiting; !errors.Is(err, client.ErrUnavailable) {
+		t.Fatalf("update that waited: %v", err)
+	}
+	if err := d.Stop(); !errors.Is(err, aggregator.ErrCleanedUp) {
+		t.Fatalf("run returned %v", err)
+	}
+	same(t, "the kernel", k.String(), "")
+	if c, _ := state(t, dir); c.Trusted {
+		t.Fatal("the record is still there")
+	}
+	// The next start knows of nothing.
+	d = aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, StateDir: dir}})
+	if list, _ := d.Aggregator.List(); len(list) != 0 {
+		t.Fatalf("fragments %v", list)
+	}
+}
+
+func TestConvergedWithNothingBefore(t *testing.T) {
+	k := &aggregatortest.Kernel{}
+	a, err := aggregator.New(aggregator.Config{Kernel: k})
+	must(t, err)
+	if err := a.Converged(); !errors.Is(err, aggregator.ErrStarting) {
+		t.Errorf("before Run the answer is %v: want ErrStarting", err)
+	}
+	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k}})
+	must(t, d.Aggregator.Converged())
+	must(t, d.Stop())
+	if err := d.Aggregator.Converged(); !errors.Is(err, aggregator.ErrStopped) {
+		t.Errorf("after the end the answer is %v: want ErrStopped", err)
+	}
+}
+
+// TestConvergedAfterRestart waits for publishers of sticky fragments, by name, and
+// not for those of sessions.
+func TestConvergedAfterRestart(t *testing.T) {
+	k := &aggregatortest.Kernel{}
+	cfg := aggregator.Config{Kernel: k, StateDir: t.TempDir()}
+	d := aggregatortest.Start(t, aggregatortest.Config{Config: cfg})
+	ctx := aggregatortest.Context(t)
+	applyAs(t, d, "b", blocklist("one", "10.0.0.1"))
+	applyAs(t, d, "b", blocklist("two", "10.0.0.2"))
+	applyAs(t, d, "a", blocklist("list", "10.0.0.3"))
+	durable := blocklist("kept", "10.0.0.4")
+	durable.Lifetime = weftv1.Lifetime_LIFETIME_DURABLE
+	applyAs(t, d, "d", durable)
+	gone := blocklist("gone", "10.0.0.5")
+	gone.Lifetime = weftv1.Lifetime_LIFETIME_SESSION
+	s := session(t, d.Dial(t, "s"), func(string) *weftv1.Fragment { return gone })
+	must(t, errorOf(s.Put(ctx, gone)))
+	must(t, d.Stop())
+
+	again := aggregatortest.Start(t, aggregatortest.Config{Config: cfg})
+	if err := again.Aggregator.Converged(); err == nil || !strings.Contains(err.Error(), "(fragments: 3, grace left: ") || !strings.HasSuffix(err.Error(), ": a, b") {
+		t.Fatalf("after a restart the answer is %v: want that 3 fragments of a and b are missing", err)
+	}
+	applyAs(t, again, "a", blocklist("list", "10.0.0.3"))
+	applyAs(t, again, "b", blocklist("one", "10.0.0.1"))
+	if err := again.Aggregator.Converged(); err == nil || !strings.Contains(err.Error(), "(fragments: 1, ") || !strings.HasSuffix(err.Error(), ": b") {
+		t.Errorf("the answer is %v: want that b is missing", err)
+	}
+	must(t, errorOf(again.Aggregator.Delete(ctx, "b", "two")))
+	must(t, errors.Join(again.Aggregator.Converged(), again.Aggregator.Missing()))
+}
+
+// TestPublisherGone misses a publisher whose session has ended, while its fragment is left.
+func TestPublisherGone(t *testing.T) {
+	var later atomic.Int64
+	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{
+		Kernel: &aggregatortest.Kernel{}, Now: func() time.Time { return time.Now().Add(time.Duration(later.Load())) },
+	}})
+	list := blocklist("list", "10.0.0.3")
+	s := session(t, d.Dial(t, "a"), func(string) *weftv1.Fragment { return list })
+	must(t, errorOf(s.Put(aggregatortest.Context(t), list)))
+	later.Add(int64(time.Minute))
+	must(t, d.Aggregator.Missing())
+	must(t, s.Close())
+	var gone error
+	aggregatortest.Eventually(t, "the publisher is missed", func() bool {
+		later.Add(int64(time.Minute))
+		gone = d.Aggregator.Missing()
+		return gone != nil
+	})
+	if text := gone.Error(); !regexp.MustCompile(`^publishers have gone, for [1-9]\d*m.*: a$`).MatchString(text) {
+		t.Errorf("the answer is %s: want that a is missing, for a minute or more", text)
+	}
+	again := session(t, d.Dial(t, "a"), func(string) *weftv1.Fragment { return list })
+	must(t, errorOf(again.Put(aggregatortest.Context(t), list)))
+	must(t, d.Aggregator.Missing())
+	// It leaves nothing behind: nothing is missing.
+	must(t, errorOf(again.Withdraw(aggregatortest.Context(t), "list")))
+	later.Add(int64(time.Minute))
+	must(t, again.Close())
+	aggregatortest.Eventually(t, "the session has ended", func() bool {
+		list, err := d.Aggregator.ListPublishers()
+		return err == nil && len(list.GetPublishers()) == 0
+	})
+	later.Add(int64(time.Hour))
+	must(t, d.Aggregator.Missing())
+}
+
+func TestConvergedOnceGraceIsOver(t *testing.T) {
+	k := &aggregatortest.Kernel{}
+	var later atomic.Int64
+	cfg := aggregator.Config{
+		Kernel: k, StateDir: t.TempDir(), ReadyGrace: time.Hour,
+		Now: func() time.Time { return time.Now().Add(time.Duration(later.Load())) },
+	}
+	d := aggregatortest.Start(t, aggregatortest.Config{Config: cfg})
+	applyAs(t, d, "a", blocklist("list", "10.0.0.3"))
+	must(t, d.Stop())
+	again := aggregatortest.Start(t, aggregatortest.Config{Config: cfg})
+	if err := again.Aggregator.Converged(); err == nil {
+		t.Error("settled within the grace")
+	}
+	later.Store(int64(time.Hour + time.Second))
+	must(t, again.Aggregator.Converged())
+	if err, want := again.Aggregator.Missing(), "publishers of before the restart have not come back yet (fragments: 1): a"; err == nil || err.Error() != want {
+		t.Errorf("missing: %v, want %s", err, want)
+	}
+	if fragments, _ := again.Aggregator.List(); len(fragments) != 1 || fragments[0].GetState() != weftv1.FragmentStatus_STATE_ADOPTED {
+		t.Errorf("fragments are %v: want that nothing was withdrawn", fragments)
+	}
+}
+
+// TestRefused names the fragment whose last update was rejected, until it is corrected or withdrawn, and one that is
+// stored and that the configuration does not allow.
+func TestRefused(t *testing.T) {
+	_, d := inMemory(t)
+	ctx, c := aggregatortest.Context(t), d.Dial(t, "a")
+	wrong := &weftv1.Fragment{Name: "two", Nft: "table inet x { chain c { ip sadr 192.0.2.1 drop; }; }"}
+	reject := func() {
+		t.Helper()
+		if _, err := c.Apply(ctx, wrong); err == nil {
+			t.Fatal("a wrong update is committed")
+		}
+	}
+	reject()
+	must(t, d.Aggregator.Refused())
+	applyAs(t, d, "a", blocklist("two", "10.0.0.1"))
+	must(t, d.Aggregator.Refused())
+	reject()
+	if err := d.Aggregator.Refused(); err == nil || !strings.HasPrefix(err.Error(), `fragment a/two: an update was rejected: unknown field "sadr"`) || !strings.HasSuffix(err.Error(), "(fragments: 1)") {
+		t.Errorf("the answer is %v", err)
+	}
+	applyAs(t, d, "a", blocklist("two", "10.0.0.1"))
+	must(t, d.Aggregator.Refused())
+	reject()
+	must(t, errorOf(d.Aggregator.Delete(ctx, "a", "two")))
+	must(t, d.Aggregator.Refused())
 }

@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -12,12 +13,212 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/weft-proxy/weft/aggregator"
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/client"
+	"github.com/weft-proxy/weft/aggregator/convert"
 	"github.com/weft-proxy/weft/aggregator/testing/aggregatortest"
+	"github.com/weft-proxy/weft/aggregator/testing/nametest"
 	"github.com/weft-proxy/weft/nft"
 )
+
+// TestPutSendsTheDifference counts the messages of repeated Puts.
+func TestPutSendsTheDifference(t *testing.T) {
+	f, ctx := newFake(t), aggregatortest.Context(t)
+	var snapshots, patches int
+	f.behave(nil, func(_ string, req *weftv1.PublishRequest) verdict {
+		switch req.GetUpdate().(type) {
+		case *weftv1.PublishRequest_Snapshot:
+			snapshots++
+		case *weftv1.PublishRequest_Patch:
+			patches++
+		}
+		return verdict{}
+	})
+	s := startSession(t, f.dial(t), client.SessionConfig{})
+	var last uint64
+	for i, step := range []struct {
+		keys               []string
+		snapshots, patches int
+	}{
+		{[]string{"10.0.0.1", "10.0.0.2"}, 1, 0},
+		{[]string{"10.0.0.1", "10.0.0.2"}, 1, 0},
+		{[]string{"10.0.0.2", "10.0.0.3"}, 1, 1},
+		{[]string{"10.0.0.3", "10.0.0.2"}, 1, 1},
+		{nil, 1, 2},
+	} {
+		p := newPublisher(step.keys...)
+		revision, err := s.Put(ctx, p.fragment("list"))
+		if err != nil || revision < last || !slices.Equal(f.keys("list"), p.keys()) {
+			t.Fatalf("step %d: revision %d after %d, %v, keys %v", i, revision, last, err, f.keys("list"))
+		}
+		f.mu.Lock()
+		if snapshots != step.snapshots || patches != step.patches {
+			t.Fatalf("step %d: %d snapshots and %d patches were sent: want %+v", i, snapshots, patches, step)
+		}
+		f.mu.Unlock()
+		last = revision
+	}
+	// A rejected Put has not happened: the next one is the difference from what was
+	// committed.
+	f.behave(nil, func(string, *weftv1.PublishRequest) verdict { return verdict{reject: weftv1.Violation_REASON_CONFLICT} })
+	if _, err := s.Put(ctx, newPublisher("10.0.0.9").fragment("list")); err == nil {
+		t.Fatal("the Put was accepted")
+	}
+	f.behave(nil, nil)
+	if _, err := s.Put(ctx, newPublisher("10.0.0.5").fragment("list")); err != nil || !slices.Equal(f.keys("list"), []string{"10.0.0.5"}) {
+		t.Fatalf("%v, keys %v", err, f.keys("list"))
+	}
+}
+
+// TestPutIsWhatTheAggregatorHas puts random lists, with keys in several spellings:
+// after each, a plan of the same fragment finds nothing to do.
+func TestPutIsWhatTheAggregatorHas(t *testing.T) {
+	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: &aggregatortest.Kernel{}}})
+	ctx := aggregatortest.Context(t)
+	c := d.Dial(t, "tester")
+	s := startSession(t, c, client.SessionConfig{})
+	keys := []string{"10.0.0.1", "10.0.0.1/32", "10.0.0.2", "10.0.0.3-10.0.0.3", "10.0.0.3", "10.1.0.0/16", "10.1.0.0-10.1.255.255"}
+	rapid.Check(t, func(rt *rapid.T) {
+		p := newPublisher(rapid.SliceOfDistinct(rapid.SampledFrom(keys), rapid.ID).Draw(rt, "keys")...)
+		f := p.fragment("list")
+		f.Tables[0].Sets[0].Flags = []string{"interval"}
+		if _, err := s.Put(ctx, f); err != nil {
+			rt.Fatal(err)
+		}
+		plan, err := c.Plan(ctx, &weftv1.PlanRequest{Fragments: []*weftv1.Fragment{f}})
+		if err != nil || len(plan.GetChanges()) > 0 {
+			rt.Fatalf("%v: the aggregator has something else: %v", err, plan)
+		}
+	})
+}
+
+// TestPackedAsText: an aggregator without the feature gets text, one with it gets the packed elements.
+func TestPackedAsText(t *testing.T) {
+	for _, test := range []struct {
+		features []string
+		want     []string
+	}{{nil, []string{"192.0.2.1", "192.0.2.3"}}, {[]string{"packed"}, []string{}}} {
+		f := newFake(t)
+		f.features = test.features
+		var packed int
+		f.behave(nil, func(_ string, req *weftv1.PublishRequest) verdict {
+			for _, of := range req.GetSnapshot().GetTables() {
+				packed += weftv1.CountPacked(of.GetSets()[0].GetPacked())
+			}
+			for _, of := range req.GetPatch().GetTables() {
+				packed += weftv1.CountPacked(of.GetElements()[0].GetAddPacked()) + weftv1.CountPacked(of.GetElements()[0].GetRemovePacked())
+			}
+			return verdict{}
+		})
+		of := func(keys ...string) []*weftv1.PackedElements {
+			m := &weftv1.PackedElements{Count: uint32(len(keys))}
+			for _, k := range keys {
+				m.Keys = append(m.Keys, k...)
+			}
+			return []*weftv1.PackedElements{m}
+		}
+		fragment := &weftv1.Fragment{Name: "f", Tables: []*weftv1.Table{{Family: "ip", Name: "t", Sets: []*weftv1.Set{{
+			Name: "s", Type: "ipv4_addr", Packed: of("\xc0\x00\x02\x01", "\xc0\x00\x02\x02"),
+		}}}}}
+		c, err := client.Dial(aggregatortest.Context(t), client.Quick(client.Config{Socket: f.socket, Publisher: "tester", Text: convert.Text}))
+		must(t, err)
+		s := c.Session(client.SessionConfig{Snapshot: func(string) *weftv1.Fragment { return fragment }})
+		must(t, errorOf(s.Put(aggregatortest.Context(t), fragment)))
+		if _, err := s.Patch(aggregatortest.Context(t), &weftv1.Patch{Fragment: "f", Tables: []*weftv1.TablePatch{{Family: "ip", Name: "t", Elements: []*weftv1.ElementPatch{{
+			Set: "s", RemovePacked: of("\xc0\x00\x02\x02"), AddPacked: of("\xc0\x00\x02\x03"),
+		}}}}}); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := f.keys("f"), test.want; !slices.Equal(got, want) || packed > 0 != (test.features != nil) {
+			t.Errorf("with features %v the aggregator got keys %v and %d packed elements, want keys %v", test.features, got, packed, want)
+		}
+		must(t, errorOf(c.Plan(aggregatortest.Context(t), &weftv1.PlanRequest{Fragments: []*weftv1.Fragment{fragment}})))
+		set := f.planned.GetFragments()[0].GetTables()[0].GetSets()[0]
+		if as := len(set.GetElements()) > 0; as != (test.features == nil) || len(set.GetPacked()) > 0 == as {
+			t.Errorf("with features %v the aggregator plans %v", test.features, set)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestCallsThatInspect asks an aggregator for what was published.
+func TestCallsThatInspect(t *testing.T) {
+	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: &aggregatortest.Kernel{}}})
+	c, ctx := d.Dial(t, "demo"), aggregatortest.Context(t)
+	f := newPublisher("10.0.0.1").fragment("list")
+	plan, err := c.Plan(ctx, &weftv1.PlanRequest{Fragments: []*weftv1.Fragment{f}})
+	if err != nil || len(plan.GetChanges()) != 3 || plan.GetChanges()[0].GetFragment().Text() != "demo/list" {
+		t.Fatalf("plan is %v, error %v: want a table, a set and an element of demo/list", plan, err)
+	}
+	must(t, errorOf(c.Apply(ctx, f)))
+	for _, publisher := range []string{"demo", "other"} {
+		plan, err := d.Dial(t, publisher).Plan(ctx, &weftv1.PlanRequest{Fragments: []*weftv1.Fragment{f}})
+		if err != nil || len(plan.GetChanges())+len(plan.GetRejections()) != 0 {
+			t.Fatalf("the plan of %s for a share of what is there is %v, error %v", publisher, plan, err)
+		}
+	}
+	if r, err := c.ListTables(ctx); err != nil || len(r.GetTables()) != 1 || r.GetTables()[0].GetElements() != 1 || r.GetRevision() == 0 {
+		t.Errorf("tables are %v, error %v", r, err)
+	}
+	if r, err := c.GetTable(ctx, &weftv1.GetTableRequest{Family: "ip", Name: "demo"}); err != nil || r.GetSets()[0].GetSet().GetElements()[0].GetKey() != "10.0.0.1" {
+		t.Errorf("table is %v, error %v", r, err)
+	}
+	if r, err := c.Owner(ctx, &weftv1.OwnerRequest{Object: nametest.Parse("element ip demo blocked { 10.0.0.1 }")}); err != nil || len(r.GetOwners()) != 1 || r.GetOwners()[0].GetFragment().GetPublisher() != "demo" {
+		t.Errorf("owners are %v, error %v", r, err)
+	}
+	if r, err := c.ListPublishers(ctx); err != nil || len(r.GetPublishers()) != 1 || r.GetPublishers()[0].GetCommitted() != 1 {
+		t.Errorf("publishers are %v, error %v", r, err)
+	}
+	if tables, err := c.Cleanup(ctx); err != nil || !slices.Equal(tables, []string{"ip demo"}) {
+		t.Errorf("tables %v are removed, error %v", tables, err)
+	}
+}
+
+// TestCallsThatFail has what is not there, calls that are given up, and an aggregator without the calls.
+func TestCallsThatFail(t *testing.T) {
+	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: &aggregatortest.Kernel{}}})
+	c, ctx := d.Dial(t, "demo"), aggregatortest.Context(t)
+	gone, cancel := context.WithCancel(ctx)
+	cancel()
+	closed := d.Dial(t, "demo")
+	_ = closed.Close()
+	for _, tt := range []struct {
+		c             *client.Client
+		ctx           context.Context //nolint:containedctx // of a test's case
+		family, table string
+		want          error
+		text          string
+	}{
+		{c, ctx, "ip", "none", client.ErrNotFound, "weft has no table ip none"},
+		{c, ctx, "ipx", "none", client.ErrInvalid, `unknown family "ipx"`},
+		{c, gone, "ip", "none", context.Canceled, ""},
+		{closed, ctx, "ip", "none", client.ErrClosed, ""},
+		{newFake(t).dial(t), ctx, "ip", "none", errors.ErrUnsupported, ""},
+	} {
+		_, stream := tt.c.GetTable(tt.ctx, &weftv1.GetTableRequest{Family: tt.family, Name: tt.table})
+		_, unary := tt.c.Owner(tt.ctx, &weftv1.OwnerRequest{Object: &weftv1.ObjectName{Kind: "table", Family: tt.family, Table: tt.table}})
+		for call, err := range map[string]error{"get table " + tt.family + " " + tt.table + ": ": stream, "find the owner of table " + tt.family: unary} {
+			if !errors.Is(err, tt.want) || !strings.HasPrefix(err.Error(), call) || !strings.Contains(err.Error(), tt.text) {
+				t.Errorf("%s%v: want %v with %q", call, err, tt.want, tt.text)
+			}
+		}
+	}
+	if _, err := c.Owner(ctx, &weftv1.OwnerRequest{}); !errors.Is(err, client.ErrInvalid) || !strings.Contains(err.Error(), "the table has no name") {
+		t.Errorf("the owner of nothing: %v", err)
+	}
+	plan, err := c.Plan(ctx, &weftv1.PlanRequest{Withdraw: []*weftv1.FragmentName{{Publisher: "No!", Name: "x"}}, Fragments: []*weftv1.Fragment{nil, {}, {Name: "x", Tables: []*weftv1.Table{nil}}}})
+	if err != nil || len(plan.GetRejections()) != 4 {
+		t.Errorf("the plan of nonsense is %v, error %v: want four rejections", plan, err)
+	}
+	if _, err = c.Plan(ctx, &weftv1.PlanRequest{Withdraw: make([]*weftv1.FragmentName, 1001)}); !errors.Is(err, client.ErrInvalid) || !strings.Contains(err.Error(), "at most 1000 are allowed") {
+		t.Errorf("a plan of too many: %v", err)
+	}
+}
 
 var demo = nft.TableID{Family: nft.FamilyIP, Name: "demo"}
 
@@ -26,7 +227,6 @@ type publisher struct {
 	mu        sync.Mutex
 	want      map[string]bool
 	snapshots int
-	synced    []error
 }
 
 func newPublisher(keys ...string) *publisher {
@@ -66,11 +266,7 @@ func (p *publisher) change(name, add, remove string) *weftv1.Patch {
 }
 
 func (p *publisher) config() client.SessionConfig {
-	return client.SessionConfig{Snapshot: p.fragment, OnSync: func(_ string, _ uint64, err error) {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.synced = append(p.synced, err)
-	}}
+	return client.SessionConfig{Snapshot: p.fragment}
 }
 
 func (p *publisher) keys() []string {
@@ -84,11 +280,15 @@ func (p *publisher) keys() []string {
 	return out
 }
 
-func (p *publisher) syncs() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.synced)
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
+
+// errorOf is for calls of which only the error is of interest.
+func errorOf[T any](_ T, err error) error { return err }
 
 func startSession(t *testing.T, c *client.Client, cfg client.SessionConfig) *client.Session {
 	t.Helper()
@@ -100,14 +300,10 @@ func startSession(t *testing.T, c *client.Client, cfg client.SessionConfig) *cli
 func TestDialErrors(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, nil, 0o600))
 	stale := filepath.Join(dir, "stale.sock")
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: stale, Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	l.SetUnlinkOnClose(false)
 	_ = l.Close()
 	for path, text := range map[string]string{
@@ -134,61 +330,7 @@ func TestDialWaitsForTheAggregator(t *testing.T) {
 		dialed <- err
 	}()
 	aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: &aggregatortest.Kernel{}}, Socket: socket})
-	if err := <-dialed; err != nil {
-		t.Fatal(err)
-	}
-}
-
-// TestReconnectResyncs stops the daemon under a session, and lets it come back
-// with the old state, and with none.
-func TestReconnectResyncs(t *testing.T) {
-	for _, lost := range []bool{false, true} {
-		t.Run(fmt.Sprintf("kernel lost=%v", lost), func(t *testing.T) {
-			k := &aggregatortest.Kernel{}
-			socket, dir := aggregatortest.Socket(t), t.TempDir()
-			ctx := aggregatortest.Context(t)
-			run := func() *aggregatortest.Daemon {
-				return aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k, StateDir: dir}, Socket: socket})
-			}
-			d := run()
-			p := newPublisher("10.0.0.1", "10.0.0.2")
-			s := startSession(t, d.Dial(t, "tester"), p.config())
-			if _, err := s.Put(ctx, p.fragment("list")); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := s.Patch(ctx, p.change("list", "10.0.0.3", "10.0.0.1")); err != nil {
-				t.Fatal(err)
-			}
-			if err := d.Stop(); err != nil {
-				t.Fatal(err)
-			}
-			if lost {
-				k.Flush()
-			}
-			// While there is no aggregator, and while it comes back.
-			pending := []*client.Pending{
-				s.StartPatch(p.change("list", "10.0.0.4", "")),
-				s.StartPatch(p.change("list", "10.0.0.5", "10.0.0.2")),
-			}
-			commits := len(k.Commits())
-			run()
-			pending = append(pending, s.StartPatch(p.change("list", "", "10.0.0.3")))
-			for i, w := range pending {
-				if _, err := w.Wait(ctx); err != nil {
-					t.Fatalf("update %d: %v", i, err)
-				}
-			}
-			if got := k.Elements(demo, "blocked"); !slices.Equal(got, p.keys()) {
-				t.Fatalf("elements %v: want %v", got, p.keys())
-			}
-			if n := len(k.Commits()) - commits; n > 2 {
-				t.Fatalf("%d commits after the restart", n)
-			}
-			if p.syncs() == 0 {
-				t.Fatal("OnSync was not called")
-			}
-		})
-	}
+	must(t, <-dialed)
 }
 
 // TestRejectedPatchIsFollowedBySnapshot has a patch refused: the next one must
@@ -199,9 +341,7 @@ func TestRejectedPatchIsFollowedBySnapshot(t *testing.T) {
 	ctx := aggregatortest.Context(t)
 	p := newPublisher("10.0.0.1")
 	s := startSession(t, d.Dial(t, "tester"), p.config())
-	if _, err := s.Put(ctx, p.fragment("list")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errorOf(s.Put(ctx, p.fragment("list"))))
 	bad := p.change("list", "10.0.0.2", "")
 	bad.Tables[0].Elements[0].Add = append(bad.Tables[0].Elements[0].Add, &weftv1.Element{Key: "nonsense"})
 	var rejected *client.RejectedError
@@ -209,69 +349,12 @@ func TestRejectedPatchIsFollowedBySnapshot(t *testing.T) {
 		t.Fatalf("bad patch: %v", err)
 	}
 	before := p.snapshots
-	if _, err := s.Patch(ctx, p.change("list", "10.0.0.3", "")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errorOf(s.Patch(ctx, p.change("list", "10.0.0.3", ""))))
 	if p.snapshots != before+1 {
 		t.Fatal("the patch did not travel as a snapshot")
 	}
 	if got := k.Elements(demo, "blocked"); !slices.Equal(got, p.keys()) {
 		t.Fatalf("elements %v: want %v", got, p.keys())
-	}
-}
-
-// TestSnapshotIsSentWhenAsked has the fragment replaced behind the session's
-// back: the aggregator asks for a snapshot, and the caller does not notice.
-func TestSnapshotIsSentWhenAsked(t *testing.T) {
-	k := &aggregatortest.Kernel{}
-	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k}})
-	ctx := aggregatortest.Context(t)
-	p := newPublisher("10.0.0.1")
-	c := d.Dial(t, "tester")
-	s := startSession(t, c, p.config())
-	if _, err := s.Put(ctx, p.fragment("list")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Apply(ctx, newPublisher("10.9.9.9").fragment("list")); err != nil {
-		t.Fatal(err)
-	}
-	var pending []*client.Pending
-	for i := range 20 {
-		pending = append(pending, s.StartPatch(p.change("list", fmt.Sprintf("10.0.1.%d", i), "")))
-	}
-	for _, w := range pending {
-		if _, err := w.Wait(ctx); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got := k.Elements(demo, "blocked"); !slices.Equal(got, p.keys()) {
-		t.Fatalf("elements %v: want %v", got, p.keys())
-	}
-}
-
-// TestTwoSessionsDoNotFight runs the same publisher twice: the later one has
-// the fragment, and the earlier one is told.
-func TestTwoSessionsDoNotFight(t *testing.T) {
-	k := &aggregatortest.Kernel{}
-	d := aggregatortest.Start(t, aggregatortest.Config{Config: aggregator.Config{Kernel: k}})
-	ctx := aggregatortest.Context(t)
-	first, second := newPublisher("10.0.0.1"), newPublisher("10.0.0.2")
-	c := d.Dial(t, "tester")
-	a, b := startSession(t, c, first.config()), startSession(t, c, second.config())
-	if _, err := a.Put(ctx, first.fragment("list")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := b.Put(ctx, second.fragment("list")); err != nil {
-		t.Fatal(err)
-	}
-	for range 3 {
-		var rejected *client.RejectedError
-		if _, err := a.Patch(ctx, first.change("list", "10.0.0.3", "")); !errors.As(err, &rejected) || !rejected.Has(weftv1.Violation_REASON_TAKEN_OVER) {
-			t.Fatalf("patch of a fragment that was taken over: %v", err)
-		}
-	}
-	if got := k.Elements(demo, "blocked"); !slices.Equal(got, second.keys()) {
-		t.Fatalf("elements %v: want %v", got, second.keys())
 	}
 }
 
@@ -293,9 +376,7 @@ func TestSessionMisuse(t *testing.T) {
 	if _, err := keeping.Withdraw(ctx, "list"); err != nil {
 		t.Errorf("withdraw: %v", err)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
 	if _, err := s.Put(ctx, p.fragment("list")); !errors.Is(err, client.ErrClosed) {
 		t.Errorf("put after close: %v", err)
 	}
@@ -316,9 +397,7 @@ func TestLargeApply(t *testing.T) {
 	}
 	c := d.Dial(t, "tester")
 	applied, err := c.Apply(ctx, p.fragment("list"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if n := len(k.Elements(demo, "blocked")); n != 30_000 {
 		t.Fatalf("%d elements", n)
 	}

@@ -72,9 +72,7 @@ func (f *fake) start(t testing.TB) {
 		t.Fatal(err)
 	}
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: f.socket, Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	// A server that was stopped before it served closes the listener late.
 	l.SetUnlinkOnClose(false)
 	s := grpc.NewServer(grpc.MaxRecvMsgSize(server.MaxMessage))
@@ -115,9 +113,7 @@ func (f *fake) reboot(t testing.TB) {
 
 func (f *fake) dial(t testing.TB) *client.Client {
 	c, err := client.Dial(aggregatortest.Context(t), client.Quick(client.Config{Socket: f.socket, Publisher: "tester"}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }

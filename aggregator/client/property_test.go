@@ -267,9 +267,7 @@ func TestKeepingSessionConverges(t *testing.T) {
 				if errors.As(err, &rejected) {
 					continue
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				want[u.name] = u.keys
 			}
 			f.behave(nil, nil)

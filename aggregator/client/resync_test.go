@@ -65,9 +65,7 @@ func TestRefusedResyncIsTriedAgain(t *testing.T) {
 			cfg.Snapshot = p.fragment
 		}
 		s := startSession(t, f.dial(t), r.config(cfg))
-		if _, err := s.Put(ctx, p.fragment("list")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errorOf(s.Put(ctx, p.fragment("list"))))
 		f.behave(nil, func(string, *weftv1.PublishRequest) verdict {
 			return verdict{reject: weftv1.Violation_REASON_PERMISSION}
 		})
@@ -87,9 +85,7 @@ func TestRefusedResyncIsTriedAgain(t *testing.T) {
 func TestPatchAfterRefusedWithdraw(t *testing.T) {
 	f, ctx, p := newFake(t), aggregatortest.Context(t), newPublisher("10.0.0.1")
 	s := startSession(t, f.dial(t), p.config())
-	if _, err := s.Put(ctx, p.fragment("list")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errorOf(s.Put(ctx, p.fragment("list"))))
 	f.behave(nil, func(_ string, req *weftv1.PublishRequest) verdict {
 		if req.GetWithdraw() != "" {
 			return verdict{reject: weftv1.Violation_REASON_REFERENCE}
@@ -100,16 +96,12 @@ func TestPatchAfterRefusedWithdraw(t *testing.T) {
 	if _, err := s.Withdraw(ctx, "list"); !errors.As(err, &rejected) {
 		t.Fatalf("withdraw: %v", err)
 	}
-	if _, err := s.Patch(ctx, p.change("list", "10.0.0.2", "")); err != nil {
-		t.Fatalf("patch: %v", err)
-	}
+	must(t, errorOf(s.Patch(ctx, p.change("list", "10.0.0.2", ""))))
 	if got := f.keys("list"); !slices.Equal(got, p.keys()) {
 		t.Fatalf("keys %v: want %v", got, p.keys())
 	}
 	f.behave(nil, nil)
-	if _, err := s.Withdraw(ctx, "list"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errorOf(s.Withdraw(ctx, "list")))
 	if got := f.keys("list"); got != nil {
 		t.Fatalf("keys %v after the withdrawal", got)
 	}
@@ -124,9 +116,7 @@ func TestRejectedPutHasNotHappened(t *testing.T) {
 	f, ctx := newFake(t), aggregatortest.Context(t)
 	good, bad := newPublisher("10.0.0.1"), newPublisher("10.0.0.2")
 	s := startSession(t, f.dial(t), client.SessionConfig{})
-	if _, err := s.Put(ctx, good.fragment("list")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errorOf(s.Put(ctx, good.fragment("list"))))
 	f.behave(nil, func(string, *weftv1.PublishRequest) verdict { return verdict{reject: weftv1.Violation_REASON_SYNTAX} })
 	for _, name := range []string{"list", "other"} {
 		if _, err := s.Put(ctx, bad.fragment(name)); err == nil {
@@ -136,9 +126,7 @@ func TestRejectedPutHasNotHappened(t *testing.T) {
 	f.behave(nil, nil)
 	f.reboot(t)
 	aggregatortest.Eventually(t, "the committed content is back", func() bool { return slices.Equal(f.keys("list"), good.keys()) })
-	if _, err := s.Put(ctx, good.fragment("last")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errorOf(s.Put(ctx, good.fragment("last"))))
 	if got := f.keys("other"); got != nil {
 		t.Fatalf("a fragment that was refused came to be: %v", got)
 	}
@@ -170,9 +158,7 @@ func TestLostFragmentIsNotTakenBack(t *testing.T) {
 	f, ctx, p := newFake(t), aggregatortest.Context(t), newPublisher("10.0.0.1")
 	s := startSession(t, f.dial(t), p.config())
 	for _, name := range []string{"list", "mine"} {
-		if _, err := s.Put(ctx, p.fragment(name)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errorOf(s.Put(ctx, p.fragment(name))))
 	}
 	f.behave(nil, func(name string, req *weftv1.PublishRequest) verdict {
 		if name == "list" && req.GetPatch() != nil {
@@ -192,12 +178,8 @@ func TestLostFragmentIsNotTakenBack(t *testing.T) {
 	if got := f.keys("list"); got != nil {
 		t.Fatalf("the fragment was taken back: %v", got)
 	}
-	if _, err := s.Put(ctx, p.fragment("list")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Patch(ctx, p.change("list", "10.0.0.4", "")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errorOf(s.Put(ctx, p.fragment("list"))))
+	must(t, errorOf(s.Patch(ctx, p.change("list", "10.0.0.4", ""))))
 	if got := f.keys("list"); !slices.Equal(got, p.keys()) {
 		t.Fatalf("keys %v: want %v", got, p.keys())
 	}
@@ -208,9 +190,7 @@ func TestLostFragmentIsNotTakenBack(t *testing.T) {
 func TestUnsendableUpdates(t *testing.T) {
 	f, ctx, p := newFake(t), aggregatortest.Context(t), newPublisher("10.0.0.1")
 	s := startSession(t, f.dial(t), client.SessionConfig{Snapshot: p.fragment})
-	if _, err := s.Put(ctx, p.fragment("list")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errorOf(s.Put(ctx, p.fragment("list"))))
 	large := &weftv1.Fragment{Name: "file", Nft: strings.Repeat("#", client.MaxMessage+1)}
 	half := &weftv1.Fragment{Name: "half"}
 	for range 3 {
@@ -246,9 +226,7 @@ func TestUnsendableUpdates(t *testing.T) {
 	if _, err := s.Put(ctx, half); !errors.Is(err, client.ErrInvalid) {
 		t.Errorf("half: %v", err)
 	}
-	if _, err := s.Patch(ctx, p.change("list", "10.0.0.3", "")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errorOf(s.Patch(ctx, p.change("list", "10.0.0.3", ""))))
 	if got := f.keys("list"); !slices.Equal(got, p.keys()) || f.keys("half") != nil {
 		t.Fatalf("keys %v: want %v", got, p.keys())
 	}
@@ -262,9 +240,7 @@ func TestUnsendableUpdates(t *testing.T) {
 func TestUpdatesWhileNobodyListens(t *testing.T) {
 	f, ctx, p := newFake(t), aggregatortest.Context(t), newPublisher("10.0.0.1")
 	s := startSession(t, f.dial(t), p.config())
-	if _, err := s.Put(ctx, p.fragment("old")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errorOf(s.Put(ctx, p.fragment("old"))))
 	f.stop()
 	updates := 0
 	f.behave(nil, func(string, *weftv1.PublishRequest) verdict {
@@ -278,9 +254,7 @@ func TestUpdatesWhileNobodyListens(t *testing.T) {
 	pending = append(pending, s.StartWithdraw("gone"))
 	f.start(t)
 	for _, w := range pending {
-		if _, err := w.Wait(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errorOf(w.Wait(ctx)))
 	}
 	for _, name := range []string{"old", "new"} {
 		if got := f.keys(name); !slices.Equal(got, p.keys()) {

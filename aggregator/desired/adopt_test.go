@@ -21,13 +21,9 @@ import (
 func (h *harness) restart(record desired.Record) {
 	h.t.Helper()
 	b, err := json.Marshal(record)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 	var again desired.Record
-	if err := json.Unmarshal(b, &again); err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, json.Unmarshal(b, &again))
 	if !reflect.DeepEqual(record, again) {
 		h.t.Errorf("record changed on its way through JSON:\n%+v\n%+v", record, again)
 	}
@@ -51,10 +47,7 @@ func TestAdoptCommitsOnlyWhatDiffers(t *testing.T) {
 	h := newHarness(t)
 	h.commit(snapshot(services, 0, in(ipWeft, addrSet("s", member("10.0.0.1"), member("10.0.0.2")), base("input", 0, rule("a"), rule("b"), rule("c")))))
 	h.restart(views.Record(h.State))
-	p := h.commit(snapshot(services, 0, in(ipWeft, addrSet("s", member("10.0.0.2"), member("10.0.0.3")), base("input", 0, rule("a"), rule("c")))))
-	if want := "delete rule input\ndelete elements s 1\nadd elements s 1\n"; planText(p) != want {
-		t.Errorf("plan:\n%s\nwant:\n%s", planText(p), want)
-	}
+	wantPlan(t, "plan", h.commit(snapshot(services, 0, in(ipWeft, addrSet("s", member("10.0.0.2"), member("10.0.0.3")), base("input", 0, rule("a"), rule("c"))))), "delete rule input\ndelete elements s 1\nadd elements s 1\n")
 }
 
 func TestAdoptWithdrawsNothingBeforeAllAreBack(t *testing.T) {
@@ -68,9 +61,7 @@ func TestAdoptWithdrawsNothingBeforeAllAreBack(t *testing.T) {
 	}
 	less := snapshot(services, 0, in(ipWeft, addrSet("s", member("10.0.0.2"))))
 	empty(t, "when one of two is back with less", h.commit(less))
-	if p := h.commit(two); planText(p) != "delete elements s 1\n" {
-		t.Errorf("plan when both are back:\n%s", planText(p))
-	}
+	wantPlan(t, "plan when both are back", h.commit(two), "delete elements s 1\n")
 	if len(h.Unclaimed.Tables) != 0 {
 		t.Errorf("there is still unclaimed content in %v", h.Unclaimed.Tables)
 	}
@@ -92,9 +83,7 @@ func TestAdoptKeepsTheWinner(t *testing.T) {
 	empty(t, "when the winner is back first", h.commit(wins))
 	h.restart(views.Record(h.State))
 	empty(t, "when the loser is back after the winner and another restart", h.commit(loses))
-	if p := h.commit(snapshot(policy, 0)); planText(p) != "delete elements s 1\nadd elements s 1\n" {
-		t.Errorf("plan when the winner is withdrawn:\n%s", planText(p))
-	}
+	wantPlan(t, "plan when the winner is withdrawn", h.commit(snapshot(policy, 0)), "delete elements s 1\nadd elements s 1\n")
 }
 
 func withComment(e nftset.Element, comment string) nftset.Element {
@@ -137,16 +126,9 @@ func TestAdoptWithoutRecord(t *testing.T) {
 	table.PutSets = table.PutSets[:1]
 	empty(t, "when the publisher is back", h.commit(snapshot(services, 3, table)))
 	// What it has claimed is its own to withdraw.
-	p := h.commit(patch(services, in(ipWeft, desired.Elements{Set: "s", Remove: []nftset.Element{member("10.0.0.2")}})))
-	if planText(p) != "delete elements s 1\n" {
-		t.Errorf("plan of a removal:\n%s", planText(p))
-	}
-	if err := h.DropUnclaimed(allTables); err != nil {
-		t.Fatal(err)
-	}
-	if p := h.commit(); planText(p) != "delete set old\n" {
-		t.Errorf("plan of dropping the unclaimed:\n%s", planText(p))
-	}
+	wantPlan(t, "plan of a removal", h.commit(patch(services, in(ipWeft, desired.Elements{Set: "s", Remove: []nftset.Element{member("10.0.0.2")}}))), "delete elements s 1\n")
+	must(t, h.DropUnclaimed(allTables))
+	wantPlan(t, "plan of dropping the unclaimed", h.commit(), "delete set old\n")
 	if u := unclaimedOf(h.State); len(u) != 0 {
 		t.Errorf("unclaimed after dropping: %v", u)
 	}
@@ -157,17 +139,11 @@ func TestUnclaimedYields(t *testing.T) {
 	h.commit(snapshot(services, 0, in(ipWeft, addrMap("m", mapped("10.0.0.1", "10.1.0.1"), mapped("10.0.0.2", "10.1.0.2")), base("input", 0))))
 	h.restart(desired.Record{})
 	// Another value wins, and another declaration makes the set anew.
-	p := h.commit(snapshot(policy, 0, in(ipWeft, addrMap("m", mapped("10.0.0.1", "10.1.0.9")))))
-	if planText(p) != "delete elements m 1\nadd elements m 1\n" {
-		t.Errorf("plan of another value:\n%s", planText(p))
-	}
+	wantPlan(t, "plan of another value", h.commit(snapshot(policy, 0, in(ipWeft, addrMap("m", mapped("10.0.0.1", "10.1.0.9"))))), "delete elements m 1\nadd elements m 1\n")
 	if st, _ := views.Fragment(h.State, policy); st.Shadowed != 0 {
 		t.Errorf("status %+v", st)
 	}
-	p = h.commit(snapshot(policy, 0, in(ipWeft, addrSet("m", member("10.0.0.5")), base("input", 5))))
-	if want := "delete set m\ndelete chain input\nadd set m\nadd chain input\nadd elements m 1\n"; planText(p) != want {
-		t.Errorf("plan of other declarations:\n%s\nwant:\n%s", planText(p), want)
-	}
+	wantPlan(t, "plan of other declarations", h.commit(snapshot(policy, 0, in(ipWeft, addrSet("m", member("10.0.0.5")), base("input", 5)))), "delete set m\ndelete chain input\nadd set m\nadd chain input\nadd elements m 1\n")
 }
 
 func TestUnclaimedRulesOfForeignHands(t *testing.T) {
@@ -181,12 +157,8 @@ func TestUnclaimedRulesOfForeignHands(t *testing.T) {
 		t.Errorf("unclaimed %v, want %v", unclaimedOf(h.State), want)
 	}
 	h.commit(mine)
-	if err := h.DropUnclaimed(allTables); err != nil {
-		t.Fatal(err)
-	}
-	if p := h.commit(); planText(p) != "delete rule input\n" {
-		t.Errorf("plan of dropping:\n%s", planText(p))
-	}
+	must(t, h.DropUnclaimed(allTables))
+	wantPlan(t, "plan of dropping", h.commit(), "delete rule input\n")
 }
 
 func TestDropUnclaimedInUse(t *testing.T) {
@@ -198,12 +170,8 @@ func TestDropUnclaimedInUse(t *testing.T) {
 		t.Error("an unclaimed set was dropped while a rule uses it")
 	}
 	h.commit(snapshot(policy, 0))
-	if err := h.DropUnclaimed(allTables); err != nil {
-		t.Fatal(err)
-	}
-	if p := h.commit(); planText(p) != "delete table weft\n" {
-		t.Errorf("plan:\n%s", planText(p))
-	}
+	must(t, h.DropUnclaimed(allTables))
+	wantPlan(t, "plan", h.commit(), "delete table weft\n")
 }
 
 func TestAdoptDynamicSet(t *testing.T) {
@@ -225,19 +193,11 @@ func TestAdoptDynamicSet(t *testing.T) {
 	empty(t, "when the publisher is back", h.commit(fragment(mine)))
 	empty(t, "of a diff", planner.Diff(h.State, h.k.dump()))
 	planner.Accept(h.State)
-	if p := h.commit(fragment()); planText(p) != "delete elements affinity 1\n" {
-		t.Errorf("plan of its own element:\n%s", planText(p))
-	}
-	if n := len(h.k.tables[ipWeft].sets["affinity"].elements); n != 1 {
-		t.Errorf("%d elements, want that of the packet", n)
-	}
+	wantPlan(t, "plan of its own element", h.commit(fragment()), "delete elements affinity 1\n")
+	same(t, "elements, with that of the packet", len(h.k.tables[ipWeft].sets["affinity"].elements), 1)
 	h.restart(desired.Record{})
-	if err := h.DropUnclaimed(allTables); err != nil {
-		t.Fatal(err)
-	}
-	if p := h.commit(); planText(p) != "delete table weft\n" {
-		t.Errorf("plan of dropping all:\n%s", planText(p))
-	}
+	must(t, h.DropUnclaimed(allTables))
+	wantPlan(t, "plan of dropping all", h.commit(), "delete table weft\n")
 }
 
 func TestAdoptOddRecords(t *testing.T) {
@@ -264,5 +224,91 @@ func TestAdoptOddRecords(t *testing.T) {
 		if k, ok := desired.ParseKey(owner); ok {
 			t.Errorf("parseKey(%q) = %v", owner, k)
 		}
+	}
+}
+
+// repair commits a Diff and checks that nothing is left to do.
+func (h *harness) repair() *desired.Plan {
+	h.t.Helper()
+	p := planner.Diff(h.State, h.k.dump())
+	for i, o := range p.Origin {
+		if o != -1 {
+			h.t.Errorf("op %d %s of a diff has origin %d", i, opText(p.Ops[i]), o)
+		}
+	}
+	h.k.execute(h.t, p)
+	planner.Accept(h.State)
+	if again := planner.Diff(h.State, h.k.dump()); !noOps(again) {
+		h.t.Errorf("second diff:\n%s", planText(again))
+	}
+	planner.Accept(h.State)
+	return p
+}
+
+func diffHarness(t *testing.T) (*harness, string) {
+	h := newHarness(t)
+	h.commit(repaired)
+	return h, h.k.text()
+}
+
+var repaired = snapshot(services, 0, in(ipWeft,
+	addrSet("s", member("10.0.0.1"), member("10.0.0.2")),
+	addrMap("m", mapped("10.0.0.1", "10.1.0.1")),
+	base("input", 0, rule("a"), rule("saddr @s", "@s"), rule("c")),
+	regular("r", rule("x"))))
+
+func TestDiffRepairs(t *testing.T) {
+	tests := []struct {
+		name   string
+		damage func(*fakeTable)
+		counts desired.Counts
+	}{
+		{"nothing", func(*fakeTable) {}, desired.Counts{}},
+		{"element gone", func(t *fakeTable) { delete(t.sets["s"].elements, addr("10.0.0.1")) }, desired.Counts{ElementsAdded: 1}},
+		{"element foreign", func(t *fakeTable) { t.sets["s"].elements[addr("10.0.0.9")] = member("10.0.0.9") }, desired.Counts{ElementsDeleted: 1}},
+		{"value changed", func(t *fakeTable) { t.sets["m"].elements[addr("10.0.0.1")] = mapped("10.0.0.1", "10.9.9.9") }, desired.Counts{ElementsAdded: 1, ElementsDeleted: 1}},
+		{"rule gone", func(t *fakeTable) { c := t.chains["input"]; c.rules = slices.Delete(c.rules, 1, 2) }, desired.Counts{RulesAdded: 1}},
+		{"rules flushed", func(t *fakeTable) { t.chains["input"].rules = nil }, desired.Counts{RulesAdded: 3}},
+		{"rules in another order", func(t *fakeTable) { slices.Reverse(t.chains["input"].rules) }, desired.Counts{RulesAdded: 2, RulesDeleted: 2}},
+		{"rule foreign", func(t *fakeTable) {
+			c := t.chains["r"]
+			c.rules = append(c.rules, fakeRule{handle: &kernel.Handle{}, n: 99, rule: rule("foreign")})
+		}, desired.Counts{RulesDeleted: 1}},
+		{"chain gone", func(t *fakeTable) { delete(t.chains, "r") }, desired.Counts{Chains: 1, RulesAdded: 1}},
+		{"chain foreign", func(t *fakeTable) { t.chains["z"] = &fakeChain{decl: regular("z").Decl} }, desired.Counts{Chains: 1}},
+		{"policy changed", func(t *fakeTable) { t.chains["input"].decl = withPolicy(base("input", 0), true).Decl }, desired.Counts{Chains: 1}},
+		{"set foreign", func(t *fakeTable) {
+			t.sets["z"] = &fakeSet{decl: addrSet("z").Decl, elements: map[string]nftset.Element{}}
+		}, desired.Counts{Sets: 1}},
+		{"set with other flags", func(t *fakeTable) {
+			t.sets["s"].decl = withFlags(addrSet("s"), nftset.FlagTimeout).Decl
+		}, desired.Counts{Sets: 2, ElementsAdded: 2, RulesAdded: 1, RulesDeleted: 1}},
+		{"all flushed", func(t *fakeTable) { clear(t.chains); clear(t.sets) }, desired.Counts{Sets: 2, Chains: 2, RulesAdded: 4, ElementsAdded: 3}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			h, want := diffHarness(t)
+			tt.damage(h.k.tables[ipWeft])
+			if p := h.repair(); p.Counts != tt.counts {
+				t.Errorf("counts %+v, want %+v:\n%s", p.Counts, tt.counts, planText(p))
+			}
+			same(t, "kernel", h.k.text(), want)
+			// And the state knows the new handles.
+			h.commit(snapshot(services, 0, in(ipWeft, base("input", 0))))
+		})
+	}
+}
+
+func TestDiffAdoptedRules(t *testing.T) {
+	h, _ := diffHarness(t)
+	h.restart(views.Record(h.State))
+	empty(t, "after a restart", planner.Diff(h.State, h.k.dump()))
+	planner.Accept(h.State)
+	c := h.k.tables[ipWeft].chains["input"]
+	c.rules = slices.Delete(c.rules, 1, 2)
+	empty(t, "when a rule is gone that cannot be added", planner.Diff(h.State, h.k.dump()))
+	planner.Accept(h.State)
+	if p := h.commit(repaired); p.Counts != (desired.Counts{RulesAdded: 1}) {
+		t.Errorf("counts %+v, want the missing rule", p.Counts)
 	}
 }

@@ -103,15 +103,11 @@ func TestLeftovers(t *testing.T) {
 		t.Errorf("leftovers %s, want %s: what no rule makes and no fragment states", got, want)
 	}
 	publish(affinityMap("m"), remember("m", ""))
-	if got := look(); got != "[]" {
-		t.Errorf("leftovers %s while packets decide", got)
-	}
+	same(t, "leftovers while packets decide", look(), "[]")
 	plain := affinityMap("m")
 	plain.Affinity = false
 	publish(plain)
-	if got := look(); got != "[]" {
-		t.Errorf("leftovers %s of a map that is not an affinity map", got)
-	}
+	same(t, "leftovers of a map that is not an affinity map", look(), "[]")
 	wantPurges(t, "when it becomes one", publish(affinityMap("m")).Purges, "m")
 	if got, want := look(), keys(entries); got != want {
 		t.Errorf("leftovers %s, want %s", got, want)
@@ -161,9 +157,7 @@ func TestAffinityOverARestart(t *testing.T) {
 	wantPurges(t, "once the publisher has said so", h.commit(one).Purges, "m")
 	empty(t, "of a diff", planner.Diff(h.State, h.k.dump()))
 	planner.Accept(h.State)
-	if n := len(h.k.tables[ipWeft].sets["m"].elements); n != 2 {
-		t.Errorf("%d entries: plans have deleted what packets made", n)
-	}
+	same(t, "entries, as plans do not delete what packets made", len(h.k.tables[ipWeft].sets["m"].elements), 2)
 }
 
 // TestAffinityOfOtherMaps refuses to purge what packets do not fill.
@@ -199,9 +193,7 @@ func TestPurgeOfKeys(t *testing.T) {
 	entries := []nftset.Element{mapped("10.0.0.1", a), mapped("10.0.0.2", b), mapped("10.0.0.3", c)}
 	wantLeft := func(when string, want ...nftset.Element) {
 		t.Helper()
-		if got := keys(planner.Leftovers(h.State, desired.Purge{Table: ipWeft, Decl: affinityMap("m").Decl}, entries)); got != keys(want) {
-			t.Errorf("leftovers %s: %s, want %s", when, got, keys(want))
-		}
+		same(t, "leftovers "+when, keys(planner.Leftovers(h.State, desired.Purge{Table: ipWeft, Decl: affinityMap("m").Decl}, entries)), keys(want))
 	}
 	wantPurges(t, "of a new map", h.commit(ours(a, b)).Purges)
 	for i := range entries {

@@ -176,13 +176,9 @@ func TestUnionInTheKernel(t *testing.T) {
 			}
 		}
 		want, err := decl.Normalize(union)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		dump, err := l.conn.Dump()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got := dump[0].Sets[0].Elements; !slices.Equal(got, want) {
 			t.Fatalf("step %d: the kernel has %d elements, want %d", step, len(got), len(want))
 		}

@@ -52,9 +52,7 @@ func (h *harness) isUnion(step int, stated map[desired.Key]map[nftset.Element]bo
 		}
 	}
 	merged, err := autoMergeSet().Decl.Normalize(all)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 	var want []string
 	for _, e := range merged {
 		want = append(want, fmt.Sprintf("%d-%d", binary.BigEndian.Uint32([]byte(e.Key)), binary.BigEndian.Uint32([]byte(e.KeyEnd))))
@@ -162,17 +160,13 @@ func TestAutoMergeSplits(t *testing.T) {
 	// Repair: what another program has removed comes back, what it has added goes.
 	delete(h.k.tables[ipWeft].sets["s"].elements, between(110, 119).Key+between(110, 119).KeyEnd)
 	h.k.tables[ipWeft].sets["s"].elements[between(7, 8).Key+between(7, 8).KeyEnd] = between(7, 8)
-	if err := h.k.commit(planner.Diff(h.State, h.k.dump()).Ops); err != nil {
-		t.Fatal(err)
-	}
+	must(t, h.k.commit(planner.Diff(h.State, h.k.dump()).Ops))
 	planner.Accept(h.State)
 	is("repair", "5-5d", "110-119")
 	// An earlier version did not merge.
 	h.k.tables[ipWeft].sets["s"].elements[between(120, 120).Key+between(120, 120).KeyEnd] = between(120, 120)
 	adopt.Dump(h.State, h.k.dump(), views.Record(h.State))
-	if err := h.k.commit(planner.Make(h.State).Ops); err != nil {
-		t.Fatal(err)
-	}
+	must(t, h.k.commit(planner.Make(h.State).Ops))
 	planner.Accept(h.State)
 	is("merged after the restart", "5-5d", "110-120")
 }
@@ -188,9 +182,7 @@ func TestAutoMergeCostsTheChange(t *testing.T) {
 	for i, change := range []desired.Elements{{Set: "s", Add: []nftset.Element{between(90_001, 90_001)}}, {Set: "s", Remove: []nftset.Element{between(90_001, 90_001)}}} {
 		before, start := h.Work().Keys, time.Now()
 		planner.Make(h.State)
-		if err := h.Apply(patch(policy, in(ipWeft, change))); err != nil {
-			t.Fatal(err)
-		}
+		must(t, h.Apply(patch(policy, in(ipWeft, change))))
 		p := planner.Make(h.State)
 		took := time.Since(start)
 		if n := h.Work().Keys - before; n > 20 || len(p.Ops) == 0 {

@@ -1,13 +1,17 @@
 package desired_test
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
+	"maps"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
+	"pgregory.net/rapid"
 
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/aggregator/desired/merge"
@@ -226,9 +230,7 @@ func newHarness(t testing.TB) *harness {
 func (h *harness) apply(updates ...*desired.Update) {
 	h.t.Helper()
 	for _, u := range updates {
-		if err := h.Apply(u); err != nil {
-			h.t.Fatalf("Apply(%s): %v", u.Fragment, err)
-		}
+		must(h.t, h.Apply(u))
 	}
 }
 
@@ -239,9 +241,7 @@ func (h *harness) commit(updates ...*desired.Update) *desired.Plan {
 	p := planner.Make(h.State)
 	checkPlan(h.t, p, h.State.Origin)
 	for _, ops := range [][]kernel.Op{p.Ops[:p.Ahead], p.Ops[p.Ahead:]} {
-		if err := h.k.commit(ops); err != nil {
-			h.t.Fatalf("commit: %v\n%s", err, planText(p))
-		}
+		must(h.t, h.k.commit(ops))
 	}
 	planner.Accept(h.State)
 	return p
@@ -259,6 +259,22 @@ func planText(p *desired.Plan) string {
 		b = append(b, '\n')
 	}
 	return string(b)
+}
+
+// wantPlan compares a plan with its ops as planText has them.
+func wantPlan(t testing.TB, what string, p *desired.Plan, want string) {
+	t.Helper()
+	if got := planText(p); got != want {
+		t.Errorf("%s:\n%s\nwant:\n%s", what, got, want)
+	}
+}
+
+// execute commits a plan.
+func (k *fakeKernel) execute(t tester, p *desired.Plan) {
+	t.Helper()
+	if err := k.commit(p.Ops); err != nil {
+		t.Fatal(err, "\n", planText(p))
+	}
 }
 
 func checkPlan(t testing.TB, p *desired.Plan, pending int) {
@@ -315,4 +331,113 @@ func opText(op kernel.Op) string {
 	default:
 		return "unknown op"
 	}
+}
+
+// allTables selects every table.
+func allTables(nft.TableID) bool { return true }
+
+// dropAdopted withdraws an adopted fragment, and reports whether it was one and is gone.
+func dropAdopted(s *merge.State, key desired.Key) bool {
+	f, ok := s.Fragments[key]
+	return ok && f.Adopted && s.Change(key, func(a *merge.Apply) {
+		a.F = f
+		a.Withdraw(f)
+	}, nil) == nil
+}
+
+// noOps reports whether there is nothing to commit but new deadlines.
+func noOps(p *desired.Plan) bool {
+	return !slices.ContainsFunc(p.Ops, func(op kernel.Op) bool { add, ok := op.(kernel.AddElements); return !ok || !add.Renew })
+}
+
+// Unclaimed is a table or part with content that adopt.Dump found, without a fragment.
+type Unclaimed struct {
+	Table nft.TableID
+	// Object is "chain input", "set blocked" or "counter drops"; "" is the table
+	// itself.
+	Object string
+	// Rules and Elements count content without a fragment.
+	Rules, Elements int
+}
+
+// unclaimedOf lists the content that DropUnclaimed would remove, in a fixed order.
+func unclaimedOf(s *merge.State) []Unclaimed {
+	var all []Unclaimed
+	for _, h := range s.Unclaimed.SortedHoldings() {
+		if len(h.Shares) == 0 {
+			all = append(all, Unclaimed{Table: h.Table.ID})
+		}
+		for _, id := range merge.SortedObjects(h.Shares) {
+			o := h.Table.Parts[id]
+			u := Unclaimed{Table: h.Table.ID, Object: o.At().InTable()}
+			switch sh := h.Shares[id].(type) {
+			case *merge.ChainShare:
+				u.Rules = len(sh.Rules)
+			case *merge.SetShare:
+				if sh.Waiting || sh.Passive && len(o.Fragments()) > 1 {
+					continue
+				}
+				u.Elements = sh.Elements.Len()
+			}
+			all = append(all, u)
+		}
+	}
+	return all
+}
+
+// sortedKeys returns a map's keys in order.
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
+	keys := slices.AppendSeq(make([]K, 0, len(m)), maps.Keys(m))
+	slices.Sort(keys)
+	return keys
+}
+
+var drawItem = rapid.SampledFrom([]string{"counter n0", "counter n1", "limit l0", "quota q0", "flowtable f0"})
+
+// drawItems declares objects, some of them in another way or with another state.
+func drawItems(t *rapid.T, tu *desired.TableUpdate) {
+	for _, ref := range rapid.SliceOfNDistinct(drawItem, 0, 3, rapid.ID[string]).Draw(t, "objects") {
+		odd := rapid.IntRange(0, 5).Draw(t, "odd object") == 0
+		pick := func(usual, other string) string {
+			if odd {
+				return other
+			}
+			return usual
+		}
+		switch named(ref).Kind {
+		case nft.ObjectCounter:
+			tu.PutObjects = append(tu.PutObjects, declared(ref, pick("", "packets 5 bytes 7")))
+		case nft.ObjectLimit:
+			tu.PutObjects = append(tu.PutObjects, declared(ref, pick("rate 1/second", "rate 2/second")))
+		case nft.ObjectQuota:
+			tu.PutObjects = append(tu.PutObjects, declared(ref, pick("over 1 mbytes used 0 bytes", "over 1 mbytes used 9 bytes")))
+		default:
+			tu.PutFlowtables = append(tu.PutFlowtables, flowtable(named(ref).Name, "eth0", pick("eth1", "eth2")))
+		}
+	}
+}
+
+// ruleObjects are the objects and flowtables that a rule refers to.
+func ruleObjects(r *compile.Rule) []merge.ObjectID {
+	ids := slices.Clone(r.Objects)
+	for _, name := range r.Flowtables {
+		ids = append(ids, merge.ObjectID{Kind: merge.KindFlowtable, Name: name})
+	}
+	return ids
+}
+
+// verdictChain returns the chain that a verdict map's data leads to, or "".
+func verdictChain(data string) string {
+	if len(data) <= 4 {
+		return ""
+	}
+	return data[4:]
+}
+
+// leadsToObject returns the object that an element of an object map leads to.
+func leadsToObject(d *nftset.Set, data string) merge.ObjectID {
+	if d.Object == "" {
+		return merge.ObjectID{}
+	}
+	return merge.ObjectID{Kind: d.Object, Name: data}
 }

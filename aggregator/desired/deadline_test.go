@@ -35,9 +35,7 @@ func (h *harness) at(now time.Duration) {
 	h.k.advance(now)
 	if _, successor := h.Expire(now); successor {
 		p := planner.Make(h.State)
-		if err := h.k.commit(p.Ops); err != nil {
-			h.t.Fatalf("commit what takes over: %v\n%s", err, planText(p))
-		}
+		h.k.execute(h.t, p)
 		planner.Accept(h.State)
 	}
 }

@@ -16,6 +16,22 @@ import (
 type tester interface {
 	Helper()
 	Errorf(format string, args ...any)
+	Fatal(args ...any)
+}
+
+func must(t tester, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// same compares a value with what it should be.
+func same[T comparable](t tester, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: %v\nwant: %v", what, got, want)
+	}
 }
 
 // checkInvariants recomputes everything that the state counts incrementally.

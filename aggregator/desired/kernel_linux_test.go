@@ -39,9 +39,7 @@ func newLive(t *testing.T) *live {
 func (l *live) open() {
 	l.t.Helper()
 	conn, err := kernel.Open(kernel.Config{NetNS: l.ns.FD()})
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	must(l.t, err)
 	l.conn = conn
 }
 
@@ -75,15 +73,11 @@ func (s *sets) Flowtable(string) bool { return true }
 func (l *live) compile(key desired.Key, text string) *desired.Update {
 	l.t.Helper()
 	tables, err := ruleset.Parse(key.String(), text)
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	must(l.t, err)
 	u := snapshot(key, 0)
 	for i := range tables {
 		tu, err := compileTable(&tables[i], l.Scope())
-		if err != nil {
-			l.t.Fatal(err)
-		}
+		must(l.t, err)
 		u.Tables = append(u.Tables, tu)
 	}
 	return u
@@ -143,9 +137,7 @@ func compileTable(t *nft.Table, scope *merge.Scope) (desired.TableUpdate, error)
 func (l *live) commit(updates ...*desired.Update) *desired.Plan {
 	l.t.Helper()
 	for _, u := range updates {
-		if err := l.Apply(u); err != nil {
-			l.t.Fatal(err)
-		}
+		must(l.t, l.Apply(u))
 	}
 	p := planner.Make(l.State)
 	if _, err := l.conn.Commit(p.Ops); err != nil {
@@ -160,9 +152,7 @@ func (l *live) commit(updates ...*desired.Update) *desired.Plan {
 func (l *live) checkDiff() {
 	l.t.Helper()
 	dump, err := l.conn.Dump()
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	must(l.t, err)
 	if d := planner.Diff(l.State, dump); !noOps(d) {
 		var ops []string
 		for _, op := range d.Ops {
@@ -177,14 +167,10 @@ func (l *live) checkDiff() {
 func (l *live) restart() {
 	l.t.Helper()
 	record := views.Record(l.State)
-	if err := l.conn.Close(); err != nil {
-		l.t.Fatal(err)
-	}
+	must(l.t, l.conn.Close())
 	l.open()
 	dump, err := l.conn.Adopt()
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	must(l.t, err)
 	l.State = merge.New()
 	adopt.Dump(l.State, dump, record)
 	checkInvariants(l.t, l.State)
@@ -255,9 +241,7 @@ func TestKernel(t *testing.T) {
 		l.t = t
 		live := fmt.Sprint(planner.Live(l.State))
 		l.restart()
-		if got := fmt.Sprint(planner.Live(l.State)); got != live {
-			t.Errorf("live flows after a restart %s, want %s", got, live)
-		}
+		same(t, "live flows after a restart", fmt.Sprint(planner.Live(l.State)), live)
 		empty(t, "when policy is back", l.commit(l.compile(policy, deny)))
 		empty(t, "when services is back", l.commit(l.compile(services, dataplane)))
 	})
@@ -301,8 +285,6 @@ func TestKernel(t *testing.T) {
 		l.commit(snapshot(policy, 0))
 		l.commit(l.compile(policy, deny))
 		l.commit(snapshot(policy, 0), snapshot(services, 0))
-		if got := l.ns.ListRuleset(t); got != "" {
-			t.Errorf("left over:\n%s", got)
-		}
+		same(t, "what is left", l.ns.ListRuleset(t), "")
 	})
 }

@@ -2,8 +2,8 @@ package desired_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -12,14 +12,11 @@ import (
 
 	"github.com/weft-proxy/weft/aggregator/desired"
 	"github.com/weft-proxy/weft/aggregator/desired/merge"
-	"github.com/weft-proxy/weft/aggregator/desired/packed"
 	"github.com/weft-proxy/weft/aggregator/desired/planner"
 	"github.com/weft-proxy/weft/aggregator/desired/views"
+	"github.com/weft-proxy/weft/nft"
 	nftset "github.com/weft-proxy/weft/nft/set"
 )
-
-// The laws of the merge, each with a property of its own: what TestHistory finds
-// to be wrong, one of these should name. rapid prints the seed of what fails.
 
 // fragmentKeys are more fragments than drawKey has, in no order.
 var fragmentKeys = []desired.Key{{"b", "one"}, {"a", "two"}, {"c", "x"}, {"a", "one"}, {"b", "a"}, {"aa", "one"}}
@@ -53,9 +50,7 @@ func fixpoint(s *merge.State, updates []*desired.Update) (accepted []*desired.Up
 func told(t *rapid.T, s *merge.State) string {
 	t.Helper()
 	record, err := json.Marshal(views.Record(s))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n%v\n%v\n", record, unclaimedOf(s), planner.Live(s))
 	for _, st := range views.Fragments(s) {
@@ -91,9 +86,7 @@ func told(t *rapid.T, s *merge.State) string {
 func commitTo(t *rapid.T, s *merge.State, k *fakeKernel) {
 	t.Helper()
 	p := planner.Make(s)
-	if err := k.commit(p.Ops); err != nil {
-		t.Fatalf("commit: %v\n%s", err, planText(p))
-	}
+	k.execute(t, p)
 	planner.Accept(s)
 }
 
@@ -157,251 +150,171 @@ func TestLawOrderOfArrival(t *testing.T) {
 	})
 }
 
-// TestLawSharedSet has fragments state and withdraw elements of one set: an
-// element is there as long as somebody states it.
-func TestLawSharedSet(t *testing.T) {
+// TestLawRefusal has random updates refused: for the reason that the model finds,
+// naming the others that are concerned, and without any effect.
+func TestLawRefusal(t *testing.T) {
+	refused := 0
 	rapid.Check(t, func(t *rapid.T) {
-		s, k := merge.New(), newFakeKernel()
-		keys := drawKeys(t, 2)
-		owners := map[string]map[desired.Key]bool{}
-		for _, key := range keys {
-			if err := s.Apply(snapshot(key, 0, in(ipWeft, addrSet("s")))); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for range rapid.IntRange(1, 30).Draw(t, "steps") {
-			key := rapid.SampledFrom(keys).Draw(t, "fragment")
-			e := drawAddr.Draw(t, "element")
-			change := desired.Elements{Set: "s", Add: []nftset.Element{member(e)}}
-			if owners[e] == nil {
-				owners[e] = map[desired.Key]bool{}
-			}
-			owners[e][key] = true
-			if rapid.Bool().Draw(t, "remove") {
-				change = desired.Elements{Set: "s", Remove: []nftset.Element{member(e)}}
-				delete(owners[e], key)
-			}
-			if err := s.Apply(patch(key, in(ipWeft, change))); err != nil {
-				t.Fatal(err)
-			}
-			if rapid.Bool().Draw(t, "commit") {
-				commitTo(t, s, k)
-			}
-		}
-		commitTo(t, s, k)
-		for e, who := range owners {
-			if _, there := k.tables[ipWeft].sets["s"].elements[packed.ID(addrSet("s").Decl, ptr(member(e)))]; there != (len(who) > 0) {
-				t.Fatalf("element %s is there: %t, its owners are %v", e, there, slices.Collect(maps.Keys(who)))
-			}
-		}
-	})
-}
-
-func ptr[T any](v T) *T { return &v }
-
-// rank orders fragments as the design says: by priority, publisher, name.
-func rank(priorities map[desired.Key]int32) func(a, b desired.Key) int {
-	return func(a, b desired.Key) int {
-		switch {
-		case priorities[a] != priorities[b]:
-			return int(priorities[a]) - int(priorities[b])
-		case a.Publisher != b.Publisher:
-			return strings.Compare(a.Publisher, b.Publisher)
-		default:
-			return strings.Compare(a.Name, b.Name)
-		}
-	}
-}
-
-// TestLawShadowing has fragments disagree on a map: the first by (priority,
-// publisher, name) wins, the others' elements are counted as shadowed, and live
-// again when it goes.
-func TestLawShadowing(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s, k := merge.New(), newFakeKernel()
-		keys := drawKeys(t, 2)
-		priorities, values := map[desired.Key]int32{}, map[desired.Key]map[string]string{}
-		for range rapid.IntRange(2, 25).Draw(t, "steps") {
-			key := rapid.SampledFrom(keys).Draw(t, "fragment")
-			addr, value := drawAddr.Draw(t, "key"), drawAddr.Draw(t, "value")
-			what := rapid.SampledFrom([]string{"put", "put", "remove", "withdraw", "priority"}).Draw(t, "step")
-			if values[key] == nil {
-				what = "snapshot"
-			}
-			var u *desired.Update
-			switch what {
-			case "put":
-				values[key][addr] = value
-				u = patch(key, in(ipWeft, desired.Elements{Set: "m", Add: []nftset.Element{mapped(addr, value)}}))
-			case "remove":
-				delete(values[key], addr)
-				u = patch(key, in(ipWeft, desired.Elements{Set: "m", Remove: []nftset.Element{mapped(addr, value)}}))
-			case "withdraw":
-				delete(values, key)
-				u = snapshot(key, 0)
-			default:
-				if values[key] == nil {
-					values[key] = map[string]string{addr: value}
-				}
-				priorities[key] = rapid.Int32Range(-1, 1).Draw(t, "priority")
-				m := addrMap("m")
-				for a, v := range values[key] {
-					m.Elements = append(m.Elements, mapped(a, v))
-				}
-				u = snapshot(key, priorities[key], in(ipWeft, m))
-			}
-			if err := s.Apply(u); err != nil {
-				t.Fatal(err)
-			}
-			if rapid.Bool().Draw(t, "commit") {
-				commitTo(t, s, k)
-				checkShadows(t, s, k, priorities, values)
-			}
-		}
-		commitTo(t, s, k)
-		checkShadows(t, s, k, priorities, values)
-	})
-}
-
-func checkShadows(t *rapid.T, s *merge.State, k *fakeKernel, priorities map[desired.Key]int32, values map[desired.Key]map[string]string) {
-	t.Helper()
-	want, shadowed := map[string]string{}, map[desired.Key]int{}
-	for _, key := range slices.SortedFunc(maps.Keys(values), rank(priorities)) {
-		for a, v := range values[key] {
-			if first, taken := want[a]; !taken {
-				want[a] = v
-			} else if first != v {
-				shadowed[key]++
-			}
-		}
-	}
-	got := map[string]string{}
-	if len(values) > 0 {
-		for _, e := range k.tables[ipWeft].sets["m"].elements {
-			got[e.Key] = e.Data
-		}
-	}
-	if len(got) != len(want) {
-		t.Fatalf("map has %d elements, want %d", len(got), len(want))
-	}
-	for a, v := range want {
-		if got[addr(a)] != addr(v) {
-			t.Fatalf("value of %s is %x, want %s of the first fragment", a, got[addr(a)], v)
-		}
-	}
-	for key := range values {
-		if st, ok := views.Fragment(s, key); !ok || st.Shadowed != shadowed[key] || st.Elements != len(values[key]) {
-			t.Fatalf("status %+v of %s: want %d elements, %d of them shadowed", st, key, len(values[key]), shadowed[key])
-		}
-	}
-}
-
-// TestLawSharedChain has fragments share a chain: the rules of each follow each
-// other, in the order of the fragments, and what did not change keeps its handle.
-func TestLawSharedChain(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s, k := merge.New(), newFakeKernel()
-		keys := drawKeys(t, 2)
-		priorities, rules := map[desired.Key]int32{}, map[desired.Key][]string{}
-		for range rapid.IntRange(1, 12).Draw(t, "steps") {
-			key := rapid.SampledFrom(keys).Draw(t, "fragment")
-			before := map[desired.Key][]uint64{}
-			if tb := k.tables[ipWeft]; tb != nil {
-				for _, r := range tb.chains["c"].rules {
-					owner, _ := desired.ParseKey(r.owner)
-					before[owner] = append(before[owner], r.n)
-				}
-			}
-			texts := rapid.SliceOfN(rapid.SampledFrom([]string{"accept", "drop", "counter", "return"}), 0, 5).Draw(t, "rules")
-			priority := rapid.Int32Range(-1, 1).Draw(t, "priority")
-			moved := priority != priorities[key]
-			priorities[key], rules[key] = priority, texts
-			c := regular("c")
-			for _, text := range texts {
-				c.Rules = append(c.Rules, rule(text))
-			}
-			if err := s.Apply(snapshot(key, priority, in(ipWeft, c))); err != nil {
-				t.Fatal(err)
-			}
-			commitTo(t, s, k)
-
-			var want, got []string
-			for _, f := range slices.SortedFunc(maps.Keys(rules), rank(priorities)) {
-				for _, text := range rules[f] {
-					want = append(want, f.String()+" "+text)
-				}
-			}
-			after := map[desired.Key][]uint64{}
-			for _, r := range k.tables[ipWeft].chains["c"].rules {
-				got = append(got, r.owner+" "+r.rule.Text)
-				owner, _ := desired.ParseKey(r.owner)
-				after[owner] = append(after[owner], r.n)
-			}
-			if !slices.Equal(got, want) {
-				t.Fatalf("rules are\n%q, want\n%q", got, want)
-			}
-			for f := range before {
-				// A fragment that moves can take another's place.
-				if f != key && !moved && !slices.Equal(before[f], after[f]) {
-					t.Fatalf("rules of %s had handles %v and have %v, as %s has changed", f, before[f], after[f], key)
-				}
-			}
-		}
-	})
-}
-
-// TestLawSnapshotIsItsPatches leads a fragment somewhere by patches, and another
-// state there by one snapshot: both are the same, and the snapshot after the
-// patches changes nothing.
-func TestLawSnapshotIsItsPatches(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		one, two := newWorld(t), newWorld(t)
-		// The same surroundings, of others.
-		for range rapid.IntRange(0, 4).Draw(t, "others") {
+		w := newWorld(t)
+		for range rapid.IntRange(2, 20).Draw(t, "steps") {
 			u := drawUpdate(t)
-			u.Snapshot = true
 			for i := range u.Tables {
-				u.Tables[i].Elements = nil
+				u.Tables[i].Comment = rapid.SampledFrom([]string{"", "one", "two"}).Draw(t, "table comment")
 			}
-			one.apply(u)
-			two.apply(u)
-		}
-		me := desired.Key{"b", "b"}
-		first := snapshot(me, rapid.Int32Range(0, 1).Draw(t, "priority"), in(ipWeft, addrSet("s0"), addrMap("m0")))
-		one.apply(first)
-		if _, ok := one.m[me]; !ok {
-			t.Skip("contradicts the others")
-		}
-		for range rapid.IntRange(1, 10).Draw(t, "patches") {
-			u := drawUpdate(t)
-			u.Fragment, u.Snapshot = me, false
-			one.apply(u)
-			if rapid.Bool().Draw(t, "commit") {
-				one.commit()
+			use(u, w.s.Scope())
+			before, plan, said, version := stateText(w.s), planText(planner.Make(w.s)), told(t, w.s), scopeText(w.s)
+			err := w.s.Apply(u)
+			if err == nil {
+				w.m, _ = w.m.apply(u)
+				if rapid.IntRange(0, 2).Draw(t, "commit") == 0 {
+					w.commit()
+				}
+				continue
 			}
+			refused++
+			same(t, "the state after a refusal", stateText(w.s), before)
+			same(t, "the plan after a refusal", planText(planner.Make(w.s)), plan)
+			same(t, "what is told after a refusal", told(t, w.s), said)
+			same(t, "the scope after a refusal", scopeText(w.s), version)
+			w.checkBlame(u, err)
 		}
-		one.commit()
-		tables, ok := contentOf(one.s, me)
-		if !ok {
-			t.Fatal("fragment is gone")
-		}
-		whole := snapshot(me, first.Priority, tables...)
-		if err := two.s.Apply(whole); err != nil {
-			t.Fatalf("the snapshot that the patches lead to is refused: %v", err)
-		}
-		two.m = one.m.clone()
-		two.commit()
-		if a, b := one.k.text(), two.k.text(); a != b {
-			t.Fatalf("after the patches:\n%s\nafter the snapshot:\n%s", a, b)
-		}
-		if a, b := told(t, one.s), told(t, two.s); a != b {
-			t.Fatalf("after the patches:\n%s\nafter the snapshot:\n%s", a, b)
-		}
-		if err := one.s.Apply(whole); err != nil {
-			t.Fatal(err)
-		}
-		if p := planner.Make(one.s); !noOps(p) {
-			t.Fatalf("the snapshot after the patches changes:\n%s", planText(p))
-		}
+		w.commit()
 	})
+	if refused == 0 {
+		t.Error("nothing was ever refused")
+	}
+}
+
+func scopeText(s *merge.State) string {
+	var b strings.Builder
+	for _, id := range []nft.TableID{ipWeft, ipDeny} {
+		table := s.Scope().Table(id)
+		for _, name := range []string{"s0", "s1", "i0", "m0", "v0", "e0"} {
+			if d, ok := table.Set(name); ok {
+				b.WriteString(setText(d) + "\n")
+			}
+		}
+	}
+	return b.String()
+}
+
+// checkBlame checks that conflicts and references in use name other fragments,
+// those that the model finds.
+func (w *world) checkBlame(u *desired.Update, err error) {
+	w.t.Helper()
+	var r *desired.Rejection
+	if !errors.As(err, &r) {
+		return
+	}
+	for _, v := range r.Violations {
+		var named []desired.Key
+		for key := range w.m {
+			if strings.Contains(v.Message, "fragment "+key.String()) {
+				named = append(named, key)
+			}
+		}
+		inUse := strings.Contains(v.Message, "still in use") || strings.Contains(v.Message, "while it is in use")
+		declares := strings.Contains(v.Message, "contradicts")
+		switch {
+		case inUse && len(named) == 0, declares && len(named) != 1:
+			w.t.Fatalf("violation names %v: %+v", named, v)
+		case declares && v.Reason != desired.ReasonConflict:
+			w.t.Fatalf("violation has another reason: %+v", v)
+		case declares && !w.contradicts(u, named[0], v.Object.String()):
+			w.t.Fatalf("fragment %s does not contradict the update: %+v", named[0], v)
+		}
+		for _, key := range named {
+			if inUse && key != u.Fragment && !w.refers(key, v.Object.String()) {
+				w.t.Fatalf("fragment %s does not refer to it: %+v", key, v)
+			}
+		}
+	}
+}
+
+// contradicts reports whether a fragment declares an object otherwise than the
+// update does.
+func (w *world) contradicts(u *desired.Update, other desired.Key, object string) bool {
+	f := w.m[other]
+	for _, tu := range u.Tables {
+		mt := f.tables[tu.Table]
+		if mt == nil {
+			continue
+		}
+		for _, d := range merge.ObjectDecls(&tu) {
+			if o, ok := mt.objects[d.ID()]; ok && object == "table "+tu.Table.String()+" "+describeObject(d.ID()) && !o.Equal(d) {
+				return true
+			}
+		}
+		for _, c := range tu.PutChains {
+			if o, ok := mt.chains[c.Decl.Name]; ok && object == "table "+tu.Table.String()+" chain "+c.Decl.Name && !merge.EqualChain(o.Decl, c.Decl) {
+				return true
+			}
+		}
+		for _, p := range tu.PutSets {
+			if o, ok := mt.sets[p.Decl.Name]; ok && object == "table "+tu.Table.String()+" set "+p.Decl.Name && !o.decl.Equal(p.Decl) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// refers reports whether a fragment refers to an object, "table ip weft set s0".
+func (w *world) refers(key desired.Key, object string) bool {
+	for id, mt := range w.m[key].tables {
+		for _, c := range mt.chains {
+			for _, r := range c.Rules {
+				for _, item := range ruleObjects(r) {
+					if object == "table "+id.String()+" "+describeObject(item) {
+						return true
+					}
+				}
+				for _, name := range r.Sets {
+					if object == "table "+id.String()+" set "+name {
+						return true
+					}
+				}
+				for _, name := range r.Chains {
+					if object == "table "+id.String()+" chain "+name {
+						return true
+					}
+				}
+			}
+		}
+		for _, s := range mt.sets {
+			for _, e := range s.elements {
+				if object == "table "+id.String()+" "+describeObject(leadsToObject(s.decl, e.Data)) {
+					return true
+				}
+				if s.decl.Verdict && object == "table "+id.String()+" chain "+verdictChain(e.Data) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// use notes what the rules of an update were compiled against: the present
+// declarations, or older ones where the rules are of no use for those.
+func use(u *desired.Update, scope *merge.Scope) {
+	for i := range u.Tables {
+		tu := &u.Tables[i]
+		tu.Uses = map[string]*nftset.Set{}
+		for _, c := range tu.PutChains {
+			for _, r := range c.Rules {
+				for _, name := range r.Sets {
+					d, ok := scope.Table(tu.Table).Set(name)
+					own := slices.ContainsFunc(tu.PutSets, func(s desired.Set) bool { return s.Decl.Name == name })
+					switch n := ruleKeyLen(r); {
+					case !ok || own:
+					case n == 0 || n == d.Key.Len:
+						tu.Uses[name] = d
+					default:
+						tu.Uses[name] = addrSet(name).Decl
+					}
+				}
+			}
+		}
+	}
 }

@@ -447,30 +447,6 @@ func compileFor(tu *desired.TableUpdate) {
 	}
 }
 
-// use notes what the rules of an update were compiled against: the present
-// declarations, or older ones where the rules are of no use for those.
-func use(u *desired.Update, scope *merge.Scope) {
-	for i := range u.Tables {
-		tu := &u.Tables[i]
-		tu.Uses = map[string]*nftset.Set{}
-		for _, c := range tu.PutChains {
-			for _, r := range c.Rules {
-				for _, name := range r.Sets {
-					d, ok := scope.Table(tu.Table).Set(name)
-					own := slices.ContainsFunc(tu.PutSets, func(s desired.Set) bool { return s.Decl.Name == name })
-					switch n := ruleKeyLen(r); {
-					case !ok || own:
-					case n == 0 || n == d.Key.Len:
-						tu.Uses[name] = d
-					default:
-						tu.Uses[name] = addrSet(name).Decl
-					}
-				}
-			}
-		}
-	}
-}
-
 func drawUpdate(t *rapid.T) *desired.Update {
 	u := &desired.Update{Fragment: drawKey.Draw(t, "fragment"), Snapshot: rapid.IntRange(0, 3).Draw(t, "snapshot") == 0}
 	if u.Snapshot {
@@ -484,4 +460,19 @@ func drawUpdate(t *rapid.T) *desired.Update {
 		}
 	}
 	return u
+}
+
+func itemRef(id nft.TableID, item merge.ObjectID) string {
+	return fmt.Sprintf("%s %s", id, describeObject(item))
+}
+
+func (t *mergedTable) addObjects(ft *modelTable) error {
+	t.dormant = t.dormant || ft.dormant
+	for id, d := range ft.objects {
+		if have, ok := t.objects[id]; ok && !have.Equal(d) {
+			return fmt.Errorf("%s contradicts", describeObject(id))
+		}
+		t.objects[id] = d
+	}
+	return nil
 }

@@ -89,22 +89,41 @@ func TestDeserted(t *testing.T) {
 	want(snapshot(services, 0), stale("10.96.0.10", 53, false, a, b))
 }
 
+// nodePorts is a watched map of NodePorts without addresses, and nodePort one of its elements.
+func nodePorts(elems ...nftset.Element) desired.Set {
+	d := &nftset.Set{Name: "nodeport-endpoints", Key: typePort, Data: typeBackend, Map: true, Flags: nftset.FlagMap}
+	return desired.Set{Decl: d, Conntrack: true, Elements: elems}
+}
+
+func nodePort(backend string) nftset.Element {
+	e := endpoint("0.0.0.0", udp, 30053, 0, backend)
+	e.Key = e.Key[4:]
+	return e
+}
+
+// leadingMap is a map of verdicts by NodePort.
+func leadingMap(elems ...nftset.Element) desired.Set {
+	return desired.Set{Decl: &nftset.Set{Name: "nodeports", Key: typePort, Map: true, Verdict: true, Flags: nftset.FlagMap}, Elements: elems}
+}
+
+// unwatched is a map of endpoints whose flows are not watched.
+func unwatched(elems ...nftset.Element) desired.Set {
+	s := endpointMap("endpoints", elems...)
+	s.Conntrack = false
+	return s
+}
+
 func TestStaleNodePort(t *testing.T) {
-	d := &nftset.Set{Name: "nodeports", Key: typePort, Data: typeBackend, Map: true, Flags: nftset.FlagMap}
-	node := func(slot uint32, backend string) nftset.Element {
-		e := endpoint("0.0.0.0", udp, 30053, slot, backend)
-		e.Key = e.Key[4:]
-		return e
-	}
-	publish := func(elems ...nftset.Element) *desired.Update {
-		return snapshot(services, 0, in(ipWeft, desired.Set{Decl: d, Conntrack: true, Elements: elems}))
-	}
 	h := newHarness(t)
-	wantStale(t, h.commit(publish(node(0, "10.1.0.1:53"))), stale("0.0.0.0", 30053, true))
-	if got, want := fmt.Sprint(planner.Live(h.State)), fmt.Sprint([]conntrack.Destination{{Addr: netip.IPv4Unspecified(), Port: 30053, Backends: []netip.AddrPort{netip.MustParseAddrPort("10.1.0.1:53")}}}); got != want {
+	publish := func(backend string) *desired.Plan {
+		return h.commit(snapshot(services, 0, in(ipWeft, nodePorts(nodePort(backend)))))
+	}
+	wantStale(t, publish("10.1.0.1:53"), stale("0.0.0.0", 30053, true))
+	live := []conntrack.Destination{{Addr: netip.IPv4Unspecified(), Port: 30053, Backends: []netip.AddrPort{netip.MustParseAddrPort("10.1.0.1:53")}}}
+	if got, want := fmt.Sprint(planner.Live(h.State)), fmt.Sprint(live); got != want {
 		t.Errorf("live %s, want %s", got, want)
 	}
-	wantStale(t, h.commit(publish(node(0, "10.1.0.2:53"))), stale("0.0.0.0", 30053, false, "10.1.0.1:53"))
+	wantStale(t, publish("10.1.0.2:53"), stale("0.0.0.0", 30053, false, "10.1.0.1:53"))
 }
 
 // TestStalePoolBegins has a destination with two pools, as a NodePort with externalTrafficPolicy Local has: what
@@ -128,20 +147,17 @@ func TestStalePoolBegins(t *testing.T) {
 // TestStaleWhereTranslated leads a NodePort from chain to chain: what was not translated is stale when a chain
 // without a backend gives way to one with some.
 func TestStaleWhereTranslated(t *testing.T) {
-	ports := &nftset.Set{Name: "nodeport-endpoints", Key: typePort, Data: typeBackend, Map: true, Flags: nftset.FlagMap}
-	port := endpoint("0.0.0.0", udp, 30053, 0, "10.1.0.1:53")
-	port.Key = port.Key[4:]
+	port := nodePort("10.1.0.1:53")
 	picks := rule("dnat ip to meta l4proto . th dport map @nodeport-endpoints", "@nodeport-endpoints")
 	h := newHarness(t)
 	lead := func(to string) *desired.Plan {
 		t.Helper()
-		verdicts := desired.Set{Decl: &nftset.Set{Name: "nodeports", Key: typePort, Map: true, Verdict: true, Flags: nftset.FlagMap}}
+		verdicts := leadingMap()
 		if to != "" {
 			verdicts.Elements = []nftset.Element{{Key: port.Key[:8], Data: "\xff\xff\xff\xfc" + to}}
 		}
 		return h.commit(snapshot(services, 0, in(ipWeft, base("hook", 0, rule("vmap @nodeports", "@nodeports")), verdicts,
-			desired.Set{Decl: ports, Conntrack: true, Elements: []nftset.Element{port}},
-			regular("elsewhere", rule("return")), regular("pick-1", picks), regular("pick-2", picks))))
+			nodePorts(port), regular("elsewhere", rule("return")), regular("pick-1", picks), regular("pick-2", picks))))
 	}
 	first := stale("0.0.0.0", 30053, true)
 	lead("elsewhere")
@@ -155,13 +171,9 @@ func TestStaleWhereTranslated(t *testing.T) {
 // TestStaleWhereReached changes what decides where a destination without an address answers, and
 // what does not.
 func TestStaleWhereReached(t *testing.T) {
-	ports := &nftset.Set{Name: "nodeport-endpoints", Key: typePort, Data: typeBackend, Map: true, Flags: nftset.FlagMap}
-	port := endpoint("0.0.0.0", udp, 30053, 0, "10.1.0.1:53")
-	port.Key = port.Key[4:]
-	verdicts := desired.Set{Decl: &nftset.Set{Name: "nodeports", Key: typePort, Map: true, Verdict: true, Flags: nftset.FlagMap}}
 	led, not := rule("ip daddr @node vmap @nodeports", "@node", "@nodeports"), rule("ip daddr @other reject", "@other")
 	publish := func(node, other []nftset.Element, chains ...any) *desired.Update {
-		return snapshot(services, 0, in(ipWeft, append(chains, desired.Set{Decl: ports, Conntrack: true, Elements: []nftset.Element{port}}, verdicts,
+		return snapshot(services, 0, in(ipWeft, append(chains, nodePorts(nodePort("10.1.0.1:53")), leadingMap(),
 			intervalSet("node", node...), addrSet("other", other...), endpointMap("endpoints", slotsOf("10.96.0.10", udp, "10.1.0.1:53")...))...))
 	}
 	h := newHarness(t)
@@ -185,9 +197,7 @@ func TestStaleWhereReached(t *testing.T) {
 		"192.0.2.7/32": fmt.Sprint([]conntrack.Change{stale("192.0.2.7", 30053, true)}), "192.0.2.0/24": fmt.Sprint([]conntrack.Change{first}),
 		"": fmt.Sprint([]conntrack.Change{first}), "2001:db8::1/128": "[]",
 	} {
-		if got := local(prefix); got != want {
-			t.Errorf("stale once %q is local: %s, want %s", prefix, got, want)
-		}
+		same(t, "stale once this is local: "+prefix, local(prefix), want)
 	}
 	if live := planner.Live(h.State); len(live) != 2 || fmt.Sprint(live[0].At) != fmt.Sprint(first.At) || live[1].At != nil {
 		t.Errorf("live %v", live)
@@ -197,8 +207,7 @@ func TestStaleWhereReached(t *testing.T) {
 
 func TestStaleOnlyWatched(t *testing.T) {
 	h := newHarness(t)
-	m := endpointMap("endpoints", slotsOf("10.96.0.10", udp, "10.1.0.1:53")...)
-	m.Conntrack = false
+	m := unwatched(slotsOf("10.96.0.10", udp, "10.1.0.1:53")...)
 	wantStale(t, h.commit(snapshot(services, 0, in(ipWeft, m))))
 	if len(planner.Live(h.State)) != 0 {
 		t.Errorf("live %v of a map that is not watched", planner.Live(h.State))
@@ -227,9 +236,7 @@ func TestLiveAfterRestart(t *testing.T) {
 		t.Errorf("live %s", want)
 	}
 	h.restart(views.Record(h.State))
-	if got := fmt.Sprint(planner.Live(h.State)); got != want {
-		t.Errorf("live after a restart %s, want %s", got, want)
-	}
+	same(t, "live after a restart", fmt.Sprint(planner.Live(h.State)), want)
 	// What an absent publisher had is flushed when it comes back with less.
 	p := h.commit(snapshot(services, 0, in(ipWeft, endpointMap("endpoints", slotsOf("10.96.0.9", udp, "10.1.0.3:53")...))))
 	wantStale(t, p, stale("10.96.0.10", 53, false, "10.1.0.1:53", "10.1.0.2:53"))
@@ -240,17 +247,12 @@ func TestLiveAfterRestart(t *testing.T) {
 func TestStaleOnlyOfSharesThatWantIt(t *testing.T) {
 	const a, b = "10.1.0.1:53", "10.1.0.2:53"
 	h := newHarness(t)
-	plain := func(elems ...nftset.Element) desired.Set {
-		s := endpointMap("endpoints", elems...)
-		s.Conntrack = false
-		return s
-	}
 	dns, own := slotsOf("10.96.0.10", udp, a), slotsOf("10.96.0.99", udp, b)
-	wantStale(t, h.commit(snapshot(services, 0, in(ipWeft, plain(dns...)))))
+	wantStale(t, h.commit(snapshot(services, 0, in(ipWeft, unwatched(dns...)))))
 	// A fragment that wants it does not have the other's keys watched.
 	watch := desired.Key{Publisher: "watch", Name: "f"}
 	wantStale(t, h.commit(snapshot(watch, 0, in(ipWeft, endpointMap("endpoints", own...)))), stale("10.96.0.99", 53, true))
-	wantStale(t, h.commit(snapshot(services, 0, in(ipWeft, plain()))))
+	wantStale(t, h.commit(snapshot(services, 0, in(ipWeft, unwatched()))))
 	wantStale(t, h.commit(snapshot(watch, 0, in(ipWeft, endpointMap("endpoints")))), stale("10.96.0.99", 53, false, b))
 }
 
@@ -259,39 +261,28 @@ func TestStaleOnlyOfSharesThatWantIt(t *testing.T) {
 func TestStaleOfTheLastWatch(t *testing.T) {
 	const a, b = "10.1.0.1:53", "10.1.0.2:53"
 	dns, own := slotsOf("10.96.0.10", udp, a), slotsOf("10.96.0.99", udp, b)
-	plain := func(elems ...nftset.Element) desired.Set {
-		s := endpointMap("endpoints", elems...)
-		s.Conntrack = false
-		return s
-	}
 	watch := desired.Key{Publisher: "watch", Name: "f"}
 	start := func() *harness {
 		h := newHarness(t)
-		h.commit(snapshot(services, 0, in(ipWeft, plain(dns...))), snapshot(watch, 0, in(ipWeft, endpointMap("endpoints", own...))))
+		h.commit(snapshot(services, 0, in(ipWeft, unwatched(dns...))), snapshot(watch, 0, in(ipWeft, endpointMap("endpoints", own...))))
 		return h
 	}
-	t.Run("withdrawn", func(t *testing.T) {
-		wantStale(t, start().commit(snapshot(watch, 0)), stale("10.96.0.99", 53, false, b))
-	})
-	t.Run("refused", func(t *testing.T) {
-		h := start()
-		h.apply(snapshot(watch, 0))
-		h.Rollback()
-		wantStale(t, h.commit(snapshot(watch, 0)), stale("10.96.0.99", 53, false, b))
-	})
-	t.Run("with all fragments", func(t *testing.T) {
-		wantStale(t, start().commit(snapshot(watch, 0), snapshot(services, 0)), stale("10.96.0.99", 53, false, b))
-	})
-	t.Run("another one has the backend too", func(t *testing.T) {
-		wantStale(t, start().commit(snapshot(services, 0, in(ipWeft, plain(append(own, dns...)...))), snapshot(watch, 0)))
-	})
-	t.Run("of another type", func(t *testing.T) {
-		wider := plain()
-		d := *wider.Decl
-		d.Key = typePort
-		wider.Decl = &d
-		wantStale(t, start().commit(snapshot(watch, 0), snapshot(services, 0, in(ipWeft, wider))), stale("10.96.0.99", 53, false, b))
-	})
+	gone := stale("10.96.0.99", 53, false, b)
+	withdrawn := snapshot(watch, 0)
+	wantStale(t, start().commit(withdrawn), gone)
+	wantStale(t, start().commit(withdrawn, snapshot(services, 0)), gone)
+	// Another one has the backend too.
+	wantStale(t, start().commit(snapshot(services, 0, in(ipWeft, unwatched(append(own, dns...)...))), withdrawn))
+	refused := start()
+	refused.apply(withdrawn)
+	refused.Rollback()
+	wantStale(t, refused.commit(withdrawn), gone)
+	// The map gets another type.
+	wider := unwatched()
+	d := *wider.Decl
+	d.Key = typePort
+	wider.Decl = &d
+	wantStale(t, start().commit(withdrawn, snapshot(services, 0, in(ipWeft, wider))), gone)
 }
 
 // TestStaleBesideAnotherMap has two publishers lead one destination to backends, each in a

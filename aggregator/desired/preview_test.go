@@ -33,9 +33,7 @@ func TestPreview(t *testing.T) {
 		}
 		want := planText(planner.Make(w.s))
 		p := planner.Preview(w.s, keys)
-		if got := planText(p.Plan); got != want {
-			t.Fatalf("preview:\n%s\nwant:\n%s", got, want)
-		}
+		same(t, "preview", planText(p.Plan), want)
 		w.checkBefore(p)
 		w.checkShadows(p, keys)
 		w.rollback()
@@ -169,20 +167,5 @@ func (w *world) checkElementOwner(st *desired.TableStatus, d *nftset.Set, e nfts
 	}
 	if !ok || owners[0].Element != e {
 		w.t.Fatalf("first owner of %s in %s is %+v", elementText(&e), d.Name, owners)
-	}
-}
-
-// BenchmarkMerged is what the writer spends on a reader of 110,000 elements.
-func BenchmarkMerged(b *testing.B) {
-	s := merge.New()
-	if err := s.Apply(cluster(10_000, 10)); err != nil {
-		b.Fatal(err)
-	}
-	planner.Accept(s)
-	b.ReportAllocs()
-	for b.Loop() {
-		if m, _ := views.Merged(s, ipWeft, desired.DetailElements, everything, nil); m.Status.Elements != 110_000 {
-			b.Fatalf("%d elements", m.Status.Elements)
-		}
 	}
 }

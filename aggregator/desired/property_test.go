@@ -47,9 +47,7 @@ func (w *world) apply(u *desired.Update) {
 		_, why = next.merge()
 	}
 	if err != nil {
-		if after := stateText(w.s); after != before {
-			w.t.Fatalf("failed Apply changed the state: %v\nbefore:\n%s\nafter:\n%s", err, before, after)
-		}
+		same(w.t, "the state after a failed Apply", stateText(w.s), before)
 		if ok && why == nil {
 			w.t.Fatalf("Apply: %+v, want no error", err)
 		}
@@ -69,9 +67,7 @@ func (w *world) commit() {
 	p := planner.Make(w.s)
 	w.checkOrigins(p)
 	w.checkPurges(p)
-	if err := w.k.commit(p.Ops); err != nil {
-		w.t.Fatalf("commit: %v\n%s", err, planText(p))
-	}
+	w.k.execute(w.t, p)
 	planner.Accept(w.s)
 	w.committed = w.m.clone()
 	w.before = stateText(w.s)
@@ -93,21 +89,15 @@ func (w *world) checkOrigins(p *desired.Plan) {
 func (w *world) checkKernel() {
 	w.t.Helper()
 	want, err := w.m.merge()
-	if err != nil {
-		w.t.Fatalf("merge: %v", err)
-	}
-	if got := w.k.text(); got != want {
-		w.t.Fatalf("kernel has:\n%s\nwant:\n%s", got, want)
-	}
+	must(w.t, err)
+	same(w.t, "kernel", w.k.text(), want)
 }
 
 func (w *world) rollback() {
 	w.t.Helper()
 	w.s.Rollback()
 	w.m = w.committed.clone()
-	if after := stateText(w.s); after != w.before {
-		w.t.Fatalf("Rollback:\n%s\nwant:\n%s", after, w.before)
-	}
+	same(w.t, "the state after Rollback", stateText(w.s), w.before)
 }
 
 // damage breaks the kernel as a foreign hand would.
@@ -168,9 +158,7 @@ func (w *world) damageItems(t *fakeTable) {
 func (w *world) repair() {
 	w.t.Helper()
 	p := planner.Diff(w.s, w.k.dump())
-	if err := w.k.commit(p.Ops); err != nil {
-		w.t.Fatalf("commit diff: %v\n%s", err, planText(p))
-	}
+	w.k.execute(w.t, p)
 	planner.Accept(w.s)
 	w.committed = w.m.clone()
 	w.before = stateText(w.s)
@@ -227,14 +215,10 @@ func (w *world) rebuild() {
 	bare, whole := w.contents()
 	other := newWorld(w.t)
 	for _, u := range rapid.Permutation(bare).Draw(w.t, "bare order") {
-		if err := other.s.Apply(u); err != nil {
-			w.t.Fatalf("rebuild: %v", err)
-		}
+		must(w.t, other.s.Apply(u))
 	}
 	for _, u := range rapid.Permutation(whole).Draw(w.t, "order") {
-		if err := other.s.Apply(u); err != nil {
-			w.t.Fatalf("rebuild: %v", err)
-		}
+		must(w.t, other.s.Apply(u))
 	}
 	other.m = w.m.clone()
 	other.commit()
@@ -248,13 +232,9 @@ func TestRestart(t *testing.T) {
 		}
 		w.commit()
 		text, err := json.Marshal(views.Record(w.s))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var record desired.Record
-		if err := json.Unmarshal(text, &record); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(text, &record))
 		_, whole := w.contents()
 		w.s = merge.New()
 		adopt.Dump(w.s, w.k.dump(), record)
@@ -318,9 +298,7 @@ func (w *world) comeBack(whole []*desired.Update) {
 		if !changed && !noOps(p) {
 			w.t.Fatalf("plan when %s has come back as it was:\n%s", u.Fragment, planText(p))
 		}
-		if err := w.k.commit(p.Ops); err != nil {
-			w.t.Fatalf("commit when %s has come back: %v\n%s", u.Fragment, err, planText(p))
-		}
+		w.k.execute(w.t, p)
 		planner.Accept(w.s)
 	}
 	for _, st := range views.Fragments(w.s) {
@@ -336,7 +314,5 @@ func (w *world) comeBack(whole []*desired.Update) {
 
 func (w *world) mustApply(u *desired.Update) {
 	w.t.Helper()
-	if err := w.s.Apply(u); err != nil {
-		w.t.Fatalf("snapshot of %s: %v", u.Fragment, err)
-	}
+	must(w.t, w.s.Apply(u))
 }

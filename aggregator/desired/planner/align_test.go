@@ -2,7 +2,6 @@ package planner
 
 import (
 	"crypto/sha256"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/weft-proxy/weft/aggregator/desired/merge"
 	"github.com/weft-proxy/weft/nft/compile"
-	"github.com/weft-proxy/weft/nft/userdata"
 )
 
 // rule makes a rule that its text identifies.
@@ -135,22 +133,5 @@ func TestAlignManyEqualRules(t *testing.T) {
 	}
 	if kept != 2_990 {
 		t.Errorf("%d of 2990 equal rules stay", kept)
-	}
-}
-
-func BenchmarkAlign(b *testing.B) {
-	list := func(skip int) []*merge.Slot {
-		all := []*merge.Slot(nil)
-		for i := range 10_000 {
-			if i%100 == skip {
-				continue
-			}
-			all = append(all, &merge.Slot{Rule: &compile.Rule{Fingerprint: userdata.Fingerprint([]byte(fmt.Sprintf("%16d", i)))}})
-		}
-		return all
-	}
-	before, after := list(3), list(5)
-	for b.Loop() {
-		align(before, after, keepAll)
 	}
 }
