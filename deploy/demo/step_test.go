@@ -12,9 +12,7 @@ import (
 // TestReport: a step is a line, a failure has all details, and the verdict is last.
 func TestReport(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
-	if err := os.WriteFile(log, []byte("level=WARN msg=\"no endpoints\"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(log, []byte("level=WARN msg=\"no endpoints\"\n"), 0o600))
 	var out strings.Builder
 	d := &demo{out: &out, cluster: &cluster{}, policy: &agent{&process{name: "agent", log: log}}}
 	end := func(observed string, err error) func(*demo, context.Context) (string, error) {

@@ -39,9 +39,7 @@ func flags(t *testing.T) map[string]map[string]string {
 	all := map[string]map[string]string{}
 	for _, c := range containers {
 		out, err := exec.CommandContext(t.Context(), weft, c.verb, "--help").Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		all[c.verb] = map[string]string{}
 		_, text, _ := strings.Cut(string(out), "\nFlags")
 		for _, m := range helpLine.FindAllStringSubmatch(text, -1) {
@@ -59,11 +57,7 @@ func flags(t *testing.T) map[string]map[string]string {
 // podsOf returns the pods of all DaemonSets for values.
 func podsOf(t *testing.T, values map[string]any) (pods []corev1.PodTemplateSpec) {
 	t.Helper()
-	files, err := Render(values, engine.Engine{Strict: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, o := range objects(t, files[WeftFile]) {
+	for _, o := range objects(t, weft(t, values)) {
 		if set, ok := o.(*appsv1.DaemonSet); ok {
 			pods = append(pods, set.Spec.Template)
 		}
@@ -75,7 +69,7 @@ func podsOf(t *testing.T, values map[string]any) (pods []corev1.PodTemplateSpec)
 func all(mode string) map[string]any {
 	on := map[string]any{"enabled": true}
 	return map[string]any{
-		"apiServer": map[string]any{"host": "192.0.2.10"}, "mode": mode, "clusterCIDR": "10.0.0.0/8", "hold": on, "migration": map[string]any{"enabled": mode == "single"},
+		"mode": mode, "clusterCIDR": "10.0.0.0/8", "hold": on, "migration": map[string]any{"enabled": mode == "single"},
 		"networkPolicy":  map[string]any{"enabled": true, "status": true, "nri": true},
 		"serviceMetrics": map[string]any{"counters": "endpoint", "activeConnections": true},
 	}
@@ -127,6 +121,13 @@ func TestFlags(t *testing.T) {
 	}
 }
 
+// argumentsOf are the containers with an argument of TestPodValues.
+var argumentsOf = map[string][]string{
+	"--log-level=debug":            {"aggregator", "services", "policy", "weft", "host-settings"},
+	"--service-counters=endpoint":  {"services", "weft", "host-settings"},
+	"--service-active-connections": {"services", "weft", "host-settings"},
+}
+
 // TestPodValues checks the values for every pod and container.
 func TestPodValues(t *testing.T) {
 	for _, mode := range []string{"split", "single"} {
@@ -153,8 +154,10 @@ func TestPodValues(t *testing.T) {
 				if got, want := c.Resources.Limits.Memory().String(), fmt.Sprintf("%dMi", 100+len(c.Name)); got != want {
 					t.Errorf("mode %s, container %s: memory %s, want %s", mode, c.Name, got, want)
 				}
-				if got, want := slices.Contains(c.Args, "--log-level=debug"), c.Name != "hold"; got != want {
-					t.Errorf("mode %s, container %s: %q", mode, c.Name, c.Args)
+				for arg, names := range argumentsOf {
+					if got, want := slices.Contains(c.Args, arg), slices.Contains(names, c.Name); got != want {
+						t.Errorf("mode %s, container %s: %s in %q: %t", mode, c.Name, arg, c.Args, got)
+					}
 				}
 			}
 		}
@@ -177,7 +180,7 @@ func TestCIDRs(t *testing.T) {
 			continue // not given
 		}
 		_, want := netip.ParsePrefix(text)
-		_, err := Render(map[string]any{"apiServer": map[string]any{"host": "192.0.2.10"}, "clusterCIDR": text}, engine.Engine{Strict: true})
+		_, err := Render(map[string]any{"apiServer": host, "clusterCIDR": text}, engine.Engine{Strict: true})
 		if (err == nil) != (want == nil) {
 			t.Errorf("%q: %v, and netip: %v", text, err, want)
 		}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"helm.sh/helm/v3/pkg/engine"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 )
@@ -32,15 +31,11 @@ var rights = map[string]struct { //nolint:gochecknoglobals // a table
 // TestPods checks the pods of every variant.
 func TestPods(t *testing.T) {
 	variants, err := Variants()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, v := range variants {
 		t.Run(v, func(t *testing.T) {
 			files, err := Manifests(v)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			checkAccount(t, files[RBACFile])
 			spec := daemonSet(t, files[WeftFile]).Spec.Template.Spec
 			checkPod(t, &spec)
@@ -220,14 +215,10 @@ func TestConfiguration(t *testing.T) {
 		if tt.own != nil {
 			configuration["publishers"] = tt.own
 		}
-		files, err := Render(map[string]any{
-			"mode": tt.mode, "apiServer": map[string]any{"host": "192.0.2.10"}, "networkPolicy": map[string]any{"enabled": true, "nri": tt.nri}, "configuration": configuration,
-		}, engine.Engine{Strict: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		policies := map[string]any{"enabled": true, "nri": tt.nri}
+		file := weft(t, map[string]any{"mode": tt.mode, "networkPolicy": policies, "configuration": configuration})
 		var have []string
-		for _, o := range objects(t, files[WeftFile]) {
+		for _, o := range objects(t, file) {
 			m, ok := o.(*corev1.ConfigMap)
 			if !ok || m.Name != "weft-publishers" {
 				continue
@@ -238,9 +229,7 @@ func TestConfiguration(t *testing.T) {
 					Match struct{ UID int }
 				}
 			}
-			if err := yaml.Unmarshal([]byte(m.Data["config.yaml"]), &c); err != nil {
-				t.Fatal(err)
-			}
+			must(t, yaml.Unmarshal([]byte(m.Data["config.yaml"]), &c))
 			for _, p := range c.Publishers {
 				have = append(have, fmt.Sprintf("%s %d", p.Name, p.Match.UID))
 			}
@@ -281,18 +270,12 @@ func checkProbes(t *testing.T, variant string, c *corev1.Container) {
 // TestProfiles: each container names a file of deploy/security, and a profile in that file.
 func TestProfiles(t *testing.T) {
 	appArmor, err := os.ReadFile("../security/apparmor/weft")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, mode := range []string{"split", "single"} {
-		files, err := Render(map[string]any{
-			"mode": mode, "apiServer": map[string]any{"host": "192.0.2.10"}, "networkPolicy": map[string]any{"enabled": true},
-			"seccomp": map[string]any{"type": "Localhost", "localhostProfile": "security/seccomp/NAME.json"}, "appArmor": map[string]any{"enabled": true},
-		}, engine.Engine{Strict: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, c := range daemonSet(t, files[WeftFile]).Spec.Template.Spec.Containers {
+		on := map[string]any{"enabled": true}
+		seccomp := map[string]any{"type": "Localhost", "localhostProfile": "security/seccomp/NAME.json"}
+		file := weft(t, map[string]any{"mode": mode, "networkPolicy": on, "seccomp": seccomp, "appArmor": on})
+		for _, c := range daemonSet(t, file).Spec.Template.Spec.Containers {
 			if p := c.SecurityContext.SeccompProfile; p == nil || p.Type != corev1.SeccompProfileTypeLocalhost {
 				t.Errorf("container %s: seccomp profile %v", c.Name, p)
 			} else if _, err := os.Stat("../" + *p.LocalhostProfile); err != nil {

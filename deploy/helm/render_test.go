@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -24,38 +25,48 @@ import (
 	"k8s.io/client-go/rest"
 )
 
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// host is the value that every rendering without a cluster needs.
+var host = map[string]any{"host": "192.0.2.10"}
+
+// weft renders the chart, and returns the file of weft.
+func weft(t *testing.T, values map[string]any) []byte {
+	t.Helper()
+	values = maps.Clone(values)
+	values["apiServer"] = host
+	files, err := Render(values, engine.Engine{Strict: true})
+	must(t, err)
+	return files[WeftFile]
+}
+
 var write = flag.Bool("write", false, "write the manifests of all variants into deploy/kubernetes")
 
 // TestManifests compares the files of all variants with the chart's result.
 func TestManifests(t *testing.T) {
 	variants, err := Variants()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := map[string]string{}
 	for _, v := range variants {
 		files, err := Manifests(v)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for name, text := range files {
 			want[filepath.Join(manifestsDir, v, name)] = string(text)
 		}
 	}
 	if *write {
 		for path, text := range want {
-			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // of a repository
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, []byte(text), 0o644); err != nil { //nolint:gosec // of a repository
-				t.Fatal(err)
-			}
+			must(t, os.MkdirAll(filepath.Dir(path), 0o755))  //nolint:gosec // of a repository
+			must(t, os.WriteFile(path, []byte(text), 0o644)) //nolint:gosec // of a repository
 		}
 	}
 	files, err := filepath.Glob(filepath.Join(manifestsDir, "*", "*.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, path := range files {
 		if _, ok := want[path]; !ok {
 			t.Errorf("%s is of no variant: remove it, or add one to deploy/helm/variants", path)
@@ -70,7 +81,7 @@ func TestManifests(t *testing.T) {
 
 // TestLint requires a clean helm lint.
 func TestLint(t *testing.T) {
-	result := lint.All(chartDir, map[string]any{"apiServer": map[string]any{"host": "192.0.2.10"}}, "kube-system", true)
+	result := lint.All(chartDir, map[string]any{"apiServer": host}, "kube-system", true)
 	for _, m := range result.Messages {
 		// An icon would be loaded from elsewhere.
 		if m.Severity > support.InfoSev {
@@ -115,62 +126,35 @@ func daemonSet(t *testing.T, text []byte) *appsv1.DaemonSet {
 
 // TestRefused has clear errors for values that cannot work.
 func TestRefused(t *testing.T) {
-	host := map[string]any{"host": "192.0.2.10"}
 	for _, tt := range []struct {
 		values map[string]any
 		want   string
 	}{
-		{nil, "apiServer.host is empty, and the cluster has neither"},
-		{map[string]any{"apiServer": host, "podMonitor": map[string]any{"enabled": true}}, "podMonitor.enabled needs metricsBindAddress"},
-		{map[string]any{"apiServer": host, "migration": map[string]any{"enabled": true}}, "migration.enabled needs mode: single"},
-		{map[string]any{"apiServer": host, "clusterCidr": "10.0.0.0/8"}, "clusterCidr"},
-		{map[string]any{"apiServer": host, "clusterCIDR": "10.244.0.0/33"}, `clusterCIDR: "10.244.0.0/33" is not a CIDR: give an address and a prefix length`},
-		{map[string]any{"apiServer": host, "clusterCIDR": "10.244.0.0/16,10.245.0.0/16"}, `clusterCIDR: "10.245.0.0/16" is the second IPv4 prefix`},
-		{map[string]any{"apiServer": host, "kubeProxyConfigMap": "kube-proxy", "clusterCIDR": "fd00::/129"}, "is not a CIDR"},
-		{map[string]any{"apiServer": host, "extraArgs": []any{"--takeover"}}, "extraArgs"},
-		{map[string]any{"apiServer": host, "extraArgs": map[string]any{"weft": []any{"--takeover"}}}, "weft"},
-		{map[string]any{"apiServer": host, "extraArgs": map[string]any{"services": []any{"takeover"}}}, "extraArgs"},
-		{map[string]any{"apiServer": host, "extraArgs": map[string]any{"single": []any{"--takeover"}}}, "extraArgs.single: these values make no such container, only aggregator, services, hostSettings"},
-		{map[string]any{"apiServer": host, "logLevel": "trace"}, "logLevel"},
-		{map[string]any{"apiServer": host, "imagePullSecrets": []any{"registry"}}, "imagePullSecrets"},
-		{map[string]any{"apiServer": host, "podAnnotations": map[string]any{"a": 1}}, "podAnnotations"},
+		{map[string]any{"apiServer": map[string]any{}}, "apiServer.host is empty, and the cluster has neither"},
+		{map[string]any{"podMonitor": map[string]any{"enabled": true}}, "podMonitor.enabled needs metricsBindAddress"},
+		{map[string]any{"migration": map[string]any{"enabled": true}}, "migration.enabled needs mode: single"},
+		{map[string]any{"clusterCidr": "10.0.0.0/8"}, "clusterCidr"},
+		{map[string]any{"clusterCIDR": "10.244.0.0/33"}, `clusterCIDR: "10.244.0.0/33" is not a CIDR: give an address and a prefix length`},
+		{map[string]any{"clusterCIDR": "10.244.0.0/16,10.245.0.0/16"}, `clusterCIDR: "10.245.0.0/16" is the second IPv4 prefix`},
+		{map[string]any{"kubeProxyConfigMap": "kube-proxy", "clusterCIDR": "fd00::/129"}, "is not a CIDR"},
+		{map[string]any{"extraArgs": []any{"--takeover"}}, "extraArgs"},
+		{map[string]any{"extraArgs": map[string]any{"weft": []any{"--takeover"}}}, "weft"},
+		{map[string]any{"extraArgs": map[string]any{"services": []any{"takeover"}}}, "extraArgs"},
+		{map[string]any{"extraArgs": map[string]any{"single": []any{"--takeover"}}}, "extraArgs.single: these values make no such container, only aggregator, services, hostSettings"},
+		{map[string]any{"logLevel": "trace"}, "logLevel"},
+		{map[string]any{"imagePullSecrets": []any{"registry"}}, "imagePullSecrets"},
+		{map[string]any{"podAnnotations": map[string]any{"a": 1}}, "podAnnotations"},
 		{map[string]any{"apiServer": map[string]any{"host": "https://192.0.2.10"}}, "host"},
-		{map[string]any{"apiServer": host, "mode": "double"}, "mode"},
-		{map[string]any{"apiServer": host, "serviceMetrics": map[string]any{"counters": "all"}}, "counters"},
-		{map[string]any{"apiServer": host, "seccomp": map[string]any{"type": "Unconfined"}}, "seccomp"},
-		{map[string]any{"apiServer": host, "seccomp": map[string]any{"localhostProfile": "weft.json"}}, "localhostProfile"},
+		{map[string]any{"mode": "double"}, "mode"},
+		{map[string]any{"serviceMetrics": map[string]any{"counters": "all"}}, "counters"},
+		{map[string]any{"seccomp": map[string]any{"type": "Unconfined"}}, "seccomp"},
+		{map[string]any{"seccomp": map[string]any{"localhostProfile": "weft.json"}}, "localhostProfile"},
 	} {
+		if _, ok := tt.values["apiServer"]; !ok {
+			tt.values["apiServer"] = host
+		}
 		if _, err := Render(tt.values, engine.Engine{Strict: true}); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%v: %v, want %q", tt.values, err, tt.want)
-		}
-	}
-}
-
-// TestServiceMetrics: the Service frontend gets the metrics arguments, except defaults.
-func TestServiceMetrics(t *testing.T) {
-	for _, mode := range []string{"single", "split"} {
-		for _, metrics := range []map[string]any{nil, {"counters": "endpoint", "activeConnections": true}} {
-			values := map[string]any{"apiServer": map[string]any{"host": "192.0.2.10"}, "mode": mode}
-			if metrics != nil {
-				values["serviceMetrics"] = metrics
-			}
-			files, err := Render(values, engine.Engine{Strict: true})
-			if err != nil {
-				t.Fatal(err)
-			}
-			text := ""
-			for _, f := range files {
-				text += string(f)
-			}
-			want := 0
-			if metrics != nil {
-				want = 2 // also of the init container, which has the same
-			}
-			for _, arg := range []string{"- --service-counters=endpoint\n", "- --service-active-connections\n"} {
-				if n := strings.Count(text, arg); n != want {
-					t.Errorf("mode %s has %q %d times, want %d", mode, arg, n, want)
-				}
-			}
 		}
 	}
 }
@@ -178,14 +162,9 @@ func TestServiceMetrics(t *testing.T) {
 // TestPodMonitor: each container of a PodMonitor has the port.
 func TestPodMonitor(t *testing.T) {
 	for mode, want := range map[string][]string{"split": {"metrics", "aggregator", "policy"}, "single": {"metrics"}} {
-		files, err := Render(map[string]any{
-			"apiServer": map[string]any{"host": "192.0.2.10"}, "mode": mode, "networkPolicy": map[string]any{"enabled": true},
-			"podMonitor": map[string]any{"enabled": true}, "metricsBindAddress": "[::]:10249",
-		}, engine.Engine{Strict: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, monitor, ok := strings.Cut(string(files[WeftFile]), "---\napiVersion: monitoring.coreos.com/v1\n")
+		on := map[string]any{"enabled": true}
+		file := weft(t, map[string]any{"mode": mode, "networkPolicy": on, "podMonitor": on, "metricsBindAddress": "[::]:10249"})
+		text, monitor, ok := strings.Cut(string(file), "---\napiVersion: monitoring.coreos.com/v1\n")
 		if !ok {
 			t.Fatalf("%s: no PodMonitor", mode)
 		}
@@ -208,12 +187,9 @@ func TestPodMonitor(t *testing.T) {
 
 // TestHold: the holder is on weft's nodes, has no rights, and an update does not replace it.
 func TestHold(t *testing.T) {
-	files, err := Render(map[string]any{"apiServer": map[string]any{"host": "192.0.2.10"}, "hold": map[string]any{"enabled": true}}, engine.Engine{Strict: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	i := strings.LastIndex(string(files[WeftFile]), "---\n")
-	weft, hold := daemonSet(t, files[WeftFile][:i]).Spec, daemonSet(t, files[WeftFile][i:]).Spec
+	file := weft(t, map[string]any{"hold": map[string]any{"enabled": true}})
+	i := strings.LastIndex(string(file), "---\n")
+	weft, hold := daemonSet(t, file[:i]).Spec, daemonSet(t, file[i:]).Spec
 	pod, container := hold.Template.Spec, hold.Template.Spec.Containers[0]
 	if hold.UpdateStrategy.Type != appsv1.OnDeleteDaemonSetStrategyType || !pod.HostNetwork || *pod.AutomountServiceAccountToken || pod.PriorityClassName != weft.Template.Spec.PriorityClassName {
 		t.Errorf("the holder is %+v", hold)

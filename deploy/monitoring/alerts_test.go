@@ -1,6 +1,7 @@
 package monitoring
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +17,22 @@ import (
 // the labels of one weft's series
 const node = `instance="node-1", job="kube-system/weft"`
 
+// ofCondition are the alerts of a lasting condition. Others are in cases.
+var ofCondition = map[string]string{
+	"WeftAPIServerUnreachable": "api-server",
+	"WeftForeignChanges":       "tables",
+	"WeftStateNotStored":       "state-directory",
+	"WeftConfigurationBroken":  "configuration",
+	"WeftNodeMisfit":           "node",
+	"WeftPodInterfaceUnknown":  "pod-interfaces",
+	"WeftFragmentRefused":      "fragments",
+	"WeftTakeoverWaits":        "takeover",
+}
+
+func degraded(condition, samples string) string {
+	return fmt.Sprintf("weft_degraded{%s, condition=%q} %s", node, condition, samples)
+}
+
 // cases have series for each alert, a sample a minute, that raise it or not.
 var cases = map[string]struct{ raised, quiet []string }{
 	"WeftDown": {
@@ -26,50 +43,23 @@ var cases = map[string]struct{ raised, quiet []string }{
 		[]string{`weft_ready{` + node + `} 0x30`},
 		[]string{`weft_ready{` + node + `} 0 0 0 1x27`, `weft_ready{` + node + `} 1x30`},
 	},
-	"WeftAPIServerUnreachable": {
-		[]string{`weft_degraded{` + node + `, condition="api-server"} 0 1x30`},
-		[]string{`weft_degraded{` + node + `, condition="api-server"} 0x30`, `weft_degraded{` + node + `, condition="tables"} 1x30`},
-	},
 	"WeftServicesDegraded": {
-		[]string{"weft_ready{" + node + "} 1x30\n" + `weft_degraded{` + node + `, condition="services"} 1x30`},
-		[]string{"weft_ready{" + node + "} 0x30\n" + `weft_degraded{` + node + `, condition="services"} 1x30`},
+		[]string{"weft_ready{" + node + "} 1x30\n" + degraded("services", "1x30")},
+		[]string{"weft_ready{" + node + "} 0x30\n" + degraded("services", "1x30")},
 	},
 	"WeftConntrackNearlyFull": {
 		[]string{"weft_conntrack_limit{" + node + "} 262144x30\nweft_conntrack_entries{" + node + "} 250000x30"},
 		[]string{"weft_conntrack_limit{" + node + "} 262144x30\nweft_conntrack_entries{" + node + "} 100000x30"},
 	},
-	"WeftForeignChanges": {
-		[]string{`weft_degraded{` + node + `, condition="tables"} 1x30`},
-		[]string{`weft_degraded{` + node + `, condition="tables"} 1 1 0x28`},
-	},
-	"WeftStateNotStored": {
-		[]string{`weft_degraded{` + node + `, condition="state-directory"} 1x30`}, []string{`weft_degraded{` + node + `, condition="state-directory"} 0x30`},
-	},
-	"WeftConfigurationBroken": {
-		[]string{`weft_degraded{` + node + `, condition="configuration"} 1x30`}, []string{`weft_degraded{` + node + `, condition="configuration"} 0x30`},
-	},
 	"WeftPublisherMissing": {
-		[]string{"weft_ready{" + node + "} 1x30\n" + `weft_degraded{` + node + `, condition="publishers"} 1x30`},
-		[]string{"weft_ready{" + node + "} 1x30\n" + `weft_degraded{` + node + `, condition="publishers"} 1x10 0x20`},
-	},
-	"WeftNodeMisfit": {
-		[]string{`weft_degraded{` + node + `, condition="node"} 1x30`, `weft_degraded{` + node + `, condition="http"} 1x30`},
-		[]string{`weft_degraded{` + node + `, condition="services"} 1x30`},
-	},
-	"WeftPodInterfaceUnknown": {
-		[]string{`weft_degraded{` + node + `, condition="pod-interfaces"} 1x30`}, []string{`weft_degraded{` + node + `, condition="pod-interfaces"} 1x10 0x20`},
-	},
-	"WeftFragmentRefused": {
-		[]string{`weft_degraded{` + node + `, condition="fragments"} 1x30`}, []string{`weft_degraded{` + node + `, condition="fragments"} 1x10 0x20`},
-	},
-	"WeftTakeoverWaits": {
-		[]string{`weft_degraded{` + node + `, condition="takeover"} 1x30`}, []string{`weft_degraded{` + node + `, condition="takeover"} 1x10 0x20`},
+		[]string{"weft_ready{" + node + "} 1x30\n" + degraded("publishers", "1x30")},
+		[]string{"weft_ready{" + node + "} 1x30\n" + degraded("publishers", "1x10 0x20")},
 	},
 	"WeftSecondStarted": {
-		[]string{`weft_degraded{` + node + `, condition="socket"} 0x26 1x3`}, []string{`weft_degraded{` + node + `, condition="socket"} 0x28 1`, `weft_degraded{` + node + `, condition="socket"} 0x30`},
+		[]string{degraded("socket", "0x26 1x3")}, []string{degraded("socket", "0x28 1"), degraded("socket", "0x30")},
 	},
 	"WeftClockJumped": {
-		[]string{`weft_degraded{` + node + `, condition="clock"} 0x28 1`}, []string{`weft_degraded{` + node + `, condition="clock"} 1x10 0x20`},
+		[]string{degraded("clock", "0x28 1")}, []string{degraded("clock", "1x10 0x20")},
 	},
 	"WeftProgrammingSlow": {
 		[]string{"weft:network_programming_within_1s:ratio_rate1h 0.8x30\nweft:network_programming_within_1s:ratio_rate5m 0.7x30"},
@@ -98,59 +88,61 @@ var cases = map[string]struct{ raised, quiet []string }{
 
 func TestAlerts(t *testing.T) {
 	alerts := source(t).Alerts
-	if len(alerts) != len(cases) {
-		t.Errorf("%d alerts, and cases for %d", len(alerts), len(cases))
+	if len(alerts) != len(cases)+len(ofCondition) {
+		t.Errorf("%d alerts, and cases for %d", len(alerts), len(cases)+len(ofCondition))
 	}
 	for _, a := range alerts {
 		c := cases[a.Alert]
+		if condition, ok := ofCondition[a.Alert]; ok {
+			c.raised, c.quiet = []string{degraded(condition, "1x30")}, []string{degraded(condition, "1x10 0x20")}
+		}
 		if len(c.raised) == 0 || len(c.quiet) == 0 {
 			t.Errorf("alert %s has no cases", a.Alert)
 		}
-		for _, series := range c.raised {
-			firing(t, &a, series, true)
-		}
-		for _, series := range c.quiet {
-			firing(t, &a, series, false)
+		for i, series := range slices.Concat(c.raised, c.quiet) {
+			if raised, want := evaluate(t, &a, series), i < len(c.raised); raised != want {
+				t.Errorf("alert %s: raised %t, want %t, with\n%s", a.Alert, raised, want, series)
+			}
 		}
 	}
 }
 
-// firing checks an alert at the end of the series.
-func firing(t *testing.T, a *Alert, series string, want bool) {
-	t.Helper()
-	if raised := evaluate(t, a, series); raised != want {
-		t.Errorf("alert %s: raised %t, want %t, with\n%s", a.Alert, raised, want, series)
+// ruleOf is an alert that must last for a time.
+func ruleOf(a *Alert, hold time.Duration) (*rules.AlertingRule, error) {
+	expr, err := parser.NewParser(parser.Options{}).ParseExpr(a.Expr)
+	if err != nil {
+		return nil, err
 	}
+	summary := labels.FromStrings("summary", a.Summary)
+	return rules.NewAlertingRule(a.Alert, expr, hold, 0, labels.EmptyLabels(), summary, labels.EmptyLabels(), "", true, nil), nil
+}
+
+func firing(rule *rules.AlertingRule) bool {
+	return slices.ContainsFunc(rule.ActiveAlerts(), func(a *rules.Alert) bool { return a.State == rules.StateFiring })
 }
 
 // evaluate runs every minute, and reports the alert at the end of the series.
 func evaluate(t *testing.T, a *Alert, series string) bool {
 	t.Helper()
 	hold, err := model.ParseDuration(a.For)
-	if err != nil {
-		t.Fatal(err)
-	}
-	expr, err := parser.NewParser(parser.Options{}).ParseExpr(a.Expr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
+	rule, err := ruleOf(a, time.Duration(hold))
+	ok(t, err)
 	storage := promqltest.LoadedStorage(t, "load 1m\n  "+strings.ReplaceAll(series, "\n", "\n  ")+"\n")
 	t.Cleanup(func() { _ = storage.Close() })
-	rule := rules.NewAlertingRule(a.Alert, expr, time.Duration(hold), 0, labels.EmptyLabels(), labels.FromStrings("summary", a.Summary), labels.EmptyLabels(), "", true, nil)
 	query := rules.EngineQueryFunc(promqltest.NewTestEngine(t, false, 0, promqltest.DefaultMaxSamplesPerQuery), storage)
 	minutes := 30
 	if hold := int(time.Duration(hold) / time.Minute); hold > 30 {
 		minutes = hold + 10
 	}
 	for i := range minutes {
-		if _, err := rule.Eval(t.Context(), 0, time.Unix(int64(i)*60, 0), query, nil, 0); err != nil {
-			t.Fatal(err)
-		}
+		_, err := rule.Eval(t.Context(), 0, time.Unix(int64(i)*60, 0), query, nil, 0)
+		ok(t, err)
 	}
 	for _, active := range rule.ActiveAlerts() {
 		if text := active.Annotations.Get("summary"); strings.Contains(text, "error") || strings.Contains(text, "{{") || strings.Contains(text, "<no value>") {
 			t.Errorf("alert %s says %q", a.Alert, text)
 		}
 	}
-	return slices.ContainsFunc(rule.ActiveAlerts(), func(a *rules.Alert) bool { return a.State == rules.StateFiring })
+	return firing(rule)
 }

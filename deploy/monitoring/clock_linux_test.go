@@ -14,9 +14,7 @@ import (
 func (p *patient) setClock(t *testing.T, difference string) {
 	t.Helper()
 	put(t, p.dir, "clock.new", difference)
-	if err := os.Rename(filepath.Join(p.dir, "clock.new"), filepath.Join(p.dir, "clock")); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, os.Rename(filepath.Join(p.dir, "clock.new"), filepath.Join(p.dir, "clock")))
 }
 
 func (p *patient) command(t *testing.T, args ...string) string {
@@ -47,9 +45,7 @@ func (p *patient) metric(t *testing.T, name string) (value float64) {
 func (p *patient) reads(t *testing.T) int {
 	t.Helper()
 	text, err := os.ReadFile(p.api.log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	n := 0
 	for l := range strings.Lines(string(text)) {
 		// The test reads events.

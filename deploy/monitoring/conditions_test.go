@@ -13,9 +13,7 @@ import (
 // prints the result, testdata/conditions.alerts.
 func TestConditions(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("testdata", "conditions.prom"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	var out strings.Builder
 	for section := range strings.SplitSeq(string(text), "# ") {
 		what, lines, _ := strings.Cut(section, "\n")
@@ -41,9 +39,7 @@ func TestConditions(t *testing.T) {
 	}
 	path := filepath.Join("testdata", "conditions.alerts")
 	if *write {
-		if err := os.WriteFile(path, []byte(out.String()), 0o644); err != nil { //nolint:gosec // of a repository
-			t.Fatal(err)
-		}
+		ok(t, os.WriteFile(path, []byte(out.String()), 0o644)) //nolint:gosec // of a repository
 	}
 	if have, err := os.ReadFile(path); err != nil || string(have) != out.String() {
 		t.Errorf("%s is not what the alerts say now (%v): run make generate", path, err)

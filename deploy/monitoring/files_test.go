@@ -17,35 +17,25 @@ var write = flag.Bool("write", false, "write the files that the source makes")
 func source(t *testing.T) *Source {
 	t.Helper()
 	s, err := Read("source.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return s
 }
 
 // TestFiles compares the files with the source's result, and checks that Prometheus accepts the rules.
 func TestFiles(t *testing.T) {
 	files, err := source(t).Files()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	for path, text := range files {
 		if *write {
-			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // of a repository
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, text, 0o644); err != nil { //nolint:gosec // of a repository
-				t.Fatal(err)
-			}
+			ok(t, os.MkdirAll(filepath.Dir(path), 0o755)) //nolint:gosec // of a repository
+			ok(t, os.WriteFile(path, text, 0o644))        //nolint:gosec // of a repository
 		}
 		if have, err := os.ReadFile(path); err != nil || string(have) != string(text) {
 			t.Errorf("%s is not what the source makes (%v): run make generate", path, err)
 		}
 	}
 	dashboards, err := filepath.Glob(dashboardsDir + "/*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	for _, path := range dashboards {
 		if files[path] == nil {
 			t.Errorf("%s is of no dashboard in the source: remove it", path)

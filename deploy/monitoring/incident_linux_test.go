@@ -53,28 +53,9 @@ var incidents = []incident{
 	},
 	{
 		name: "family-at-start", fault: "the kernel refuses IPv6 at the start: another program owns the table `ip6 weft`", fresh: true,
-		seed: func(t *testing.T, p *patient) {
-			p.foreign = newForeign(t)
-			p.foreign.replace(t, owner, nil)
-		},
-		during: updates,
-		heal:   func(_ *testing.T, p *patient) { p.foreign.end() },
+		seed: func(t *testing.T, p *patient) { p.owned(t, "ip6 weft") }, during: updates,
+		heal:   func(_ *testing.T, p *patient) { _ = p.foreign.Close() },
 		health: "[!]services degraded: services: IPv6 stays as it was", alert: "WeftServicesDegraded", event: "WeftDegraded services", log: "a part of the fragment is rejected",
-	},
-	{
-		name: "family-later", fault: "the kernel refuses IPv6 later: another program has the table `ip6 weft` in place of weft's, as it can before Linux 6.9",
-		seed: func(t *testing.T, p *patient) {
-			// An older kernel's table without an owner.
-			p.weft.stop()
-			p.foreign = newForeign(t)
-			p.foreign.replace(t, 0, p.foreign.mark(t))
-			p.weft.start(t)
-			p.await(t)
-			p.foreign.replace(t, owner, nil)
-		},
-		during: updates,
-		heal:   func(_ *testing.T, p *patient) { p.foreign.end() },
-		health: "[!]tables degraded: not repaired yet", alert: "WeftForeignChanges", event: "WeftDegraded tables", log: "cannot repair table",
 	},
 	{
 		name: "frontend-dead", fault: "the Service frontend is dead", split: true, uptime: 35 * time.Second,
@@ -134,18 +115,6 @@ var incidents = []incident{
 		during: updates,
 		heal:   func(t *testing.T, p *patient) { must(t, "", "rm", filepath.Join(p.state, "filler")) },
 		health: "[!]state-directory degraded", alert: "WeftStateNotStored", event: "WeftDegraded state-directory", log: "no space left on device",
-	},
-	{
-		name: "state-read-only", fault: "the state directory is read-only",
-		seed: func(t *testing.T, p *patient) {
-			// The kernel refuses this while a file is open for writing.
-			p.weft.stop()
-			must(t, "", "mount", "-o", "remount,ro", p.state)
-			p.weft.start(t)
-		},
-		during: updates,
-		heal:   func(t *testing.T, p *patient) { must(t, "", "mount", "-o", "remount,rw", p.state) },
-		health: "[!]state-directory degraded", alert: "WeftStateNotStored", event: "WeftDegraded state-directory", log: "read-only file system",
 	},
 	{
 		name: "conntrack", fault: "the connection tracking table is full",

@@ -1,8 +1,6 @@
 package monitoring
 
 import (
-	"flag"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,8 +8,6 @@ import (
 	"syscall"
 	"testing"
 )
-
-var incidentNames = flag.String("incidents.only", "", "names of the incidents, separated by commas; empty means all")
 
 // TestIncidents has weft suffer one fault after the other, each on its own node, and reads an
 // operator's sources. Every fault is reported, and after its end weft recovers without a repair.
@@ -24,12 +20,7 @@ func TestIncidents(t *testing.T) {
 		}
 		return
 	}
-	if os.Geteuid() != 0 {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("this test needs root")
-		}
-		t.Skip("this test needs root")
-	}
+	needRoot(t)
 	programs := t.TempDir()
 	// Also for a frontend of another user.
 	must(t, "", "chmod", "755", programs, filepath.Dir(programs))
@@ -41,9 +32,6 @@ func TestIncidents(t *testing.T) {
 	t.Run("all", func(t *testing.T) {
 		for n := range incidents {
 			i := &incidents[n]
-			if *incidentNames != "" && !strings.Contains(","+*incidentNames+",", ","+i.name+",") {
-				continue
-			}
 			t.Run(i.name, func(t *testing.T) {
 				// They mostly wait.
 				t.Parallel()
@@ -57,9 +45,7 @@ func TestIncidents(t *testing.T) {
 					t.Fatalf("%v\n%s", err, out)
 				}
 				row, err := os.ReadFile(report) //nolint:gosec // of the test
-				if err != nil {
-					t.Fatal(err)
-				}
+				ok(t, err)
 				t.Log(string(row))
 				rows[n] = string(row)
 			})
@@ -84,7 +70,5 @@ does. While the fault lasts, changes of endpoints reach the kernel, where the AP
 | fault | health | alert | Event | log | well again after |
 | --- | --- | --- | --- | --- | --- |
 `
-	if err := os.WriteFile(filepath.Join(dir, "incidents.md"), []byte(head+strings.Join(rows, "")), 0o600); err != nil {
-		t.Fatal(fmt.Errorf("write table: %w", err))
-	}
+	put(t, dir, "incidents.md", head+strings.Join(rows, ""))
 }

@@ -4,13 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 )
 
 // publish updates a fragment, and ignores a failure.
@@ -25,10 +24,27 @@ func (p *patient) publish(t *testing.T) {
 func (p *patient) listen(t *testing.T, address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", address) //nolint:noctx // of the test
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	p.listener = l
+}
+
+// owned has another program make a table that only it may change, until foreign is closed.
+func (p *patient) owned(t *testing.T, table string) {
+	t.Helper()
+	cmd := exec.Command("nft", "-i") //nolint:noctx // ends with its input
+	input, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	ok(t, err)
+	p.foreign = input
+	t.Cleanup(func() { _, _ = input.Close(), cmd.Wait() })
+	_, err = fmt.Fprintf(input, "add table %s { flags owner; }\n", table)
+	ok(t, err)
+	await(t, "the table "+table, func() error {
+		_, err := run(t, "", "nft", append([]string{"list", "table"}, strings.Fields(table)...)...)
+		return err
+	})
 }
 
 func (p *patient) closeListener() { _ = p.listener.Close() }
@@ -38,22 +54,6 @@ func (p *patient) healthAddresses() []string {
 		return []string{healthAddress, aggregatorHealth}
 	}
 	return []string{healthAddress}
-}
-
-func (p *patient) await(t *testing.T) {
-	t.Helper()
-	client := &http.Client{Timeout: time.Second}
-	await(t, "weft to be ready", func() error {
-		answer, err := client.Get("http://" + healthAddress + "/readyz") //nolint:noctx // the client has a timeout
-		if err != nil {
-			return err
-		}
-		defer func() { _ = answer.Body.Close() }()
-		if answer.StatusCode != http.StatusOK {
-			return errors.New(answer.Status)
-		}
-		return nil
-	})
 }
 
 // updates changes the endpoint of the Service, and waits for the kernel.
@@ -102,21 +102,15 @@ func (p *patient) track(t *testing.T) {
 	const dir = "/proc/sys/net/netfilter/"
 	number := func(name string) int {
 		text, err := os.ReadFile(dir + name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		n, err := strconv.Atoi(strings.TrimSpace(string(text)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		return n
 	}
 	// They would end during the test.
 	must(t, "", "sysctl", "-qw", "net.netfilter.nf_conntrack_udp_timeout=3600")
 	conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer func() { _ = conn.Close() }()
 	most := number("nf_conntrack_max") * 97 / 100
 	for host := byte(1); host < 255; host++ {

@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"io"
 	"math/big"
 	"net"
 	"os"
@@ -100,11 +101,13 @@ func (s *service) signal(sig syscall.Signal) {
 type patient struct {
 	dir, state, socket, cidr string
 	api                      *apiServer
+	// key is of the API server and its certificate authority.
+	key *ecdsa.PrivateKey
 	// weft is the whole program, or the Service frontend beside the aggregator. second is another weft.
 	weft, aggregator, second *service
 	listener                 net.Listener
-	// foreign is another program with its own tables.
-	foreign *foreign
+	// foreign is the input of another program with a table, which ends with it.
+	foreign io.Closer
 	// published counts fragments, changed changes of the endpoint.
 	published, changed int
 }
@@ -196,48 +199,34 @@ func (p *patient) logs() []string {
 	return []string{p.weft.log, p.second.log, filepath.Join(p.dir, "aggregator.log")}
 }
 
-// certify writes the API server's certificate, and a missing certificate authority.
+// certify writes the API server's certificate. Its authority, which stays, has the same key.
 func (p *patient) certify(t *testing.T, expired bool) {
 	t.Helper()
-	end := time.Now().Add(240 * time.Hour)
-	template := func(name string, end time.Time) *x509.Certificate {
-		return &x509.Certificate{
-			SerialNumber: big.NewInt(end.UnixNano()), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: end,
-			IsCA: name == "ca", BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		}
+	write := func(file, kind string, bytes []byte, err error) {
+		t.Helper()
+		ok(t, err)
+		put(t, p.dir, file, string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: bytes})))
 	}
-	ca := template("ca", end)
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
+	ca := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: time.Now().Add(240 * time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
-	// weft reads ca.pem once, so its key stays.
-	caKey := key
-	if text, err := os.ReadFile(filepath.Join(p.dir, "ca.key")); err == nil {
-		block, _ := pem.Decode(text)
-		if caKey, err = x509.ParseECPrivateKey(block.Bytes); err != nil {
-			t.Fatal(err)
-		}
+	if p.key == nil {
+		var err error
+		p.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		ok(t, err)
+		key, err := x509.MarshalECPrivateKey(p.key)
+		write("key.pem", "EC PRIVATE KEY", key, err)
+		signed, err := x509.CreateCertificate(rand.Reader, ca, ca, p.key.Public(), p.key)
+		write("ca.pem", "CERTIFICATE", signed, err)
 	}
-	server := template("api", end)
+	server := &x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "api"}, NotBefore: ca.NotBefore, NotAfter: ca.NotAfter,
+		KeyUsage: x509.KeyUsageDigitalSignature, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
 	if expired {
 		server.NotAfter = time.Now().Add(-24 * time.Hour)
 	}
-	write := func(file, kind string, bytes []byte, err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		put(t, p.dir, file, string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: bytes})))
-	}
-	if caKey == key {
-		signed, err := x509.CreateCertificate(rand.Reader, ca, ca, caKey.Public(), caKey)
-		write("ca.pem", "CERTIFICATE", signed, err)
-		marshaled, err := x509.MarshalECPrivateKey(caKey)
-		write("ca.key", "EC PRIVATE KEY", marshaled, err)
-	}
-	signed, err := x509.CreateCertificate(rand.Reader, server, ca, key.Public(), caKey)
+	signed, err := x509.CreateCertificate(rand.Reader, server, ca, p.key.Public(), p.key)
 	write("cert.pem", "CERTIFICATE", signed, err)
-	marshaled, err := x509.MarshalECPrivateKey(key)
-	write("key.pem", "EC PRIVATE KEY", marshaled, err)
 }

@@ -12,14 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/rules"
 )
 
-// incidentPatience bounds the wait for a report, and for its end: a lasting condition is an Event after
+// patience bounds the wait for a report, and for its end: a lasting condition is an Event after
 // a minute, and a retry may wait as long.
-const incidentPatience = 3 * time.Minute
+const patience = 3 * time.Minute
 
 // look is an operator's sources.
 type look struct {
@@ -129,9 +127,7 @@ func (l *look) mark(t *testing.T) {
 		}
 	}
 	list, err := l.events()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	for _, e := range list {
 		l.known[e.Metadata.Name] = true
 	}
@@ -158,30 +154,17 @@ func (l *look) log(word string) (string, error) {
 // duration.
 func (l *look) alert(t *testing.T, name string) (string, error) {
 	a := l.alerts[name]
-	expr, err := parser.NewParser(parser.Options{}).ParseExpr(a.Expr)
+	rule, err := ruleOf(&a, 0)
 	if err != nil {
 		return "", fmt.Errorf("alert %s: %w", name, err)
 	}
-	rule := rules.NewAlertingRule(a.Alert, expr, 0, 0, labels.EmptyLabels(), labels.FromStrings("summary", a.Summary), labels.EmptyLabels(), "", true, nil)
 	if _, err := rule.Eval(t.Context(), 0, time.Now(), rules.EngineQueryFunc(l.server.engine, l.server.storage), nil, 0); err != nil {
 		return "", fmt.Errorf("alert %s: %w", name, err)
 	}
-	for _, active := range rule.ActiveAlerts() {
-		if active.State == rules.StateFiring {
-			return name, nil
-		}
+	if firing(rule) {
+		return name, nil
 	}
 	return "", fmt.Errorf("alert %s: %s has no result", name, a.Expr)
-}
-
-// queries runs every query of the rules and the dashboards on the metrics so far.
-func (l *look) queries(t *testing.T) {
-	t.Helper()
-	for where, expr := range source(t).Queries(metricsAddress) {
-		if _, err := l.server.query(t.Context(), expr); err != nil {
-			t.Errorf("%s: %v", where, err)
-		}
-	}
 }
 
 // well returns an error while a condition or the alert is reported.
@@ -211,7 +194,7 @@ func await(t *testing.T, what string, f func() error) {
 	t.Helper()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(incidentPatience); ; {
+	for deadline := time.Now().Add(patience); ; {
 		err := f()
 		if err == nil {
 			return
@@ -227,13 +210,7 @@ func await(t *testing.T, what string, f func() error) {
 func runIncident(t *testing.T, i *incident) {
 	p := newPatient(t, i)
 	l := newLook(t, p)
-	t.Cleanup(func() {
-		for _, name := range p.logs() {
-			if text, err := os.ReadFile(name); err == nil && t.Failed() {
-				t.Logf("%s:\n%s", name, text)
-			}
-		}
-	})
+	showLogs(t, p.logs()...)
 	p.api.start(t)
 	if i.fresh {
 		i.seed(t, p)
@@ -265,7 +242,6 @@ func runIncident(t *testing.T, i *incident) {
 	}
 	find("health", i.health, l.health)
 	find("alert", i.alert, func(name string) (string, error) { return l.alert(t, name) })
-	l.queries(t)
 	switch {
 	case !i.later:
 		find("event", i.event, l.event)
@@ -300,9 +276,7 @@ func runIncident(t *testing.T, i *incident) {
 		cells = append(cells, text)
 	}
 	cells = append(cells, fmt.Sprintf("%.0f s", again.Seconds()))
-	if err := os.WriteFile(os.Getenv("WEFT_MONITORING_REPORT"), []byte("| "+strings.Join(cells, " | ")+" |\n"), 0o600); err != nil { //nolint:gosec // of the test
-		t.Fatal(err)
-	}
+	ok(t, os.WriteFile(os.Getenv("WEFT_MONITORING_REPORT"), []byte("| "+strings.Join(cells, " | ")+" |\n"), 0o600)) //nolint:gosec // of the test
 }
 
 // cell returns a line of limited length for a table.

@@ -2,6 +2,7 @@ package monitoring
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -30,8 +31,6 @@ const metricsAddress = "127.0.0.1:10249"
 
 const inNamespace = "WEFT_MONITORING_NAMESPACE"
 
-const patience = 3 * time.Minute
-
 // TestQueriesOnWeft runs every query on the metrics of a real weft with Services, policies, and a
 // rejected publisher. A metric that weft lacks is an error.
 func TestQueriesOnWeft(t *testing.T) {
@@ -39,21 +38,25 @@ func TestQueriesOnWeft(t *testing.T) {
 		queriesOnWeft(t)
 		return
 	}
-	if os.Geteuid() != 0 {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("this test needs root")
-		}
-		t.Skip("this test needs root")
-	}
+	needRoot(t)
 	// The namespace has weft's rules and ports.
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestQueriesOnWeft$", "-test.v")
 	cmd.Env = append(os.Environ(), inNamespace+"=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s", out)
-	if err != nil {
-		t.Fatal(err)
+	ok(t, err)
+}
+
+func needRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() == 0 {
+		return
 	}
+	if os.Getenv("CI") == "true" {
+		t.Fatal("this test needs root")
+	}
+	t.Skip("this test needs root")
 }
 
 func run(t *testing.T, dir, program string, args ...string) (string, error) {
@@ -68,6 +71,13 @@ func must(t *testing.T, dir, program string, args ...string) {
 	t.Helper()
 	if out, err := run(t, dir, program, args...); err != nil {
 		t.Fatalf("%s %v: %v\n%s", program, args, err, out)
+	}
+}
+
+func ok(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -100,33 +110,34 @@ func startWeft(t *testing.T, dir string) (weft, socket string) {
 	must(t, "", "cp", "../examples/policies/shop.yaml", manifests)
 	put(t, manifests, "service.yaml", "apiVersion: v1\nkind: Service\nmetadata: {name: timed, namespace: default}\nspec: {clusterIP: 10.96.0.77, clusterIPs: [10.96.0.77], ports: [{port: 80, targetPort: 8080}]}\n")
 	put(t, manifests, "slice.yaml", slice("10.244.1.20"))
-	put(t, dir, "weft.yaml", "apiVersion: weft.dev/v1alpha1\nkind: Configuration\npublishers:\n- {name: team-a, match: {uid: 4001}, allow: {tables: [{name: team-a}]}}\n")
-	log, err := os.Create(filepath.Join(dir, "log")) //nolint:gosec // of the test
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(weft, "run", "--network-policy", "--service-counters=endpoint", "--service-active-connections", "--manifests", manifests, "--hostname-override", "node-a", "--cluster-cidr", "10.244.0.0/16,fd00:10:244::/56", //nolint:gosec,noctx // ends below
-		"--socket", socket, "--state-dir", filepath.Join(dir, "state"), "--config", filepath.Join(dir, "weft.yaml"), "--metrics-bind-address", metricsAddress)
-	cmd.Stderr = log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	put(t, dir, "weft.yaml", configuration)
+	s := &service{log: filepath.Join(dir, "log"), argv: func() []string {
+		return []string{
+			weft, "run", "--network-policy", "--service-counters=endpoint", "--service-active-connections", "--manifests", manifests,
+			"--hostname-override", "node-a", "--cluster-cidr", clusterCIDR, "--socket", socket, "--state-dir", filepath.Join(dir, "state"),
+			"--config", filepath.Join(dir, "weft.yaml"), "--metrics-bind-address", metricsAddress,
+		}
+	}}
+	showLogs(t, s.log)
+	s.start(t)
+	return weft, socket
+}
+
+// showLogs prints logs if the test fails.
+func showLogs(t *testing.T, names ...string) {
+	t.Helper()
 	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		_ = cmd.Wait()
-		if t.Failed() {
-			text, _ := os.ReadFile(log.Name())
-			t.Logf("weft:\n%s", text)
+		for _, name := range names {
+			if text, err := os.ReadFile(name); err == nil && t.Failed() { //nolint:gosec // of the test
+				t.Logf("%s:\n%s", name, text)
+			}
 		}
 	})
-	return weft, socket
 }
 
 func put(t *testing.T, dir, name, text string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 }
 
 // server is Prometheus: its scraper, storage and engine.
@@ -142,16 +153,12 @@ func newServer(t *testing.T, addresses ...string) *server {
 	t.Cleanup(func() { _ = s.storage.Close() })
 	log := slog.New(slog.DiscardHandler)
 	m, err := scrape.NewManager(&scrape.Options{}, log, nil, nil, s.storage, prometheus.NewRegistry())
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	cfg, err := config.Load("global: {scrape_interval: 200ms, scrape_timeout: 200ms}\nscrape_configs:\n- job_name: weft\n  static_configs: [{targets: ['"+strings.Join(addresses, "', '")+"']}]\n", log)
 	if err == nil {
 		err = m.ApplyConfig(cfg)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	targets, ended := make(chan map[string][]*targetgroup.Group), make(chan struct{})
 	go func() { defer close(ended); _ = m.Run(targets) }()
 	t.Cleanup(func() { m.Stop(); <-ended })
@@ -172,30 +179,23 @@ func (s *server) query(ctx context.Context, expr string) (promql.Vector, error) 
 	return q.Exec(ctx).Vector()
 }
 
-// await waits until a query has a result, and calls again meanwhile.
-func (s *server) await(t *testing.T, expr string, again func()) {
+// await waits until a query has a result.
+func (s *server) await(t *testing.T, expr string) {
 	t.Helper()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(patience); ; {
-		if v, err := s.query(t.Context(), expr); err == nil && len(v) > 0 {
-			return
+	await(t, "a result of "+expr, func() error {
+		v, err := s.query(t.Context(), expr)
+		if err == nil && len(v) == 0 {
+			err = errors.New("none")
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s has no result", expr)
-		}
-		again()
-		<-tick.C
-	}
+		return err
+	})
 }
 
 // metrics returns the names of the metrics that an expression reads.
 func metrics(t *testing.T, expr string) (names []string) {
 	t.Helper()
 	e, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	parser.Inspect(e, func(n parser.Node, _ []parser.Node) error {
 		if v, ok := n.(*parser.VectorSelector); ok {
 			names = append(names, v.Name)
@@ -209,7 +209,7 @@ func queriesOnWeft(t *testing.T) {
 	dir := t.TempDir()
 	weft, socket := startWeft(t, dir)
 	s := newServer(t, metricsAddress)
-	s.await(t, "weft_ready == 1", func() {})
+	s.await(t, "weft_ready == 1")
 	// A change of an endpoint, a rejected update, and calls of a user without rights.
 	put(t, filepath.Join(dir, "manifests"), "slice.yaml", slice("10.244.1.21"))
 	put(t, dir, "bad.nft", "table inet bad { chain c { ip sadr 192.0.2.1 drop; }; }\n")
@@ -221,15 +221,15 @@ func queriesOnWeft(t *testing.T) {
 	if out, err := run(t, "", "setpriv", "--reuid=4001", "--regid=4001", "--clear-groups", weft, "get", "publishers", "--publisher", "other", "--socket", socket); err == nil {
 		t.Errorf("a user without rights got %s", out)
 	}
-	s.await(t, "kubeproxy_network_programming_duration_seconds_count > 0", func() {})
-	s.await(t, "count_over_time(weft_ready[1m]) > 10", func() {})
+	s.await(t, "kubeproxy_network_programming_duration_seconds_count > 0")
+	s.await(t, "count_over_time(weft_ready[1m]) > 10")
 	// Without an answer, the connection is active for two minutes.
 	dialer := net.Dialer{Timeout: 100 * time.Millisecond}
 	if c, err := dialer.DialContext(t.Context(), "tcp", "10.96.0.77:80"); err == nil {
 		t.Errorf("%v answers", c.RemoteAddr())
 	}
-	s.await(t, `weft_service_new_connections_total{service="timed"} == 1`, func() {})
-	s.await(t, `weft_service_active_connection_bytes{service="timed", direction="original"} > 0`, func() {})
+	s.await(t, `weft_service_new_connections_total{service="timed"} == 1`)
+	s.await(t, `weft_service_active_connection_bytes{service="timed", direction="original"} > 0`)
 	queries := source(t).Queries(metricsAddress)
 	names := make(map[string]bool)
 	for where, expr := range queries {

@@ -53,17 +53,13 @@ func isolated(t *testing.T, f func(t *testing.T, program string)) {
 			t.Skip("this test needs root")
 		}
 		program, err := buildWeft()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		cmd := exec.CommandContext(t.Context(), "/proc/self/exe", append(os.Args[1:], "-test.run=^"+t.Name()+"$", "-test.v")...) //nolint:gosec // itself
 		cmd.Env = append(os.Environ(), inNamespace+"="+program)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
 		out, err := cmd.CombinedOutput()
 		t.Logf("%s", out)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return
 	}
 	for _, args := range [][]string{
@@ -90,20 +86,9 @@ func TestSingle(t *testing.T) {
 	isolated(t, func(t *testing.T, weft string) { ownProfiles(t, weft, "single") })
 }
 
-// TestSplitDefault: the aggregator and the frontends under containerd's default profile.
-func TestSplitDefault(t *testing.T) {
-	isolated(t, func(t *testing.T, weft string) { defaultProfile(t, weft, "split") })
-}
-
-// TestSingleDefault: weft run under containerd's default profile.
-func TestSingleDefault(t *testing.T) {
-	isolated(t, func(t *testing.T, weft string) { defaultProfile(t, weft, "single") })
-}
-
 // ownProfiles fails for a refused call, and for an allowed call that weft does not make.
 func ownProfiles(t *testing.T, weft, mode string) {
-	records := lived(t, weft, mode, func(name string) oci.SpecOpts { return seccomp.WithProfile(filepath.Join("seccomp", name+".json")) })
-	for name, r := range records {
+	for name, r := range lived(t, weft, mode) {
 		used := slices.Sorted(maps.Keys(r.calls))
 		allowed, rare := Kind(name).Calls()
 		for _, n := range used {
@@ -134,19 +119,13 @@ func ownProfiles(t *testing.T, weft, mode string) {
 	}
 }
 
-func defaultProfile(t *testing.T, weft, mode string) {
-	for name, r := range lived(t, weft, mode, func(string) oci.SpecOpts { return seccomp.WithDefaultProfile() }) {
-		t.Logf("container %s: %d system calls made, none refused", name, len(r.calls))
-	}
-}
-
-// lived returns the containers' records of a story. A refused call fails the test.
-func lived(t *testing.T, weft, mode string, confine func(name string) oci.SpecOpts) map[string]*record {
+// lived returns the containers' records of a story under weft's own profiles. A refused call fails the test.
+func lived(t *testing.T, weft, mode string) map[string]*record {
 	t.Helper()
 	trace := t.TempDir()
-	p := newPod(t, weft, *runtimeFlag, trace, values(mode), func(name string) oci.SpecOpts {
+	p := newPod(t, weft, trace, values(mode), func(name string) oci.SpecOpts {
 		return func(ctx context.Context, client oci.Client, c *containers.Container, s *specs.Spec) error {
-			if err := confine(name)(ctx, client, c, s); err != nil {
+			if err := seccomp.WithProfile(filepath.Join("seccomp", name+".json"))(ctx, client, c, s); err != nil {
 				return err
 			}
 			return visible(s.Linux.Seccomp)

@@ -23,8 +23,8 @@ import (
 
 // container is a container of a pod, as containerd describes it to the runtime.
 type container struct {
-	id, dir, runtime string
-	spec             corev1.Container
+	id, dir string
+	spec    corev1.Container
 	// trace is the directory of strace's files, or empty.
 	trace string
 	runs  int
@@ -35,30 +35,30 @@ type container struct {
 
 // newContainer writes a bundle in dir, with the configuration of containerd's own functions, and weft
 // as the only file.
-func newContainer(dir, program string, pod *corev1.PodSpec, c corev1.Container, volumes map[string]string, confine oci.SpecOpts) (*container, error) {
+func newContainer(
+	t *testing.T, dir, program string, pod *corev1.PodSpec, c corev1.Container, volumes map[string]string, confine oci.SpecOpts,
+) *container {
+	t.Helper()
 	out := &container{id: fmt.Sprintf("weft-security-%d-%s", os.Getpid(), c.Name), dir: filepath.Join(dir, c.Name), spec: c}
 	rootfs := filepath.Join(out.dir, "rootfs")
-	if err := os.MkdirAll(rootfs, 0o755); err != nil { //nolint:gosec // the root of a container
-		return nil, err
-	}
-	if err := os.Link(program, filepath.Join(rootfs, "weft")); err != nil {
-		return nil, err
-	}
+	must(t, os.MkdirAll(rootfs, 0o755)) //nolint:gosec // the root of a container
+	must(t, os.Link(program, filepath.Join(rootfs, "weft")))
 	opts := []oci.SpecOpts{
 		oci.WithRootFSPath(rootfs), oci.WithProcessCwd("/"), oci.WithHostNamespace(specs.NetworkNamespace), oci.WithCgroup("/" + out.id),
 		oci.WithProcessArgs(append([]string{"/weft"}, expand(c.Args, c.Env)...)...), oci.WithEnv(environment(c.Env)),
 		oci.WithMounts(mounts(c, volumes)), oci.WithCapabilities(capabilities(c)),
 	}
-	if s := c.SecurityContext; s.ReadOnlyRootFilesystem != nil && *s.ReadOnlyRootFilesystem {
+	s := c.SecurityContext
+	if s.ReadOnlyRootFilesystem != nil && *s.ReadOnlyRootFilesystem {
 		opts = append(opts, oci.WithRootFSReadonly())
 	}
-	if s := c.SecurityContext; s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation {
+	if s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation {
 		opts = append(opts, oci.WithNewPrivileges)
 	}
-	if s := c.SecurityContext; s.Privileged != nil && *s.Privileged {
+	if s.Privileged != nil && *s.Privileged {
 		opts = append(opts, oci.WithAllCurrentCapabilities, oci.WithMaskedPaths(nil), oci.WithReadonlyPaths(nil), oci.WithWriteableSysfs)
 	}
-	if s := c.SecurityContext; s.RunAsUser != nil {
+	if s.RunAsUser != nil {
 		opts = append(opts, oci.WithUIDGID(uint32(*s.RunAsUser), uint32(*s.RunAsGroup))) //nolint:gosec // ids
 	}
 	for _, g := range pod.SecurityContext.SupplementalGroups {
@@ -67,14 +67,11 @@ func newContainer(dir, program string, pod *corev1.PodSpec, c corev1.Container, 
 	// Last, because it depends on the capabilities.
 	opts = append(opts, confine)
 	spec, err := oci.GenerateSpecWithPlatform(namespaces.WithNamespace(context.Background(), "k8s.io"), nil, "linux/amd64", &containers.Container{ID: out.id}, opts...)
-	if err != nil {
-		return nil, fmt.Errorf("make configuration of container %s: %w", c.Name, err)
-	}
+	must(t, err)
 	text, err := json.MarshalIndent(spec, "", "  ")
-	if err != nil {
-		return nil, err
-	}
-	return out, os.WriteFile(filepath.Join(out.dir, "config.json"), text, 0o600)
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(out.dir, "config.json"), text, 0o600))
+	return out
 }
 
 // expand puts the environment into arguments, as the kubelet does.
@@ -130,35 +127,32 @@ func capabilities(c corev1.Container) []string {
 	return out
 }
 
+func (c *container) untraced(ctx context.Context, args ...string) *exec.Cmd {
+	return exec.CommandContext(ctx, *runtimeFlag, append([]string{"--root", filepath.Join(c.dir, "runtime")}, args...)...) //nolint:gosec // of the test
+}
+
 // command runs the runtime, under strace if the container is traced.
-func (c *container) command(ctx context.Context, args ...string) (*exec.Cmd, error) {
-	argv := append([]string{c.runtime, "--root", filepath.Join(c.dir, "runtime")}, args...)
-	if c.trace != "" {
-		c.runs++
-		dir := filepath.Join(c.trace, fmt.Sprintf("%s-%03d", c.spec.Name, c.runs))
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return nil, err
-		}
-		argv = append([]string{"strace", "-f", "-ff", "-qq", "-y", "-s", "256", "--decode-pids=pidns", "-o", filepath.Join(dir, "t")}, argv...)
+func (c *container) command(ctx context.Context, t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := c.untraced(ctx, args...)
+	if c.trace == "" {
+		return cmd
 	}
-	return exec.CommandContext(ctx, argv[0], argv[1:]...), nil //nolint:gosec // of the test
+	c.runs++
+	dir := filepath.Join(c.trace, fmt.Sprintf("%s-%03d", c.spec.Name, c.runs))
+	must(t, os.MkdirAll(dir, 0o700))
+	strace := []string{"-f", "-ff", "-qq", "-y", "-s", "256", "--decode-pids=pidns", "-o", filepath.Join(dir, "t")}
+	return exec.CommandContext(ctx, "strace", append(strace, cmd.Args...)...) //nolint:gosec // of the test
 }
 
 func (c *container) start(t *testing.T) {
 	t.Helper()
 	log, err := os.OpenFile(filepath.Join(c.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer log.Close()
-	cmd, err := c.command(context.Background(), "run", "--bundle", c.dir, c.id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cmd := c.command(context.Background(), t, "run", "--bundle", c.dir, c.id)
 	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	c.proc, c.done = cmd, make(chan struct{})
 	go func() { defer close(c.done); _ = cmd.Wait() }()
 }
@@ -166,7 +160,7 @@ func (c *container) start(t *testing.T) {
 // signal sends a signal to weft, and waits until the container has ended.
 func (c *container) signal(t *testing.T, name string) {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), c.runtime, "--root", filepath.Join(c.dir, "runtime"), "kill", c.id, name).CombinedOutput() //nolint:gosec // of the test
+	out, err := c.untraced(t.Context(), "kill", c.id, name).CombinedOutput()
 	if err != nil {
 		t.Fatalf("kill container %s: %v: %s", c.spec.Name, err, out)
 	}
@@ -186,7 +180,7 @@ func (c *container) remove() {
 	if c.proc == nil {
 		return
 	}
-	_ = exec.CommandContext(context.Background(), c.runtime, "--root", filepath.Join(c.dir, "runtime"), "delete", "--force", c.id).Run() //nolint:gosec // of the test
+	_ = c.untraced(context.Background(), "delete", "--force", c.id).Run()
 	<-c.done
 }
 
@@ -196,11 +190,7 @@ func (c *container) exec(t *testing.T, codes []int, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	cmd, err := c.command(ctx, append([]string{"exec", c.id, "/weft"}, args...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.CombinedOutput()
+	out, err := c.command(ctx, t, append([]string{"exec", c.id, "/weft"}, args...)...).CombinedOutput()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && slices.Contains(codes, exit.ExitCode()) {
 		err = nil
@@ -214,7 +204,7 @@ func (c *container) exec(t *testing.T, codes []int, args ...string) string {
 // pid is weft's, in the PID namespace of the node.
 func (c *container) pid(t *testing.T) string {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), c.runtime, "--root", filepath.Join(c.dir, "runtime"), "state", c.id).Output() //nolint:gosec // of the test
+	out, err := c.untraced(t.Context(), "state", c.id).Output()
 	var state struct{ Pid int }
 	if err = errors.Join(err, json.Unmarshal(out, &state)); err != nil {
 		t.Fatalf("state of container %s: %v", c.spec.Name, err)

@@ -11,22 +11,23 @@ import (
 	"github.com/opencontainers/runtime-spec/specs-go"
 )
 
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 var write = flag.Bool("write", false, "write the files anew")
 
 // TestFiles compares the files with the package's result.
 func TestFiles(t *testing.T) {
 	files, err := Files()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for path, text := range files {
 		if *write {
-			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // of a repository
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, []byte(text), 0o644); err != nil { //nolint:gosec // of a repository
-				t.Fatal(err)
-			}
+			must(t, os.MkdirAll(filepath.Dir(path), 0o755))  //nolint:gosec // of a repository
+			must(t, os.WriteFile(path, []byte(text), 0o644)) //nolint:gosec // of a repository
 		}
 		if have, err := os.ReadFile(path); err != nil || string(have) != text {
 			t.Errorf("%s is not what the package makes (%v): run make generate", path, err)

@@ -36,15 +36,7 @@ func TestInitContainer(t *testing.T) {
 				return nil
 			}
 			restored(t, func() string {
-				c, err := newContainer(t.TempDir(), weft, spec, spec.InitContainers[0], nil, none)
-				if err != nil {
-					t.Fatal(err)
-				}
-				c.runtime = *runtimeFlag
-				defer c.remove()
-				c.start(t)
-				c.ended(t)
-				return c.log()
+				return runOnce(t, weft, spec, spec.InitContainers[0], none)
 			})
 		}
 	})
@@ -82,9 +74,7 @@ func restored(t *testing.T, apply func() string) {
 		t.Fatalf("nft: %v\n%s", err, out)
 	}
 	for range 2 {
-		if err := os.WriteFile(established, []byte(ofKernel), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(established, []byte(ofKernel), 0o600))
 		log := apply()
 		have, err := os.ReadFile(established)
 		if err != nil || strings.TrimSpace(string(have)) != ofKubeProxy {

@@ -46,7 +46,7 @@ type pod struct {
 }
 
 // newPod renders the chart, and makes its containers. confine limits a container by its name.
-func newPod(t *testing.T, program, runtime, trace string, values map[string]any, confine func(name string) oci.SpecOpts) *pod {
+func newPod(t *testing.T, program, trace string, values map[string]any, confine func(name string) oci.SpecOpts) *pod {
 	t.Helper()
 	spec, configuration := rendered(t, values)
 	dir := t.TempDir()
@@ -64,11 +64,8 @@ func newPod(t *testing.T, program, runtime, trace string, values map[string]any,
 	put(t, p.volumes["publishers"], "config.yaml", configuration)
 	p.api = startAPI(t, p.volumes["api-access"])
 	for _, c := range spec.Containers {
-		made, err := newContainer(dir, program, spec, c, p.volumes, confine(c.Name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		made.runtime, made.trace = runtime, trace
+		made := newContainer(t, dir, program, spec, c, p.volumes, confine(c.Name))
+		made.trace = trace
 		p.containers[c.Name] = made
 		t.Cleanup(func() {
 			made.remove()
@@ -83,9 +80,7 @@ func newPod(t *testing.T, program, runtime, trace string, values map[string]any,
 func rendered(t *testing.T, values map[string]any) (spec *corev1.PodSpec, configuration string) {
 	t.Helper()
 	files, err := helm.Render(values, engine.Engine{Strict: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var set appsv1.DaemonSet
 	for _, doc := range strings.Split(string(files[helm.WeftFile]), "\n---\n") {
 		var m corev1.ConfigMap
@@ -97,9 +92,7 @@ func rendered(t *testing.T, values map[string]any) (spec *corev1.PodSpec, config
 			err = yaml.UnmarshalStrict([]byte(doc), &m)
 			configuration = m.Data["config.yaml"]
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	return &set.Spec.Template.Spec, configuration
 }
@@ -108,25 +101,19 @@ func rendered(t *testing.T, values map[string]any) (spec *corev1.PodSpec, config
 func startAPI(t *testing.T, dir string) *apitest.Server {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "kubernetes"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IPAddresses: []net.IP{net.ParseIP(apiHost)}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	put(t, dir, "ca.crt", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})))
 	put(t, dir, "token", "secret")
 	put(t, dir, "namespace", "kube-system")
 	cfg := &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, MinVersion: tls.VersionTLS12}
 	api, err := apitest.Start(func(network, address string) (net.Listener, error) { return tls.Listen(network, address, cfg) }, net.JoinHostPort(apiHost, apiPort))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(api.Stop)
 	return api
 }
@@ -136,12 +123,8 @@ func put(t *testing.T, dir, name, text string) {
 	t.Helper()
 	next := filepath.Join(dir, "."+name)
 	// The kubelet's default: the containers have separate users.
-	if err := os.WriteFile(next, []byte(text), 0o644); err != nil { //nolint:gosec // see above
-		t.Fatal(err)
-	}
-	if err := os.Rename(next, filepath.Join(dir, name)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(next, []byte(text), 0o644)) //nolint:gosec // see above
+	must(t, os.Rename(next, filepath.Join(dir, name)))
 }
 
 // start waits until the containers are ready.

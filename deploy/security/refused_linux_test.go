@@ -27,7 +27,8 @@ func TestRefused(t *testing.T) {
 			t.Fatalf("build: %v\n%s", err, out)
 		}
 		for _, k := range Kinds() {
-			out := runOnce(t, program, corev1.Container{Name: string(k)}, "", func(ctx context.Context, client oci.Client, c *containers.Container, s *specs.Spec) error {
+			spec := corev1.Container{Name: string(k), SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: new(bool)}}
+			out := runOnce(t, program, &corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{}}, spec, func(ctx context.Context, client oci.Client, c *containers.Container, s *specs.Spec) error {
 				if err := seccomp.WithProfile(filepath.Join("seccomp", string(k)+".json"))(ctx, client, c, s); err != nil {
 					return err
 				}
@@ -50,40 +51,10 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-// TestRecorder: a call missing in a profile is reported; the other tests rely on this.
-func TestRecorder(t *testing.T) {
-	isolated(t, func(t *testing.T, weft string) {
-		trace := t.TempDir()
-		runOnce(t, weft, corev1.Container{Name: "weft", Args: []string{"version"}}, trace, func(_ context.Context, _ oci.Client, _ *containers.Container, s *specs.Spec) error {
-			p := Seccomp(Single)
-			for i := range p.Syscalls[0].Names {
-				if p.Syscalls[0].Names[i] == "sched_getaffinity" {
-					p.Syscalls[0].Names[i] = "sched_setaffinity"
-				}
-			}
-			s.Linux.Seccomp = &p
-			return visible(&p)
-		})
-		r := newRecord()
-		if err := r.add(filepath.Join(trace, "weft-001")); err != nil {
-			t.Fatal(err)
-		}
-		if len(r.refused) == 0 || !strings.HasPrefix(r.refused[0], "sched_getaffinity(") {
-			t.Errorf("refused: %q, want sched_getaffinity", r.refused)
-		}
-	})
-}
-
 // runOnce runs a program in a container to its end, and returns its output.
-func runOnce(t *testing.T, program string, spec corev1.Container, trace string, confine oci.SpecOpts) string {
+func runOnce(t *testing.T, program string, pod *corev1.PodSpec, spec corev1.Container, confine oci.SpecOpts) string {
 	t.Helper()
-	no := false
-	spec.SecurityContext = &corev1.SecurityContext{AllowPrivilegeEscalation: &no, Capabilities: &corev1.Capabilities{}}
-	c, err := newContainer(t.TempDir(), program, &corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{}}, spec, nil, confine)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.runtime, c.trace = *runtimeFlag, trace
+	c := newContainer(t, t.TempDir(), program, pod, spec, nil, confine)
 	defer c.remove()
 	c.start(t)
 	c.ended(t)

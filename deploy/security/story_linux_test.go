@@ -61,9 +61,7 @@ func story(t *testing.T, p *pod) {
 	})
 	p.api.Stop()
 	p.reaches(t, second)
-	if err := p.api.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.api.Start())
 	p.api.Set(endpoints(first))
 	p.reaches(t, first)
 	for _, c := range p.containers {
@@ -202,13 +200,9 @@ func udp(address string) (string, error) {
 func serve(t *testing.T, address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", address+":8080")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	u, err := net.ListenPacket("udp", address+":8053")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _, _ = l.Close(), u.Close() })
 	go func() {
 		for {
@@ -272,14 +266,10 @@ func within(t *testing.T, what string, f func() error) {
 func objects(t *testing.T) (out []apitest.Object) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/objects.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, doc := range bytes.Split(text, []byte("\n---\n")) {
 		o, _, err := scheme.Codecs.UniversalDeserializer().Decode(doc, nil, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		out = append(out, o.(apitest.Object)) //nolint:forcetypeassert // every kind is an object
 	}
 	return out

@@ -57,14 +57,12 @@ func TestTakeover(t *testing.T) {
 		if out, err := build.CombinedOutput(); err != nil {
 			t.Fatalf("build: %v\n%s", err, out)
 		}
-		p := newPod(t, weft, *runtimeFlag, "", values("split"), func(string) oci.SpecOpts { return seccomp.WithDefaultProfile() })
+		p := newPod(t, weft, "", values("split"), func(string) oci.SpecOpts { return seccomp.WithDefaultProfile() })
 		p.api.Set(objects(t)...)
 		p.api.Set(endpoints(first))
 		names := []string{"aggregator", "services", "policy"}
 		for _, name := range names {
-			if err := os.Link(program, filepath.Join(p.containers[name].dir, "rootfs", "takeover")); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Link(program, filepath.Join(p.containers[name].dir, "rootfs", "takeover")))
 		}
 		p.start(t)
 		p.reaches(t, first)
@@ -100,11 +98,7 @@ func (p *pod) try(t *testing.T, name, command string) string {
 	t.Helper()
 	other := p.containers[map[string]string{"services": "policy", "policy": "services", "aggregator": "services"}[name]]
 	args := append([]string{"exec", p.containers[name].id}, strings.Fields(strings.NewReplacer("NAME", name, "PID", other.pid(t)).Replace(command))...)
-	cmd, err := p.containers[name].command(t.Context(), args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.CombinedOutput()
+	out, err := p.containers[name].command(t.Context(), t, args...).CombinedOutput()
 	t.Logf("%s: %s: %v\n%s", name, command, err, out)
 	var exit *exec.ExitError
 	switch {
@@ -131,18 +125,14 @@ func (p *pod) try(t *testing.T, name, command string) string {
 func documented(t *testing.T, table string) {
 	t.Helper()
 	text, err := os.ReadFile(operating)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	before, rest, ok := strings.Cut(string(text), takeoverBegin)
 	have, after, ok2 := strings.Cut(rest, takeoverEnd)
 	switch {
 	case !ok || !ok2:
 		t.Fatalf("%s has no table between %q and %q", operating, takeoverBegin, takeoverEnd)
 	case *update && !t.Failed():
-		if err := os.WriteFile(operating, []byte(before+takeoverBegin+table+takeoverEnd+after), 0o644); err != nil { //nolint:gosec // of a repository
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(operating, []byte(before+takeoverBegin+table+takeoverEnd+after), 0o644)) //nolint:gosec // of a repository
 	case have != table:
 		t.Errorf("%s has another table: run go test -run TestTakeover . -args -update in deploy/security. Want\n%s", operating, table)
 	}

@@ -14,9 +14,7 @@ import (
 func unitLines(t *testing.T, path, setting string) (values []string) {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for line := range strings.Lines(string(text)) {
 		if v, ok := strings.CutPrefix(strings.TrimSpace(line), setting+"="); ok {
 			values = append(values, v)
@@ -93,32 +91,24 @@ func TestUnitSettings(t *testing.T) {
 func TestUnitPublishers(t *testing.T) {
 	_, chart := rendered(t, map[string]any{"apiServer": map[string]any{"host": apiHost}, "networkPolicy": map[string]any{"enabled": true}})
 	own, err := os.ReadFile("../systemd/publishers.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	publishers := func(text string) string {
 		var c struct{ Publishers []map[string]any }
-		if err := yaml.Unmarshal([]byte(text), &c); err != nil {
-			t.Fatal(err)
-		}
+		must(t, yaml.Unmarshal([]byte(text), &c))
 		for _, p := range c.Publishers {
 			if p["flows"] == false {
 				delete(p, "flows")
 			}
 		}
 		out, err := yaml.Marshal(c.Publishers)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return string(out)
 	}
 	if have, want := publishers(string(own)), publishers(chart); have != want {
 		t.Errorf("../systemd/publishers.yaml has the publishers\n%swant\n%s", have, want)
 	}
 	users, err := os.ReadFile("../systemd/sysusers.d/weft.conf")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, line := range []string{"u weft-services 64501:64500 ", "u weft-policy   64502:64500 ", "g weft          64500\n"} {
 		if !strings.Contains(string(users), "\n"+line) {
 			t.Errorf("sysusers.d/weft.conf has no %q", line)
@@ -158,9 +148,7 @@ func systemCalls(t *testing.T, filter string) map[string]bool {
 // TestModules: the modules loaded at boot are those of weft's first tables.
 func TestModules(t *testing.T) {
 	text, err := os.ReadFile("../systemd/modules-load.d/weft.conf")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, name := range []string{"nf_tables", "nf_conntrack", "nf_conntrack_netlink", "nft_chain_nat", "nft_ct"} {
 		if !strings.Contains(string(text), "\n"+name+"\n") {
 			t.Errorf("%s is not loaded at boot", name)

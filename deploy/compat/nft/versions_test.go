@@ -3,7 +3,6 @@ package nft
 import (
 	"flag"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -20,6 +19,13 @@ var built = flag.String("nft.built", "", "a directory with programs that the scr
 // suites have versions from 1.0.2 on; the machine's own comes first.
 var suites = []string{"trixie", "sid"}
 
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // version is an nft program.
 type version struct {
 	// name is its own text, source its origin.
@@ -33,23 +39,15 @@ type version struct {
 func versions(t *testing.T) []version {
 	t.Helper()
 	own, err := exec.LookPath("nft")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	all := []version{{source: "this machine", program: own}}
 	for _, name := range suites {
 		suite, err := debian.Open(cache, name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		root, err := filepath.Abs(filepath.Join(cache, name, "nft"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		packaged, err := suite.Unpack(root, nil, "nftables")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		all = append(all, program(t, root, "Debian "+name+", "+packaged))
 	}
 	if *built != "" {
@@ -63,9 +61,7 @@ func versions(t *testing.T) []version {
 	}
 	for i := range all {
 		out, err := all[i].output("--version")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		fields := strings.Fields(out)
 		if len(fields) < 2 {
 			t.Fatalf("version of %s: %q", all[i].source, out)
@@ -101,9 +97,4 @@ func (v version) output(args ...string) (string, error) {
 		return "", fmt.Errorf("run nft of %s: %w: %s", v.source, err, out)
 	}
 	return string(out), nil
-}
-
-func TestMain(m *testing.M) {
-	flag.Parse()
-	os.Exit(m.Run())
 }

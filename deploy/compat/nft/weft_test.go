@@ -34,20 +34,14 @@ func start(t *testing.T, args ...string) *daemon {
 		t.Fatalf("build weft: %v: %s", err, out)
 	}
 	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(dir, 0o700))
 	d.socket = filepath.Join(dir, "weft.sock")
 	log, err := os.Create(filepath.Join(dir, "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer log.Close()
 	cmd := exec.Command(d.binary, append(args, "--socket", d.socket, "--state-dir", filepath.Join(dir, "state"), "--metrics-bind-address", "")...)
 	cmd.Stdout, cmd.Stderr = log, log
-	if err := d.ns.Do(cmd.Start); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.ns.Do(cmd.Start))
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
