@@ -10,7 +10,6 @@ import (
 	"slices"
 	"sync/atomic"
 	"syscall"
-	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -44,61 +43,58 @@ type observer interface {
 	answered(nonce uint64)
 }
 
-func newAgent(t *testing.T, pod *lab.Pod, watch observer) *agent {
-	t.Helper()
+func newAgent(pod *lab.Pod, watch observer) (*agent, error) {
 	a := &agent{pod: pod, watch: watch}
-	t.Cleanup(func() {
-		for _, c := range a.open {
-			c.Close()
+	err := pod.Do(func() error {
+		for _, port := range ports {
+			l, err := net.Listen("tcp", fmt.Sprintf("[::]:%d", port))
+			if err != nil {
+				return err
+			}
+			a.open = append(a.open, l)
+			go serveTCP(l)
+			conn, err := listenUDP("udp", fmt.Sprintf("[::]:%d", port))
+			if err != nil {
+				return err
+			}
+			a.open = append(a.open, conn)
+			go a.serveUDP(conn)
 		}
+		for family := range 2 {
+			for i, protocol := range []string{"132", []string{"1", "58"}[family]} {
+				conn, err := net.ListenPacket([]string{"ip4:", "ip6:"}[family]+protocol, "")
+				if err != nil {
+					return err
+				}
+				a.open = append(a.open, conn)
+				if err := enlarge(conn.(*net.IPConn)); err != nil {
+					return err
+				}
+				*[]**net.IPConn{&a.sctp[family], &a.icmp[family]}[i] = conn.(*net.IPConn)
+			}
+			go a.serveICMP(family, a.icmp[family])
+			go a.serveSCTP(a.sctp[family])
+		}
+		return nil
 	})
-	must(t, pod.Do(a.serve))
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start servers of %s: %w", pod.Name(), err), a.close())
+	}
 	for family := range 2 {
-		var err error
-		a.udp[family], err = a.newUDP(family)
-		must(t, err)
+		if a.udp[family], err = a.newUDP(family); err != nil {
+			return nil, errors.Join(err, a.close())
+		}
 		a.open = append(a.open, a.udp[family])
 	}
-	return a
+	return a, nil
 }
 
-// serve is in the pod's namespace.
-func (a *agent) serve() error {
-	for _, port := range ports {
-		l, err := net.Listen("tcp", fmt.Sprintf("[::]:%d", port))
-		if err != nil {
-			return err
-		}
-		a.open = append(a.open, l)
-		go serveTCP(l)
-		conn, err := listenUDP("udp", fmt.Sprintf("[::]:%d", port))
-		if err != nil {
-			return err
-		}
-		a.open = append(a.open, conn)
-		go a.serveUDP(conn)
+func (a *agent) close() error {
+	var errs []error
+	for _, c := range a.open {
+		errs = append(errs, c.Close())
 	}
-	for family, network := range []string{"ip4:", "ip6:"} {
-		var err error
-		if a.sctp[family], err = a.listenIP(network + "132"); err != nil {
-			return err
-		}
-		if a.icmp[family], err = a.listenIP(network + []string{"1", "58"}[family]); err != nil {
-			return err
-		}
-		go a.serveICMP(family, a.icmp[family])
-		go a.serveSCTP(a.sctp[family])
-	}
-	return nil
-}
-
-func (a *agent) listenIP(network string) (*net.IPConn, error) {
-	conn, err := net.ListenPacket(network, "")
-	if err != nil {
-		return nil, err
-	}
-	a.open = append(a.open, conn)
-	return conn.(*net.IPConn), enlarge(conn.(*net.IPConn))
+	return errors.Join(errs...)
 }
 
 func listenUDP(network, address string) (*net.UDPConn, error) {

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/mattfenwick/cyclonus/pkg/connectivity/probe"
@@ -137,27 +138,31 @@ func namespaceLabels(name string, labels map[string]string) map[string]string {
 func (s *step) cluster(places map[string]place) *policytest.Cluster {
 	c := policytest.NewCluster()
 	for ns, labels := range s.resources.Namespaces {
-		c.Namespaces[ns] = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns, UID: types.UID(ns), Labels: labels}}
+		c.Namespaces[ns] = &corev1.Namespace{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
+			ObjectMeta: metav1.ObjectMeta{Name: ns, UID: types.UID(ns), Labels: labels},
+		}
 	}
 	for _, p := range s.resources.Pods {
-		pod := runningAt(p.KubePod(), places[p.PodString().String()])
-		c.Pods[keyOf(pod)] = pod
+		key := p.PodString().String()
+		pod := p.KubePod()
+		pod.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
+		pod.UID = types.UID(strings.ReplaceAll(key, "/", "-"))
+		pod.Spec.NodeName = places[key].node
+		pod.Status.Phase = corev1.PodRunning
+		for _, addr := range places[key].addresses {
+			pod.Status.PodIPs = append(pod.Status.PodIPs, corev1.PodIP{IP: addr.String()})
+		}
+		pod.Status.PodIP = pod.Status.PodIPs[0].IP
+		c.Pods[types.NamespacedName{Namespace: p.Namespace, Name: p.Name}] = pod
 	}
 	for _, p := range s.policies {
 		p = p.DeepCopy()
+		p.TypeMeta = metav1.TypeMeta{APIVersion: "networking.k8s.io/v1", Kind: "NetworkPolicy"}
 		p.UID = types.UID(p.Namespace + "-" + p.Name)
-		c.Policies[keyOf(p)] = p
+		c.Policies[types.NamespacedName{Namespace: p.Namespace, Name: p.Name}] = p
 	}
 	return c
-}
-
-func runningAt(pod *corev1.Pod, at place) *corev1.Pod {
-	pod.UID, pod.Spec.NodeName = types.UID(pod.Namespace+"-"+pod.Name), at.node
-	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: at.addresses[0].String()}
-	for _, a := range at.addresses {
-		pod.Status.PodIPs = append(pod.Status.PodIPs, corev1.PodIP{IP: a.String()})
-	}
-	return pod
 }
 
 // flow has an expected result of the oracle.

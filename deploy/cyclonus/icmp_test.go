@@ -48,15 +48,3 @@ func (a *agent) serveICMP(family int, conn *net.IPConn) {
 		}
 	}
 }
-
-// for an even number of bytes
-func checksum(b []byte) uint16 {
-	sum := uint32(0)
-	for i := 0; i < len(b); i += 2 {
-		sum += uint32(binary.BigEndian.Uint16(b[i:]))
-	}
-	for sum > 0xffff {
-		sum = sum>>16 + sum&0xffff
-	}
-	return ^uint16(sum)
-}

@@ -2,14 +2,12 @@ package cyclonus
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"net/netip"
-	"slices"
 	"sync"
 	"sync/atomic"
-	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,25 +21,38 @@ type network struct {
 	agents map[string]*agent
 	places map[string]place
 
-	// only their answers count
-	asked, streamed atomic.Pointer[round]
-	last            uint32
+	// only its answers count
+	round atomic.Pointer[round]
+	last  uint32
 }
 
-func newNetwork(t *testing.T) *network {
-	t.Helper()
-	l, err := lab.New(lab.Config{Nodes: 3})
-	must(t, err)
-	t.Cleanup(l.Close)
-	n := &network{lab: l, agents: map[string]*agent{}, places: map[string]place{}}
-	for i, key := range podKeys() {
-		node := l.Nodes[i%len(l.Nodes)]
-		pod, err := node.NewPod(key)
-		must(t, err)
-		n.places[key] = place{node.Name(), pod.Addresses.All()}
-		n.agents[key] = newAgent(t, pod, n)
+func newNetwork() (*network, error) {
+	n := &network{agents: map[string]*agent{}, places: map[string]place{}}
+	var err error
+	if n.lab, err = lab.New(lab.Config{Nodes: 3}); err != nil {
+		return nil, err
 	}
-	return n
+	for i, key := range podKeys() {
+		node := n.lab.Nodes[i%len(n.lab.Nodes)]
+		pod, err := node.NewPod(key)
+		if err != nil {
+			return nil, errors.Join(err, n.close())
+		}
+		n.places[key] = place{node.Name(), pod.Addresses.All()}
+		if n.agents[key], err = newAgent(pod, n); err != nil {
+			return nil, errors.Join(err, n.close())
+		}
+	}
+	return n, nil
+}
+
+func (n *network) close() error {
+	var errs []error
+	for _, a := range n.agents {
+		errs = append(errs, a.close())
+	}
+	n.lab.Close()
+	return errors.Join(errs...)
 }
 
 // The bounds of a round.
@@ -61,17 +72,8 @@ type round struct {
 	number uint32
 	flows  []flow
 	// two items for each flow
-	arrivals, answers []atomic.Int32
+	arrivals, answers []atomic.Bool
 }
-
-func (n *network) newRound(want map[flow]bool) *round {
-	n.last++
-	r := &round{number: n.last, flows: slices.Collect(maps.Keys(want))}
-	r.arrivals, r.answers = make([]atomic.Int32, 2*len(r.flows)), make([]atomic.Int32, 2*len(r.flows))
-	return r
-}
-
-func (r *round) nonce(i int) uint64 { return uint64(r.number)<<32 | uint64(i) }
 
 // difference is a denied flow that passed, or an allowed one that did not.
 type difference struct {
@@ -94,52 +96,62 @@ func (d difference) String() string {
 
 func (n *network) arrived(nonce uint64) {
 	if r, i := n.ofRound(nonce); r != nil {
-		r.arrivals[i].Add(1)
+		r.arrivals[i].Store(true)
 	}
 }
 
 func (n *network) answered(nonce uint64) {
 	if r, i := n.ofRound(nonce); r != nil {
-		r.answers[i].Add(1)
+		r.answers[i].Store(true)
 	}
 }
 
-// ofRound returns the current question with the nonce, or nil.
+// ofRound returns the current round's question with the nonce, or nil.
 func (n *network) ofRound(nonce uint64) (*round, uint32) {
-	for _, r := range []*round{n.asked.Load(), n.streamed.Load()} {
-		if index := uint32(nonce); r != nil && r.number == uint32(nonce>>32) && int(index) < len(r.answers) {
-			return r, index
-		}
+	r, index := n.round.Load(), uint32(nonce)
+	if r == nil || r.number != uint32(nonce>>32) || int(index) >= len(r.answers) {
+		return nil, 0
 	}
-	return nil, 0
+	return r, index
 }
 
 // agree asks in rounds until a round has no difference, or until bound.
-func (n *network) agree(ctx context.Context, want map[flow]bool) ([]difference, error) {
+func (n *network) agree(ctx context.Context, want map[flow]bool) (d []difference, rounds int, err error) {
 	wait := patience
 	for deadline := time.Now().Add(bound); ; wait = min(wait*3/2, 4*time.Second) {
-		if d, err := n.differ(ctx, want, wait); err != nil || len(d) == 0 || time.Now().After(deadline) {
-			return d, err
+		rounds++
+		if d, err = n.differ(ctx, want, wait); err != nil || len(d) == 0 || time.Now().After(deadline) {
+			return d, rounds, err
 		}
 	}
 }
 
 // differ asks once along all flows at the same time, and returns the unexpected results.
 func (n *network) differ(ctx context.Context, want map[flow]bool, wait time.Duration) ([]difference, error) {
-	r := n.newRound(want)
-	n.asked.Store(r)
+	n.last++
+	r := &round{number: n.last}
+	for f := range want {
+		r.flows = append(r.flows, f)
+	}
+	r.arrivals, r.answers = make([]atomic.Bool, 2*len(r.flows)), make([]atomic.Bool, 2*len(r.flows))
+	n.round.Store(r)
 	fresh, err := n.freshUDP()
 	if err != nil {
 		return nil, err
 	}
-	defer closeUDP(fresh)
+	defer func() {
+		for _, conns := range fresh {
+			conns[0].Close()
+			conns[1].Close()
+		}
+	}()
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	var asking sync.WaitGroup
 	for i, f := range r.flows {
 		a := n.agents[f.from]
 		to := netip.AddrPortFrom(f.To, uint16(f.Port))
-		nonce := r.nonce(2 * i)
+		nonce := uint64(r.number)<<32 | uint64(2*i)
 		if f.Protocol == corev1.ProtocolTCP {
 			asking.Go(func() { a.ask(ctx, nil, f.Protocol, to, nonce) })
 			continue
@@ -169,13 +181,6 @@ func (n *network) freshUDP() (map[string][2]*net.UDPConn, error) {
 		fresh[key] = conns
 	}
 	return fresh, nil
-}
-
-func closeUDP(fresh map[string][2]*net.UDPConn) {
-	for _, conns := range fresh {
-		conns[0].Close()
-		conns[1].Close()
-	}
 }
 
 // wait waits for the required answers, and at least silence for forbidden ones, or until a forbidden
@@ -223,7 +228,7 @@ func (r *round) differences(want map[flow]bool) []difference {
 // fits reports whether a question is answered, or has not even arrived.
 func (r *round) fits(i int, allowed bool) bool {
 	if allowed {
-		return r.answers[i].Load() > 0
+		return r.answers[i].Load()
 	}
-	return r.answers[i].Load() == 0 && r.arrivals[i].Load() == 0
+	return !r.answers[i].Load() && !r.arrivals[i].Load()
 }

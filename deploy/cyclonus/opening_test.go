@@ -32,45 +32,91 @@ const (
 func opening(t *testing.T, w *world) {
 	rng := rand.New(rand.NewPCG(*seed, 1))
 	g := policytest.New(policytest.Config{Seed: *seed, Nodes: 3, Namespaces: 3, Pods: 12, Policies: 8, ClusterPolicies: 3})
-	w.api.replace(g.Cluster)
+	api, err := w.follow(g.Cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer api.Stop()
+	s, err := w.newStreamer(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	var total figures
+	restarts, reused, epochs, start := 0, 0, 0, time.Now()
+	had := owners{}
+	for _, c := range g.Cluster.Objects() {
+		had.note(c)
+	}
 	w.converge(t, g.Cluster)
-	allowed, denied, packets := 0, 0, 0
+	t.Run("detector", func(t *testing.T) { detector(t, w, s, g) })
 	for made := 0; made < *changeCount; made += epoch {
 		p := newPlan(g, epoch, streamable(w.places))
-		s := w.startStream(t, p.want)
+		p.sample(rng)
+		stream, err := s.start(t.Context(), p.allowed, p.denied)
+		if err != nil {
+			t.Fatalf("seed %d, changes %d to %d: %v", *seed, made, made+epoch, err)
+		}
 		for i, changes := range p.changes {
-			w.api.apply(changes)
-			switch {
-			case i%5 == 2:
-				d := w.daemons[rng.IntN(len(w.daemons))]
-				must(t, cmp.Or(d.stop(rng.IntN(2) == 0), d.start()))
-			case i%5 == 4 && made/epoch%3 == 0:
+			api.apply(changes)
+			for _, c := range changes {
+				reused += had.note(c)
+			}
+			switch i % 5 {
+			case 2:
+				w.restart(t, rng)
+				restarts++
+			case 4:
 				// weft is slow to connect again, so not in every epoch.
-				must(t, w.api.disturb(rng))
+				if epochs%3 != 0 {
+					break
+				}
+				if err := api.disturb(rng); err != nil {
+					t.Fatal(err)
+				}
 			}
 			<-time.After(pause)
 		}
-		if w.api.away {
-			must(t, w.api.disturb(rng))
+		if api.away {
+			if err := api.disturb(rng); err != nil {
+				t.Fatal(err)
+			}
 		}
-		must(t, w.api.followed(t.Context(), len(w.daemons)))
+		if err := api.followed(t.Context(), len(w.daemons)); err != nil {
+			t.Fatal(err)
+		}
 		w.converge(t, g.Cluster)
-		sent, wrong := s.stop()
+		f, wrong, flows, err := stream.stop(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		total.add(f)
+		epochs++
 		for _, line := range wrong {
 			t.Errorf("seed %d, changes %d to %d: %s", *seed, made, made+epoch, line)
 		}
-		packets += sent
-		for _, want := range p.want {
-			if want {
-				allowed++
-			} else {
-				denied++
-			}
+		for _, f := range flows[:min(len(flows), 3)] {
+			t.Log(p.history(f))
 		}
 	}
-	t.Logf("%d changes, %d packets along %d flows that must pass and %d that must not", *changeCount, packets, allowed, denied)
-	if denied == 0 || allowed == 0 {
+	t.Logf("%d changes, %d times an address came to another pod, %d stops and kills of weft and %d of the API server, %s",
+		*changeCount, reused, restarts, api.outages, time.Since(start).Round(time.Second))
+	t.Logf("of %d flows by TCP and UDP between %d pods, %d were always denied and %d always allowed, on average of %d epochs; %s",
+		len(streamable(w.places))/len(ports), len(w.places), total.deniedFlows/epochs, total.allowedFlows/epochs, epochs, &total)
+	if total.denied == 0 || total.allowed == 0 {
 		t.Error("no packets that must not pass, or none that must pass")
+	}
+}
+
+func (w *world) restart(t *testing.T, rng *rand.Rand) {
+	t.Helper()
+	d := w.daemons[rng.IntN(len(w.daemons))]
+	if err := cmp.Or(d.stop(rng.IntN(2) == 0), d.start()); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -84,7 +130,20 @@ func (w *world) converge(t *testing.T, c *policytest.Cluster) {
 			want[f] = e.Evaluate(f.Flow).Allowed
 		}
 	}
-	w.check(t, "evaluator", want, c)
+	d, _, err := w.agree(t.Context(), want)
+	if err := cmp.Or(err, w.err()); err != nil {
+		t.Fatal(err)
+	}
+	if len(d) == 0 {
+		for _, line := range w.connections.differ(t.Context(), want) {
+			t.Error(line)
+		}
+		return
+	}
+	for i, one := range d[:min(len(d), 6)] {
+		t.Errorf("%d of %d: %s: %s", i+1, len(d), one, e.Evaluate(one.Flow))
+	}
+	t.Fatal(w.rulesets(t.Context()))
 }
 
 // flowsBetween are the flows between different pods, to all ports and without ports.
@@ -113,7 +172,7 @@ func flowsBetween(places map[string]place) []flow {
 func streamable(places map[string]place) []flow {
 	var all []flow
 	for _, f := range flowsBetween(places) {
-		if f.Protocol == corev1.ProtocolUDP {
+		if f.Protocol == corev1.ProtocolTCP || f.Protocol == corev1.ProtocolUDP {
 			all = append(all, f)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"net/netip"
 	"slices"
 
@@ -19,8 +20,10 @@ import (
 // plan is the changes of an epoch, and the flows with one verdict in all of its states.
 type plan struct {
 	// A change may be of several objects, at once.
-	changes [][]policytest.Change
-	want    map[flow]bool
+	changes         [][]policytest.Change
+	allowed, denied []flow
+	// the state before the changes
+	first *policytest.Cluster
 }
 
 // A node learns of each kind of object in order, but not of two kinds, and nodes may lag behind one
@@ -28,7 +31,7 @@ type plan struct {
 // combinations of the states of each kind.
 func newPlan(g *policytest.Generator, n int, candidates []flow) *plan {
 	s := newStates(g.Cluster)
-	p := &plan{}
+	p := &plan{first: s.last()}
 	for range n {
 		changes := g.Change()
 		p.changes = append(p.changes, changes)
@@ -36,8 +39,26 @@ func newPlan(g *policytest.Generator, n int, candidates []flow) *plan {
 			s.add(c)
 		}
 	}
-	p.want = s.constant(candidates)
+	p.allowed, p.denied = s.constant(candidates)
 	return p
+}
+
+// owners are the last pods with the addresses.
+type owners map[netip.Addr]types.UID
+
+// note counts addresses that move from one pod to another.
+func (o owners) note(c policytest.Change) (reused int) {
+	pod, ok := c.New.(*corev1.Pod)
+	if !ok {
+		return 0
+	}
+	for _, a := range policytest.Addresses(pod) {
+		if before := o[a]; before != "" && before != pod.UID {
+			reused++
+		}
+		o[a] = pod.UID
+	}
+	return reused
 }
 
 // interfaces maps each address to the other address of its interface.
@@ -120,6 +141,10 @@ func keyOf(o metav1.Object) types.NamespacedName {
 	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 
+func (s *states) last() *policytest.Cluster {
+	return &policytest.Cluster{Nodes: s.nodes, Pods: s.present, Namespaces: last(s.namespaces), Policies: last(s.policies), ClusterPolicies: last(s.clusterPolicies)}
+}
+
 func last[S any](all []S) S { return all[len(all)-1] }
 
 func with[K comparable, O metav1.Object](before map[K]O, key K, c policytest.Change) map[K]O {
@@ -151,7 +176,7 @@ func (s *states) setPod(key types.NamespacedName, c policytest.Change) {
 }
 
 // constant returns the flows with one verdict in all combinations of states.
-func (s *states) constant(candidates []flow) map[flow]bool {
+func (s *states) constant(candidates []flow) (allowed, denied []flow) {
 	// verdicts are the decisions of a flow's ends: egress, then ingress.
 	type verdicts struct{ allowed, denied [2]bool }
 	type candidate struct {
@@ -196,12 +221,64 @@ func (s *states) constant(candidates []flow) map[flow]bool {
 			s.stricter[a] = s.stricter[a] || others.second(e, a)
 		}
 	}
-	want := map[flow]bool{}
 	for _, c := range all {
-		denied := c.denied[0] || c.denied[1]
-		if denied || !s.stricter[c.From] && !s.stricter[c.To] {
-			want[c.flow] = !denied
+		switch {
+		case c.denied[0] || c.denied[1]:
+			denied = append(denied, c.flow)
+		case !s.stricter[c.From] && !s.stricter[c.To]:
+			allowed = append(allowed, c.flow)
 		}
 	}
-	return want
+	return allowed, denied
+}
+
+// history is the evaluator's verdicts on a flow in each state with a difference.
+func (p *plan) history(f flow) string {
+	s := newStates(p.first)
+	before := s.last().Evaluate(f.Flow).String()
+	out := fmt.Sprintf("%s > %s %s: %s", f.from, f.to, f.Flow, before)
+	for i, changes := range p.changes {
+		for _, c := range changes {
+			s.add(c)
+			o, verb := c.New, "new"
+			switch {
+			case c.New == nil:
+				o, verb = c.Old, "deleted"
+			case c.Old != nil:
+				verb = "changed"
+			}
+			now := s.last().Evaluate(f.Flow).String()
+			if now != before {
+				out += fmt.Sprintf("\n  %d: %T %s/%s %s: %s", i, o, o.GetNamespace(), o.GetName(), verb, now)
+			}
+			before = now
+		}
+	}
+	return out
+}
+
+// sample keeps one random flow among flows that differ only in their port.
+func (p *plan) sample(rng *rand.Rand) {
+	type kind struct {
+		from, to netip.Addr
+		protocol corev1.Protocol
+	}
+	denied := map[flow]bool{}
+	for _, f := range p.denied {
+		denied[f] = true
+	}
+	all := slices.Concat(p.allowed, p.denied)
+	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	p.allowed, p.denied = nil, nil
+	seen := map[kind]bool{}
+	for _, f := range all {
+		switch k := (kind{f.From, f.To, f.Protocol}); {
+		case seen[k]:
+			continue
+		case denied[f]:
+			seen[k], p.denied = true, append(p.denied, f)
+		default:
+			seen[k], p.allowed = true, append(p.allowed, f)
+		}
+	}
 }

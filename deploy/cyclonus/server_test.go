@@ -4,90 +4,58 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
-	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/weft-proxy/weft/deploy/e2e/lab"
 	"github.com/weft-proxy/weft/frontends/policy/objects"
 	"github.com/weft-proxy/weft/frontends/testing/apitest"
 	"github.com/weft-proxy/weft/frontends/testing/policytest"
 )
 
-const kubeconfig = runDir + "/kubeconfig"
-
+// apiServer is an API server in place of the manifests.
 type apiServer struct {
 	*apitest.Server
-	// objects of the cluster by kind and name
-	objects map[string]apitest.Object
 	// away is true while it is stopped, disturbed if connections have ended since followed.
 	away, disturbed bool
+	outages         int
 }
 
-// newAPIServer has the lab's nodes, and writes kubeconfig.
-func newAPIServer(t *testing.T, l *lab.Lab) *apiServer {
-	t.Helper()
-	address := netip.AddrPortFrom(l.Control.Addresses.V4, 6443).String()
+// follow restarts weft on all nodes with an API server that has the objects.
+func (w *world) follow(c *policytest.Cluster) (*apiServer, error) {
+	address := netip.AddrPortFrom(w.lab.Control.Addresses.V4, 6443).String()
 	s, err := apitest.Start(net.Listen, address)
-	must(t, err)
-	t.Cleanup(s.Stop)
+	if err != nil {
+		return nil, err
+	}
 	s.Install(objects.NewScheme())
-	for _, node := range l.Nodes {
-		o := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name(), UID: types.UID(node.Name())}}
-		for _, p := range node.PodCIDRs {
-			o.Spec.PodCIDRs = append(o.Spec.PodCIDRs, p.String())
-		}
-		o.Spec.PodCIDR = o.Spec.PodCIDRs[0]
-		for _, addr := range node.Addresses.All() {
-			o.Status.Addresses = append(o.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: addr.String()})
-		}
-		s.Set(o)
-	}
-	const text = "{apiVersion: v1, kind: Config, current-context: c, users: [{name: u}], clusters: [{name: c, cluster: {server: %q}}], contexts: [{name: c, context: {cluster: c, user: u}}]}"
-	must(t, os.MkdirAll(filepath.Dir(kubeconfig), 0o755))
-	must(t, os.WriteFile(kubeconfig, fmt.Appendf(nil, text, "http://"+address), 0o600))
-	return &apiServer{Server: s, objects: map[string]apitest.Object{}}
-}
-
-// replace makes the cluster's objects the only ones beside the lab's nodes.
-func (a *apiServer) replace(c *policytest.Cluster) {
-	gone := maps.Clone(a.objects)
-	for _, change := range c.Objects() {
-		delete(gone, idOf(change.New))
-	}
+	a := &apiServer{Server: s}
 	a.apply(c.Objects())
-	for id, o := range gone {
-		a.Delete(o)
-		delete(a.objects, id)
+	config := filepath.Join(runDir, "kubeconfig")
+	const text = "{apiVersion: v1, kind: Config, current-context: c, users: [{name: u}], clusters: [{name: c, cluster: {server: %q}}], contexts: [{name: c, context: {cluster: c, user: u}}]}"
+	errs := []error{os.WriteFile(config, fmt.Appendf(nil, text, "http://"+address), 0o600)}
+	for i, d := range w.daemons {
+		errs = append(errs, d.stop(i%2 == 0))
+		if w.daemons[i], err = newDaemon(d.node, i == 1, "--kubeconfig", config); err == nil {
+			err = w.daemons[i].start()
+		}
+		errs = append(errs, err)
 	}
+	return a, errors.Join(errs...)
 }
 
 func (a *apiServer) apply(changes []policytest.Change) {
 	for _, c := range changes {
-		if c.New == nil {
-			a.Delete(c.Old.(apitest.Object))
-			delete(a.objects, idOf(c.Old))
-			continue
-		}
-		// The generator's nodes have other addresses than the lab's.
-		if _, ok := c.New.(*corev1.Node); !ok {
+		if c.New != nil {
 			a.Set(c.New.(apitest.Object))
-			a.objects[idOf(c.New)] = c.New.(apitest.Object)
+		} else {
+			a.Delete(c.Old.(apitest.Object))
 		}
 	}
 }
-
-func idOf(o metav1.Object) string { return fmt.Sprintf("%T %s/%s", o, o.GetNamespace(), o.GetName()) }
 
 // disturb closes the connections of all watches, or stops the API server until the next call. Sometimes
 // the watches are then too old, and list again.
@@ -107,6 +75,7 @@ func (a *apiServer) disturb(rng *rand.Rand) error {
 	default:
 		a.Stop()
 		a.away = true
+		a.outages++
 	}
 	return nil
 }
@@ -129,7 +98,7 @@ func (a *apiServer) followed(ctx context.Context, nodes int) error {
 		for _, resource := range []string{"pods", "namespaces", "networkpolicies", "clusternetworkpolicies"} {
 			n := 0
 			for _, r := range a.Requests(resource) {
-				if slices.Contains([]string{"watch", "stream"}, r.Verb) {
+				if r.Verb == "watch" || r.Verb == "stream" {
 					n++
 				}
 			}
