@@ -182,7 +182,7 @@ func TestRival(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	wantErr(t, "await a socket in use", errorOf(Await(ctx, cfg)), context.DeadlineExceeded)
-	// One that stands by is no rival.
+	// One that stands by is not a rival.
 	must(t, s.Rival())
 	for range 2 {
 		wantErr(t, "listen on a socket in use", errorOf(Listen(cfg)), ErrInUse)
