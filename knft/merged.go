@@ -68,14 +68,23 @@ func (v *view) othersOf(k kind, name string) []string {
 }
 
 func (v *view) ownRules(chain string) []*weftv1.MergedRule {
-	return slices.DeleteFunc(slices.Clone(v.chains[chain].GetRules()), func(r *weftv1.MergedRule) bool { return r.GetFragment().Text() != v.own })
+	return slices.DeleteFunc(slices.Clone(v.chains[chain].GetRules()), func(r *weftv1.MergedRule) bool { return !v.owns(r) })
+}
+
+// acceptedComment begins the comment of the rule that the aggregator puts first into chains of publishers with
+// `accept` in the configuration.
+const acceptedComment = "weft: accepted by publishers "
+
+// owns excludes the aggregator's rule.
+func (v *view) owns(r *weftv1.MergedRule) bool {
+	return r.GetFragment().Text() == v.own && !strings.HasPrefix(r.GetRule().GetComment(), acceptedComment)
 }
 
 // around counts the rules before and after the fragment's own, which follow one another. Without own
 // rules, all are before.
 func (v *view) around(chain string) (before, after int) {
 	rules := v.chains[chain].GetRules()
-	first := slices.IndexFunc(rules, func(r *weftv1.MergedRule) bool { return r.GetFragment().Text() == v.own })
+	first := slices.IndexFunc(rules, v.owns)
 	if first < 0 {
 		return len(rules), 0
 	}

@@ -101,6 +101,8 @@ type setPart struct {
 type chainPart struct {
 	desired.Chain
 	rules []nft.Rule
+	// places are the indices of Rules in rules, -1 for a rule that is not the publisher's.
+	places []int
 }
 
 type elementsPart struct {

@@ -71,9 +71,8 @@ func checkChain(p *access.Publisher, table nft.TableID, c *chainPart, bad *viola
 		}
 		reported = reported.With(class)
 		object := chain
-		if len(c.Rules) == len(c.rules) {
-			// Otherwise rules that did not compile are missing in c.Rules.
-			object = ruleName(table, Clip(c.Source.Name), i)
+		if place := c.places[i]; place >= 0 {
+			object = ruleName(table, Clip(c.Source.Name), place)
 		}
 		bad.refused(object, r)
 	}

@@ -28,7 +28,8 @@ func (b *Builder) compileRules() {
 	var jobs []job
 	for _, t := range b.tables {
 		for _, c := range t.chains {
-			if len(c.rules) > 0 {
+			// A base chain may get a first rule (honouring).
+			if len(c.rules) > 0 || c.Decl != nil && c.Decl.Base != nil {
 				jobs = append(jobs, job{t, c})
 			}
 		}
@@ -55,7 +56,7 @@ func (b *Builder) compileRules() {
 func (s ruleScope) compile(c *chainPart, bad *violations) {
 	b, t := s.b, s.t
 	publisher := b.cfg.Access.Publisher(b.key.Publisher)
-	c.Rules = make([]*compile.Rule, 0, len(c.rules))
+	c.Rules, c.places = make([]*compile.Rule, 0, len(c.rules)), make([]int, 0, len(c.rules))
 	for i, r := range c.rules {
 		if bad.full() {
 			return
@@ -82,13 +83,13 @@ func (s ruleScope) compile(c *chainPart, bad *violations) {
 		if !b.countAnonymous(rule, object, bad) {
 			return
 		}
-		c.Rules = append(c.Rules, rule)
+		c.Rules, c.places = append(c.Rules, rule), append(c.places, i)
 	}
 	switch head, err := honouring(publisher, t.Table.Family, c.Decl); {
 	case err != nil:
 		bad.compile(ObjectName(t.Table, "chain", c.Decl.Name), err)
 	case head != nil && (len(c.Rules) == 0 || c.Rules[0].Fingerprint != head.Fingerprint):
-		c.Rules = slices.Insert(c.Rules, 0, head)
+		c.Rules, c.places = slices.Insert(c.Rules, 0, head), slices.Insert(c.places, 0, -1)
 	}
 }
 
