@@ -83,7 +83,7 @@ func (m *timeModel) inForce() string {
 	for id, b := range merged {
 		left := time.Duration(0)
 		if b.timeout != 0 {
-			left = (b.at - m.now).Round(100 * time.Millisecond)
+			left = (b.at - m.now).Round(time.Second)
 		}
 		lines = append(lines, fmt.Sprintf("%s timeout %v left %v", id, b.timeout, left))
 	}
@@ -106,7 +106,7 @@ func kernelBans(k *fakeKernel) string {
 		for id, e := range s.elements {
 			left := time.Duration(0)
 			if at, ok := s.deadlines[id]; ok {
-				left = (at - k.now).Round(100 * time.Millisecond)
+				left = (at - k.now).Round(time.Second)
 			}
 			lines = append(lines, fmt.Sprintf("%s timeout %v left %v", id, e.Timeout, left))
 		}
@@ -121,6 +121,7 @@ func TestLifetimesModel(t *testing.T) {
 	keys := []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}
 	rapid.Check(t, func(rt *rapid.T) {
 		h := newHarness(t)
+		h.at(merge.ExpiryMargin)
 		m := &timeModel{stated: map[desired.Key]map[string]modelBan{}}
 		away := map[desired.Key]bool{}
 		draw := func(name string, n int) int { return rapid.IntRange(0, n-1).Draw(rt, name) }
