@@ -119,7 +119,7 @@ func TestMetrics(t *testing.T) {
 		"weft_commit_duration_seconds/wait": 1, "weft_commit_duration_seconds/build": 1, "weft_commit_duration_seconds/kernel": 1,
 		"weft_elements_changed_total/added": 4, "weft_elements_changed_total/deleted": 1,
 		"weft_rules_changed_total/added": 2, "weft_rules_changed_total/deleted": 1, "weft_rejections_total/p/syntax": 1,
-		"weft_shadowed_elements": 6, "weft_drift_repairs_total": 1, "weft_pending_updates": 5, "weft_revision": 43,
+		"weft_shadowed_elements": 6, "weft_drift_repairs_total": 1, "weft_pending_updates": 5, "weft_revision": 44,
 	}
 	for name := range want {
 		got[name] += 0

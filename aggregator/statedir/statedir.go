@@ -79,7 +79,7 @@ func New(s *store.Store, log *slog.Logger) *Dir {
 	const lost = "record is lost: elements without an owner stay until their publishers return"
 	s.Register(store.Part{Bucket: recordBucket, Kind: KindRecord, Lost: lost})
 	s.Register(store.Part{Bucket: sharesBucket, Kind: KindRecord, Lost: lost})
-	s.Register(store.Part{Bucket: fragmentsBucket, Kind: KindDurable, Single: true, Lost: "durable fragment is lost"})
+	s.Register(store.Part{Bucket: fragmentsBucket, Staging: stagedBucket, Kind: KindDurable, Single: true, Lost: "durable fragment is lost"})
 	s.Register(store.Part{Bucket: flowsBucket, Kind: KindFlows, Lost: "noted flows are lost"})
 	d.task = s.NewTask(KindDurable, "durable fragments are not stored", "durable fragments are stored again", d.write)
 	return d

@@ -22,8 +22,10 @@ func (s *stats) add(o stats) { s.sum, s.size, s.count = s.sum+o.sum, s.size+o.si
 
 func (s *stats) remove(o stats) { s.sum, s.size, s.count = s.sum-o.sum, s.size-o.size, s.count-o.count }
 
-func entry(bucket, key, value []byte) stats {
-	return stats{checksum(bucket, key, value), uint64(len(key) + len(value)), 1}
+// entry returns the stats of an entry in a bucket of a part. Without the part, a page of another part could
+// pass for one of its own.
+func entry(part, bucket, key, value []byte) stats {
+	return stats{checksum(part, bucket, key, value), uint64(len(key) + len(value)), 1}
 }
 
 func readStats(b *bolt.Bucket) (s stats) {
@@ -51,11 +53,12 @@ func checksum(parts ...[]byte) uint64 {
 
 // Tx is a transaction. Values that it returns are valid until it ends.
 type Tx struct {
-	tx   *bolt.Tx
-	open map[string]*Bucket
+	tx    *bolt.Tx
+	parts []Part
+	open  map[string]*Bucket
 }
 
-func newTx(tx *bolt.Tx) *Tx { return &Tx{tx, make(map[string]*Bucket)} }
+func (s *Store) newTx(tx *bolt.Tx) *Tx { return &Tx{tx, s.parts, make(map[string]*Bucket)} }
 
 // Bucket returns the bucket of a part, and makes a missing one if the transaction writes.
 //
@@ -75,7 +78,13 @@ func (t *Tx) Bucket(name string) (*Bucket, error) {
 			return nil, err
 		}
 	}
-	t.open[name] = newBucket(b, key, nil)
+	part := key
+	for i := range t.parts {
+		if p := &t.parts[i]; p.Staging == name {
+			part = []byte(p.Bucket)
+		}
+	}
+	t.open[name] = newBucket(b, part, key, nil)
 	return t.open[name], nil
 }
 
@@ -98,6 +107,7 @@ func finish(open map[string]*Bucket) error {
 // Bucket is a bucket in a transaction. No key begins with 0xff.
 type Bucket struct {
 	b      *bolt.Bucket
+	part   []byte
 	name   []byte
 	parent *Bucket
 	open   map[string]*Bucket
@@ -105,11 +115,11 @@ type Bucket struct {
 	stats, stored stats
 }
 
-func newBucket(b *bolt.Bucket, name []byte, parent *Bucket) *Bucket {
+func newBucket(b *bolt.Bucket, part, name []byte, parent *Bucket) *Bucket {
 	// Entries rarely change.
 	b.FillPercent = 0.9
 	s := readStats(b)
-	return &Bucket{b: b, name: name, parent: parent, open: make(map[string]*Bucket), stats: s, stored: s}
+	return &Bucket{b: b, part: part, name: name, parent: parent, open: make(map[string]*Bucket), stats: s, stored: s}
 }
 
 // Size counts the bytes of keys and values, with inner buckets.
@@ -135,7 +145,7 @@ func (b *Bucket) Bucket(name string) *Bucket {
 	if sub == nil {
 		return nil
 	}
-	b.open[name] = newBucket(sub, key, b)
+	b.open[name] = newBucket(sub, b.part, key, b)
 	return b.open[name]
 }
 
@@ -161,12 +171,12 @@ func (b *Bucket) DeleteBucket(name string) error {
 	return b.b.DeleteBucket(sub.name)
 }
 
-// MoveBucket moves an inner bucket. The transaction must not have changed it: bbolt moves it from
-// the disk.
+// MoveBucket moves an inner bucket within a part or from its Staging. The transaction must not have
+// changed it: bbolt moves it from the disk.
 func (b *Bucket) MoveBucket(name string, to *Bucket) error {
 	sub := b.Bucket(name)
-	if sub == nil || sub.stats != sub.stored {
-		return fmt.Errorf("bucket %s is missing or was changed in the same transaction", name)
+	if sub == nil || sub.stats != sub.stored || !bytes.Equal(b.part, to.part) {
+		return fmt.Errorf("bucket %s is missing, of another part, or was changed in the same transaction", name)
 	}
 	b.change(sub.stats, stats{})
 	to.change(stats{}, sub.stats)
@@ -186,10 +196,10 @@ func (b *Bucket) Put(key string, value []byte) error {
 	}
 	var gone, added stats
 	if old != nil {
-		gone = entry(b.name, k, old)
+		gone = entry(b.part, b.name, k, old)
 	}
 	if value != nil {
-		added = entry(b.name, k, value)
+		added = entry(b.part, b.name, k, value)
 	}
 	b.change(gone, added)
 	if value == nil {

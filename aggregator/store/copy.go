@@ -15,7 +15,7 @@ import (
 )
 
 // version is the version of the format.
-const version = "5"
+const version = "6"
 
 var (
 	stateBucket = []byte("state")
@@ -245,7 +245,7 @@ func (c *copier) bucket(from *bolt.Bucket, path [][]byte) (sum stats, err error)
 			return err
 		}
 		if !bytes.Equal(k, statsKey) {
-			sum.add(entry(path[len(path)-1], k, v))
+			sum.add(entry(path[0], path[len(path)-1], k, v))
 		}
 		return asDamage(c.at(path).Put(k, v))
 	})

@@ -18,8 +18,8 @@
 //
 // # Damage
 //
-// bbolt has no checksums of data. Each bucket stores the sum of the checksums (bucket, key, value)
-// of the entries, with inner buckets. Panics and faults from damaged pages match [ErrDamaged].
+// bbolt has no checksums of data. Each bucket stores the sum of the checksums (part, bucket, key,
+// value) of the entries, with inner buckets. Panics and faults from damaged pages match [ErrDamaged].
 //
 // A start copies the whole database and checks it on the way: damage to pages such as the list of
 // free pages would spread with the next write. The copy lacks damaged parts; their loss is logged

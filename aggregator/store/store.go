@@ -48,6 +48,8 @@ type Part struct {
 	// a whole. Lost is the log message of a loss.
 	Single bool
 	Lost   string
+	// Staging is a bucket whose inner buckets are moved to Bucket, or "". It does not survive a start.
+	Staging string
 }
 
 type Store struct {
@@ -252,7 +254,7 @@ func (s *Store) View(f func(*Tx) error) error {
 	if db == nil {
 		return ErrNotOpen
 	}
-	err := guarded(func() error { return db.View(func(tx *bolt.Tx) error { return f(newTx(tx)) }) })
+	err := guarded(func() error { return db.View(func(tx *bolt.Tx) error { return f(s.newTx(tx)) }) })
 	if errors.Is(err, berrors.ErrDatabaseNotOpen) {
 		return ErrNotOpen
 	}

@@ -23,7 +23,7 @@ func (s *Store) Update(f func(*Tx) error) error {
 		}
 		return guarded(func() error {
 			return s.db.Load().Update(func(tx *bolt.Tx) error {
-				t := newTx(tx)
+				t := s.newTx(tx)
 				if err := f(t); err != nil {
 					return err
 				}
