@@ -245,13 +245,17 @@ func TestPortions(t *testing.T) {
 	})
 	large := strings.Repeat("x", 50)
 	n.want(map[string]string{"a": large, "b": "1", "c": "1", "d": large, "e": "1"})
-	await(t, "all", func() bool { return len(agg.Elements()) == 5 && n.backlog.Oldest().IsZero() })
+	settled := func() int {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		return n.settled
+	}
+	await(t, "all", func() bool { return len(agg.Elements()) == 5 && settled() > 0 })
 	agg.Judge(nil)
 	publishtest.Equal(t, "items of the updates", strings.Join(updates, " "), "3 4 5")
-	if n.mu.Lock(); n.settled != 1 {
-		t.Errorf("settled %d times, want once: when all are in force", n.settled)
+	if n := settled(); n != 1 {
+		t.Errorf("settled %d times, want once: when all are in force", n)
 	}
-	n.mu.Unlock()
 }
 
 // TestDivided has an item that needs several updates: it is in force with the last one. If one is
