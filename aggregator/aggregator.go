@@ -44,7 +44,7 @@ type Kernel interface {
 	// Adopt claims weft's tables and returns them. While another process owns the tables, Adopt returns a
 	// *kernel.OwnedError or kernel.ErrHeld.
 	Adopt() ([]kernel.Table, error)
-	Watch(ctx context.Context) (<-chan kernel.Change, error)
+	Watch(ctx context.Context) (<-chan kernel.Event, error)
 	// Owner reports whether the kernel protects the tables from other processes. Protected tables are not
 	// watched: the kernel would report every element and slow each commit.
 	Owner() bool

@@ -220,8 +220,8 @@ func (o *observers) stored(s *submission, r Result, err error) {
 }
 
 // changeOf leaves the messages to be made when stored: updates are immutable.
-func changeOf(s *submission, configured bool, now time.Time) statedir.Change {
-	c, u := statedir.Change{Fragment: s.key(), Configured: configured}, s.update
+func changeOf(s *submission, configured bool, now time.Time) statedir.Update {
+	c, u := statedir.Update{Fragment: s.key(), Configured: configured}, s.update
 	switch {
 	case u.Snapshot && (s.withdraws() || u.Lifetime != desired.LifetimeDurable):
 	case u.Snapshot:

@@ -25,7 +25,7 @@ type faulty struct {
 	mu sync.Mutex
 	// dumps and watches are errors of the next calls.
 	dumps, watches []error
-	changes        chan kernel.Change
+	changes        chan kernel.Event
 	watched        int
 	// blind has Watch fail.
 	blind bool
@@ -48,7 +48,7 @@ func (k *faulty) Dump() ([]kernel.Table, error) {
 	return k.Kernel.Dump()
 }
 
-func (k *faulty) Watch(context.Context) (<-chan kernel.Change, error) {
+func (k *faulty) Watch(context.Context) (<-chan kernel.Event, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if err := next(&k.watches); err != nil {
@@ -58,12 +58,12 @@ func (k *faulty) Watch(context.Context) (<-chan kernel.Change, error) {
 		return nil, syscall.EMFILE
 	}
 	k.watched++
-	k.changes = make(chan kernel.Change, 16)
+	k.changes = make(chan kernel.Event, 16)
 	return k.changes, nil
 }
 
 // tell reports a change to the watcher.
-func (k *faulty) tell(c kernel.Change) {
+func (k *faulty) tell(c kernel.Event) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.changes <- c
@@ -75,7 +75,7 @@ func (k *faulty) failWatch(err error, more ...error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.watches = more
-	k.changes <- kernel.Change{Reason: kernel.Failed, Err: err}
+	k.changes <- kernel.Event{Reason: kernel.Failed, Err: err}
 	close(k.changes)
 }
 
@@ -182,7 +182,7 @@ func TestRepairThatFails(t *testing.T) {
 			fail(k)
 			k.mu.Unlock()
 			k.Flush()
-			k.tell(kernel.Change{Table: demo, Reason: kernel.Deleted, PID: 1, Process: "nft"})
+			k.tell(kernel.Event{Table: demo, Reason: kernel.Deleted, PID: 1, Process: "nft"})
 			_, err := d.Dial(t, "tester").Apply(aggregatortest.Context(t), blocklist("list", "10.0.0.2"))
 			if err == nil {
 				wantElements(t, &k.Kernel, "10.0.0.2")
@@ -205,13 +205,13 @@ func TestLostWatch(t *testing.T) {
 	k, d := startFaulty(t)
 	back := func() bool { return len(k.Elements(demo, "blocked")) == 1 }
 	k.Flush()
-	k.tell(kernel.Change{Reason: kernel.Overrun})
+	k.tell(kernel.Event{Reason: kernel.Overrun})
 	aggregatortest.Eventually(t, "it is repaired after an overrun", back)
 
 	k.failWatch(syscall.ENOMEM, syscall.EMFILE, syscall.EMFILE)
 	aggregatortest.Eventually(t, "it watches again", func() bool { return k.watching() == 2 })
 	k.Flush()
-	k.tell(kernel.Change{Table: demo, Reason: kernel.Deleted})
+	k.tell(kernel.Event{Table: demo, Reason: kernel.Deleted})
 	aggregatortest.Eventually(t, "it is repaired after a report of the new watch", back)
 
 	// This one is not reported: it happens when the lost watch has been answered,
@@ -392,7 +392,7 @@ func TestOversizedRepair(t *testing.T) {
 		return nil
 	}
 	k.Flush()
-	k.tell(kernel.Change{Table: demo, Reason: kernel.Deleted})
+	k.tell(kernel.Event{Table: demo, Reason: kernel.Deleted})
 	aggregatortest.Eventually(t, "both tables are back", func() bool {
 		return len(k.Elements(demo, "blocked")) == 1 && len(k.Elements(nft.TableID{Family: nft.FamilyIP, Name: "other"}, "blocked")) == 1
 	})

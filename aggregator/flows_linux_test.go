@@ -349,10 +349,10 @@ func TestFlowsOverARestart(t *testing.T) {
 // orderedFlows notes when it is asked to remove flows.
 type orderedFlows struct {
 	*conntrack.Conn
-	flushed func(stale []conntrack.Change)
+	flushed func(stale []conntrack.Stale)
 }
 
-func (o *orderedFlows) Flush(ctx context.Context, stale []conntrack.Change) (int, error) {
+func (o *orderedFlows) Flush(ctx context.Context, stale []conntrack.Stale) (int, error) {
 	o.flushed(stale)
 	return o.Conn.Flush(ctx, stale)
 }
@@ -365,9 +365,9 @@ func (o *orderedFlows) Flush(ctx context.Context, stale []conntrack.Change) (int
 func TestFlowsComeAfterTheCommit(t *testing.T) {
 	n := newFlowNode(t)
 	seen := make(chan string, 100)
-	flows := &orderedFlows{Conn: n.conn, flushed: func(stale []conntrack.Change) {
+	flows := &orderedFlows{Conn: n.conn, flushed: func(stale []conntrack.Stale) {
 		// A removal of late answers belongs to an earlier commit.
-		if !slices.ContainsFunc(stale, func(c conntrack.Change) bool { return !c.Answered }) {
+		if !slices.ContainsFunc(stale, func(c conntrack.Stale) bool { return !c.Answered }) {
 			return
 		}
 		text, err := n.ns.Output("", "nft", "list", "map", "ip", "demo", "endpoints")

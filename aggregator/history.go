@@ -31,7 +31,7 @@ func (o *observers) record(c *outcome) {
 	for _, s := range c.accepted {
 		// A session's patch may be lost in a crash: the session sends its fragments again.
 		entry.Patient = entry.Patient && !s.update.Snapshot && !s.durable
-		entry.Changes = append(entry.Changes, historyChange(s))
+		entry.Updates = append(entry.Updates, historyUpdate(s))
 		key := s.key()
 		m := place[key]
 		if m == nil {
@@ -63,9 +63,9 @@ func (o *observers) entry(revision uint64, counts *weftv1.Counts) *weftv1.Revisi
 	return &weftv1.Revision{Revision: revision, Time: timestamppb.New(o.now()), Changes: counts}
 }
 
-// historyChange makes the messages when they are written: updates are immutable.
-func historyChange(s *submission) history.Change {
-	c, u := history.Change{Fragment: s.key(), Existed: s.existed, Withdrawn: s.withdraws()}, s.update
+// historyUpdate makes the messages when they are written: updates are immutable.
+func historyUpdate(s *submission) history.Update {
+	c, u := history.Update{Fragment: s.key(), Existed: s.existed, Withdrawn: s.withdraws()}, s.update
 	if c.Withdrawn {
 		return c
 	}

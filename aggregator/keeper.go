@@ -64,7 +64,7 @@ func (k *keeper) takeOver(ctx context.Context, life *Life) ([]kernel.Table, erro
 	}
 }
 
-func (k *keeper) drifted(c kernel.Change) {
+func (k *keeper) drifted(c kernel.Event) {
 	switch c.Reason {
 	case kernel.Changed, kernel.Deleted:
 		k.drift = fmt.Sprintf("table %s was %s by process %d (%s)", c.Table, c.Reason, c.PID, c.Process)
@@ -78,7 +78,7 @@ func (k *keeper) drifted(c kernel.Change) {
 	k.log.Warn("the kernel may differ from what was committed", "reason", k.drift)
 }
 
-func (k *keeper) watch(ctx context.Context) (<-chan kernel.Change, error) {
+func (k *keeper) watch(ctx context.Context) (<-chan kernel.Event, error) {
 	if k.cfg.Kernel.Owner() && !k.cfg.Kernel.Unprotected() {
 		return nil, nil
 	}
@@ -247,14 +247,14 @@ func (k *keeper) unrepairedReason() string {
 
 // rewatch may fail: then it returns a channel that is closed after Config.Retry, so that rewatch is called
 // again.
-func (k *keeper) rewatch(ctx context.Context) <-chan kernel.Change {
+func (k *keeper) rewatch(ctx context.Context) <-chan kernel.Event {
 	if ctx.Err() != nil {
 		return nil
 	}
 	changes, err := k.watch(ctx)
 	if err != nil {
 		k.log.Error("cannot watch the kernel", "error", err, "retry", k.cfg.Retry)
-		closed := make(chan kernel.Change)
+		closed := make(chan kernel.Event)
 		time.AfterFunc(k.cfg.Retry, func() { close(closed) })
 		return closed
 	}
@@ -331,7 +331,7 @@ func (k *keeper) forget() (successor bool) {
 	for _, u := range expired {
 		k.tell.statuses.Lapsed(k.state, u.Fragment)
 		if f, ok := views.Fragment(k.state, u.Fragment); ok && f.Lifetime == desired.LifetimeDurable {
-			k.dir.Store(statedir.Change{Fragment: u.Fragment, Patch: func() *weftv1.Patch { return message.Patch(u, time.Time{}) }, Done: func(error) {}})
+			k.dir.Store(statedir.Update{Fragment: u.Fragment, Patch: func() *weftv1.Patch { return message.Patch(u, time.Time{}) }, Done: func(error) {}})
 		}
 	}
 	k.flows.After(planner.Lapsed(k.state, expired), nil)

@@ -310,7 +310,7 @@ func openState(dir string, failed func(kind string)) *statedir.Dir {
 
 // state returns what the database of a state directory holds, and the flows that
 // are noted there. A daemon may be using it: a copy is read.
-func state(t *testing.T, dir string) (*statedir.Contents, []conntrack.Change) {
+func state(t *testing.T, dir string) (*statedir.Contents, []conntrack.Stale) {
 	t.Helper()
 	copied := t.TempDir()
 	for _, suffix := range []string{"", ".outdated"} {

@@ -257,7 +257,7 @@ func TestPlanRepairsFirst(t *testing.T) {
 // unwatched does not report what others change.
 type unwatched struct{ *aggregatortest.Kernel }
 
-func (unwatched) Watch(context.Context) (<-chan kernel.Change, error) { return nil, nil }
+func (unwatched) Watch(context.Context) (<-chan kernel.Event, error) { return nil, nil }
 
 // TestPlanSuspectsTheKernelFirst has another program delete a table silently: what
 // the kernel refuses then is not the fragment's fault.

@@ -124,8 +124,8 @@ type countedFlows struct {
 	last            atomic.Pointer[[]conntrack.Destination]
 }
 
-func (f *countedFlows) Flush(_ context.Context, stale []conntrack.Change) (int, error) {
-	if !slices.ContainsFunc(stale, func(c conntrack.Change) bool { return !c.Answered }) {
+func (f *countedFlows) Flush(_ context.Context, stale []conntrack.Stale) (int, error) {
+	if !slices.ContainsFunc(stale, func(c conntrack.Stale) bool { return !c.Answered }) {
 		return 0, nil
 	}
 	if f.fails.Add(-1) >= 0 {

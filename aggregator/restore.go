@@ -75,7 +75,7 @@ func (w *writer) restore(stored []statedir.Fragment) error {
 			return false
 		}
 		w.log.Info("durable fragment has expired", "fragment", f.Key.String(), "expire_time", at.AsTime())
-		w.dir.Store(statedir.Change{Fragment: f.Key})
+		w.dir.Store(statedir.Update{Fragment: f.Key})
 		return true
 	})
 	refusals := make(map[desired.Key]error)

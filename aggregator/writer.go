@@ -66,7 +66,7 @@ func newWriter(a *Aggregator) *writer {
 	}
 }
 
-func (w *writer) loop(ctx context.Context, changes <-chan kernel.Change) error {
+func (w *writer) loop(ctx context.Context, changes <-chan kernel.Event) error {
 	always := make(chan struct{})
 	close(always)
 	// timer fires when a token is due, or a repair is to be retried.

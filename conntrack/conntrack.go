@@ -13,8 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Change is a change of a UDP destination's backends. State directories have its JSON form.
-type Change struct {
+// Stale selects the flows of a UDP destination whose backends changed. State directories have its
+// JSON form.
+type Stale struct {
 	// Addr and Port are the original destination of the flows. The unspecified address of a family
 	// (0.0.0.0, ::) means all local addresses of the family in the namespace, as for a NodePort.
 	// The zero Addr means the local addresses of the families of Removed, or of both if Removed is
@@ -38,7 +39,7 @@ type Change struct {
 // Destination lists the backends of a UDP destination. A Destination with an address precedes one
 // for all local addresses.
 type Destination struct {
-	// As in Change, with Backends in place of Removed.
+	// As in Stale, with Backends in place of Removed.
 	Addr     netip.Addr
 	Port     uint16
 	Backends []netip.AddrPort
@@ -104,7 +105,7 @@ func (c *Conn) Close() error {
 // Flush removes the UDP flows that changes made invalid, and returns their number. It reads the
 // table at most once per family and value of Answered, up to five times if the table changes
 // meanwhile. After an error, removed flows are counted, and Flush may be called again.
-func (c *Conn) Flush(ctx context.Context, changes []Change) (deleted int, err error) {
+func (c *Conn) Flush(ctx context.Context, changes []Stale) (deleted int, err error) {
 	for _, answered := range []bool{false, true} {
 		m := matchChanges(changes, answered)
 		n, err := c.sweep(ctx, "flush udp flows", m)

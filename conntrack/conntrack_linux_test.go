@@ -59,30 +59,30 @@ var (
 //
 // Behaviour: 106, 107, 109, 110.
 func TestFlush(t *testing.T) {
-	many := []Change{{Addr: dns, Port: 53, Removed: backend1}, {Addr: other, Port: 53, Removed: backend1}}
+	many := []Stale{{Addr: dns, Port: 53, Removed: backend1}, {Addr: other, Port: 53, Removed: backend1}}
 	for _, tt := range []struct {
 		name         string
-		stale        []Change
+		stale        []Stale
 		gone         []string
 		passes, read int
 	}{
-		{"nothing", []Change{{Addr: dns, Port: 53}}, nil, 0, 0},
+		{"nothing", []Stale{{Addr: dns, Port: 53}}, nil, 0, 0},
 		{"one backend, in every zone", many[:1], []string{":4000 ", ":4700 "}, 1, 2},
-		{"backend without flows", []Change{{Addr: dns, Port: 53, Removed: aps("10.1.0.3:5353")}}, nil, 1, 0},
+		{"backend without flows", []Stale{{Addr: dns, Port: 53, Removed: aps("10.1.0.3:5353")}}, nil, 1, 0},
 		{"two services, common port", many, []string{":4000 ", ":4100 ", ":4700 "}, 1, 3},
-		{"many backends of many destinations", append([]Change{{Addr: dns, Port: 53, Removed: aps("10.1.0.2:5353")}}, many...),
+		{"many backends of many destinations", append([]Stale{{Addr: dns, Port: 53, Removed: aps("10.1.0.2:5353")}}, many...),
 			[]string{":4000 ", ":4001 ", ":4100 ", ":4700 "}, 1, 4},
 		// The backend's own flow comes as well.
-		{"one backend of many destinations", append([]Change{{Port: 30053, Removed: backend1}}, many...),
+		{"one backend of many destinations", append([]Stale{{Port: 30053, Removed: backend1}}, many...),
 			[]string{":4000 ", ":4100 ", ":4400 ", ":4500 ", ":4700 "}, 1, 6},
-		{"untranslated", []Change{{Addr: noRule, Port: 53, First: true}}, []string{":4300 "}, 1, 1},
-		{"untranslated only", []Change{{Addr: dns, Port: 53, First: true}}, nil, 1, 0},
-		{"node port of this node, and of an address that has gone", []Change{{Port: 30053, Removed: backend1}}, []string{":4400 ", ":4500 "}, 1, 2},
-		{"both families", append([]Change{{Addr: dns6, Port: 53, Removed: aps("[fd00:1::1]:5353")}}, many[0]), []string{":4000 ", ":4600 ", ":4700 "}, 2, 3},
-		{"begun by an address", []Change{{Addr: ap(clientAddr + ":4200").Addr(), Port: 4200, First: true, Answered: true}}, []string{":4200 "}, 1, 1},
-		{"begun by a node port", []Change{{Port: 4200, First: true, Answered: true}}, []string{":4200 "}, 2, 1},
-		{"begun and translated", []Change{{Port: 4000, First: true, Answered: true}}, nil, 2, 1},
-		{"begun elsewhere", []Change{{Addr: dns, Port: 53, First: true, Answered: true}}, nil, 1, 0},
+		{"untranslated", []Stale{{Addr: noRule, Port: 53, First: true}}, []string{":4300 "}, 1, 1},
+		{"untranslated only", []Stale{{Addr: dns, Port: 53, First: true}}, nil, 1, 0},
+		{"node port of this node, and of an address that has gone", []Stale{{Port: 30053, Removed: backend1}}, []string{":4400 ", ":4500 "}, 1, 2},
+		{"both families", append([]Stale{{Addr: dns6, Port: 53, Removed: aps("[fd00:1::1]:5353")}}, many[0]), []string{":4000 ", ":4600 ", ":4700 "}, 2, 3},
+		{"begun by an address", []Stale{{Addr: ap(clientAddr + ":4200").Addr(), Port: 4200, First: true, Answered: true}}, []string{":4200 "}, 1, 1},
+		{"begun by a node port", []Stale{{Port: 4200, First: true, Answered: true}}, []string{":4200 "}, 2, 1},
+		{"begun and translated", []Stale{{Port: 4000, First: true, Answered: true}}, nil, 2, 1},
+		{"begun elsewhere", []Stale{{Addr: dns, Port: 53, First: true, Answered: true}}, nil, 1, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			n := newNode(t)
@@ -159,7 +159,7 @@ func TestEmptyTable(t *testing.T) {
 			return err
 		}
 		defer c.Close()
-		if n, err := c.Flush(t.Context(), []Change{{Port: 53, First: true}}); n != 0 || err != nil {
+		if n, err := c.Flush(t.Context(), []Stale{{Port: 53, First: true}}); n != 0 || err != nil {
 			t.Errorf("Flush = %d, %v; want 0", n, err)
 		}
 		return nil
@@ -170,10 +170,10 @@ func TestCancelled(t *testing.T) {
 	n := newNode(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := n.conn.Flush(ctx, []Change{{Addr: dns, Port: 53, First: true}}); !errors.Is(err, context.Canceled) {
+	if _, err := n.conn.Flush(ctx, []Stale{{Addr: dns, Port: 53, First: true}}); !errors.Is(err, context.Canceled) {
 		t.Errorf("Flush = %v, want %v", err, context.Canceled)
 	}
-	if _, err := n.conn.Flush(t.Context(), []Change{{Addr: dns, Port: 53, First: true}}); err != nil {
+	if _, err := n.conn.Flush(t.Context(), []Stale{{Addr: dns, Port: 53, First: true}}); err != nil {
 		t.Errorf("Flush after a cancelled one: %v", err)
 	}
 }

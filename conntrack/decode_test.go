@@ -36,7 +36,7 @@ func entry(t testing.TB, proto byte, orig, reply [2]string) []byte {
 
 // TestDecodeFlow decodes entries of which a matcher selects the UDP flows to a removed backend.
 func TestDecodeFlow(t *testing.T) {
-	m := matchChanges([]Change{
+	m := matchChanges([]Stale{
 		{Addr: ap("10.96.0.10:53").Addr(), Port: 53, Removed: aps("10.1.0.1:5353")},
 		{Addr: ap("[fd00::2]:2").Addr(), Port: 2, Removed: aps("[fd00::3]:3")},
 	}, false)
@@ -63,7 +63,7 @@ func TestDecodeFlow(t *testing.T) {
 func TestDecodeEntryAllocates(t *testing.T) {
 	msg := entry(t, 17, [2]string{"10.0.0.1:4000", "10.96.0.10:53"}, [2]string{"10.1.0.1:5353", "10.0.0.1:4000"})
 	var e Entry
-	other := matchChanges([]Change{{Addr: ap("10.96.0.11:53").Addr(), Port: 53, Removed: aps("10.1.0.1:5353")}}, false)
+	other := matchChanges([]Stale{{Addr: ap("10.96.0.11:53").Addr(), Port: 53, Removed: aps("10.1.0.1:5353")}}, false)
 	for s, want := range map[selector]bool{SelectAll(): true, Select(addresses("10.1.0.1")): true, Select(addresses("10.96.0.10 fd00::1")): false, other: false} {
 		if n := testing.AllocsPerRun(100, func() {
 			if got := e.decode(msg, s); got != want {

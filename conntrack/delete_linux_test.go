@@ -14,7 +14,7 @@ func TestDeleteInBatches(t *testing.T) {
 	for i := range 2 * flows {
 		must(t, n.inject(17, i, ap("10.96.0.10:53"), aps("10.1.0.1:5353", "10.1.0.2:5353")[i%2]))
 	}
-	if deleted, err := n.conn.Flush(t.Context(), []Change{{Addr: dns, Port: 53, Removed: backend1}}); deleted != flows || err != nil {
+	if deleted, err := n.conn.Flush(t.Context(), []Stale{{Addr: dns, Port: 53, Removed: backend1}}); deleted != flows || err != nil {
 		t.Errorf("Flush = %d, %v; want %d", deleted, err, flows)
 	}
 	if left := n.flows(t); len(left) != flows {
@@ -37,7 +37,7 @@ func TestDeleteAfterALateAnswer(t *testing.T) {
 	}
 	must(t, n.inject(17, 2, ap("10.96.0.10:53"), backend1[0]))
 	for _, want := range []int{1, 0} {
-		if got, err := n.conn.Flush(t.Context(), []Change{{Addr: dns, Port: 53, Removed: backend1}}); got != want || err != nil {
+		if got, err := n.conn.Flush(t.Context(), []Stale{{Addr: dns, Port: 53, Removed: backend1}}); got != want || err != nil {
 			t.Errorf("Flush = %d, %v; want %d", got, err, want)
 		}
 	}

@@ -50,7 +50,7 @@ func TestKernelsThatCannotFilterReplies(t *testing.T) {
 		n.ask(t, fmt.Sprintf("%s:%d", clientAddr, 4000+2*i), "10.96.0.10:53")
 	}
 	n.conn.reply = false
-	if deleted, err := n.conn.Flush(t.Context(), []Change{{Addr: dns, Port: 53, Removed: backend1}}); deleted != 3 || err != nil {
+	if deleted, err := n.conn.Flush(t.Context(), []Stale{{Addr: dns, Port: 53, Removed: backend1}}); deleted != 3 || err != nil {
 		t.Errorf("Flush = %d, %v; want 3", deleted, err)
 	}
 }

@@ -6,41 +6,41 @@ import (
 )
 
 func TestFilter(t *testing.T) {
-	dns4 := Change{Addr: netip.MustParseAddr("10.96.0.10"), Port: 53, First: true}
-	dns6 := Change{Addr: netip.MustParseAddr("fd00:96::10"), Port: 53, First: true}
-	lost := func(to string, gone ...string) Change {
-		return Change{Addr: ap(to).Addr(), Port: ap(to).Port(), Removed: aps(gone...)}
+	dns4 := Stale{Addr: netip.MustParseAddr("10.96.0.10"), Port: 53, First: true}
+	dns6 := Stale{Addr: netip.MustParseAddr("fd00:96::10"), Port: 53, First: true}
+	lost := func(to string, gone ...string) Stale {
+		return Stale{Addr: ap(to).Addr(), Port: ap(to).Port(), Removed: aps(gone...)}
 	}
 	dns, any53, backend := endOf(ap("10.96.0.10:53")), end{port: 53}, endOf(ap("10.1.0.1:5353"))
 	for _, tt := range []struct {
 		name   string
-		stale  []Change
+		stale  []Stale
 		family family
 		want   filter
 		ok     bool
 	}{
 		{"nothing", nil, familyIPv4, filter{family: familyIPv4}, false},
-		{"one destination", []Change{dns4, dns4}, familyIPv4, filter{familyIPv4, dns, dns, false}, true},
-		{"other family only", []Change{dns4}, familyIPv6, filter{family: familyIPv6}, false},
-		{"each family its own", []Change{dns4, dns6}, familyIPv6, filter{familyIPv6, endOf(ap("[fd00:96::10]:53")), endOf(ap("[fd00:96::10]:53")), false}, true},
-		{"common port", []Change{dns4, {Addr: netip.MustParseAddr("10.96.0.11"), Port: 53, First: true}},
+		{"one destination", []Stale{dns4, dns4}, familyIPv4, filter{familyIPv4, dns, dns, false}, true},
+		{"other family only", []Stale{dns4}, familyIPv6, filter{family: familyIPv6}, false},
+		{"each family its own", []Stale{dns4, dns6}, familyIPv6, filter{familyIPv6, endOf(ap("[fd00:96::10]:53")), endOf(ap("[fd00:96::10]:53")), false}, true},
+		{"common port", []Stale{dns4, {Addr: netip.MustParseAddr("10.96.0.11"), Port: 53, First: true}},
 			familyIPv4, filter{familyIPv4, any53, any53, false}, true},
-		{"common address", []Change{dns4, {Addr: dns4.Addr, Port: 54, First: true}},
+		{"common address", []Stale{dns4, {Addr: dns4.Addr, Port: 54, First: true}},
 			familyIPv4, filter{familyIPv4, end{addr: dns4.Addr}, end{addr: dns4.Addr}, false}, true},
-		{"node port", []Change{{Port: 30053, First: true}}, familyIPv6, filter{familyIPv6, end{port: 30053}, end{port: 30053}, false}, true},
-		{"node port of IPv4", []Change{{Addr: netip.IPv4Unspecified(), Port: 30053, First: true}}, familyIPv6, filter{family: familyIPv6}, false},
-		{"node port of one family", []Change{{Port: 30053, Removed: aps("10.1.0.1:53")}},
+		{"node port", []Stale{{Port: 30053, First: true}}, familyIPv6, filter{familyIPv6, end{port: 30053}, end{port: 30053}, false}, true},
+		{"node port of IPv4", []Stale{{Addr: netip.IPv4Unspecified(), Port: 30053, First: true}}, familyIPv6, filter{family: familyIPv6}, false},
+		{"node port of one family", []Stale{{Port: 30053, Removed: aps("10.1.0.1:53")}},
 			familyIPv6, filter{family: familyIPv6}, false},
-		{"one backend", []Change{lost("10.96.0.10:53", "10.1.0.1:5353")}, familyIPv4, filter{familyIPv4, dns, backend, false}, true},
-		{"one backend of many destinations", []Change{lost("10.96.0.10:53", "10.1.0.1:5353"), lost("10.96.0.11:54", "10.1.0.1:5353"), {Port: 30053, Removed: aps("10.1.0.1:5353")}},
+		{"one backend", []Stale{lost("10.96.0.10:53", "10.1.0.1:5353")}, familyIPv4, filter{familyIPv4, dns, backend, false}, true},
+		{"one backend of many destinations", []Stale{lost("10.96.0.10:53", "10.1.0.1:5353"), lost("10.96.0.11:54", "10.1.0.1:5353"), {Port: 30053, Removed: aps("10.1.0.1:5353")}},
 			familyIPv4, filter{familyIPv4, end{}, backend, false}, true},
-		{"backends with a common port", []Change{lost("10.96.0.10:53", "10.1.0.1:5353", "10.1.0.2:5353")},
+		{"backends with a common port", []Stale{lost("10.96.0.10:53", "10.1.0.1:5353", "10.1.0.2:5353")},
 			familyIPv4, filter{familyIPv4, dns, end{port: 5353}, false}, true},
-		{"ports of one backend", []Change{lost("10.96.0.10:53", "10.1.0.1:5353"), lost("10.96.0.10:53", "10.1.0.1:5354")},
+		{"ports of one backend", []Stale{lost("10.96.0.10:53", "10.1.0.1:5353"), lost("10.96.0.10:53", "10.1.0.1:5354")},
 			familyIPv4, filter{familyIPv4, dns, end{addr: backend.addr}, false}, true},
-		{"nothing in common", []Change{lost("10.96.0.10:53", "10.1.0.1:5353", "10.1.0.2:1", "10.1.0.1:5353"), lost("10.96.0.11:54", "10.1.0.1:5353")},
+		{"nothing in common", []Stale{lost("10.96.0.10:53", "10.1.0.1:5353", "10.1.0.2:1", "10.1.0.1:5353"), lost("10.96.0.11:54", "10.1.0.1:5353")},
 			familyIPv4, filter{family: familyIPv4}, true},
-		{"lost and untranslated", []Change{{Addr: dns4.Addr, Port: 53, First: true, Removed: aps("10.1.0.1:5353")}},
+		{"lost and untranslated", []Stale{{Addr: dns4.Addr, Port: 53, First: true, Removed: aps("10.1.0.1:5353")}},
 			familyIPv4, filter{familyIPv4, dns, end{}, false}, true},
 	} {
 		got, ok := matchChanges(tt.stale, false).filter(tt.family)
@@ -60,21 +60,21 @@ func TestFilter(t *testing.T) {
 func TestFilterLetsStaleThrough(t *testing.T) {
 	dsts := aps("10.96.0.10:53", "10.96.0.10:54", "10.96.0.11:53", "192.0.2.1:53", "192.0.2.1:30053")
 	froms := append(aps("10.1.0.1:5353", "10.1.0.1:53", "10.1.0.2:5353"), dsts...)
-	var entries []Change
+	var entries []Stale
 	for i, dst := range dsts {
 		addr := dst.Addr()
 		if i >= 3 {
 			addr = netip.IPv4Unspecified()
 		}
-		entries = append(entries, Change{Addr: addr, Port: dst.Port(), First: true})
+		entries = append(entries, Stale{Addr: addr, Port: dst.Port(), First: true})
 		for _, from := range froms[:3] {
-			entries = append(entries, Change{Addr: addr, Port: dst.Port(), Removed: []netip.AddrPort{from}})
+			entries = append(entries, Stale{Addr: addr, Port: dst.Port(), Removed: []netip.AddrPort{from}})
 		}
 	}
 	narrow := 0
 	for i := range entries {
 		for j := range entries {
-			m := matchChanges([]Change{entries[i], entries[j]}, false)
+			m := matchChanges([]Stale{entries[i], entries[j]}, false)
 			m.local = localsOf("192.0.2.1/32")
 			f, ok := m.filter(familyIPv4)
 			for _, dst := range dsts {

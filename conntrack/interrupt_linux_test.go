@@ -66,7 +66,7 @@ func TestInterruptedDump(t *testing.T) {
 				n.ask(t, fmt.Sprintf("%s:%d", clientAddr, 4000+2*i), "10.96.0.10:53")
 			}
 			dumps := n.interrupt(t, tt.times)
-			deleted, err := n.conn.Flush(t.Context(), []Change{{Addr: dns, Port: 53, Removed: backend1}})
+			deleted, err := n.conn.Flush(t.Context(), []Stale{{Addr: dns, Port: 53, Removed: backend1}})
 			if deleted != tt.deleted || (err == nil) != tt.ok || err != nil && !errors.Is(err, unix.EINTR) {
 				t.Errorf("Flush = %d, %v: want %d, and EINTR: %t", deleted, err, tt.deleted, !tt.ok)
 			}

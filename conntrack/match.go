@@ -56,7 +56,7 @@ type target struct {
 	at           []map[netip.Addr]struct{}
 }
 
-func matchChanges(changes []Change, answered bool) *matcher {
+func matchChanges(changes []Stale, answered bool) *matcher {
 	m := newMatcher()
 	m.answered = answered
 	for _, c := range changes {

@@ -48,7 +48,7 @@ func testMatcher(t *testing.T, m *matcher, tests []matchTest) {
 }
 
 func TestStaleMatcher(t *testing.T) {
-	m := matchChanges([]Change{
+	m := matchChanges([]Stale{
 		{Addr: netip.MustParseAddr("10.96.0.10"), Port: 53, Removed: aps("10.1.0.1:5353")},
 		{Addr: netip.MustParseAddr("::ffff:10.96.0.10"), Port: 53, Removed: aps("10.1.0.9:5353")},
 		{Addr: netip.MustParseAddr("10.96.0.11"), Port: 53, First: true},
@@ -115,7 +115,7 @@ func TestLiveMatcher(t *testing.T) {
 
 // The aggregator stores changes as JSON. Older versions must be able to read them.
 func TestChangeJSON(t *testing.T) {
-	in := Change{Addr: ap("10.96.0.1:53").Addr(), Port: 53, Removed: aps("10.1.0.1:5353"), First: true}
+	in := Stale{Addr: ap("10.96.0.1:53").Addr(), Port: 53, Removed: aps("10.1.0.1:5353"), First: true}
 	const want = `{"Addr":"10.96.0.1","Port":53,"Gone":["10.1.0.1:5353"],"Unrouted":true}`
 	b, err := json.Marshal(in)
 	if err != nil || string(b) != want {

@@ -3,7 +3,7 @@ package knft
 import "github.com/weft-proxy/weft/nft"
 
 // absent is for a deletion or flush of an undeclared object.
-func (c *change) absent(cmd *command) error {
+func (c *transaction) absent(cmd *command) error {
 	v, err := c.view(cmd.table, false)
 	if err != nil {
 		return err
@@ -23,7 +23,7 @@ func (c *change) absent(cmd *command) error {
 	return notFound("no such %s %s in table %s", cmd.kind, cmd.name, cmd.table)
 }
 
-func (c *change) unique(cmd *command, own bool) error {
+func (c *transaction) unique(cmd *command, own bool) error {
 	if cmd.verb != verbCreate {
 		return nil
 	}
@@ -45,7 +45,7 @@ func (c *change) unique(cmd *command, own bool) error {
 }
 
 // elsewhere returns an error if no other fragment declares the object.
-func (c *change) elsewhere(t *table, k kind, name string) (*view, error) {
+func (c *transaction) elsewhere(t *table, k kind, name string) (*view, error) {
 	v, err := c.view(t.id, false)
 	if err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (c *change) elsewhere(t *table, k kind, name string) (*view, error) {
 }
 
 // partOf makes a fragment without a part join the object; join returns an empty part.
-func partOf[T any](c *change, id nft.TableID, item itemID, join func(*view) (*T, error)) (*table, *T, error) {
+func partOf[T any](c *transaction, id nft.TableID, item itemID, join func(*view) (*T, error)) (*table, *T, error) {
 	t, err := c.hold(id)
 	if err != nil {
 		return nil, nil, err

@@ -207,11 +207,11 @@ func FuzzTransaction(f *testing.F) {
 			known[cmds[i].table] = newView("", nil, true)
 		}
 		a := &Adapter{cfg: Config{Fragment: "f"}, content: newContent()}
-		if err := a.apply(known, cmds, true, func(c *change) { a.fragment() }); err != nil && len(a.content.tables) != 0 {
+		if err := a.apply(known, cmds, true, func(c *transaction) { a.fragment() }); err != nil && len(a.content.tables) != 0 {
 			t.Errorf("%v: the content is not what it was", err)
 		}
 		a.content = newContent()
-		if err := a.apply(known, cmds, false, (*change).rollback); err == nil && len(a.content.tables) != 0 {
+		if err := a.apply(known, cmds, false, (*transaction).rollback); err == nil && len(a.content.tables) != 0 {
 			t.Error("rollback leaves something")
 		}
 	})

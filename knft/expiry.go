@@ -27,7 +27,7 @@ func (s *set) start(id string, now time.Time) {
 	}
 }
 
-func (c *change) start(now time.Time) {
+func (c *transaction) start(now time.Time) {
 	for id, touched := range c.touched {
 		t := c.content.tables[id]
 		if t == nil {
@@ -59,7 +59,7 @@ func (s *set) startAll(now time.Time) {
 }
 
 // lapse removes elements after their deadlines.
-func (c *change) lapse(now time.Time) {
+func (c *transaction) lapse(now time.Time) {
 	for _, t := range c.content.tables {
 		for _, it := range t.items {
 			s, ok := it.(*set)
@@ -68,7 +68,7 @@ func (c *change) lapse(now time.Time) {
 			}
 			for id, deadline := range s.deadlines {
 				if !now.Before(deadline.at) && s.elements[id] != nil {
-					(&elements{change: c, t: t, s: s}).put(id, nil)
+					(&elements{transaction: c, t: t, s: s}).put(id, nil)
 				}
 			}
 		}
@@ -79,7 +79,7 @@ func (c *change) lapse(now time.Time) {
 func (a *Adapter) expire(ctx context.Context) error {
 	var u *update
 	a.mu.Lock()
-	c := newChange(a.content, nil)
+	c := newTransaction(a.content, nil)
 	c.lapse(time.Now())
 	if !c.empty() {
 		u = a.update(c)

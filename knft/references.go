@@ -6,7 +6,7 @@ import (
 )
 
 // check requires an object before its references, as in nft(8).
-func (c *change) check(t *table, text string) error {
+func (c *transaction) check(t *table, text string) error {
 	for _, id := range references(text) {
 		if t.items[id] != nil {
 			continue

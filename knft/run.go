@@ -80,7 +80,7 @@ func (a *Adapter) attempt(ctx context.Context, cmds []command) error {
 		return err
 	}
 	var u *update
-	if err := a.try(ctx, cmds, false, func(c *change) { u = a.update(c) }); err != nil || u == nil {
+	if err := a.try(ctx, cmds, false, func(c *transaction) { u = a.update(c) }); err != nil || u == nil {
 		return err
 	}
 	return a.send(ctx, u)
@@ -88,7 +88,7 @@ func (a *Adapter) attempt(ctx context.Context, cmds []command) error {
 
 // update is a snapshot, a patch, or neither for a withdrawal.
 type update struct {
-	change *change
+	change *transaction
 	put    *weftv1.Fragment
 	patch  *weftv1.Patch
 	// pending is set after sending, err after the answer.
@@ -97,7 +97,7 @@ type update struct {
 }
 
 // update returns nil without differences. The caller holds mu.
-func (a *Adapter) update(c *change) *update {
+func (a *Adapter) update(c *transaction) *update {
 	u := &update{change: c}
 	if a.published && !c.whole {
 		if c.empty() {
@@ -158,7 +158,7 @@ func (a *Adapter) plan(ctx context.Context, cmds []command) error {
 		return err
 	}
 	req := &weftv1.PlanRequest{}
-	err := a.try(ctx, cmds, true, func(c *change) {
+	err := a.try(ctx, cmds, true, func(c *transaction) {
 		if f := a.fragment(); f != nil {
 			req.Fragments = []*weftv1.Fragment{f}
 		} else if a.committed {
@@ -181,7 +181,7 @@ func (a *Adapter) plan(ctx context.Context, cmds []command) error {
 
 // try repeats apply with the merged tables that it needs. done is called with mu held: the session has not
 // seen the content.
-func (a *Adapter) try(ctx context.Context, cmds []command, lapse bool, done func(*change)) error {
+func (a *Adapter) try(ctx context.Context, cmds []command, lapse bool, done func(*transaction)) error {
 	known := views{}
 	for {
 		err := a.apply(known, cmds, lapse, done)
@@ -196,10 +196,10 @@ func (a *Adapter) try(ctx context.Context, cmds []command, lapse bool, done func
 }
 
 // apply first removes expired elements if lapse is true.
-func (a *Adapter) apply(known views, cmds []command, lapse bool, done func(*change)) error {
+func (a *Adapter) apply(known views, cmds []command, lapse bool, done func(*transaction)) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	c := newChange(a.content, known)
+	c := newTransaction(a.content, known)
 	if lapse {
 		c.lapse(time.Now())
 	}

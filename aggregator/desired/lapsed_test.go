@@ -20,7 +20,7 @@ func TestFlowsOfExpiredElements(t *testing.T) {
 	m := endpointMap("endpoints", slots...)
 	h.commit(snapshot(services, 0, in(ipWeft, withFlags(m, m.Decl.Flags|nftset.FlagTimeout))))
 	expired, _ := h.Expire(2 * time.Minute)
-	want := []conntrack.Change{stale(vip, 53, false, a)}
+	want := []conntrack.Stale{stale(vip, 53, false, a)}
 	if got := planner.Lapsed(h.State, expired); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("stale %v, want %v", got, want)
 	}

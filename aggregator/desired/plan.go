@@ -26,13 +26,13 @@ type Plan struct {
 	Ahead  int
 	Counts Counts
 	// Stale are the UDP flows to flush after the commit, by address and port.
-	Stale []conntrack.Change
+	Stale []conntrack.Stale
 	// Rerouted is true if packets may newly reach destinations with watched flows: compare all
 	// flows with planner.Live after the commit.
 	Rerouted bool
 	// Deserted are the Stale destinations without a backend left. The State does not know them
 	// after the commit.
-	Deserted []conntrack.Change
+	Deserted []conntrack.Stale
 	// Purges are the affinity maps to search after the commit, by table and name.
 	Purges []Purge
 }

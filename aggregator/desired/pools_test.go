@@ -17,15 +17,15 @@ const (
 	udp = 17
 )
 
-func wantStale(t *testing.T, p *desired.Plan, want ...conntrack.Change) {
+func wantStale(t *testing.T, p *desired.Plan, want ...conntrack.Stale) {
 	t.Helper()
 	if got, want := fmt.Sprint(p.Stale), fmt.Sprint(want); got != want {
 		t.Errorf("stale %s, want %s", got, want)
 	}
 }
 
-func stale(vip string, port uint16, unrouted bool, gone ...string) conntrack.Change {
-	st := conntrack.Change{Port: port, First: unrouted}
+func stale(vip string, port uint16, unrouted bool, gone ...string) conntrack.Stale {
+	st := conntrack.Stale{Port: port, First: unrouted}
 	if vip != "" {
 		st.Addr = netip.MustParseAddr(vip)
 	}
@@ -68,7 +68,7 @@ func TestStale(t *testing.T) {
 func TestDeserted(t *testing.T) {
 	const a, b = "10.1.0.1:53", "10.1.0.2:53"
 	h := newHarness(t)
-	want := func(u *desired.Update, want ...conntrack.Change) {
+	want := func(u *desired.Update, want ...conntrack.Stale) {
 		t.Helper()
 		if got, want := fmt.Sprint(h.commit(u).Deserted), fmt.Sprint(want); got != want {
 			t.Errorf("deserted %s, want %s", got, want)
@@ -194,8 +194,8 @@ func TestStaleWhereReached(t *testing.T) {
 		return fmt.Sprint(planner.Answering(h.State, p))
 	}
 	for prefix, want := range map[string]string{
-		"192.0.2.7/32": fmt.Sprint([]conntrack.Change{stale("192.0.2.7", 30053, true)}), "192.0.2.0/24": fmt.Sprint([]conntrack.Change{first}),
-		"": fmt.Sprint([]conntrack.Change{first}), "2001:db8::1/128": "[]",
+		"192.0.2.7/32": fmt.Sprint([]conntrack.Stale{stale("192.0.2.7", 30053, true)}), "192.0.2.0/24": fmt.Sprint([]conntrack.Stale{first}),
+		"": fmt.Sprint([]conntrack.Stale{first}), "2001:db8::1/128": "[]",
 	} {
 		same(t, "stale once this is local: "+prefix, local(prefix), want)
 	}

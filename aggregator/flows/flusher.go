@@ -19,13 +19,13 @@ const (
 	maxStale   = 1 << 16
 	maxEvents  = 256
 	retryDelay = time.Second
-	// answerDelay is the wait after a removal for answers under way: see conntrack.Change.
+	// answerDelay is the wait after a removal for answers under way: see conntrack.Stale.
 	answerDelay = 500 * time.Millisecond
 )
 
 // Conntrack is the part of package conntrack used by a Flusher.
 type Conntrack interface {
-	Flush(ctx context.Context, stale []conntrack.Change) (deleted int, err error)
+	Flush(ctx context.Context, stale []conntrack.Stale) (deleted int, err error)
 	Reconcile(ctx context.Context, live []conntrack.Destination) (deleted int, err error)
 }
 
@@ -47,7 +47,7 @@ type Config struct {
 	Conntrack Conntrack
 	// Save replaces the stored list of destinations without a backend but with flows to remove. It
 	// need not survive a reboot. If Save is nil, the list is in memory.
-	Save       func([]conntrack.Change) error
+	Save       func([]conntrack.Stale) error
 	NoteErrors prometheus.Counter
 	// Drain bounds how long Run continues after its context.
 	Drain time.Duration
@@ -69,9 +69,9 @@ type Flusher struct {
 	// mu is not held while saving, because the writer waits for it.
 	mu sync.Mutex
 	// noted are saved, in the order of their commits.
-	noted []conntrack.Change
+	noted []conntrack.Stale
 	// The next pass removes stale, and compares all flows with live if all is true.
-	stale  []conntrack.Change
+	stale  []conntrack.Stale
 	live   []conntrack.Destination
 	all    bool
 	events []*weftv1.WatchResponse
@@ -127,7 +127,7 @@ func (f *Flusher) Follow(ctx context.Context) {
 
 // Before saves the destinations that a commit is about to leave without a backend. Until After, all notes
 // are kept. An error does not stop the commit.
-func (f *Flusher) Before(deserted []conntrack.Change) {
+func (f *Flusher) Before(deserted []conntrack.Stale) {
 	if f.cfg.Conntrack == nil || len(deserted) == 0 {
 		return
 	}
@@ -146,7 +146,7 @@ func (f *Flusher) noteFailed(err error) {
 
 // Load takes the destinations saved by an earlier process. It must be called before Before, which saves all
 // notes.
-func (f *Flusher) Load(noted []conntrack.Change) {
+func (f *Flusher) Load(noted []conntrack.Stale) {
 	if f.cfg.Conntrack == nil {
 		return
 	}
@@ -172,7 +172,7 @@ func (f *Flusher) Resume(live func() []conntrack.Destination) {
 
 // After receives the stale flows of a commit and its event, or nil. The event is published with the number
 // of removed flows; of several commits in one pass, only the last has the number.
-func (f *Flusher) After(stale []conntrack.Change, e *weftv1.WatchResponse) {
+func (f *Flusher) After(stale []conntrack.Stale, e *weftv1.WatchResponse) {
 	f.mu.Lock()
 	f.committing = false
 	late := len(f.events) > 0 || f.busy
@@ -197,7 +197,7 @@ func (f *Flusher) After(stale []conntrack.Change, e *weftv1.WatchResponse) {
 }
 
 // Add receives flows that are stale without a commit.
-func (f *Flusher) Add(stale []conntrack.Change) {
+func (f *Flusher) Add(stale []conntrack.Stale) {
 	if f.cfg.Conntrack == nil || len(stale) == 0 {
 		return
 	}
@@ -208,7 +208,7 @@ func (f *Flusher) Add(stale []conntrack.Change) {
 }
 
 // The lock is held.
-func (f *Flusher) queue(stale []conntrack.Change) {
+func (f *Flusher) queue(stale []conntrack.Stale) {
 	f.stale = append(f.stale, stale...)
 	if len(f.stale) > maxStale {
 		f.stale, f.incomplete = nil, true
@@ -298,11 +298,11 @@ func (f *Flusher) pass(ctx context.Context) error {
 
 // followAnswers schedules a removal of flows started by late answers. It repeats until a removal finds no
 // flows.
-func (f *Flusher) followAnswers(removed []conntrack.Change) {
-	var answered []conntrack.Change
+func (f *Flusher) followAnswers(removed []conntrack.Stale) {
+	var answered []conntrack.Stale
 	for _, c := range removed {
 		if c.First {
-			answered = append(answered, conntrack.Change{Addr: c.Addr, Port: c.Port, At: c.At, First: true, Answered: true})
+			answered = append(answered, conntrack.Stale{Addr: c.Addr, Port: c.Port, At: c.At, First: true, Answered: true})
 		}
 	}
 	if len(answered) > 0 {
@@ -311,10 +311,10 @@ func (f *Flusher) followAnswers(removed []conntrack.Change) {
 }
 
 // firsts returns the changes that make untranslated flows to destinations stale.
-func firsts(live []conntrack.Destination) []conntrack.Change {
-	all := make([]conntrack.Change, 0, len(live))
+func firsts(live []conntrack.Destination) []conntrack.Stale {
+	all := make([]conntrack.Stale, 0, len(live))
 	for _, d := range live {
-		all = append(all, conntrack.Change{Addr: d.Addr, Port: d.Port, At: d.At, First: true})
+		all = append(all, conntrack.Stale{Addr: d.Addr, Port: d.Port, At: d.At, First: true})
 	}
 	return all
 }

@@ -28,7 +28,7 @@ type stuckFlows struct {
 	err              error
 }
 
-func (f *stuckFlows) Flush(ctx context.Context, stale []conntrack.Change) (int, error) {
+func (f *stuckFlows) Flush(ctx context.Context, stale []conntrack.Stale) (int, error) {
 	select {
 	case f.entered <- struct{}{}:
 	case <-ctx.Done():
@@ -54,7 +54,7 @@ func must(t testing.TB, err error) {
 
 // testFlusher returns a Flusher that does not run, and the events that it has
 // published.
-func testFlusher(c Conntrack, save func([]conntrack.Change) error) (*Flusher, *events) {
+func testFlusher(c Conntrack, save func([]conntrack.Stale) error) (*Flusher, *events) {
 	count := prometheus.NewCounter(prometheus.CounterOpts{Name: "count"})
 	published := &events{}
 	return NewFlusher(Config{
@@ -88,10 +88,10 @@ func commitEvent() *weftv1.WatchResponse {
 func TestFlusherJoinsAndNeverBlocks(t *testing.T) {
 	flows := &stuckFlows{entered: make(chan struct{}), release: make(chan struct{})}
 	f, _, stop := runFlusher(t, flows)
-	f.After(make([]conntrack.Change, 1), commitEvent())
+	f.After(make([]conntrack.Stale, 1), commitEvent())
 	<-flows.entered
 	for range 10 {
-		f.After(make([]conntrack.Change, 2), commitEvent())
+		f.After(make([]conntrack.Stale, 2), commitEvent())
 	}
 	close(flows.release)
 	<-flows.entered
@@ -106,10 +106,10 @@ func TestFlusherJoinsAndNeverBlocks(t *testing.T) {
 func TestFlusherIsBounded(t *testing.T) {
 	flows := &stuckFlows{entered: make(chan struct{}), release: make(chan struct{})}
 	f, _, _ := runFlusher(t, flows)
-	f.After(make([]conntrack.Change, 1), commitEvent())
+	f.After(make([]conntrack.Stale, 1), commitEvent())
 	<-flows.entered
 	for range 3 {
-		f.After(make([]conntrack.Change, maxStale/2), commitEvent())
+		f.After(make([]conntrack.Stale, maxStale/2), commitEvent())
 	}
 	select {
 	case <-f.overdue:
@@ -130,7 +130,7 @@ func TestFlusherIsBounded(t *testing.T) {
 func TestFlusherKeepsFewEvents(t *testing.T) {
 	flows := &stuckFlows{entered: make(chan struct{}), release: make(chan struct{})}
 	f, published, _ := runFlusher(t, flows)
-	f.After(make([]conntrack.Change, 1), commitEvent())
+	f.After(make([]conntrack.Stale, 1), commitEvent())
 	<-flows.entered
 	for range maxEvents + 10 {
 		f.After(nil, commitEvent())
@@ -148,7 +148,7 @@ func TestFlusherAsksAgainAfterAnError(t *testing.T) {
 	flows := &stuckFlows{entered: make(chan struct{}, 1), release: make(chan struct{}), err: errors.New("no")}
 	close(flows.release)
 	f, _, _ := runFlusher(t, flows)
-	f.After(make([]conntrack.Change, 1), commitEvent())
+	f.After(make([]conntrack.Stale, 1), commitEvent())
 	select {
 	case <-f.overdue:
 	case <-time.After(3 * time.Minute):
@@ -189,17 +189,17 @@ func TestNoConntrack(t *testing.T) {
 // answering has flows that answers begin after two removals.
 type answering struct {
 	mu    sync.Mutex
-	calls [][]conntrack.Change
+	calls [][]conntrack.Stale
 }
 
 // removals returns the calls of Flush.
-func (a *answering) removals() [][]conntrack.Change {
+func (a *answering) removals() [][]conntrack.Stale {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Clone(a.calls)
 }
 
-func (a *answering) Flush(_ context.Context, stale []conntrack.Change) (int, error) {
+func (a *answering) Flush(_ context.Context, stale []conntrack.Stale) (int, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.calls = append(a.calls, stale)
@@ -214,9 +214,9 @@ func TestFlusherFollowsAnswers(t *testing.T) {
 		a := &answering{}
 		f, _, stop := runFlusher(t, a)
 		defer stop()
-		first := conntrack.Change{Addr: netip.MustParseAddr("10.96.0.1"), Port: 53, First: true}
-		translated := conntrack.Change{Addr: first.Addr, Port: 54, Removed: []netip.AddrPort{netip.MustParseAddrPort("10.1.0.1:53")}}
-		f.After([]conntrack.Change{first, translated}, nil)
+		first := conntrack.Stale{Addr: netip.MustParseAddr("10.96.0.1"), Port: 53, First: true}
+		translated := conntrack.Stale{Addr: first.Addr, Port: 54, Removed: []netip.AddrPort{netip.MustParseAddrPort("10.1.0.1:53")}}
+		f.After([]conntrack.Stale{first, translated}, nil)
 		synctest.Wait()
 		if n := len(a.removals()); n != 1 {
 			t.Fatalf("%d removals at once, want 1", n)
@@ -250,7 +250,7 @@ type scriptedFlows struct {
 	flushed []string
 }
 
-func (f *scriptedFlows) Flush(_ context.Context, stale []conntrack.Change) (int, error) {
+func (f *scriptedFlows) Flush(_ context.Context, stale []conntrack.Stale) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var ports []string
@@ -281,10 +281,10 @@ func (f *scriptedFlows) want(t *testing.T, what string, want ...string) {
 }
 
 // lost is a destination that has lost its last backend, told by its port.
-func lost(ports ...uint16) []conntrack.Change {
-	var out []conntrack.Change
+func lost(ports ...uint16) []conntrack.Stale {
+	var out []conntrack.Stale
 	for _, port := range ports {
-		out = append(out, conntrack.Change{Addr: netip.MustParseAddr("10.96.0.1"), Port: port, Removed: []netip.AddrPort{netip.MustParseAddrPort("10.1.0.1:53")}})
+		out = append(out, conntrack.Stale{Addr: netip.MustParseAddr("10.96.0.1"), Port: port, Removed: []netip.AddrPort{netip.MustParseAddrPort("10.1.0.1:53")}})
 	}
 	return out
 }
@@ -298,15 +298,15 @@ func leads(ports ...uint16) []conntrack.Destination {
 }
 
 // memory has what was saved.
-type memory struct{ stored []conntrack.Change }
+type memory struct{ stored []conntrack.Stale }
 
-func (m *memory) save(noted []conntrack.Change) error {
+func (m *memory) save(noted []conntrack.Stale) error {
 	m.stored = slices.Clone(noted)
 	return nil
 }
 
 // want compares what the next start would read.
-func (m *memory) want(t *testing.T, what string, want ...conntrack.Change) {
+func (m *memory) want(t *testing.T, what string, want ...conntrack.Stale) {
 	t.Helper()
 	if fmt.Sprint(m.stored) != fmt.Sprint(want) {
 		t.Errorf("%s: %v is noted, want %v", what, m.stored, want)
@@ -371,7 +371,7 @@ func TestFlowsOfTheRunBefore(t *testing.T) {
 // TestFlowNotesAreBounded has too many destinations lose everything.
 func TestFlowNotesAreBounded(t *testing.T) {
 	n, _ := testFlusher(nil, (&memory{}).save)
-	many := make([]conntrack.Change, maxNoted)
+	many := make([]conntrack.Stale, maxNoted)
 	must(t, n.add(many[:maxNoted-1]))
 	if err := n.add(many[:2]); err == nil || !strings.Contains(err.Error(), "and 1 are noted") {
 		t.Errorf("add = %v, want an error that says how many", err)
@@ -392,7 +392,7 @@ func TestFlowNoteOfAnOverflow(t *testing.T) {
 	notes, flows := &memory{}, &scriptedFlows{}
 	f, _ := testFlusher(flows, notes.save)
 	f.Before(lost(1))
-	f.After(append(lost(1), make([]conntrack.Change, maxStale)...), commitEvent())
+	f.After(append(lost(1), make([]conntrack.Stale, maxStale)...), commitEvent())
 	_ = f.pass(t.Context())
 	notes.want(t, "before the comparison", lost(1)...)
 	select {
@@ -430,7 +430,7 @@ func TestFailedRemovalIsRepeatedWithoutNotes(t *testing.T) {
 func TestNothingWaitsForANote(t *testing.T) {
 	entered, release := make(chan struct{}), make(chan struct{})
 	saves := 0
-	f, published := testFlusher(&scriptedFlows{}, func([]conntrack.Change) error {
+	f, published := testFlusher(&scriptedFlows{}, func([]conntrack.Stale) error {
 		if saves++; saves == 2 {
 			close(entered)
 			<-release

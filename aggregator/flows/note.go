@@ -11,7 +11,7 @@ import (
 // maxNoted bounds the noted destinations. Others are not stored.
 const maxNoted = 1 << 14
 
-func (f *Flusher) note(change func([]conntrack.Change) []conntrack.Change) error {
+func (f *Flusher) note(change func([]conntrack.Stale) []conntrack.Stale) error {
 	f.saving.Lock()
 	defer f.saving.Unlock()
 	f.mu.Lock()
@@ -24,9 +24,9 @@ func (f *Flusher) note(change func([]conntrack.Change) []conntrack.Change) error
 	return f.cfg.Save(noted)
 }
 
-func (f *Flusher) add(deserted []conntrack.Change) error {
+func (f *Flusher) add(deserted []conntrack.Stale) error {
 	var over error
-	saved := f.note(func(noted []conntrack.Change) []conntrack.Change {
+	saved := f.note(func(noted []conntrack.Stale) []conntrack.Stale {
 		room := max(0, maxNoted-len(noted))
 		if len(deserted) > room {
 			over = fmt.Errorf("note flows: %d destinations have lost all backends at once, and %d are noted: if weft is killed now, or their removal fails, flows to the others stay until they time out",
@@ -42,8 +42,8 @@ func (f *Flusher) strike(count int) error {
 	if count == 0 {
 		return nil
 	}
-	return f.note(func(noted []conntrack.Change) []conntrack.Change {
-		return append([]conntrack.Change(nil), noted[count:]...)
+	return f.note(func(noted []conntrack.Stale) []conntrack.Stale {
+		return append([]conntrack.Stale(nil), noted[count:]...)
 	})
 }
 

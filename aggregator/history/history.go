@@ -30,7 +30,7 @@ type Config struct {
 type Commit struct {
 	// Revision belongs to the recorder.
 	Revision *weftv1.Revision
-	Changes  []Change
+	Updates  []Update
 	// Present, if not nil, has all fragments. Others in the history were lost, and become the
 	// changes of this commit.
 	Present map[desired.Key]bool
@@ -40,9 +40,9 @@ type Commit struct {
 	Patient bool
 }
 
-// Change is an update of a fragment with at most one of Withdrawn, Snapshot and Patch; without any
+// Update is a committed update of a fragment with at most one of Withdrawn, Snapshot and Patch; without any
 // the content becomes unknown.
-type Change struct {
+type Update struct {
 	Fragment  desired.Key
 	Existed   bool
 	Withdrawn bool

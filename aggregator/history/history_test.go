@@ -81,7 +81,7 @@ func list(name string, members ...string) *weftv1.Fragment {
 }
 
 func snapshot(revision uint64, existed bool, f *weftv1.Fragment) *Commit {
-	return commit(revision, Change{Fragment: key(f.GetName()), Existed: existed, Snapshot: func() *weftv1.Fragment { return f }, Weight: 1})
+	return commit(revision, Update{Fragment: key(f.GetName()), Existed: existed, Snapshot: func() *weftv1.Fragment { return f }, Weight: 1})
 }
 
 func patch(revision uint64, name string, add, remove []string) *Commit {
@@ -89,17 +89,17 @@ func patch(revision uint64, name string, add, remove []string) *Commit {
 	for _, m := range add {
 		p.Add = append(p.Add, &weftv1.Element{Key: m})
 	}
-	return commit(revision, Change{Fragment: key(name), Existed: true, Weight: 1, Patch: func() *weftv1.Patch {
+	return commit(revision, Update{Fragment: key(name), Existed: true, Weight: 1, Patch: func() *weftv1.Patch {
 		return &weftv1.Patch{Fragment: name, Tables: []*weftv1.TablePatch{{Family: "inet", Name: "demo", Elements: []*weftv1.ElementPatch{p}}}}
 	}})
 }
 
 func withdrawal(revision uint64, name string) *Commit {
-	return commit(revision, Change{Fragment: key(name), Existed: true, Withdrawn: true})
+	return commit(revision, Update{Fragment: key(name), Existed: true, Withdrawn: true})
 }
 
-func commit(revision uint64, changes ...Change) *Commit {
-	c := &Commit{Revision: &weftv1.Revision{Revision: revision}, Changes: changes}
+func commit(revision uint64, changes ...Update) *Commit {
+	c := &Commit{Revision: &weftv1.Revision{Revision: revision}, Updates: changes}
 	for _, ch := range changes {
 		c.Revision.Fragments = append(c.Revision.Fragments, &weftv1.FragmentChange{Fragment: &weftv1.FragmentName{Publisher: ch.Fragment.Publisher, Name: ch.Fragment.Name}})
 	}
@@ -198,7 +198,7 @@ func wantSide(t *testing.T, from, to Content, before, after map[string][]string,
 func TestListIsFiltered(t *testing.T) {
 	r := start(t, t.TempDir(), Config{})
 	r.Record(snapshot(1, false, list("a", "10.0.0.1")))
-	r.Record(commit(2, Change{Fragment: desired.Key{Publisher: "other", Name: "b"}}, Change{Fragment: key("a"), Existed: true}))
+	r.Record(commit(2, Update{Fragment: desired.Key{Publisher: "other", Name: "b"}}, Update{Fragment: key("a"), Existed: true}))
 	r.Record(commit(3))
 	for _, test := range []struct {
 		name string
@@ -336,8 +336,8 @@ func TestPatientCommitsShareATransaction(t *testing.T) {
 		record := func() {
 			revision++
 			c := patch(revision, "a", []string{fmt.Sprintf("10.0.%d.%d", revision/250, revision%250)}, nil)
-			render := c.Changes[0].Patch
-			c.Changes[0].Patch = func() *weftv1.Patch { rendered.Add(1); return render() }
+			render := c.Updates[0].Patch
+			c.Updates[0].Patch = func() *weftv1.Patch { rendered.Add(1); return render() }
 			c.Patient = true
 			r.Record(c)
 		}

@@ -32,7 +32,7 @@ func TestJoinedSharesCostOthersNothing(t *testing.T) {
 		}
 		return nil
 	}))
-	r.Record(commit(5000, Change{Fragment: desired.Key{Publisher: "late", Name: "list"}}))
+	r.Record(commit(5000, Update{Fragment: desired.Key{Publisher: "late", Name: "list"}}))
 	must(t, r.Flush(t.Context()))
 	if got := lost(key("a").Publisher); got != 0 {
 		t.Errorf("revision %d is forgotten, and the publisher has had one change, which is there", got)

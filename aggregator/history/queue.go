@@ -64,15 +64,15 @@ func (r *Recorder) add(c *Commit) {
 }
 
 func (c *Commit) weight() (n int) {
-	for i := range c.Changes {
-		n += c.Changes[i].Weight
+	for i := range c.Updates {
+		n += c.Updates[i].Weight
 	}
 	return n
 }
 
 func (c *Commit) forgetContent() {
-	for i := range c.Changes {
-		c.Changes[i].Snapshot, c.Changes[i].Patch, c.Changes[i].Weight = nil, nil, 0
+	for i := range c.Updates {
+		c.Updates[i].Snapshot, c.Updates[i].Patch, c.Updates[i].Weight = nil, nil, 0
 	}
 }
 
@@ -90,10 +90,10 @@ func (r *Recorder) lose(c *Commit) {
 	known := r.gap.Revision
 	r.gap.Revision, c.Revision.Lost = c.Revision, known.GetLost()+lost
 	changed := make(map[desired.Key]bool)
-	for _, ch := range c.Changes {
+	for _, ch := range c.Updates {
 		changed[ch.Fragment] = true
 	}
-	r.gap.Changes = append(slices.DeleteFunc(r.gap.Changes, func(ch Change) bool { return changed[ch.Fragment] }), c.Changes...)
+	r.gap.Updates = append(slices.DeleteFunc(r.gap.Updates, func(ch Update) bool { return changed[ch.Fragment] }), c.Updates...)
 	for _, f := range known.GetFragments() {
 		if !changed[desired.Key{Publisher: f.GetFragment().GetPublisher(), Name: f.GetFragment().GetName()}] {
 			c.Revision.Fragments = append(c.Revision.Fragments, f)

@@ -29,16 +29,16 @@ func TestQuietPublishersKeepTheirHistory(t *testing.T) {
 			dir := t.TempDir()
 			r := start(t, dir, test.cfg)
 			revision, rnd := uint64(0), rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test
-			change := func(publisher, name, text string, existed bool) Change {
+			change := func(publisher, name, text string, existed bool) Update {
 				f := list(name, "10.0.0.1")
 				f.Tables[0].Comment = text
-				return Change{Fragment: desired.Key{Publisher: publisher, Name: name}, Existed: existed, Weight: len(text), Snapshot: func() *weftv1.Fragment { return f }}
+				return Update{Fragment: desired.Key{Publisher: publisher, Name: name}, Existed: existed, Weight: len(text), Snapshot: func() *weftv1.Fragment { return f }}
 			}
-			record := func(all ...Change) {
+			record := func(all ...Update) {
 				revision++
 				r.Record(commit(revision, all...))
 			}
-			noise := func(n int) Change {
+			noise := func(n int) Update {
 				return change("noisy", fmt.Sprint("f", n%test.fragments), fmt.Sprint(n, strings.Repeat("x", test.size)), n >= test.fragments)
 			}
 			flush := func() {
@@ -48,7 +48,7 @@ func TestQuietPublishersKeepTheirHistory(t *testing.T) {
 			for n := range changes {
 				for q := range quiet {
 					p := fmt.Sprint("quiet-", q)
-					all := []Change{change(p, "list", fmt.Sprint("change ", n), n > 0)}
+					all := []Update{change(p, "list", fmt.Sprint("change ", n), n > 0)}
 					if n == changes/2 {
 						// The two share a commit.
 						all = append(all, noise(q))
@@ -127,7 +127,7 @@ func TestComparedBeforeLaterChanges(t *testing.T) {
 	for revision := uint64(2); revision <= 4; revision++ {
 		r.Record(snapshot(revision, revision > 2, list("b", fmt.Sprint("10.0.0.", revision))))
 	}
-	r.Record(commit(5, Change{Fragment: desired.Key{Publisher: "other", Name: "c"}}))
+	r.Record(commit(5, Update{Fragment: desired.Key{Publisher: "other", Name: "c"}}))
 	r.Record(snapshot(6, true, list("a", "10.0.0.6")))
 	// What tester had at first is forgotten, and other has all.
 	all, err := r.Compare(t.Context(), 0, 5, everything)
@@ -148,7 +148,7 @@ func TestEmptySharesAreJoined(t *testing.T) {
 	record := func(publisher string, withdrawn bool) {
 		revision++
 		f := list("list", "10.0.0.1")
-		c := Change{Fragment: desired.Key{Publisher: publisher, Name: "list"}, Existed: withdrawn, Withdrawn: withdrawn}
+		c := Update{Fragment: desired.Key{Publisher: publisher, Name: "list"}, Existed: withdrawn, Withdrawn: withdrawn}
 		if !withdrawn {
 			c.Snapshot = func() *weftv1.Fragment { return f }
 		}

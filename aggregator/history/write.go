@@ -59,13 +59,13 @@ func (r *Recorder) store(t *tables, c *Commit) error {
 		c.addLost(t)
 	}
 	changes := make(map[string][]before)
-	for i := range c.Changes {
-		b, err := r.change(t, &c.Changes[i])
+	for i := range c.Updates {
+		b, err := r.change(t, &c.Updates[i])
 		if err != nil {
 			return err
 		}
 		if b != nil {
-			publisher := c.Changes[i].Fragment.Publisher
+			publisher := c.Updates[i].Fragment.Publisher
 			changes[publisher] = append(changes[publisher], *b)
 		}
 	}
@@ -121,14 +121,14 @@ func divide(c *weftv1.Revision) map[string]*weftv1.Revision {
 }
 
 func (c *Commit) addLost(t *tables) {
-	c.Revision.Fragments, c.Changes = nil, nil
+	c.Revision.Fragments, c.Updates = nil, nil
 	for _, s := range t.shares(everybody) {
 		for _, id := range s.content.Names() {
 			key := keyOf(id)
 			if c.Present[key] {
 				continue
 			}
-			c.Changes = append(c.Changes, Change{Fragment: key, Existed: true, Withdrawn: true})
+			c.Updates = append(c.Updates, Update{Fragment: key, Existed: true, Withdrawn: true})
 			c.Revision.Fragments = append(c.Revision.Fragments, &weftv1.FragmentChange{
 				Fragment: &weftv1.FragmentName{Publisher: key.Publisher, Name: key.Name}, Kind: weftv1.FragmentChange_KIND_LOST,
 			})
@@ -142,7 +142,7 @@ func keyOf(id string) desired.Key {
 }
 
 // change changes the content of a fragment, and returns the earlier one, or nil without effect.
-func (r *Recorder) change(t *tables, ch *Change) (*before, error) {
+func (r *Recorder) change(t *tables, ch *Update) (*before, error) {
 	own, err := t.obtain(ch.Fragment.Publisher)
 	if err != nil {
 		return nil, err

@@ -235,7 +235,7 @@ func TestGetInfo(t *testing.T) {
 
 type noFlows struct{}
 
-func (noFlows) Flush(context.Context, []conntrack.Change) (int, error)          { return 0, nil }
+func (noFlows) Flush(context.Context, []conntrack.Stale) (int, error)           { return 0, nil }
 func (noFlows) Reconcile(context.Context, []conntrack.Destination) (int, error) { return 0, nil }
 
 // TestFeatures has a daemon with all features: PROTOCOL.md has a row for each.

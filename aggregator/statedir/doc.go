@@ -1,7 +1,7 @@
 // Package statedir stores state outside the kernel for the next start of the aggregator: durable
 // fragments, the record of declarations, and the destinations with flows to remove.
 //
-// Its input is a [Change] for each committed update of a durable fragment, and a changed [Record]
+// Its input is an [Update] for each committed update of a durable fragment, and a changed [Record]
 // before its commit. Package store has files, damage and versions.
 //
 // # Buckets
@@ -13,7 +13,7 @@
 //	  PUBLISHER/NAME FAMILY TABLE   if the record says that the table's shares are apart from it
 //	    KIND NAME  JSON of desired.TableRecord with this share
 //	flows
-//	  flows  JSON of []conntrack.Change
+//	  flows  JSON of []conntrack.Stale
 //	fragments
 //	  PUBLISHER/NAME
 //	    configured  if the publisher was in the configuration

@@ -13,9 +13,9 @@ import (
 	"github.com/weft-proxy/weft/aggregator/store"
 )
 
-// Change is a committed update of a fragment, durable before or after. At most one of Snapshot and
+// Update is a committed update of a fragment, durable before or after. At most one of Snapshot and
 // Patch is set; without both the fragment is removed.
-type Change struct {
+type Update struct {
 	Fragment desired.Key
 	// Snapshot returns the whole content, Patch the difference, at each attempt to store the
 	// change.
@@ -28,7 +28,7 @@ type Change struct {
 
 // Store queues a change. Senders bound the queue: streams wait for answers, and Failing has patches
 // refused.
-func (d *Dir) Store(c Change) {
+func (d *Dir) Store(c Update) {
 	d.mu.Lock()
 	d.add(c)
 	d.mu.Unlock()
@@ -40,9 +40,9 @@ func (d *Dir) Store(c Change) {
 }
 
 // add queues a change. A snapshot or removal replaces earlier changes of the fragment. mu is held.
-func (d *Dir) add(c Change) {
+func (d *Dir) add(c Update) {
 	if c.Patch == nil {
-		d.pending = slices.DeleteFunc(d.pending, func(o Change) bool { return o.Fragment == c.Fragment })
+		d.pending = slices.DeleteFunc(d.pending, func(o Update) bool { return o.Fragment == c.Fragment })
 	}
 	d.pending = append(d.pending, c)
 }
@@ -78,7 +78,7 @@ func (d *Dir) write() error {
 }
 
 // storeAll stores large snapshots first, in their own transactions.
-func (d *Dir) storeAll(batch []Change) error {
+func (d *Dir) storeAll(batch []Update) error {
 	snapshots := make([][]entries.Entry, len(batch))
 	for i, c := range batch {
 		if c.Snapshot == nil {
@@ -127,7 +127,7 @@ func (d *Dir) stage(id string, all []entries.Entry) error {
 }
 
 // store writes a change. Without Patch, a nil snapshot was staged.
-func (c *Change) store(tx *store.Tx, snapshot []entries.Entry) error {
+func (c *Update) store(tx *store.Tx, snapshot []entries.Entry) error {
 	id := c.Fragment.String()
 	live, err := tx.Bucket(fragmentsBucket)
 	if err != nil {

@@ -142,12 +142,12 @@ func fragment(name string, n int) *weftv1.Fragment {
 }
 
 // snapshot is the change that stores a fragment.
-func snapshot(f *weftv1.Fragment) Change {
-	return Change{Fragment: key(f.GetName()), Snapshot: func() *weftv1.Fragment { return proto.CloneOf(f) }}
+func snapshot(f *weftv1.Fragment) Update {
+	return Update{Fragment: key(f.GetName()), Snapshot: func() *weftv1.Fragment { return proto.CloneOf(f) }}
 }
 
 // storeNow stores changes, and returns what was answered.
-func storeNow(w *watched, changes ...Change) error {
+func storeNow(w *watched, changes ...Update) error {
 	done := make(chan error, len(changes))
 	for _, c := range changes {
 		c.Done = func(err error) { done <- err }

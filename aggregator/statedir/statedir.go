@@ -48,7 +48,7 @@ type Dir struct {
 	reserved uint64
 
 	mu      sync.Mutex
-	pending []Change
+	pending []Update
 }
 
 type Contents struct {
@@ -60,7 +60,7 @@ type Contents struct {
 	Trusted   bool
 	Fragments []Fragment
 	// Flows are from the last SaveFlows.
-	Flows []conntrack.Change
+	Flows []conntrack.Stale
 	// Killed is Store.Killed.
 	Killed bool
 }
@@ -161,7 +161,7 @@ func (c *Contents) distrust() {
 }
 
 // SaveFlows replaces the stored destinations with flows to remove.
-func (d *Dir) SaveFlows(deserted []conntrack.Change) error {
+func (d *Dir) SaveFlows(deserted []conntrack.Stale) error {
 	var text []byte
 	if len(deserted) > 0 {
 		var err error

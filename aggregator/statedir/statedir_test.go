@@ -32,7 +32,7 @@ func TestContentsSurvive(t *testing.T) {
 	must(t, d.SaveRecord(r, 7))
 	one, large, gone := fragment("one", 3), fragment("large", 3*partEntries), fragment("gone", 1)
 	must(t, storeNow(d, snapshot(one), snapshot(large), snapshot(gone)))
-	must(t, storeNow(d, Change{Fragment: key("gone")}, Change{Fragment: key("unknown")}))
+	must(t, storeNow(d, Update{Fragment: key("gone")}, Update{Fragment: key("unknown")}))
 	must(t, d.Close())
 
 	d, c = load(t, dir)
@@ -73,11 +73,11 @@ func TestPatchesLeadToSnapshots(t *testing.T) {
 	want := fragment("f", 10)
 	must(t, storeNow(d, snapshot(want)))
 	for range 40 {
-		var changes []Change
+		var changes []Update
 		for range 1 + rnd.IntN(4) {
 			p := &weftv1.Patch{Fragment: "f", Tables: []*weftv1.TablePatch{randomPatch(rnd)}}
 			follow(want, p.GetTables()[0])
-			changes = append(changes, Change{Fragment: key("f"), Patch: func() *weftv1.Patch { return p }})
+			changes = append(changes, Update{Fragment: key("f"), Patch: func() *weftv1.Patch { return p }})
 		}
 		must(t, storeNow(d, changes...))
 		must(t, d.Close())
@@ -228,11 +228,11 @@ func TestChangesAreRetried(t *testing.T) {
 			return &weftv1.Patch{Fragment: "f", Tables: []*weftv1.TablePatch{{Family: "ip", Name: "demo", Elements: []*weftv1.ElementPatch{{Set: "a", Add: []*weftv1.Element{{Key: key}}}}}}}
 		}
 	}
-	if err := storeNow(d, Change{Fragment: key("f"), Patch: add("10.0.0.2")}, Change{Fragment: key("g")}); err == nil {
+	if err := storeNow(d, Update{Fragment: key("f"), Patch: add("10.0.0.2")}, Update{Fragment: key("g")}); err == nil {
 		t.Fatal("stored")
 	}
 	d.broken.Store(false)
-	must(t, storeNow(d, Change{Fragment: key("f"), Patch: add("10.0.0.3")}))
+	must(t, storeNow(d, Update{Fragment: key("f"), Patch: add("10.0.0.3")}))
 	if d.Failing() != nil || len(d.pending) > 0 {
 		t.Errorf("failing %v, %d pending", d.Failing(), len(d.pending))
 	}
@@ -286,13 +286,13 @@ func TestSecondProcessIsRefused(t *testing.T) {
 func TestConfiguredIsStored(t *testing.T) {
 	dir := t.TempDir()
 	d, _ := load(t, dir)
-	configured := func(name string, n int) Change {
+	configured := func(name string, n int) Update {
 		c := snapshot(fragment(name, n))
 		c.Configured = true
 		return c
 	}
 	must(t, storeNow(d, configured("large", partEntries+1), snapshot(fragment("other", 1)), configured("replaced", 1), configured("small", 1)))
-	must(t, storeNow(d, snapshot(fragment("replaced", 2)), Change{Fragment: key("small"), Patch: func() *weftv1.Patch { return &weftv1.Patch{Fragment: "small"} }}))
+	must(t, storeNow(d, snapshot(fragment("replaced", 2)), Update{Fragment: key("small"), Patch: func() *weftv1.Patch { return &weftv1.Patch{Fragment: "small"} }}))
 	for range 2 {
 		must(t, d.Close())
 		var c *Contents
@@ -392,10 +392,10 @@ func TestSharesAreMissing(t *testing.T) {
 }
 
 // lost returns n destinations that have lost their last backend.
-func lost(n int) []conntrack.Change {
-	out := make([]conntrack.Change, n)
+func lost(n int) []conntrack.Stale {
+	out := make([]conntrack.Stale, n)
 	for i := range out {
-		out[i] = conntrack.Change{
+		out[i] = conntrack.Stale{
 			Addr: netip.MustParseAddr("10.96.0.1"), Port: uint16(i), //nolint:gosec // a port
 			Removed: []netip.AddrPort{netip.MustParseAddrPort("10.1.0.1:53")},
 		}
@@ -404,7 +404,7 @@ func lost(n int) []conntrack.Change {
 }
 
 // wantNoted compares the notes that an earlier run has stored.
-func wantNoted(t *testing.T, c *Contents, want []conntrack.Change) {
+func wantNoted(t *testing.T, c *Contents, want []conntrack.Stale) {
 	t.Helper()
 	if fmt.Sprint(c.Flows) != fmt.Sprint(want) {
 		t.Errorf("%v is noted, want %v", c.Flows, want)

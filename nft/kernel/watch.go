@@ -18,7 +18,7 @@ const watchBuffer = 4 << 20
 
 const watchQueue = 64
 
-// Reason is the kind of a Change.
+// Reason is the kind of an Event.
 type Reason int
 
 // Reasons.
@@ -42,8 +42,8 @@ func (r Reason) String() string {
 	return names[r]
 }
 
-// Change is a change by another process to one of the connection's tables.
-type Change struct {
+// Event is a change by another process to one of the connection's tables.
+type Event struct {
 	// Table is zero for Overrun and Failed.
 	Table  nft.TableID
 	Reason Reason
@@ -56,23 +56,23 @@ type Change struct {
 	Err        error
 }
 
-// Watch reports later changes by other processes to the connection's tables, one Change per table
+// Watch reports later changes by other processes to the connection's tables, one Event per table
 // and transaction. It closes the channel when ctx is done and after Failed. With ownership, only
 // Overrun and Failed can occur. Elements that packets add or that expire are not reported. Adopt
 // must come before Watch, because an inherited socket has another port.
 //
-// 64 Changes wait for a slow receiver, further ones in the socket's buffer; then the kernel drops
+// 64 Events wait for a slow receiver, further ones in the socket's buffer; then the kernel drops
 // events (Overrun).
-func (c *Conn) Watch(ctx context.Context) (<-chan Change, error) {
+func (c *Conn) Watch(ctx context.Context) (<-chan Event, error) {
 	sock, err := listen(c.netNS, c.portID.Load(), unix.NFNLGRP_NFTABLES)
 	if err != nil {
 		return nil, fmt.Errorf("watch nftables: %w", err)
 	}
 	owns := func(id nft.TableID) bool { _, ok := c.tables.lookup(id); return ok }
 	w := &watcher{portID: c.portID.Load(), owns: owns}
-	events := &stream[Change]{
-		sock: sock, out: make(chan Change, watchQueue), decode: w.datagram, overrun: w.overrun,
-		failed: func(err error) Change { return Change{Reason: Failed, Err: fmt.Errorf("watch nftables: %w", err)} },
+	events := &stream[Event]{
+		sock: sock, out: make(chan Event, watchQueue), decode: w.datagram, overrun: w.overrun,
+		failed: func(err error) Event { return Event{Reason: Failed, Err: fmt.Errorf("watch nftables: %w", err)} },
 	}
 	go events.run(ctx)
 	return events.out, nil
@@ -129,22 +129,22 @@ type watcher struct {
 	portID uint32
 	owns   func(nft.TableID) bool
 	// pending belongs to the current transaction.
-	pending []Change
+	pending []Event
 }
 
-func (w *watcher) overrun() Change {
+func (w *watcher) overrun() Event {
 	w.pending = nil
-	return Change{Reason: Overrun}
+	return Event{Reason: Overrun}
 }
 
 // datagram returns the changes of the transactions that end in b.
-func (w *watcher) datagram(b []byte) []Change {
-	var changes []Change
+func (w *watcher) datagram(b []byte) []Event {
+	var changes []Event
 	for len(b) > 0 {
 		h, payload, rest, ok := nextMessage(b)
 		m, err := parseReply(payload)
 		if !ok || err != nil {
-			return append(changes, Change{Reason: Overrun})
+			return append(changes, Event{Reason: Overrun})
 		}
 		b = rest
 		if h.portID == w.portID || h.typ>>8 != unix.NFNL_SUBSYS_NFTABLES {
@@ -159,13 +159,13 @@ func (w *watcher) datagram(b []byte) []Change {
 			continue
 		}
 		if id, ok := m.table(); ok && w.owns(id) {
-			w.record(Change{Table: id, Reason: reasonOf(h.typ), PortID: h.portID})
+			w.record(Event{Table: id, Reason: reasonOf(h.typ), PortID: h.portID})
 		}
 	}
 	return changes
 }
 
-func (w *watcher) record(change Change) {
+func (w *watcher) record(change Event) {
 	for i := range w.pending {
 		if w.pending[i].Table == change.Table {
 			w.pending[i].Reason = max(w.pending[i].Reason, change.Reason)
@@ -175,13 +175,13 @@ func (w *watcher) record(change Change) {
 	w.pending = append(w.pending, change)
 }
 
-func (w *watcher) transactionEnd(m reply) []Change {
+func (w *watcher) transactionEnd(m reply) []Event {
 	changes := w.pending
 	w.pending = nil
 	if len(changes) == 0 {
 		return nil
 	}
-	var end Change
+	var end Event
 	_ = attr.Fields{
 		attr.Always(unix.NFTA_GEN_ID, &end.Generation),
 		attr.Always(unix.NFTA_GEN_PROC_PID, &end.PID),

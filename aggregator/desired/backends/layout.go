@@ -102,7 +102,7 @@ func (l *Layout) Pack(dest, to netip.AddrPort) (Backend, bool) {
 }
 
 // Dest unpacks a destination. Without an address it is the unspecified one of the backends' family:
-// see conntrack.Change.
+// see conntrack.Stale.
 func (l *Layout) Dest(dest string) netip.AddrPort {
 	addr, ok := netip.AddrFromSlice([]byte(dest[:l.addr]))
 	if !ok {

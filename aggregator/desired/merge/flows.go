@@ -16,7 +16,7 @@ type Pools struct {
 	Backends, Totals packed.Counts
 }
 
-func (p *Pools) change(c *change) {
+func (p *Pools) change(c *elementChange) {
 	if p == nil {
 		return
 	}

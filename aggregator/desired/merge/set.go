@@ -81,7 +81,7 @@ func (sh *SetShare) claimable() bool { return sh.Fragment.Unclaimed && (!sh.Wait
 // Flows reports whether elements are in Pools. Unclaimed ones may belong to any fragment.
 func (sh *SetShare) Flows() bool { return sh.Conntrack || sh.Fragment.Unclaimed }
 
-type change struct {
+type elementChange struct {
 	before, after nftset.Element
 	// from decided before, to decides now.
 	from, to *SetShare
@@ -228,7 +228,7 @@ func (o *Set) claim(s *State, id string) {
 
 // touch notes a change of a merged element in Touched. In a set that the kernel has, an equal
 // element is not a change.
-func (o *Set) touch(s *State, id string, c *change) bool {
+func (o *Set) touch(s *State, id string, c *elementChange) bool {
 	same := c.had && c.has && packed.Same(o.Decl(), &c.before, &c.after) && !c.renewed && c.from.expiry(id) == c.to.expiry(id)
 	if o.Kernel != nil && (same || !c.had && !c.has) {
 		return false
@@ -253,8 +253,8 @@ func (o *Set) touch(s *State, id string, c *change) bool {
 
 // write changes a share's element from old to e with all counts, and returns the merged change. It
 // is its own inverse, without journal.
-func (sh *SetShare) write(d *derived, o *Set, id string, old nftset.Element, had bool, e nftset.Element, has bool) change {
-	var c change
+func (sh *SetShare) write(d *derived, o *Set, id string, old nftset.Element, had bool, e nftset.Element, has bool) elementChange {
+	var c elementChange
 	several := len(o.Shares) > 1
 	if several && o.Decl().Map {
 		o.shade(&d.ledger, id, -1)
@@ -313,7 +313,7 @@ func (sh *SetShare) claimAll(s *State, o *Set) {
 
 func (o *Set) link(s *State, linked Share, in, journal bool) {
 	sh := linked.(*SetShare)
-	var visit func(string, *change)
+	var visit func(string, *elementChange)
 	others := len(o.Shares) > Count(!in)
 	if journal && !sh.Passive && (!in || o.Kernel != nil || len(o.Touched) > 0 || o.Merge != nil && others) {
 		visit = o.touchAll(s)
@@ -346,7 +346,7 @@ func (o *Set) link(s *State, linked Share, in, journal bool) {
 }
 
 // touchAll returns touch with one journal entry for all keys.
-func (o *Set) touchAll(s *State) func(string, *change) {
+func (o *Set) touchAll(s *State) func(string, *elementChange) {
 	type undone struct {
 		id   string
 		prev Touch
@@ -358,7 +358,7 @@ func (o *Set) touchAll(s *State) func(string, *change) {
 			setKey(o.Touched, u.id, u.prev, u.was)
 		}
 	})
-	return func(id string, c *change) {
+	return func(id string, c *elementChange) {
 		prev, was := o.Touched[id]
 		if o.touch(s, id, c) {
 			touched = append(touched, undone{id, prev, was})
@@ -367,20 +367,20 @@ func (o *Set) touchAll(s *State) func(string, *change) {
 }
 
 // visit counts the elements of a newly linked or unlinked share.
-func (sh *SetShare) visit(d *derived, o *Set, in bool, visit func(string, *change)) {
+func (sh *SetShare) visit(d *derived, o *Set, in bool, visit func(string, *elementChange)) {
 	by := sign(in)
 	if in && len(o.Shares) == 2 {
 		o.union = o.Shares[0].Elements.Len() + o.Shares[1].Elements.Len() - sh.Elements.Len()
 	}
 	// One variable for all elements: its address escapes.
-	var c change
+	var c elementChange
 	behind := false
 	for id, e := range sh.Elements.All() {
 		d.Looked.Keys++
 		if packed.HasTargets(sh.Decl) {
 			o.referTarget(d, sh.Decl, e.Data, by)
 		}
-		c, behind = change{}, false
+		c, behind = elementChange{}, false
 		for _, other := range o.Shares {
 			if other == sh {
 				continue
@@ -403,7 +403,7 @@ func (sh *SetShare) visit(d *derived, o *Set, in bool, visit func(string, *chang
 			c.after, c.to, c.has = e, sh, true
 		}
 		if !in {
-			c = change{before: c.after, from: c.to, had: c.has, after: c.before, to: c.from, has: c.had}
+			c = elementChange{before: c.after, from: c.to, had: c.has, after: c.before, to: c.from, has: c.had}
 		}
 		o.Pools.change(&c)
 		switch {

@@ -95,7 +95,7 @@ func (o *Set) Size() int {
 }
 
 // remerge updates the union after the change c of an ID, and visits each change for the kernel.
-func (o *Set) remerge(id string, c *change, visit func(string, *change)) {
+func (o *Set) remerge(id string, c *elementChange, visit func(string, *elementChange)) {
 	m := o.Merge
 	before, had := m.Get(id)
 	if !had {
@@ -109,19 +109,19 @@ func (o *Set) remerge(id string, c *change, visit func(string, *change)) {
 	if visit == nil {
 		return
 	}
-	visit(id, &change{before: before, after: after, had: had, has: has, from: c.from, to: c.to, renewed: c.renewed})
+	visit(id, &elementChange{before: before, after: after, had: had, has: has, from: c.from, to: c.to, renewed: c.renewed})
 	for i := range old {
 		was := old[i].Key + old[i].KeyEnd
 		if was == id {
 			continue
 		}
 		e, has := m.Get(was)
-		visit(was, &change{before: old[i], after: e, had: true, has: has})
+		visit(was, &elementChange{before: old[i], after: e, had: true, has: has})
 	}
 	for _, is := range now {
 		_, had := slices.BinarySearchFunc(old, is, func(e nftset.Element, id string) int { return cmp.Compare(e.Key+e.KeyEnd, id) })
 		if !had && is != id {
-			visit(is, &change{after: m.Element(is), has: true})
+			visit(is, &elementChange{after: m.Element(is), has: true})
 		}
 	}
 }

@@ -205,7 +205,7 @@ func (b elementBatch) len() (n int) {
 
 func (p *planner) staleFlows(o *merge.Set, c *partChange) {
 	before, _ := c.before.(*nftset.Set)
-	staleOf(o, before, c.touched, func(st conntrack.Change, deserted bool) {
+	staleOf(o, before, c.touched, func(st conntrack.Stale, deserted bool) {
 		dest := netip.AddrPortFrom(st.Addr, st.Port)
 		st.Removed = slices.DeleteFunc(st.Removed, func(to netip.AddrPort) bool { return leadsElsewhere(p.s, o.Table, dest, to) })
 		if !st.First && len(st.Removed) == 0 {

@@ -109,9 +109,9 @@ type planner struct {
 	adding, needed bool
 
 	counts   desired.Counts
-	stale    []conntrack.Change
+	stale    []conntrack.Stale
 	rerouted bool
-	deserted []conntrack.Change
+	deserted []conntrack.Stale
 	purges   []desired.Purge
 	decision merge.Decision
 	// repair is true in a Diff, without origins.

@@ -32,7 +32,7 @@ func leadsElsewhere(s *merge.State, table *merge.Table, dest, to netip.AddrPort)
 // staleOf derives stale UDP flows from a change of a map that is or was watched. touched has the
 // kernel's elements, packed for before (nil without a map). A deserted destination has no watched
 // element any more.
-func staleOf(o *merge.Set, before *nftset.Set, touched map[string]merge.Touch, add func(st conntrack.Change, deserted bool)) {
+func staleOf(o *merge.Set, before *nftset.Set, touched map[string]merge.Touch, add func(st conntrack.Stale, deserted bool)) {
 	var old backends.Layout
 	known := false
 	if before != nil {
@@ -47,7 +47,7 @@ func staleOf(o *merge.Set, before *nftset.Set, touched map[string]merge.Touch, a
 		now = &merge.Pools{Layout: old}
 	case !known || old != now.Layout:
 		// The map is new, or its layout.
-		untranslated(o, func(st conntrack.Change) { add(st, false) })
+		untranslated(o, func(st conntrack.Stale) { add(st, false) })
 		return
 	}
 	l := &now.Layout
@@ -86,7 +86,7 @@ func staleOf(o *merge.Set, before *nftset.Set, touched map[string]merge.Touch, a
 	var at map[netip.Addr]struct{}
 	for dest, more := range balance {
 		to, total := l.Dest(dest), now.Totals.Get(dest, "")
-		st := conntrack.Change{Addr: to.Addr(), Port: to.Port(), Removed: compactAddrs(gone[dest]), First: total > 0 && total == more || begun[dest]}
+		st := conntrack.Stale{Addr: to.Addr(), Port: to.Port(), Removed: compactAddrs(gone[dest]), First: total > 0 && total == more || begun[dest]}
 		if st.First && l.ByPort() {
 			if at == nil {
 				at = addressesOf(o.Table)
@@ -100,7 +100,7 @@ func staleOf(o *merge.Set, before *nftset.Set, touched map[string]merge.Touch, a
 }
 
 // Lapsed returns the stale flows of elements that [merge.State.Expire] has removed.
-func Lapsed(s *merge.State, expired []*desired.Update) (stale []conntrack.Change) {
+func Lapsed(s *merge.State, expired []*desired.Update) (stale []conntrack.Stale) {
 	for _, u := range expired {
 		gone := &u.Tables[0].Elements[0]
 		o, ok := merge.Find[*merge.Set](s, u.Tables[0].Table, merge.SetID(gone.Set))
@@ -114,7 +114,7 @@ func Lapsed(s *merge.State, expired []*desired.Update) (stale []conntrack.Change
 			if !ok || o.Pools.Backends.Get(b.Dest, b.Data) > 0 || leadsElsewhere(s, o.Table, dest, to) {
 				continue
 			}
-			c := conntrack.Change{Addr: dest.Addr(), Port: dest.Port(), Removed: []netip.AddrPort{to}}
+			c := conntrack.Stale{Addr: dest.Addr(), Port: dest.Port(), Removed: []netip.AddrPort{to}}
 			if l.ByPort() {
 				c.At = addressesOf(o.Table)
 			}
@@ -147,7 +147,7 @@ func compactAddrs(addrs []netip.AddrPort) []netip.AddrPort {
 	return slices.Compact(addrs)
 }
 
-func compareStale(a, b conntrack.Change) int {
+func compareStale(a, b conntrack.Stale) int {
 	return cmp.Or(a.Addr.Compare(b.Addr), cmp.Compare(a.Port, b.Port))
 }
 
@@ -225,20 +225,20 @@ func addressesOf(t *merge.Table) map[netip.Addr]struct{} {
 	return all
 }
 
-func untranslated(o *merge.Set, add func(conntrack.Change)) {
+func untranslated(o *merge.Set, add func(conntrack.Stale)) {
 	var at map[netip.Addr]struct{}
 	if o.Pools.Layout.ByPort() {
 		at = addressesOf(o.Table)
 	}
 	for dest := range o.Pools.Totals.All() {
 		to := o.Pools.Layout.Dest(dest)
-		add(conntrack.Change{Addr: to.Addr(), Port: to.Port(), First: true, At: at})
+		add(conntrack.Stale{Addr: to.Addr(), Port: to.Port(), First: true, At: at})
 	}
 }
 
 // answering adds a change for each UDP port of maps by port: untranslated flows are stale, also
 // without endpoints, where new flows are rejected.
-func answering(t *merge.Table, add func(conntrack.Change)) {
+func answering(t *merge.Table, add func(conntrack.Stale)) {
 	at, seen := addressesOf(t), map[netip.AddrPort]struct{}{}
 	for _, p := range t.Parts {
 		o, ok := p.(*merge.Set)
@@ -256,7 +256,7 @@ func answering(t *merge.Table, add func(conntrack.Change)) {
 					continue
 				}
 				seen[dest] = struct{}{}
-				add(conntrack.Change{Addr: local, Port: dest.Port(), First: true, At: at})
+				add(conntrack.Stale{Addr: local, Port: dest.Port(), First: true, At: at})
 			}
 		}
 	}
@@ -293,7 +293,7 @@ func (p *planner) reached(tc *tableChange) {
 		p.rerouted = true
 	case !tc.rewritten && !slices.ContainsFunc(tc.parts, func(c partChange) bool { return c.answers() || c.translates() }):
 	case watchesPorts(p.s, tc.table):
-		answering(tc.table, func(st conntrack.Change) { p.stale = append(p.stale, st) })
+		answering(tc.table, func(st conntrack.Stale) { p.stale = append(p.stale, st) })
 	}
 }
 
@@ -346,12 +346,12 @@ func (c *partChange) answers() bool {
 
 // Answering returns the untranslated flows to destinations without an address that are stale
 // because an address or range became local. The zero Prefix is any address.
-func Answering(s *merge.State, local netip.Prefix) (stale []conntrack.Change) {
+func Answering(s *merge.State, local netip.Prefix) (stale []conntrack.Stale) {
 	for _, t := range s.Tables {
 		if !watchesPorts(s, t) {
 			continue
 		}
-		answering(t, func(st conntrack.Change) {
+		answering(t, func(st conntrack.Stale) {
 			if local.IsValid() && local.Addr().Is4() != st.Addr.Is4() {
 				return
 			}

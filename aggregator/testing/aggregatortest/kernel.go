@@ -37,7 +37,7 @@ type Kernel struct {
 	// fail holds errors for the next commits; an applied commit takes effect all the same
 	fail    []failure
 	owned   error
-	changes chan kernel.Change
+	changes chan kernel.Event
 }
 
 type failure struct {
@@ -107,15 +107,15 @@ func (k *Kernel) Flush() {
 	defer k.mu.Unlock()
 	k.tables = nil
 	if k.changes != nil {
-		k.changes <- kernel.Change{Reason: kernel.Deleted, PID: 1, Process: "nft"}
+		k.changes <- kernel.Event{Reason: kernel.Deleted, PID: 1, Process: "nft"}
 	}
 }
 
 // Watch reports Flush.
-func (k *Kernel) Watch(context.Context) (<-chan kernel.Change, error) {
+func (k *Kernel) Watch(context.Context) (<-chan kernel.Event, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.changes = make(chan kernel.Change, 16)
+	k.changes = make(chan kernel.Event, 16)
 	return k.changes, nil
 }
 

@@ -69,7 +69,7 @@ func TestClientMetrics(t *testing.T) {
 // someFlows removes as many flows as there are entries, and then fails.
 type someFlows struct{}
 
-func (someFlows) Flush(_ context.Context, stale []conntrack.Change) (int, error) {
+func (someFlows) Flush(_ context.Context, stale []conntrack.Stale) (int, error) {
 	return len(stale), nil
 }
 
@@ -83,7 +83,7 @@ func (someFlows) Reconcile(_ context.Context, live []conntrack.Destination) (int
 func TestFlowMetrics(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	m := measureFlows(someFlows{}, reg)
-	if n, err := m.Flush(t.Context(), make([]conntrack.Change, 2)); n != 2 || err != nil {
+	if n, err := m.Flush(t.Context(), make([]conntrack.Stale, 2)); n != 2 || err != nil {
 		t.Errorf("flush gave %d, %v", n, err)
 	}
 	if n, err := m.Reconcile(t.Context(), make([]conntrack.Destination, 3)); n != 3 || err == nil {

@@ -36,7 +36,7 @@ func measureFlows(flows aggregator.Flows, reg prometheus.Registerer) *measuredFl
 }
 
 // Flush implements aggregator.Flows.
-func (m *measuredFlows) Flush(ctx context.Context, stale []conntrack.Change) (deleted int, err error) {
+func (m *measuredFlows) Flush(ctx context.Context, stale []conntrack.Stale) (deleted int, err error) {
 	return m.measure(func() (int, error) { return m.flows.Flush(ctx, stale) })
 }
 

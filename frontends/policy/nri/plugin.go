@@ -75,7 +75,7 @@ func (p *Plugin) Run(ctx context.Context) {
 	retry, reported := minRetry, ""
 	known, lost := false, time.Now()
 	for {
-		s := &session{Plugin: p, changes: make(chan change, maxChanges)}
+		s := &session{Plugin: p, changes: make(chan delivery, maxChanges)}
 		s.wait.Store(int64(p.cfg.Wait))
 		err := s.run(ctx)
 		if ctx.Err() != nil {

@@ -38,7 +38,7 @@ var (
 type session struct {
 	*Plugin
 	// Delivery may take longer than the runtime waits.
-	changes chan change
+	changes chan delivery
 	// fail ends the session; the first reason counts.
 	fail context.CancelCauseFunc
 
@@ -50,7 +50,7 @@ type session struct {
 	report report // of the first report
 }
 
-type change struct {
+type delivery struct {
 	apply     func(*model.Model)
 	delivered chan<- (<-chan struct{}) // receives the channel that a commit closes
 }
@@ -134,7 +134,7 @@ func (s *session) deliver(ctx context.Context) {
 func (s *session) enqueue(apply func(*model.Model)) (delivered <-chan (<-chan struct{})) {
 	out := make(chan (<-chan struct{}), 1)
 	select {
-	case s.changes <- change{apply: apply, delivered: out}:
+	case s.changes <- delivery{apply: apply, delivered: out}:
 	default:
 		s.fail(errBusy)
 	}

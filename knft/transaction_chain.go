@@ -22,7 +22,7 @@ func checkPolicy(t *table, id itemID, it item) error {
 }
 
 // redeclareChain can change only the policy of an existing chain, as in the kernel.
-func (c *change) redeclareChain(t *table, o *chain, d *weftv1.Chain) error {
+func (c *transaction) redeclareChain(t *table, o *chain, d *weftv1.Chain) error {
 	if d.GetHook() == "" {
 		return nil
 	}
@@ -56,7 +56,7 @@ func compiledChain(id nft.TableID, d *weftv1.Chain) (*object.Chain, error) {
 	return object.CompileChain(id.Family, &declared)
 }
 
-func (c *change) flushChain(t *table, o *chain) {
+func (c *transaction) flushChain(t *table, o *chain) {
 	if len(o.rules) == 0 && !o.unknown {
 		return
 	}
@@ -64,7 +64,7 @@ func (c *change) flushChain(t *table, o *chain) {
 	o.rules, o.unknown = nil, false
 }
 
-func (c *change) edit(t *table, o *chain) {
+func (c *transaction) edit(t *table, o *chain) {
 	c.touch(t, itemID{kindChain, o.decl.GetName()}).whole = true
 	if c.edited[o] {
 		return
@@ -74,7 +74,7 @@ func (c *change) edit(t *table, o *chain) {
 	c.edited[o] = true
 }
 
-func (c *change) chainOf(id nft.TableID, name string) (*table, *chain, error) {
+func (c *transaction) chainOf(id nft.TableID, name string) (*table, *chain, error) {
 	return partOf(c, id, itemID{kindChain, name}, func(v *view) (*chain, error) {
 		return &chain{decl: client.Declaration(v.chains[name].GetChain())}, nil
 	})

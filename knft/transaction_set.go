@@ -10,7 +10,7 @@ import (
 )
 
 // redeclareSet can change only timeout, GC interval and size of an existing set, as in the kernel.
-func (c *change) redeclareSet(t *table, old, s *set) error {
+func (c *transaction) redeclareSet(t *table, old, s *set) error {
 	name := s.decl.GetName()
 	if old.adopted && (old.packed.Key.Len == 0 || sameTypes(old.packed, s.packed)) {
 		// Only the kernel's declaration was known so far.
@@ -49,7 +49,7 @@ func sameTypes(a, b *nftset.Set) bool {
 		a.Data.ID == b.Data.ID && (a.Verdict || a.Data.Len == b.Data.Len) && a.Flags == b.Flags
 }
 
-func (c *change) flushSet(t *table, s *set) {
+func (c *transaction) flushSet(t *table, s *set) {
 	if len(s.elements) == 0 && !s.unknown {
 		return
 	}
@@ -59,7 +59,7 @@ func (c *change) flushSet(t *table, s *set) {
 	c.touch(t, itemID{kindSet, s.decl.GetName()}).whole = true
 }
 
-func (c *change) setOf(id nft.TableID, name string) (*table, *set, error) {
+func (c *transaction) setOf(id nft.TableID, name string) (*table, *set, error) {
 	return partOf(c, id, itemID{kindSet, name}, func(v *view) (*set, error) {
 		m := v.sets[name]
 		return newSet(id.Family, client.Declaration(m.GetSet()), m.GetMap())

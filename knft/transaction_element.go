@@ -9,13 +9,13 @@ import (
 
 // elements changes elements of a set for a command.
 type elements struct {
-	*change
+	*transaction
 	cmd *command
 	t   *table
 	s   *set
 }
 
-func (c *change) element(cmd *command) error {
+func (c *transaction) element(cmd *command) error {
 	t, s, err := c.setOf(cmd.table, cmd.name)
 	if err != nil {
 		return err
@@ -127,7 +127,7 @@ func (c *elements) put(id string, e *weftv1.Element) {
 	if e == nil {
 		key = c.s.elements[id].GetKey()
 	}
-	assign(c.change, c.s.elements, id, e)
+	assign(c.transaction, c.s.elements, id, e)
 	if _, ok := touched.elements[id]; !ok {
 		touched.elements[id] = key
 	}

@@ -2,7 +2,7 @@ package knft
 
 import "fmt"
 
-func (c *change) table(cmd *command) error {
+func (c *transaction) table(cmd *command) error {
 	comment, err := parseTable(cmd.rest)
 	if err != nil {
 		return err

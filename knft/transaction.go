@@ -10,8 +10,8 @@ import (
 	"github.com/weft-proxy/weft/nft"
 )
 
-// change applies the commands of a transaction to the content; rollback undoes them.
-type change struct {
+// transaction applies the commands of a transaction to the content; rollback undoes them.
+type transaction struct {
 	content *content
 	merged  views
 	// own rules by the kernel's handle
@@ -40,14 +40,14 @@ type needed struct {
 
 func (n *needed) Error() string { return "content of table " + n.table.String() + " is needed" }
 
-func newChange(content *content, merged views) *change {
-	return &change{
+func newTransaction(content *content, merged views) *transaction {
+	return &transaction{
 		content: content, merged: merged,
 		touched: make(map[nft.TableID]map[itemID]*touched), edited: make(map[*chain]bool), handles: make(map[nft.TableID]map[uint64]*weftv1.Rule),
 	}
 }
 
-func (c *change) apply(cmds []command) error {
+func (c *transaction) apply(cmds []command) error {
 	for id, v := range c.merged {
 		if err := c.number(id, v); err != nil {
 			return err
@@ -69,7 +69,7 @@ func (c *change) apply(cmds []command) error {
 	return nil
 }
 
-func (c *change) number(id nft.TableID, v *view) error {
+func (c *transaction) number(id nft.TableID, v *view) error {
 	c.handles[id] = make(map[uint64]*weftv1.Rule)
 	t := c.content.tables[id]
 	if t == nil {
@@ -91,7 +91,7 @@ func (c *change) number(id nft.TableID, v *view) error {
 	return nil
 }
 
-func (c *change) command(cmd *command) error {
+func (c *transaction) command(cmd *command) error {
 	switch cmd.kind {
 	case kindTable:
 		return c.table(cmd)
@@ -106,7 +106,7 @@ func (c *change) command(cmd *command) error {
 	}
 }
 
-func (c *change) declaration(cmd *command) error {
+func (c *transaction) declaration(cmd *command) error {
 	id := newItemID(cmd.kind, cmd.name)
 	if cmd.verb == verbAdd || cmd.verb == verbCreate {
 		t, err := c.hold(cmd.table)
@@ -145,7 +145,7 @@ func (c *change) declaration(cmd *command) error {
 }
 
 // declare adds an item, or updates an existing one as nft(8) does.
-func (c *change) declare(t *table, id itemID, it item) error {
+func (c *transaction) declare(t *table, id itemID, it item) error {
 	switch o := it.(type) {
 	case *chain:
 		if old := t.chain(id.name); old != nil {
@@ -167,24 +167,24 @@ func (c *change) declare(t *table, id itemID, it item) error {
 	return nil
 }
 
-func (c *change) put(t *table, id itemID, it item) {
+func (c *transaction) put(t *table, id itemID, it item) {
 	assign(c, t.items, id, it)
 	c.touch(t, id).whole = true
 }
 
-func (c *change) rollback() {
+func (c *transaction) rollback() {
 	for _, f := range slices.Backward(c.undo) {
 		f()
 	}
 	c.undo = nil
 }
 
-func save[T any](c *change, p *T) {
+func save[T any](c *transaction, p *T) {
 	old := *p
 	c.undo = append(c.undo, func() { *p = old })
 }
 
-func assign[K, V comparable](c *change, m map[K]V, key K, v V) {
+func assign[K, V comparable](c *transaction, m map[K]V, key K, v V) {
 	put := func(v V) {
 		if v == *new(V) {
 			delete(m, key)
@@ -197,7 +197,7 @@ func assign[K, V comparable](c *change, m map[K]V, key K, v V) {
 	c.undo = append(c.undo, func() { put(old) })
 }
 
-func (c *change) view(id nft.TableID, elements bool) (*view, error) {
+func (c *transaction) view(id nft.TableID, elements bool) (*view, error) {
 	v, ok := c.merged[id]
 	if !ok || elements && !v.elements {
 		return nil, &needed{table: id, elements: elements}
@@ -205,7 +205,7 @@ func (c *change) view(id nft.TableID, elements bool) (*view, error) {
 	return v, nil
 }
 
-func (c *change) touch(t *table, id itemID) *touched {
+func (c *transaction) touch(t *table, id itemID) *touched {
 	all := c.touched[t.id]
 	if all == nil {
 		all = make(map[itemID]*touched)
@@ -218,7 +218,7 @@ func (c *change) touch(t *table, id itemID) *touched {
 }
 
 // hold returns the fragment's part of a table, a new one if only other fragments have the table.
-func (c *change) hold(id nft.TableID) (*table, error) {
+func (c *transaction) hold(id nft.TableID) (*table, error) {
 	if t := c.content.tables[id]; t != nil {
 		return t, nil
 	}
@@ -232,7 +232,7 @@ func (c *change) hold(id nft.TableID) (*table, error) {
 	return c.addTable(id, ""), nil
 }
 
-func (c *change) addTable(id nft.TableID, comment string) *table {
+func (c *transaction) addTable(id nft.TableID, comment string) *table {
 	t := newTable(id)
 	t.comment = comment
 	assign(c, c.content.tables, id, t)
@@ -240,9 +240,9 @@ func (c *change) addTable(id nft.TableID, comment string) *table {
 	return t
 }
 
-func (c *change) empty() bool { return !c.whole && len(c.touched) == 0 }
+func (c *transaction) empty() bool { return !c.whole && len(c.touched) == 0 }
 
-func (c *change) patch(fragment string) *weftv1.Patch {
+func (c *transaction) patch(fragment string) *weftv1.Patch {
 	p := &weftv1.Patch{Fragment: fragment}
 	for _, table := range sortedIDs(c.touched) {
 		t := c.content.tables[table]

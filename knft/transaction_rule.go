@@ -8,7 +8,7 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-func (c *change) rule(cmd *command) error {
+func (c *transaction) rule(cmd *command) error {
 	at, r, err := parseRule(cmd.rest)
 	if err != nil {
 		return err
@@ -60,7 +60,7 @@ func (c *change) rule(cmd *command) error {
 	return nil
 }
 
-func (c *change) place(cmd *command, o *chain, at position) (int, error) {
+func (c *transaction) place(cmd *command, o *chain, at position) (int, error) {
 	v, err := c.view(cmd.table, false)
 	if err != nil {
 		return 0, err
