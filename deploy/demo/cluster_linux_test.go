@@ -9,7 +9,7 @@ import (
 	"github.com/weft-proxy/weft/nft/testing/nfttest"
 )
 
-// standIn does weft's work in the demo with nft(8), to test only the cluster and the probes.
+// standIn does weft's work in the demo with nft(8), to test only the probes.
 const standIn = `
 table ip standin {
 	chain prerouting {
@@ -17,6 +17,11 @@ table ip standin {
 		ip daddr 10.96.0.10 tcp dport 80 dnat to numgen random mod 3 map { 0 : 10.1.1.11, 1 : 10.1.1.12, 2 : 10.1.2.11 }:8080
 		ip daddr 10.96.0.10 udp dport 53 udp sport 40000-41000 dnat to 10.1.2.11:5353
 		ip daddr 10.96.0.10 udp dport 53 dnat to 10.1.1.11:5353
+		ip daddr 172.18.0.1 tcp dport 30080 meta mark set 1 dnat to numgen random mod 3 map { 0 : 10.1.1.11, 1 : 10.1.1.12, 2 : 10.1.2.11 }:8080
+	}
+	chain postrouting {
+		type nat hook postrouting priority srcnat
+		meta mark 1 masquerade
 	}
 	set denied { type ipv4_addr; }
 	chain forward {

@@ -84,14 +84,14 @@ func rendered(t *testing.T) map[string]*weftv1.Fragment {
 		tt.cfg(&cfg)
 		r, err := render.New(cfg)
 		must(t, err)
-		r.Update(model.Changes{Services: dualStackServices(), Node: tt.node})
+		r.Update(model.Changes{Services: dualStack(), Node: tt.node})
 		out[name] = r.Snapshot()
 	}
 	return out
 }
 
-// dualStackServices are dual-stack Services without and with endpoints, on all protocols and with NodePorts.
-func dualStackServices() []model.Change {
+// dualStack are dual-stack Services without and with endpoints, on all protocols and with NodePorts.
+func dualStack() []model.Change {
 	var out []model.Change
 	for i := range 3 {
 		name := model.Key{Namespace: "default", Name: fmt.Sprintf("s%d", i)}
