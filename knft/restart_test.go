@@ -209,7 +209,9 @@ func TestLifetimes(t *testing.T) {
 }
 
 func TestNoAggregator(t *testing.T) {
-	n, nft, _ := published(t, sharedConfig)
+	n := &node{t: t, kernel: &aggregatortest.Kernel{}, socket: aggregatortest.Socket(t), dir: t.TempDir()}
+	n.start()
+	nft, _ := n.program(sharedConfig)
 	if err := n.daemon.Stop(); err != nil {
 		t.Fatal(err)
 	}

@@ -3,9 +3,13 @@ package policy
 import (
 	"net"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weft-proxy/weft/frontends/testing/nritest"
 )
@@ -47,7 +51,11 @@ func (l *podLab) answered(t *testing.T) (stop func() int) {
 func TestPacketsOfNewPod(t *testing.T) {
 	rt := nritest.New(t)
 	rt.Start(t)
-	l := newPodLab(t, Config{RuntimeSocket: rt.Socket}, closed)
+	reg := prometheus.NewPedanticRegistry()
+	l := newPodLab(t, Config{RuntimeSocket: rt.Socket, Registerer: reg}, closed)
+	connected := func(want float64) func() bool {
+		return func() bool { return valueOf(t, reg, metricRuntimeConnected) == want }
+	}
 	open := l.open(t, 53)
 	db := nritest.Pod("db", "10.244.1.5")
 	for range 3 {
@@ -59,10 +67,14 @@ func TestPacketsOfNewPod(t *testing.T) {
 		l.write(t, "db", dbPod)
 		l.write(t, "mark", podLike("mark", "10.244.1.6"))
 		await(t, "the pods of the API", func() bool { return strings.Contains(l.node.ListRuleset(t), "10.244.1.6") })
-		l.write(t, "db", "")
-		l.write(t, "mark", "")
+		for _, name := range []string{"db.yaml", "mark.yaml"} {
+			must(t, os.Remove(filepath.Join(l.dir, name)))
+		}
 		await(t, "the end of the pods of the API", func() bool { return !strings.Contains(l.node.ListRuleset(t), "10.244.1.6") })
+		rt.End()
+		await(t, "the end of the runtime", connected(0))
 		rt.Start(t, db)
+		await(t, "the runtime", connected(1))
 		if n := stop(); n > 0 {
 			t.Errorf("%d packets of the pod were answered", n)
 		}
