@@ -147,11 +147,11 @@ func TestBothRestart(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			cfg := sharedConfig
 			cfg.Lifetime = c.lifetime
-			n, nft, stop := published(t, cfg)
+			n, _, stop := published(t, cfg)
 			before, commits := n.kernel.String(), len(n.kernel.Commits())
 			stop()
 			n.restart()
-			nft, _ = n.program(cfg)
+			nft, _ := n.program(cfg)
 			err := run(t, nft, c.do)
 			if !c.adopted && err != nil {
 				t.Fatalf("error: %v", err)
