@@ -102,6 +102,8 @@ func (r *Runtime) RunPod(t *testing.T, p *api.PodSandbox) {
 // StopPod tells that a pod has ended.
 func (r *Runtime) StopPod(t *testing.T, p *api.PodSandbox) {
 	t.Helper()
+	// As in RunPod.
+	r.BlockPluginSync().Unblock()
 	if err := r.StopPodSandbox(t.Context(), &api.StopPodSandboxRequest{Pod: p}); err != nil {
 		t.Error(err)
 	}
