@@ -167,9 +167,9 @@ func TestFrontend(t *testing.T) {
 	if i := slices.IndexFunc(s.Policies, func(p localstate.PolicyState) bool { return p.ID == bad }); i < 0 || len(s.Policies[i].Problems) != 1 {
 		t.Errorf("state of a policy that is not valid: %+v", s)
 	}
-	if got := l.events.text(); !strings.Contains(got, "policy.networking.k8s.io/v1alpha2 ClusterNetworkPolicy/bad InvalidPolicy") {
-		t.Errorf("events %s", got)
-	}
+	await(t, "its Event", func() bool {
+		return strings.Contains(l.events.text(), "policy.networking.k8s.io/v1alpha2 ClusterNetworkPolicy/bad InvalidPolicy")
+	})
 	await(t, "the end of the backlog", func() bool { return l.Status().Pending.IsZero() })
 	if s := l.Status(); !s.Synced || s.Revision == 0 || len(s.Rejected) > 0 {
 		t.Errorf("status %+v", s)
@@ -247,9 +247,9 @@ func TestRejected(t *testing.T) {
 		err := l.Degraded()
 		return err != nil && strings.Contains(err.Error(), "1 refused, the first is NetworkPolicy shop/new: ")
 	})
-	if got := l.events.text(); got != "networking.k8s.io/v1 NetworkPolicy/new PolicyRejected" {
-		t.Errorf("events %s", got)
-	}
+	await(t, "its Event and no other", func() bool {
+		return l.events.text() == "networking.k8s.io/v1 NetworkPolicy/new PolicyRejected"
+	})
 	l.write(t, "bad.yaml", badPolicy)
 	await(t, "another policy", func() bool { return l.has("egress", "10.244.1.5") })
 	l.agg.Judge(nil)
@@ -312,9 +312,9 @@ func TestRefusedClusterPolicies(t *testing.T) {
 	if len(got) != 1 || !strings.HasPrefix(got["guard"], "what reaches it is dropped for the pods that it selects: ") || !strings.Contains(got["guard"], "no room") {
 		t.Errorf("refused %v", got)
 	}
-	if want := "policy.networking.k8s.io/v1alpha2 ClusterNetworkPolicy/guard PolicyRejected"; !strings.Contains(l.events.text(), want) {
-		t.Errorf("events %s, want %s", l.events.text(), want)
-	}
+	await(t, "its Event", func() bool {
+		return strings.Contains(l.events.text(), "policy.networking.k8s.io/v1alpha2 ClusterNetworkPolicy/guard PolicyRejected")
+	})
 	l.agg.Judge(nil)
 	l.write(t, "guard.yaml", strings.Replace(guardPolicy, "priority: 5", "priority: 6", 1))
 	await(t, "the policy", func() bool { return l.outcome(id).State == publish.InForce })
