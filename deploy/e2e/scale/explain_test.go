@@ -20,7 +20,7 @@ const explainRounds = 25
 
 // measureExplain measures `weft explain` on a node with Services and policies, beside `weft version`,
 // and its cost to concurrent commits. A missed target does not fail.
-func measureExplain(t *testing.T, network *lab.Lab, s size) {
+func measureExplain(t *testing.T, network *network, s size) {
 	t.Helper()
 	ctx := t.Context()
 	a, pop, p := withPolicies(t, network, s, explained)

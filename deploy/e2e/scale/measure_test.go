@@ -35,7 +35,7 @@ type measurement struct {
 	turn int
 }
 
-func measure(ctx context.Context, l *lab.Lab, a *api, pop *population, name string, r *report) (err error) {
+func measure(ctx context.Context, l *network, a *api, pop *population, name string, r *report) (err error) {
 	p, err := newProxy(ctx, l.Nodes[0], a, name, pop.size)
 	if err != nil {
 		return err

@@ -32,7 +32,7 @@ type policyFigure struct {
 
 // measurePolicies measures "weft run --network-policy" on a cluster with policies. A missed target does
 // not fail.
-func measurePolicies(t *testing.T, network *lab.Lab, s policySize) {
+func measurePolicies(t *testing.T, network *network, s policySize) {
 	t.Helper()
 	a, _, p := withPolicies(t, network, policyServices, s)
 	m := &policyMeasurement{proxy: p, api: a, size: s}
@@ -47,7 +47,7 @@ func measurePolicies(t *testing.T, network *lab.Lab, s policySize) {
 }
 
 // Both end with the test.
-func withPolicies(t *testing.T, network *lab.Lab, services size, s policySize) (*api, *population, *proxy) {
+func withPolicies(t *testing.T, network *network, services size, s policySize) (*api, *population, *proxy) {
 	t.Helper()
 	ctx := t.Context()
 	a, err := startAPI(ctx, network.Control, services.String())

@@ -53,9 +53,13 @@ func newProxy(ctx context.Context, n *lab.Node, a *api, name string, s size) (*p
 			"--socket", filepath.Join(p.dir, "weft.sock"), "--state-dir", filepath.Join(p.dir, "state"),
 			"--metrics-bind-address", metricsAddress,
 		}
-	case kubeProxy:
+	case kubeProxy, kubeProxyIPTables:
+		mode := "nftables"
+		if name == kubeProxyIPTables {
+			mode = "iptables"
+		}
 		config := filepath.Join(p.dir, "config.yaml")
-		if err := os.WriteFile(config, fmt.Appendf(nil, kubeProxyConfig, a.kubeconfig, n.PodCIDRs[0], metricsAddress), 0o600); err != nil {
+		if err := os.WriteFile(config, fmt.Appendf(nil, kubeProxyConfig, mode, a.kubeconfig, n.PodCIDRs[0], metricsAddress), 0o600); err != nil {
 			return nil, fmt.Errorf("write configuration: %w", err)
 		}
 		p.argv = []string{tests.Path(kubeProxy), "--config", config, "--hostname-override", node}
@@ -68,11 +72,12 @@ func newProxy(ctx context.Context, n *lab.Node, a *api, name string, s size) (*p
 // kubeProxyConfig makes kube-proxy commit at once, as weft does: its default would add up to a second.
 const kubeProxyConfig = `apiVersion: kubeproxy.config.k8s.io/v1alpha1
 kind: KubeProxyConfiguration
-mode: nftables
+mode: %s
 clientConnection: {kubeconfig: %q}
 clusterCIDR: %q
 metricsBindAddress: %q
 nftables: {minSyncPeriod: 1ms}
+iptables: {minSyncPeriod: 1ms}
 conntrack: {maxPerCore: 0, min: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeout: 0s}
 `
 

@@ -67,7 +67,7 @@ func measureBare(t *testing.T, r *results, s size) {
 	bare.add(floorOne, 1, ms(f.one, "wall-ms"))
 }
 
-func measureAll(t *testing.T, network *lab.Lab, r *results, s size) {
+func measureAll(t *testing.T, network *network, r *results, s size) {
 	t.Helper()
 	ctx := t.Context()
 	a, err := startAPI(ctx, network.Control, s.String())

@@ -22,9 +22,15 @@ import (
 // node has the proxy.
 const node = "node-1"
 
+// network is a lab whose endpoints answer until answers is closed.
+type network struct {
+	*lab.Lab
+	answers net.Listener
+}
+
 // newNetwork makes nodes, and answers for every possible endpoint: the host behind the nodes' default
 // route takes all endpoint addresses.
-func newNetwork(ctx context.Context, nodes int) (*lab.Lab, error) {
+func newNetwork(ctx context.Context, nodes int) (*network, error) {
 	l, err := lab.New(lab.Config{Nodes: nodes})
 	if err != nil {
 		return nil, err
@@ -42,10 +48,10 @@ func newNetwork(ctx context.Context, nodes int) (*lab.Lab, error) {
 		return nil, err
 	}
 	go answer(listener)
-	return l, nil
+	return &network{l, listener}, nil
 }
 
-// answer sends every client its destination address. It ends with the process.
+// answer sends every client its destination address. It ends with the listener.
 func answer(l net.Listener) {
 	for {
 		conn, err := l.Accept()
