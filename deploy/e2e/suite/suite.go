@@ -46,9 +46,9 @@ type Program struct {
 // Kubernetes returns a program of the tested version of Kubernetes.
 func Kubernetes(name, note, dir, pkg string) Program {
 	const stamp = "-s -w" +
-		" -X k8s.io/component-base/version.gitVersion=v1.36.3" +
+		" -X k8s.io/component-base/version.gitVersion=v1.37.2" +
 		" -X k8s.io/component-base/version.gitMajor=1" +
-		" -X k8s.io/component-base/version.gitMinor=36"
+		" -X k8s.io/component-base/version.gitMinor=37"
 	return Program{Name: name, Note: note, Dir: dir, Package: pkg, Flags: []string{"-ldflags", stamp}}
 }
 
