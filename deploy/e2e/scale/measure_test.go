@@ -9,8 +9,6 @@ import (
 	"time"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
-
-	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
 const (

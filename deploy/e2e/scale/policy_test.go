@@ -14,8 +14,6 @@ import (
 	"github.com/prometheus/common/model"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
 var policyServices = size{1000, 10}

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"os"
 	"testing"
-
-	"github.com/weft-proxy/weft/deploy/e2e/lab"
 )
 
 // TestScale measures everything that the flags select, and prints it.

@@ -37,7 +37,7 @@ func newNetwork(ctx context.Context, nodes int) (*network, error) {
 	}
 	// The ClusterIPs too: an untranslated packet is refused at once.
 	for _, p := range []netip.Prefix{endpointCIDR, serviceCIDR} {
-		if _, err := l.Control.Run(ctx, "ip", "route", "add", "local", p.String(), "dev", "lo"); err != nil {
+		if _, err := l.Control.Run(ctx, "ip", "route", "replace", "local", p.String(), "dev", "lo"); err != nil {
 			l.Close()
 			return nil, err
 		}
