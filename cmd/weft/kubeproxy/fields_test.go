@@ -194,7 +194,7 @@ func jsonFields(v reflect.Value, out map[string]reflect.Value) {
 	for i := range v.NumField() {
 		name, options, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
 		switch {
-		case slices.Contains(strings.Split(options, ","), "inline"):
+		case slices.Contains(strings.Split(options, ","), "inline") || v.Type().Field(i).Anonymous && name == "":
 			jsonFields(v.Field(i), out)
 		case name != "" && name != "-":
 			out[name] = v.Field(i)
