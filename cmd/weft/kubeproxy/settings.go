@@ -54,15 +54,23 @@ type Settings struct {
 	data []byte
 }
 
-// externalIPs is the only feature gate with an effect, by default enabled. Unknown gates are
-// accepted, because releases of Kubernetes add and remove them.
-const externalIPs = "AllowServiceExternalIPs"
+// Feature gates with an effect. Unknown gates are accepted, because releases of Kubernetes add and
+// remove them.
+const (
+	gateExternalIPs   = "AllowServiceExternalIPs"
+	gateLocalhostPort = "KubeProxyNFTablesLocalhostNodePorts"
+)
+
+// silentGates are gates of kube-proxy for what weft always or never does, so no warning names them.
+var silentGates = []string{
+	gateExternalIPs, gateLocalhostPort, "KubeProxyIPVS", "MultiCIDRServiceAllocator", "NFTablesNetlink", "NFTablesProxyMode",
+	"PreferSameTrafficDistribution", "WinDSR", "WinOverlay",
+}
 
 // settings converts a valid configuration.
 func settings(c *v1alpha1.KubeProxyConfiguration, warnings []string) *Settings {
-	allowed, set := c.FeatureGates[externalIPs]
 	gates := slices.Sorted(maps.Keys(c.FeatureGates))
-	if gates = slices.DeleteFunc(gates, func(name string) bool { return name == externalIPs }); len(gates) > 0 {
+	if gates = slices.DeleteFunc(gates, func(name string) bool { return slices.Contains(silentGates, name) }); len(gates) > 0 {
 		warnings = append(warnings, "feature gates "+strings.Join(gates, ", ")+": no effect in weft")
 	}
 	s := &Settings{
@@ -71,7 +79,7 @@ func settings(c *v1alpha1.KubeProxyConfiguration, warnings []string) *Settings {
 		Warnings:      warnings,
 		Config: services.Config{
 			NodeName: strings.ToLower(strings.TrimSpace(c.HostnameOverride)),
-			Detect:   detect(c), IgnoreExternalIPs: set && !allowed,
+			Detect:   detect(c), AllowExternalIPs: gate(c, gateExternalIPs), LocalhostNodePorts: gate(c, gateLocalhostPort),
 			MasqueradeAll: c.NFTables.MasqueradeAll, MasqueradeBit: new(int(*c.NFTables.MasqueradeBit)),
 			// A period of 0 does not wait; in services.Config it means the default.
 			SyncPeriod: c.NFTables.SyncPeriod.Duration, MinSyncPeriod: cmp.Or(c.NFTables.MinSyncPeriod.Duration, -1),
@@ -103,6 +111,14 @@ func settings(c *v1alpha1.KubeProxyConfiguration, warnings []string) *Settings {
 		}
 	}
 	return s
+}
+
+// gate returns nil if the gate is not set.
+func gate(c *v1alpha1.KubeProxyConfiguration, name string) *bool {
+	if value, ok := c.FeatureGates[name]; ok {
+		return &value
+	}
+	return nil
 }
 
 func detect(c *v1alpha1.KubeProxyConfiguration) render.Detect {

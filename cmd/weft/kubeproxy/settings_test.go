@@ -88,7 +88,7 @@ type effect struct {
 // effects has an entry for each setting that does something.
 var effects = map[string]effect{
 	"featureGates": {value: "{AllowServiceExternalIPs: false}", flag: "AllowServiceExternalIPs=false",
-		got: func(s *Settings) any { return s.IgnoreExternalIPs }, want: true},
+		got: func(s *Settings) any { return s.AllowExternalIPs }, want: new(false)},
 	"clientConnection.kubeconfig":         {value: "/k", got: func(s *Settings) any { return s.Configuration.ClientConnection.Kubeconfig }, want: "/k"},
 	"clientConnection.acceptContentTypes": {value: "application/json", got: func(s *Settings) any { return s.Configuration.ClientConnection.AcceptContentTypes }, want: "application/json"},
 	"clientConnection.contentType":        {value: "application/json", got: func(s *Settings) any { return s.Configuration.ClientConnection.ContentType }, want: "application/json"},
