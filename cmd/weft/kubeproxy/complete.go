@@ -107,16 +107,17 @@ func (o *Options) fromData(flags *pflag.FlagSet, file string, data []byte) (*Set
 	c := doc.config.DeepCopy()
 	exact := c.Conntrack.MaxPerCore != nil || c.Conntrack.Min != nil
 	verbose := c.Logging.Verbosity != 0 || c.Logging.Format != ""
-	warnings := fallBack(c)
+	warnings := append(doc.warnings, fallBack(c)...)
 	setDefaults(c)
 	copyLogFlags(flags, &c.Logging)
 	for _, v := range validate(c) {
-		doc.Add(doc.line(v.path), v.path, "got %s: want %s", v.got, v.want)
+		path := doc.path(v.path)
+		doc.Add(doc.line(path), path, "got %s: want %s", v.got, v.want)
 	}
 	if err := doc.Err(file); err != nil {
 		return nil, err
 	}
-	warnings = append(append(warnings, warnMode(c)...), unusedSettings(c)...)
+	warnings = append(append(warnings, warnMode(c)...), unusedSettings(c, doc.path)...)
 	if flags.Changed("hostname-override") && o.config.HostnameOverride != "" {
 		c.HostnameOverride = o.config.HostnameOverride
 	}

@@ -70,7 +70,7 @@ featureGates:
 10: conntrack.min: got -1: want at least 0
 11: conntrack.udpTimeout: got -1s: want at least 0
 13: nftables.masqueradeBit: got 32: want 0 to 31
-15: nftables.minSyncPeriod: got 2s: want at most nftables.syncPeriod, 1s
+15: nftables.minSyncPeriod: got 2s: want at most the syncPeriod, 1s
 16: detectLocalMode: got "Guess": want ClusterCIDR, NodeCIDR, BridgeInterface, InterfaceNamePrefix
 17: configSyncPeriod: got -1s: want more than 0
 18: clientConnection.burst: got -1: want at least 0
@@ -147,7 +147,7 @@ func TestFlagErrors(t *testing.T) {
 	for arg, want := range map[string]string{
 		"--masquerade-bit=32":                      `--masquerade-bit 32: want 0 to 31`,
 		"--iptables-masquerade-bit=-1":             `--iptables-masquerade-bit -1: want 0 to 31`,
-		"--min-sync-period=31s":                    `--min-sync-period 31s: want at most nftables.syncPeriod, 30s`,
+		"--min-sync-period=31s":                    `--min-sync-period 31s: want at most the syncPeriod, 30s`,
 		"--cluster-cidr=10.0.0.1":                  `--cluster-cidr "10.0.0.1": want an address and a prefix length, such as 10.244.0.0/16`,
 		"--nodeport-addresses=primary,10.0.0.0/8":  `--nodeport-addresses "primary": want primary alone, or CIDRs`,
 		"--proxy-mode=kernelspace":                 `--proxy-mode "kernelspace": want nftables (or iptables, ipvs or nothing, which mean the same in weft)`,

@@ -102,8 +102,10 @@ func settings(c *v1alpha1.KubeProxyConfiguration, warnings []string) *Settings {
 	if len(c.NodePortAddresses) == 0 {
 		s.Configuration.NodePortAddresses = []string{primary}
 	}
-	if a, err := network.ParseAddr(c.BindAddress); err == nil && !a.IsUnspecified() {
-		s.NodeAddresses[model.FamilyOf(a)] = a
+	for _, text := range splitList(c.BindAddress) {
+		if a, err := network.ParseAddr(text); err == nil && !a.IsUnspecified() {
+			s.NodeAddresses[model.FamilyOf(a)] = a
+		}
 	}
 	for _, text := range c.NodePortAddresses {
 		if p, err := network.ParsePrefix(text); err == nil {

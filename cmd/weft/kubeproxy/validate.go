@@ -73,12 +73,19 @@ func (k *checker) numbers(c *v1alpha1.KubeProxyConfiguration) {
 	sync, minimum := c.NFTables.SyncPeriod.Duration, c.NFTables.MinSyncPeriod.Duration
 	k.check(sync > 0, "nftables.syncPeriod", sync, "more than 0")
 	k.check(minimum >= 0, "nftables.minSyncPeriod", minimum, "at least 0, which means no wait")
-	k.check(sync <= 0 || minimum <= sync, "nftables.minSyncPeriod", minimum, fmt.Sprintf("at most nftables.syncPeriod, %v", sync))
+	k.check(sync <= 0 || minimum <= sync, "nftables.minSyncPeriod", minimum, fmt.Sprintf("at most the syncPeriod, %v", sync))
 }
 
 func (k *checker) addresses(c *v1alpha1.KubeProxyConfiguration) {
-	_, err := network.ParseAddr(c.BindAddress)
-	k.check(err == nil, "bindAddress", c.BindAddress, "an address")
+	var six []bool
+	for _, s := range splitList(c.BindAddress) {
+		a, err := network.ParseAddr(s)
+		k.check(err == nil, "bindAddress", s, "an address")
+		if err == nil {
+			six = append(six, a.Is6())
+		}
+	}
+	k.check(len(six) < 2 || len(six) == 2 && six[0] != six[1], "bindAddress", c.BindAddress, "one address, or one of each family")
 	for path, address := range map[string]string{"healthzBindAddress": c.HealthzBindAddress, "metricsBindAddress": c.MetricsBindAddress} {
 		k.check(address == "" || isAddrPort(address), path, address, "an address, or an address and a port such as 0.0.0.0:10256")
 	}
