@@ -60,7 +60,6 @@ func (o *Options) fromFlags(flags *pflag.FlagSet) (*Settings, error) {
 	s := settings(c, warnings)
 	s.Server = o.server
 	s.LogGiven = flags.Changed("v") || flags.Changed("logging-format")
-	s.Conntrack.Exact = flags.Changed("conntrack-max-per-core") || flags.Changed("conntrack-min")
 	s.OOMGiven = flags.Changed("oom-score-adj")
 	flagsOf(New().AddHostFlags).VisitAll(func(f *pflag.Flag) { s.HostGiven = s.HostGiven || flags.Changed(f.Name) })
 	return s, nil
@@ -105,7 +104,6 @@ func (o *Options) fromData(flags *pflag.FlagSet, file string, data []byte) (*Set
 		return nil, err
 	}
 	c := doc.config.DeepCopy()
-	exact := c.Conntrack.MaxPerCore != nil || c.Conntrack.Min != nil
 	verbose := c.Logging.Verbosity != 0 || c.Logging.Format != ""
 	warnings := append(doc.warnings, fallBack(c)...)
 	setDefaults(c)
@@ -123,7 +121,7 @@ func (o *Options) fromData(flags *pflag.FlagSet, file string, data []byte) (*Set
 	}
 	s := settings(c, warnings)
 	s.File, s.data, s.Server = file, data, o.server
-	s.Conntrack.Exact, s.HostGiven, s.OOMGiven = exact, true, doc.config.OOMScoreAdj != nil
+	s.HostGiven, s.OOMGiven = true, doc.config.OOMScoreAdj != nil
 	s.LogGiven = verbose || flags.Changed("v") || flags.Changed("logging-format")
 	return s, nil
 }

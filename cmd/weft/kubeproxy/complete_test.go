@@ -234,24 +234,23 @@ func TestMode(t *testing.T) {
 	}
 }
 
-// TestConntrackIntent: a limit that somebody chose is set exactly, a default only
-// raises the one that there is; who says nothing of the machine is known.
+// TestHostGiven tells who says nothing of the machine.
 //
 // Behaviour: 149, 152.
-func TestConntrackIntent(t *testing.T) {
+func TestHostGiven(t *testing.T) {
 	for name, tt := range map[string]struct {
-		s                *Settings
-		exact, host, oom bool
+		s         *Settings
+		host, oom bool
 	}{
-		"nothing":     {fromArgs(t), false, false, false},
-		"max":         {fromArgs(t, "--conntrack-max-per-core=1"), true, true, false},
-		"oom":         {fromArgs(t, "--oom-score-adj=1"), false, true, true},
-		"rule flags":  {fromArgs(t, "--masquerade-all"), false, false, false},
-		"file":        {fromText(t, "mode: nftables\n"), false, true, false},
-		"file choose": {fromText(t, "conntrack: {min: 1}\noomScoreAdj: -1\n"), true, true, true},
+		"nothing":     {fromArgs(t), false, false},
+		"max":         {fromArgs(t, "--conntrack-max-per-core=1"), true, false},
+		"oom":         {fromArgs(t, "--oom-score-adj=1"), true, true},
+		"rule flags":  {fromArgs(t, "--masquerade-all"), false, false},
+		"file":        {fromText(t, "mode: nftables\n"), true, false},
+		"file choose": {fromText(t, "conntrack: {min: 1}\noomScoreAdj: -1\n"), true, true},
 	} {
-		if tt.s.Conntrack.Exact != tt.exact || tt.s.HostGiven != tt.host || tt.s.OOMGiven != tt.oom {
-			t.Errorf("%s: exact %v, host %v, oom %v", name, tt.s.Conntrack.Exact, tt.s.HostGiven, tt.s.OOMGiven)
+		if tt.s.HostGiven != tt.host || tt.s.OOMGiven != tt.oom {
+			t.Errorf("%s: host %v, oom %v", name, tt.s.HostGiven, tt.s.OOMGiven)
 		}
 	}
 	if got := fromArgs(t, "--conntrack-max-per-core=0").Conntrack.Max; got != 0 {

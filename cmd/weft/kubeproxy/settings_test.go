@@ -226,7 +226,7 @@ func TestKubeadm(t *testing.T) {
 	if got := texts(s.Detect.CIDRs); got != "[10.244.0.0/16]" || s.NodeName != "node-a" || s.Configuration.ClientConnection.Kubeconfig != "/var/lib/kube-proxy/kubeconfig.conf" {
 		t.Errorf("pods are %s, the node %q, the kubeconfig %q", got, s.NodeName, s.Configuration.ClientConnection.Kubeconfig)
 	}
-	if s.MetricsAddress != "127.0.0.1:10249" || s.HealthzAddress != "0.0.0.0:10256" || s.MinSyncPeriod != 100*time.Millisecond || s.OOMScoreAdj != -999 || s.Conntrack.Exact || s.OOMGiven {
+	if s.MetricsAddress != "127.0.0.1:10249" || s.HealthzAddress != "0.0.0.0:10256" || s.MinSyncPeriod != 100*time.Millisecond || s.OOMScoreAdj != -999 || s.OOMGiven {
 		t.Errorf("defaults are %+v", s)
 	}
 }
