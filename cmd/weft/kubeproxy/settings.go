@@ -23,8 +23,9 @@ import (
 type Settings struct {
 	// Configuration has defaults, in kube-proxy's form.
 	Configuration v1alpha1.KubeProxyConfiguration
-	// PeerMode is kube-proxy's mode; weft's is always nftables.
-	PeerMode string
+	// PeerMode is kube-proxy's mode; weft's is always nftables. It is a default if ModeGiven is false.
+	PeerMode  string
+	ModeGiven bool
 	// "" for a command line.
 	File string
 	// warnings before weft starts
@@ -76,6 +77,7 @@ func settings(c *v1alpha1.KubeProxyConfiguration, warnings []string) *Settings {
 	s := &Settings{
 		Configuration: *c,
 		PeerMode:      cmp.Or(string(c.Mode), ModeIPTables),
+		ModeGiven:     c.Mode != "",
 		Warnings:      warnings,
 		Config: services.Config{
 			NodeName: strings.ToLower(strings.TrimSpace(c.HostnameOverride)),

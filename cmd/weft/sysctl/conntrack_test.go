@@ -100,7 +100,7 @@ func TestApplyLimit(t *testing.T) {
 	}{
 		"lower": {Conntrack{Max: 1000}, "65536", "16384"},
 		"raise": {Conntrack{Max: 80000}, "80000", "20000"},
-		"leave":            {Conntrack{TCPBeLiberal: true}, "65536", "16384"},
+		"leave": {Conntrack{TCPBeLiberal: true}, "65536", "16384"},
 	} {
 		root := fakeRoot(t)
 		if _, err := tt.c.Apply(root); err != nil {
