@@ -37,7 +37,7 @@ func TestFieldsAreComplete(t *testing.T) {
 	}
 }
 
-// flagsOfKubeProxy are those that kube-proxy 1.36.3 has (cmd/kube-proxy/app,
+// flagsOfKubeProxy are those that kube-proxy 1.37.2 has (cmd/kube-proxy/app,
 // k8s.io/component-base/logs/api/v1), but for --config and the two addresses,
 // which other parts of weft register, and for those of its libraries.
 const flagsOfKubeProxy = `

@@ -104,7 +104,7 @@ func TestVersion2Errors(t *testing.T) {
 	}
 	for _, r := range replacements() {
 		if !slices.ContainsFunc(fields(), func(f field) bool { return f.path == r.path || strings.HasPrefix(f.path, r.path+".") }) {
-			t.Errorf("%s is no field of v1alpha1", r.path)
+			t.Errorf("%s is not a field of v1alpha1", r.path)
 		}
 	}
 }
