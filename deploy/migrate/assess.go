@@ -121,18 +121,12 @@ func (c *cluster) configuration(ctx context.Context, r *report) error {
 	return nil
 }
 
-// How mode is chosen, and what an upgrade of kube-proxy does.
-const (
-	modeExplicit = "explicit: an upgrade keeps it"
-	modeOmitted  = "by omission: an upgrade may change it"
-)
-
 func (r *report) addSettings(s *kubeproxy.Settings) {
 	const subject = "configuration"
 	config := &s.Configuration
-	r.Mode, r.ModeSource = s.PeerMode, modeExplicit
+	r.Mode, r.ModeSource = s.PeerMode, "explicit: an upgrade keeps it"
 	if !s.ModeGiven {
-		r.ModeSource = modeOmitted
+		r.ModeSource = "by omission"
 		r.add(note, subject, "set mode, or migrate all nodes before an upgrade to 1.40", "mode is not set: kube-proxy uses iptables, with a warning from 1.37, and nftables from 1.40")
 	}
 	for _, w := range s.Warnings {

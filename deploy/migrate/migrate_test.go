@@ -173,7 +173,7 @@ func TestAssess(t *testing.T) {
 			if code != test.code {
 				t.Errorf("exit code %q, want %q", code, test.code)
 			}
-			source := map[bool]string{true: modeExplicit, false: modeOmitted}[name != "omitted"]
+			source := map[bool]string{true: "explicit: an upgrade keeps it", false: "by omission"}[name != "omitted"]
 			if r.Mode != "" && r.ModeSource != source || r.Mode == "" && r.ModeSource != "" {
 				t.Errorf("mode %q, %q: want %q", r.Mode, r.ModeSource, source)
 			}

@@ -1,11 +1,6 @@
 package services
 
-import (
-	"context"
-	"log/slog"
-
-	"k8s.io/apimachinery/pkg/util/version"
-)
+import "k8s.io/apimachinery/pkg/util/version"
 
 // externalIPsOff is the version of Kubernetes whose default of AllowServiceExternalIPs is false (KEP-5707).
 var externalIPsOff = version.MajorMinor(1, 40)
@@ -33,11 +28,7 @@ func (f *Frontend) logExternalIPs(services int) {
 		f.cfg.Logger.Info("external IPs of Services are served, because the API server is older than Kubernetes 1.40", "services", services)
 		return
 	}
-	level := slog.LevelInfo
-	if services > 0 {
-		level = slog.LevelWarn
-	}
-	f.cfg.Logger.Log(context.Background(), level, "external IPs of Services are ignored, because this is the default from Kubernetes 1.40: "+
+	f.cfg.Logger.Warn("external IPs of Services are ignored, because this is the default from Kubernetes 1.40: "+
 		"to serve them, set the feature gate AllowServiceExternalIPs to true", "services", services)
 }
 
@@ -53,9 +44,5 @@ func (s *state) ignoreExternalIPs(ignore bool) (services int, dirty bool) {
 }
 
 func (m *proxyMetrics) allowExternalIPs(allow bool) {
-	enabled := 0.0
-	if allow {
-		enabled = 1
-	}
-	m.externalIPs.Set(enabled)
+	m.externalIPs.Set(map[bool]float64{true: 1}[allow])
 }

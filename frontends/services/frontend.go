@@ -233,8 +233,9 @@ func (f *Frontend) setSynced() {
 	_, _, eligible := f.state.apply(nil)
 	f.health.SetEligible(eligible)
 	if f.externalIPsIgnored {
-		services, _ := f.state.ignoreExternalIPs(true)
-		f.logExternalIPs(services)
+		if services, _ := f.state.ignoreExternalIPs(true); services > 0 {
+			f.logExternalIPs(services)
+		}
 	}
 	close(f.synced)
 }

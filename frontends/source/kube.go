@@ -47,8 +47,9 @@ type Kube struct {
 	client    *client
 	restarted func(ctx context.Context) bool
 	log       *slog.Logger
-	users     []*user
-	watches   []*resourceWatch
+	// versioned are the users with Version.
+	users, versioned []*user
+	watches          []*resourceWatch
 	// closed after the first request for the version
 	asked                          chan struct{}
 	retryFirst, retryAbsent, grace time.Duration
@@ -98,6 +99,9 @@ func (k *Kube) Subscribe(s Subscription) error {
 		u.watches = append(u.watches, w)
 	}
 	k.users = append(k.users, u)
+	if u.Version != nil {
+		k.versioned = append(k.versioned, u)
+	}
 	return nil
 }
 
@@ -131,7 +135,7 @@ func (k *Kube) Run(ctx context.Context) error {
 		return nil
 	}
 	var all sync.WaitGroup
-	if k.wantsVersion() {
+	if len(k.versioned) > 0 {
 		all.Go(func() { k.followVersion(ctx) })
 	}
 	for _, w := range k.watches {

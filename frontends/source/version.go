@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -14,10 +13,6 @@ import (
 )
 
 const versionPath = "/version"
-
-func (k *Kube) wantsVersion() bool {
-	return slices.ContainsFunc(k.users, func(u *user) bool { return u.Version != nil })
-}
 
 // followVersion asks once per connection, because another server may have another version. The request's own
 // connection does not count. It repeats a failed request, unless it is forbidden.
@@ -34,8 +29,10 @@ func (k *Kube) followVersion(ctx context.Context) {
 		v, err := k.version(ctx)
 		switch {
 		case err == nil:
-			for _, u := range k.users {
-				u.setVersion(v)
+			for _, u := range k.versioned {
+				u.mu.Lock()
+				u.Version(v)
+				u.mu.Unlock()
 			}
 		case ctx.Err() == nil:
 			k.log.Warn("cannot read the API server's version: keeping the last one", "error", err)
@@ -62,13 +59,4 @@ func (k *Kube) version(ctx context.Context) (*version.Version, error) {
 		return nil, fmt.Errorf("read the API server's version %q: %w", text, err)
 	}
 	return v, nil
-}
-
-func (u *user) setVersion(v *version.Version) {
-	if u.Version == nil {
-		return
-	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.Version(v)
 }

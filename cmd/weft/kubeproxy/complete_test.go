@@ -78,8 +78,8 @@ featureGates:
 22: nodePortAddresses[2]: got "10.0.0.1": want an address and a prefix length, such as 10.244.0.0/16
 23: showHiddenMetricsForVersion: got "next": want a version such as 1.35
 24: logging.format: got "xml": want text or json`},
-		"one family twice": {"clusterCIDR: 10.0.0.0/8,10.1.0.0/16\n", `3: clusterCIDR: got "10.0.0.0/8,10.1.0.0/16": want one CIDR, or one of each family`},
-		"three":            {"clusterCIDR: 10.0.0.0/8,fd00::/8,fd01::/16\n", `3: clusterCIDR: got "10.0.0.0/8,fd00::/8,fd01::/16": want one CIDR, or one of each family`},
+		"one family twice": {"clusterCIDR: 10.0.0.0/8,10.1.0.0/16\n", `3: clusterCIDR: got "10.0.0.0/8,10.1.0.0/16": want one, or one of each family`},
+		"three":            {"clusterCIDR: 10.0.0.0/8,fd00::/8,fd01::/16\n", `3: clusterCIDR: got "10.0.0.0/8,fd00::/8,fd01::/16": want one, or one of each family`},
 		"no CIDR":          {"clusterCIDR: pods\n", `3: clusterCIDR: got "pods": want an address and a prefix length, such as 10.244.0.0/16`},
 		"no bridge":        {"detectLocalMode: BridgeInterface\n", `0: detectLocal.bridgeInterface: got "": want the name of an interface, for BridgeInterface`},
 		"no prefix":        {"detectLocalMode: InterfaceNamePrefix\ndetectLocal: {interfaceNamePrefix: 'a\" b'}\n", `4: detectLocal.interfaceNamePrefix: got "a\" b": want a prefix of the names of interfaces, for InterfaceNamePrefix`},

@@ -61,13 +61,9 @@ func (d *document) line(path string) int {
 // parse neither sets defaults nor validates values.
 func parse(file string, data []byte) (*document, error) {
 	doc := &document{Decoder: access.Decoder{Kubernetes: true}}
-	version := versionOf(data)
-	root := doc.Document(data, version, Kind)
-	switch {
-	case root == nil:
-	case version == apiVersion2:
-		doc.decode2(root)
-	default:
+	if root := new(access.Problems).Document(data, apiVersion2, Kind); root != nil && root.Kind == yaml.MappingNode {
+		doc.decode2(doc.Document(data, apiVersion2, Kind))
+	} else if root = doc.Document(data, APIVersion, Kind); root != nil {
 		doc.Decode(root, &doc.config)
 	}
 	return doc, doc.Err(file)

@@ -38,15 +38,9 @@ type configuration2 struct {
 	MinSyncPeriod metav1.Duration `json:"minSyncPeriod"`
 }
 
-type replacement struct {
-	path string
-	// "" if there is none
-	by string
-}
-
 // replacements are fields of v1alpha1 that v1alpha2 does not have.
-func replacements() []replacement {
-	return []replacement{
+func replacements() []struct{ path, by string } {
+	return []struct{ path, by string }{
 		{"bindAddress", "nodeIPOverride"},
 		{"clusterCIDR", "detectLocal.clusterCIDRs"},
 		{"conntrack", "linux.conntrack"},
@@ -59,37 +53,17 @@ func replacements() []replacement {
 		{"nftables.minSyncPeriod", "minSyncPeriod"},
 		{"nftables.syncPeriod", "syncPeriod"},
 		{"oomScoreAdj", "linux.oomScoreAdj"},
-		{"portRange", ""},
+		{"portRange", "nothing"},
 		{"windowsRunAsService", "windows.runAsService"},
 	}
-}
-
-// versionOf returns apiVersion2 for a file of this version, else APIVersion.
-func versionOf(data []byte) string {
-	var doc yaml.Node
-	if yaml.Unmarshal(data, &doc) != nil || len(doc.Content) == 0 {
-		return APIVersion
-	}
-	root := doc.Content[0]
-	for i := 0; i+1 < len(root.Content); i += 2 {
-		if root.Content[i].Value == "apiVersion" && root.Content[i+1].Value == apiVersion2 {
-			return apiVersion2
-		}
-	}
-	return APIVersion
 }
 
 func (d *document) decode2(root *yaml.Node) {
 	var c configuration2
 	d.Decode(root, &c)
 	for _, r := range replacements() {
-		line, ok := d.Lines[r.path]
-		switch {
-		case !ok:
-		case r.by == "":
-			d.Add(line, r.path, "v1alpha2 does not have it: remove it")
-		default:
-			d.Add(line, r.path, "v1alpha2 does not have it: use %s", r.by)
+		if line, ok := d.Lines[r.path]; ok {
+			d.Add(line, r.path, "v1alpha2 has %s in its place", r.by)
 		}
 	}
 	d.second = true
@@ -101,12 +75,8 @@ func (d *document) decode2(root *yaml.Node) {
 	to.BindAddress = strings.Join(c.NodeIPOverride, ",")
 	to.BindAddressHardFail = *cmp.Or(c.BindAddressHardFail, new(true))
 
-	switch c.IPFamilyPolicy {
-	case "", "PreferDualStack":
-	case "SingleStack", "RequireDualStack":
+	if c.IPFamilyPolicy != "" && c.IPFamilyPolicy != "PreferDualStack" {
 		d.warnings = append(d.warnings, "ipFamilyPolicy: no effect: weft serves the families of the node")
-	default:
-		d.Add(d.line("ipFamilyPolicy"), "ipFamilyPolicy", "got %q: want SingleStack, PreferDualStack or RequireDualStack", c.IPFamilyPolicy)
 	}
 	if c.ConfigHardFail != nil && !*c.ConfigHardFail {
 		d.warnings = append(d.warnings, "configHardFail: no effect: weft does not start with an error in the file")
@@ -116,7 +86,7 @@ func (d *document) decode2(root *yaml.Node) {
 // path returns the name in the file of a path in v1alpha1.
 func (d *document) path(path string) string {
 	for _, r := range replacements() {
-		if rest, ok := strings.CutPrefix(path, r.path); ok && d.second && r.by != "" && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+		if rest, ok := strings.CutPrefix(path, r.path); ok && d.second && (rest == "" || rest[0] == '.' || rest[0] == '[') {
 			return r.by + rest
 		}
 	}

@@ -79,23 +79,25 @@ featureGates: {AllowServiceExternalIPs: false}
 // Behaviour: 146, 147, 148, 149, 150.
 func TestVersion2Errors(t *testing.T) {
 	for text, want := range map[string]string{
-		"bindAddress: 192.0.2.1\n":                  "f:3: bindAddress: v1alpha2 does not have it: use nodeIPOverride",
-		"portRange: 1-2\n":                          "f:3: portRange: v1alpha2 does not have it: remove it",
-		"nftables:\n  minSyncPeriod: 1s\n":          "f:4: nftables.minSyncPeriod: v1alpha2 does not have it: use minSyncPeriod",
-		"conntrack:\n  min: 1\n":                    "f:3: conntrack: v1alpha2 does not have it: use linux.conntrack",
+		"bindAddress: 192.0.2.1\n":                  "f:3: bindAddress: v1alpha2 has nodeIPOverride in its place",
+		"portRange: 1-2\n":                          "f:3: portRange: v1alpha2 has nothing in its place",
+		"nftables:\n  minSyncPeriod: 1s\n":          "f:4: nftables.minSyncPeriod: v1alpha2 has minSyncPeriod in its place",
+		"conntrack:\n  min: 1\n":                    "f:3: conntrack: v1alpha2 has linux.conntrack in its place",
 		"linux:\n  conntrak: {}\n":                  `f:4: linux: unknown field "conntrak": want conntrack, masqueradeAll, oomScoreAdj`,
 		"linux: {oomScoreAdj: 1001}\n":              "f:3: linux.oomScoreAdj: got 1001: want -1000 to 1000",
 		"linux:\n  conntrack:\n    min: -1\n":       "f:5: linux.conntrack.min: got -1: want at least 0",
 		"syncPeriod: 1s\nminSyncPeriod: 2s\n":       "f:4: minSyncPeriod: got 2s: want at most the syncPeriod, 1s",
 		"detectLocal: {clusterCIDRs: 10.0.0.0/8}\n": `f:3: detectLocal.clusterCIDRs: got "10.0.0.0/8": want a list`,
 		"detectLocal: {clusterCIDRs: [pods]}\n":     `f:3: detectLocal.clusterCIDRs: got "pods": want an address and a prefix length, such as 10.244.0.0/16`,
-		"nodeIPOverride: [192.0.2.1, 192.0.2.2]\n":  `f:3: nodeIPOverride: got "192.0.2.1,192.0.2.2": want one address, or one of each family`,
+		"nodeIPOverride: [192.0.2.1, 192.0.2.2]\n":  `f:3: nodeIPOverride: got "192.0.2.1,192.0.2.2": want one, or one of each family`,
 		"nodeIPOverride: [here]\n":                  `f:3: nodeIPOverride: got "here": want an address`,
-		"ipFamilyPolicy: Both\n":                    `f:3: ipFamilyPolicy: got "Both": want SingleStack, PreferDualStack or RequireDualStack`,
 	} {
 		if _, err := parse2(text); err == nil || err.Error() != want {
 			t.Errorf("%s: error %v, want %s", text, err, want)
 		}
+	}
+	if _, err := parse2("---\nmode: nftables\n"); err == nil || !strings.Contains(err.Error(), "there is a second document") {
+		t.Errorf("two documents: error %v", err)
 	}
 	for _, field := range []string{"linux: {}", "syncPeriod: 1s", "nodeIPOverride: []", "windows: {}"} {
 		if _, err := Parse("f", []byte(header+field+"\n")); err == nil || !strings.Contains(err.Error(), "unknown field") {
