@@ -127,7 +127,7 @@ func (d *Decoder) targets(v reflect.Value, known map[string]target) {
 		field := v.Type().Field(i)
 		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
 		text := field.Tag.Get("text")
-		switch inline := slices.Contains(strings.Split(options, ","), "inline"); {
+		switch inline := slices.Contains(strings.Split(options, ","), "inline") || field.Anonymous && name == ""; {
 		case inline && field.Type.Kind() == reflect.Map:
 			v.Field(i).Set(reflect.MakeMap(field.Type))
 			for _, key := range d.names[field.Name] {

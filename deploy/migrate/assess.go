@@ -44,6 +44,8 @@ type finding struct {
 type report struct {
 	KubeProxy string `json:"kubeProxy,omitempty"`
 	Mode      string `json:"mode,omitempty"`
+	// ModeSource is how Mode is chosen.
+	ModeSource string `json:"modeSource,omitempty"`
 	// numbers by value of the label, "" for nodes without it
 	Nodes map[string]int `json:"nodes"`
 	// numbers by type
@@ -122,7 +124,11 @@ func (c *cluster) configuration(ctx context.Context, r *report) error {
 func (r *report) addSettings(s *kubeproxy.Settings) {
 	const subject = "configuration"
 	config := &s.Configuration
-	r.Mode = s.PeerMode
+	r.Mode, r.ModeSource = s.PeerMode, "explicit: an upgrade keeps it"
+	if !s.ModeGiven {
+		r.ModeSource = "by omission"
+		r.add(note, subject, "set mode, or migrate all nodes before an upgrade to 1.40", "mode is not set: kube-proxy uses iptables, with a warning from 1.37, and nftables from 1.40")
+	}
 	for _, w := range s.Warnings {
 		r.add(differs, subject, "", "%s", w)
 	}
@@ -178,13 +184,20 @@ func (c *cluster) services(ctx context.Context, r *report) error {
 	if err != nil {
 		return fmt.Errorf("list services: %w", err)
 	}
-	var affine []string
+	var affine, external []string
 	for i := range list.Items {
 		s := &list.Items[i]
 		r.Services[string(s.Spec.Type)]++
 		if s.Spec.SessionAffinity == corev1.ServiceAffinityClientIP {
 			affine = append(affine, s.Namespace+"/"+s.Name)
 		}
+		if len(s.Spec.ExternalIPs) > 0 {
+			external = append(external, s.Namespace+"/"+s.Name)
+		}
+	}
+	if len(external) > 0 {
+		r.add(note, "Services", "use addresses of a load balancer, or set the feature gate AllowServiceExternalIPs, which ends with 1.43",
+			"%d have externalIPs, which kube-proxy 1.40 ignores by default, and weft if the API server has 1.40 or later: %s", len(external), cli.Some(external))
 	}
 	if len(affine) > 0 {
 		r.add(differs, "Services", "", "%d have session affinity, whose memory does not cross over: a client may get another endpoint at its next connection: %s", len(affine), cli.Some(affine))
@@ -232,8 +245,8 @@ func (r *report) print(w io.Writer) error {
 	for _, n := range r.Services {
 		services += n
 	}
-	fmt.Fprintf(&b, "%d nodes (%d with weft, %d with both), %d Services, kube-proxy in mode %s: %d block, %d differ\n",
-		total, r.Nodes[takeover.Weft], r.Nodes[takeover.Beside], services, cmp.Or(r.Mode, "unknown"), r.count(blocks), r.count(differs))
+	fmt.Fprintf(&b, "%d nodes (%d with weft, %d with both), %d Services, kube-proxy in mode %s (%s): %d block, %d differ\n",
+		total, r.Nodes[takeover.Weft], r.Nodes[takeover.Beside], services, cmp.Or(r.Mode, "unknown"), cmp.Or(r.ModeSource, "its configuration is not known"), r.count(blocks), r.count(differs))
 	_, err := io.WriteString(w, b.String())
 	return err
 }

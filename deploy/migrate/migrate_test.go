@@ -123,6 +123,7 @@ func TestAssess(t *testing.T) {
 	windows.Status.NodeInfo.KernelVersion, windows.Status.NodeInfo.OperatingSystem = "10.0.20348", "windows"
 	away.Status.Conditions = nil
 	affine := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, SessionAffinity: corev1.ServiceAffinityClientIP}}
+	external := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "outside"}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, ExternalIPs: []string{"203.0.113.1"}}}
 	const good = "mode: nftables\n"
 	for name, test := range map[string]struct {
 		objects []runtime.Object
@@ -134,7 +135,12 @@ func TestAssess(t *testing.T) {
 		"nothing":         {want: []string{"blocks: DaemonSets: DaemonSet kube-system/kube-proxy does not exist", "differs: configuration: ConfigMap kube-system/kube-proxy has no config.conf", "note: DaemonSets: weft is not installed"}, code: "1"},
 		"not prepared":    {objects: []runtime.Object{daemonSet(peerName), weft, config(good)}, want: []string{"note: DaemonSets: kube-proxy does not leave nodes"}},
 		"weft everywhere": {objects: []runtime.Object{peer, daemonSet(weftName), config(good)}, want: []string{"blocks: DaemonSets: DaemonSet kube-system/weft runs on all nodes"}, code: "1"},
-		"iptables":        {objects: []runtime.Object{peer, weft, config("")}, want: []string{"differs: configuration: NodePorts answer on the node's own addresses"}, code: "3"},
+		"omitted":         {objects: []runtime.Object{peer, weft, config("")}, want: []string{"differs: configuration: NodePorts answer on the node's own addresses", "note: configuration: mode is not set: kube-proxy uses iptables"}, code: "3"},
+		"iptables": {
+			objects: []runtime.Object{peer, weft, config("mode: iptables\n")},
+			want:    []string{"differs: configuration: NodePorts answer on the node's own addresses", "differs: configuration: mode iptables: weft always uses nftables"}, code: "3",
+		},
+		"external IPs": {objects: []runtime.Object{peer, weft, config(good), external}, want: []string{"note: Services: 1 have externalIPs, which kube-proxy 1.40 ignores by default, and weft if the API server has 1.40 or later: shop/outside"}},
 		"ipvs": {
 			objects: []runtime.Object{peer, weft, config("mode: ipvs\nnodePortAddresses: [primary]\nipvs:\n  scheduler: lc\n")},
 			want:    []string{"differs: configuration: ipvs.scheduler", "differs: configuration: mode ipvs leaves virtual servers", "differs: configuration: mode ipvs: weft always uses nftables", "differs: configuration: the scheduler of IPVS is lc"}, code: "3",
@@ -166,6 +172,10 @@ func TestAssess(t *testing.T) {
 			}
 			if code != test.code {
 				t.Errorf("exit code %q, want %q", code, test.code)
+			}
+			source := map[bool]string{true: "explicit: an upgrade keeps it", false: "by omission"}[name != "omitted"]
+			if r.Mode != "" && r.ModeSource != source || r.Mode == "" && r.ModeSource != "" {
+				t.Errorf("mode %q, %q: want %q", r.Mode, r.ModeSource, source)
 			}
 			var text strings.Builder
 			if err := r.print(&text); err != nil || strings.Count(text.String(), ": ") < len(got) || !strings.Contains(text.String(), fmt.Sprintf("%d block, %d differ\n", r.count(blocks), r.count(differs))) {

@@ -42,8 +42,11 @@ type Config struct {
 	Detect render.Detect
 	// NodeAddresses override the Node object's addresses (kube-proxy's bindAddress).
 	NodeAddresses [model.NumFamilies]netip.Addr
-	// feature gate AllowServiceExternalIPs off
-	IgnoreExternalIPs bool
+	// AllowExternalIPs is the feature gate AllowServiceExternalIPs. nil follows the API server's version: off
+	// from Kubernetes 1.40.
+	AllowExternalIPs *bool
+	// feature gate KubeProxyNFTablesLocalhostNodePorts; nil if not set
+	LocalhostNodePorts *bool
 	// NodePortAddresses are local prefixes. A family without prefixes has no NodePorts. Empty means the Node
 	// object's addresses ("primary").
 	NodePortAddresses []netip.Prefix

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/version"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/aggregator/testing/nametest"
@@ -106,7 +107,7 @@ func start(t testing.TB, f *Frontend) <-chan error {
 }
 
 // script is a source that delivers what the test tells it to: objects as they are
-// now, gone and allKnown.
+// now, gone, versions of the API server and allKnown.
 type script struct {
 	batches chan []any
 	sub     source.Subscription
@@ -156,6 +157,9 @@ func (s *script) apply(batch []any) error {
 		switch c := c.(type) {
 		case allKnown:
 			synced = true
+			continue
+		case *version.Version:
+			s.sub.Version(c)
 			continue
 		case gone:
 			before = c.object

@@ -36,6 +36,8 @@ type Frontend struct {
 	// closed once the source has delivered all existing objects
 	synced chan struct{}
 	have   [model.NumFamilies]bool
+	// by the API server's version
+	externalIPsIgnored bool
 
 	mu sync.Mutex
 	// result of checkNode
@@ -81,7 +83,7 @@ func newFrontend(cfg Config) (*Frontend, error) {
 	}
 	f := &Frontend{cfg: cfg, have: have, synced: make(chan struct{})}
 	f.state = &state{backlog: publish.NewBacklog(cfg.Now), refreshed: f.refreshed, model: model.New(model.Config{
-		NodeName: cfg.NodeName, NodeAddresses: cfg.NodeAddresses, IgnoreExternalIPs: cfg.IgnoreExternalIPs,
+		NodeName: cfg.NodeName, NodeAddresses: cfg.NodeAddresses, IgnoreExternalIPs: cfg.AllowExternalIPs != nil && !*cfg.AllowExternalIPs,
 		Notify: func(n model.Notice) {
 			if n.Reporter {
 				cfg.Events.Service(n.Service, warning, n.Reason, n.Message)
@@ -104,7 +106,7 @@ func newFrontend(cfg Config) (*Frontend, error) {
 			Adopted: func() bool { return f.publisher.Status().Restored }, Now: cfg.Now, Logger: cfg.Logger,
 		})
 	}
-	if f.metrics, err = newMetrics(cfg.Registerer, newProxyMetrics(f.state.backlog, have, cfg.IgnoreExternalIPs), f); err != nil {
+	if f.metrics, err = newMetrics(cfg.Registerer, newProxyMetrics(f.state.backlog, have), f); err != nil {
 		return nil, err
 	}
 	if f.health, err = health.NewProxy(health.ProxyConfig{
@@ -118,9 +120,12 @@ func newFrontend(cfg Config) (*Frontend, error) {
 		Healthy: f.health.Healthy, Network: cfg.Network, Events: cfg.Events, Logger: cfg.Logger,
 	})
 	cfg.warn(have)
-	return f, cfg.Source.Subscribe(source.Subscription{
-		User: Publisher, Kinds: objects.Kinds(cfg.NodeName, f.state.model), Deliver: f.deliver, Synced: f.setSynced,
-	})
+	subscription := source.Subscription{User: Publisher, Kinds: objects.Kinds(cfg.NodeName, f.state.model), Deliver: f.deliver, Synced: f.setSynced}
+	if cfg.AllowExternalIPs == nil {
+		subscription.Version = f.setVersion
+	}
+	f.metrics.proxy.allowExternalIPs(cfg.AllowExternalIPs == nil || *cfg.AllowExternalIPs)
+	return f, cfg.Source.Subscribe(subscription)
 }
 
 // Run works until ctx ends, and leaves all rules in place. It does not run the source.
@@ -227,6 +232,11 @@ func (f *Frontend) setSynced() {
 	f.state.backlog.Restart()
 	_, _, eligible := f.state.apply(nil)
 	f.health.SetEligible(eligible)
+	if f.externalIPsIgnored {
+		if services, _ := f.state.ignoreExternalIPs(true); services > 0 {
+			f.logExternalIPs(services)
+		}
+	}
 	close(f.synced)
 }
 

@@ -47,6 +47,7 @@ type proxyMetrics struct {
 	cleanupFailures     *prometheus.CounterVec
 	noLocalTotal        *prometheus.GaugeVec
 	shown               missing
+	externalIPs         prometheus.Gauge
 }
 
 // programmingBuckets returns the buckets of kube-proxy.
@@ -58,7 +59,7 @@ func programmingBuckets() []float64 {
 }
 
 // b has the waiting events.
-func newProxyMetrics(b *publish.Backlog, have [model.NumFamilies]bool, ignoreExternalIPs bool) *proxyMetrics {
+func newProxyMetrics(b *publish.Backlog, have [model.NumFamilies]bool) *proxyMetrics {
 	const family = "ip_family"
 	var all []prometheus.Collector
 	duration := func(name, help string, buckets []float64) *prometheus.HistogramVec {
@@ -101,13 +102,9 @@ func newProxyMetrics(b *publish.Backlog, have [model.NumFamilies]bool, ignoreExt
 		m.cleanupFailures.WithLabelValues(name)
 	}
 	m.noLocal(&missing{})
-	enabled := 1.0
-	if ignoreExternalIPs {
-		enabled = 0
-	}
 	// The empty stage means GA.
-	gauge(metricFeature, "This metric records the data about the stage and enablement of a k8s feature.", "name", "stage").
-		WithLabelValues(allowExternalIPs, "").Set(enabled)
+	m.externalIPs = gauge(metricFeature, "This metric records the data about the stage and enablement of a k8s feature.", "name", "stage").
+		WithLabelValues(allowExternalIPs, "")
 	m.all = all
 	return m
 }

@@ -164,7 +164,7 @@ func TestNoLocalEndpoints(t *testing.T) {
 	}
 	publishtest.Equal(t, fmt.Sprintf("left over: %v", l.of), len(l.of), 0)
 	reg := prometheus.NewPedanticRegistry()
-	m := newProxyMetrics(publish.NewBacklog(nil), [model.NumFamilies]bool{model.IPv4: true}, true)
+	m := newProxyMetrics(publish.NewBacklog(nil), [model.NumFamilies]bool{model.IPv4: true})
 	reg.MustRegister(m.noLocalTotal)
 	m.noLocal(&missing{internal: {2, 7}, external: {3, 7}})
 	want := `

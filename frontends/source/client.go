@@ -35,13 +35,15 @@ const (
 )
 
 type client struct {
-	config   *rest.Config
-	http     *http.Client
-	typed    kubernetes.Interface
-	server   string
-	reach    *reach
-	groups   map[groupKey]rest.Interface
-	messages messages
+	config *rest.Config
+	http   *http.Client
+	typed  kubernetes.Interface
+	server string
+	reach  *reach
+	// receives after a new connection
+	connected chan struct{}
+	groups    map[groupKey]rest.Interface
+	messages  messages
 }
 
 type groupKey struct {
@@ -68,8 +70,11 @@ func newClient(cfg KubeConfig) (*client, error) {
 		}
 	}
 	rc.Dial = cfg.Dial
-	c := &client{config: rc, server: rc.Host, reach: newReach(rc.Host, cfg.Logger), groups: make(map[groupKey]rest.Interface), messages: make(messages)}
-	rc.Wrap(func(next http.RoundTripper) http.RoundTripper { return &transport{next, c.reach} })
+	c := &client{
+		config: rc, server: rc.Host, reach: newReach(rc.Host, cfg.Logger), connected: make(chan struct{}, 1),
+		groups: make(map[groupKey]rest.Interface), messages: make(messages),
+	}
+	rc.Wrap(func(next http.RoundTripper) http.RoundTripper { return &transport{next, c.reach, c.connected} })
 	if c.http, err = rest.HTTPClientFor(rc); err != nil {
 		return nil, fmt.Errorf("configure kubernetes client: %w", err)
 	}

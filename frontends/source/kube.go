@@ -44,11 +44,14 @@ type KubeConfig struct {
 
 // Kube is the Kubernetes API as a Source.
 type Kube struct {
-	client                         *client
-	restarted                      func(ctx context.Context) bool
-	log                            *slog.Logger
-	users                          []*user
-	watches                        []*resourceWatch
+	client    *client
+	restarted func(ctx context.Context) bool
+	log       *slog.Logger
+	// versioned are the users with Version.
+	users, versioned []*user
+	watches          []*resourceWatch
+	// closed after the first request for the version
+	asked                          chan struct{}
 	retryFirst, retryAbsent, grace time.Duration
 }
 
@@ -62,7 +65,7 @@ func NewKube(cfg KubeConfig) (*Kube, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Kube{client: c, restarted: cfg.Restarted, log: cfg.Logger, retryFirst: retryFirst, retryAbsent: retryAbsent, grace: optionalGrace}, nil
+	return &Kube{client: c, restarted: cfg.Restarted, log: cfg.Logger, asked: make(chan struct{}), retryFirst: retryFirst, retryAbsent: retryAbsent, grace: optionalGrace}, nil
 }
 
 // Client returns a client of the same API server that shares QPS and Burst.
@@ -96,6 +99,9 @@ func (k *Kube) Subscribe(s Subscription) error {
 		u.watches = append(u.watches, w)
 	}
 	k.users = append(k.users, u)
+	if u.Version != nil {
+		k.versioned = append(k.versioned, u)
+	}
 	return nil
 }
 
@@ -129,6 +135,9 @@ func (k *Kube) Run(ctx context.Context) error {
 		return nil
 	}
 	var all sync.WaitGroup
+	if len(k.versioned) > 0 {
+		all.Go(func() { k.followVersion(ctx) })
+	}
 	for _, w := range k.watches {
 		w.retryFirst, w.retryAbsent = k.retryFirst, k.retryAbsent
 		all.Go(func() { w.run(ctx) })
@@ -151,7 +160,7 @@ func (k *Kube) Run(ctx context.Context) error {
 	return nil
 }
 
-// awaitLists waits for the first lists of a user's kinds (rule 131 of package services).
+// awaitLists waits for the first lists of a user's kinds (rule 131 of package services), and for the version.
 func (k *Kube) awaitLists(ctx context.Context, u *user) bool {
 	var grace <-chan time.Time
 	for _, required := range []bool{true, false} {
@@ -169,6 +178,15 @@ func (k *Kube) awaitLists(ctx context.Context, u *user) bool {
 			}
 		}
 		grace = time.After(k.grace)
+	}
+	if u.Version == nil {
+		return true
+	}
+	select {
+	case <-k.asked:
+	case <-grace:
+	case <-ctx.Done():
+		return false
 	}
 	return true
 }

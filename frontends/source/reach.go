@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptrace"
 	"sync"
 	"time"
 
@@ -148,14 +149,28 @@ func (r *reach) note(a *http.Response, err error) {
 }
 
 type transport struct {
-	next  http.RoundTripper
-	reach *reach
+	next      http.RoundTripper
+	reach     *reach
+	connected chan<- struct{}
 }
 
 func (t *transport) RoundTrip(q *http.Request) (*http.Response, error) {
+	if q.URL.Path != versionPath {
+		q = q.WithContext(httptrace.WithClientTrace(q.Context(), &httptrace.ClientTrace{GotConn: t.gotConn}))
+	}
 	a, err := t.next.RoundTrip(q)
 	t.reach.note(a, err)
 	return a, err
+}
+
+func (t *transport) gotConn(i httptrace.GotConnInfo) {
+	if i.Reused {
+		return
+	}
+	select {
+	case t.connected <- struct{}{}:
+	default:
+	}
 }
 
 // WrappedRoundTripper lets client-go close idle connections.

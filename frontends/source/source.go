@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+
+	"k8s.io/apimachinery/pkg/util/version"
 )
 
 // Source delivers a cluster's objects to its users: *Kube or *Manifests.
@@ -28,6 +30,9 @@ type Subscription struct {
 	// Unread receives the names of initial manifest files never valid since the start, and of existing Custom
 	// resources not listed. It may be nil.
 	Unread func(names []string)
+	// Version receives the API server's version, once per connection and first before Synced if the server
+	// answers in time. It may be nil. Manifests have no version.
+	Version func(*version.Version)
 }
 
 // Event is a change: an object's new form or its deletion.

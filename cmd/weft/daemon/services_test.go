@@ -59,7 +59,7 @@ logging: {format: json, verbosity: 5}
 	bit := 3
 	if diff := cmp.Diff(services.Config{
 		Detect:        render.Detect{Mode: render.DetectInterfacePrefix, Interface: "veth"},
-		NodeAddresses: [model.NumFamilies]netip.Addr{{}, netip.MustParseAddr("2001:db8::7")}, IgnoreExternalIPs: true,
+		NodeAddresses: [model.NumFamilies]netip.Addr{{}, netip.MustParseAddr("2001:db8::7")}, AllowExternalIPs: new(false),
 		NodePortAddresses: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}, MasqueradeAll: true, MasqueradeBit: &bit,
 		SyncPeriod: 10 * time.Second, MinSyncPeriod: 2 * time.Second,
 	}, set.Config, cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{})); diff != "" {

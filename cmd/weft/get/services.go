@@ -56,9 +56,13 @@ func Services(services []localstate.Service) *Rows {
 	t.key = 2
 	last := lastRevision(services, func(s localstate.Service) uint64 { return s.Revision })
 	waits := waiting{names: make(map[string][]string)}
+	var ignored []string
 	for i := range services {
 		s := &services[i]
 		name := s.Namespace + "/" + s.Name
+		if s.ExternalIPsIgnored {
+			ignored = append(ignored, name)
+		}
 		waits.add(t, name, &s.OutcomeRow)
 		for i := range s.Ports {
 			p := &s.Ports[i]
@@ -82,6 +86,9 @@ func Services(services []localstate.Service) *Rows {
 		}
 	}
 	waits.note(t)
+	if len(ignored) > 0 {
+		t.note("%d have external IPs that are ignored (feature gate AllowServiceExternalIPs): %s", len(ignored), cli.Some(ignored))
+	}
 	return t
 }
 

@@ -60,7 +60,6 @@ func (o *Options) fromFlags(flags *pflag.FlagSet) (*Settings, error) {
 	s := settings(c, warnings)
 	s.Server = o.server
 	s.LogGiven = flags.Changed("v") || flags.Changed("logging-format")
-	s.Conntrack.Exact = flags.Changed("conntrack-max-per-core") || flags.Changed("conntrack-min")
 	s.OOMGiven = flags.Changed("oom-score-adj")
 	flagsOf(New().AddHostFlags).VisitAll(func(f *pflag.Flag) { s.HostGiven = s.HostGiven || flags.Changed(f.Name) })
 	return s, nil
@@ -105,24 +104,24 @@ func (o *Options) fromData(flags *pflag.FlagSet, file string, data []byte) (*Set
 		return nil, err
 	}
 	c := doc.config.DeepCopy()
-	exact := c.Conntrack.MaxPerCore != nil || c.Conntrack.Min != nil
 	verbose := c.Logging.Verbosity != 0 || c.Logging.Format != ""
-	warnings := fallBack(c)
+	warnings := append(doc.warnings, fallBack(c)...)
 	setDefaults(c)
 	copyLogFlags(flags, &c.Logging)
 	for _, v := range validate(c) {
-		doc.Add(doc.line(v.path), v.path, "got %s: want %s", v.got, v.want)
+		path := doc.path(v.path)
+		doc.Add(doc.line(path), path, "got %s: want %s", v.got, v.want)
 	}
 	if err := doc.Err(file); err != nil {
 		return nil, err
 	}
-	warnings = append(append(warnings, warnMode(c)...), unusedSettings(c)...)
+	warnings = append(append(warnings, warnMode(c)...), unusedSettings(c, doc.path)...)
 	if flags.Changed("hostname-override") && o.config.HostnameOverride != "" {
 		c.HostnameOverride = o.config.HostnameOverride
 	}
 	s := settings(c, warnings)
 	s.File, s.data, s.Server = file, data, o.server
-	s.Conntrack.Exact, s.HostGiven, s.OOMGiven = exact, true, doc.config.OOMScoreAdj != nil
+	s.HostGiven, s.OOMGiven = true, doc.config.OOMScoreAdj != nil
 	s.LogGiven = verbose || flags.Changed("v") || flags.Changed("logging-format")
 	return s, nil
 }

@@ -70,7 +70,7 @@ featureGates:
 10: conntrack.min: got -1: want at least 0
 11: conntrack.udpTimeout: got -1s: want at least 0
 13: nftables.masqueradeBit: got 32: want 0 to 31
-15: nftables.minSyncPeriod: got 2s: want at most nftables.syncPeriod, 1s
+15: nftables.minSyncPeriod: got 2s: want at most the syncPeriod, 1s
 16: detectLocalMode: got "Guess": want ClusterCIDR, NodeCIDR, BridgeInterface, InterfaceNamePrefix
 17: configSyncPeriod: got -1s: want more than 0
 18: clientConnection.burst: got -1: want at least 0
@@ -78,8 +78,8 @@ featureGates:
 22: nodePortAddresses[2]: got "10.0.0.1": want an address and a prefix length, such as 10.244.0.0/16
 23: showHiddenMetricsForVersion: got "next": want a version such as 1.35
 24: logging.format: got "xml": want text or json`},
-		"one family twice": {"clusterCIDR: 10.0.0.0/8,10.1.0.0/16\n", `3: clusterCIDR: got "10.0.0.0/8,10.1.0.0/16": want one CIDR, or one of each family`},
-		"three":            {"clusterCIDR: 10.0.0.0/8,fd00::/8,fd01::/16\n", `3: clusterCIDR: got "10.0.0.0/8,fd00::/8,fd01::/16": want one CIDR, or one of each family`},
+		"one family twice": {"clusterCIDR: 10.0.0.0/8,10.1.0.0/16\n", `3: clusterCIDR: got "10.0.0.0/8,10.1.0.0/16": want one, or one of each family`},
+		"three":            {"clusterCIDR: 10.0.0.0/8,fd00::/8,fd01::/16\n", `3: clusterCIDR: got "10.0.0.0/8,fd00::/8,fd01::/16": want one, or one of each family`},
 		"no CIDR":          {"clusterCIDR: pods\n", `3: clusterCIDR: got "pods": want an address and a prefix length, such as 10.244.0.0/16`},
 		"no bridge":        {"detectLocalMode: BridgeInterface\n", `0: detectLocal.bridgeInterface: got "": want the name of an interface, for BridgeInterface`},
 		"no prefix":        {"detectLocalMode: InterfaceNamePrefix\ndetectLocal: {interfaceNamePrefix: 'a\" b'}\n", `4: detectLocal.interfaceNamePrefix: got "a\" b": want a prefix of the names of interfaces, for InterfaceNamePrefix`},
@@ -147,7 +147,7 @@ func TestFlagErrors(t *testing.T) {
 	for arg, want := range map[string]string{
 		"--masquerade-bit=32":                      `--masquerade-bit 32: want 0 to 31`,
 		"--iptables-masquerade-bit=-1":             `--iptables-masquerade-bit -1: want 0 to 31`,
-		"--min-sync-period=31s":                    `--min-sync-period 31s: want at most nftables.syncPeriod, 30s`,
+		"--min-sync-period=31s":                    `--min-sync-period 31s: want at most the syncPeriod, 30s`,
 		"--cluster-cidr=10.0.0.1":                  `--cluster-cidr "10.0.0.1": want an address and a prefix length, such as 10.244.0.0/16`,
 		"--nodeport-addresses=primary,10.0.0.0/8":  `--nodeport-addresses "primary": want primary alone, or CIDRs`,
 		"--proxy-mode=kernelspace":                 `--proxy-mode "kernelspace": want nftables (or iptables, ipvs or nothing, which mean the same in weft)`,
@@ -234,24 +234,23 @@ func TestMode(t *testing.T) {
 	}
 }
 
-// TestConntrackIntent: a limit that somebody chose is set exactly, a default only
-// raises the one that there is; who says nothing of the machine is known.
+// TestHostGiven tells who says nothing of the machine.
 //
 // Behaviour: 149, 152.
-func TestConntrackIntent(t *testing.T) {
+func TestHostGiven(t *testing.T) {
 	for name, tt := range map[string]struct {
-		s                *Settings
-		exact, host, oom bool
+		s         *Settings
+		host, oom bool
 	}{
-		"nothing":     {fromArgs(t), false, false, false},
-		"max":         {fromArgs(t, "--conntrack-max-per-core=1"), true, true, false},
-		"oom":         {fromArgs(t, "--oom-score-adj=1"), false, true, true},
-		"rule flags":  {fromArgs(t, "--masquerade-all"), false, false, false},
-		"file":        {fromText(t, "mode: nftables\n"), false, true, false},
-		"file choose": {fromText(t, "conntrack: {min: 1}\noomScoreAdj: -1\n"), true, true, true},
+		"nothing":     {fromArgs(t), false, false},
+		"max":         {fromArgs(t, "--conntrack-max-per-core=1"), true, false},
+		"oom":         {fromArgs(t, "--oom-score-adj=1"), true, true},
+		"rule flags":  {fromArgs(t, "--masquerade-all"), false, false},
+		"file":        {fromText(t, "mode: nftables\n"), true, false},
+		"file choose": {fromText(t, "conntrack: {min: 1}\noomScoreAdj: -1\n"), true, true},
 	} {
-		if tt.s.Conntrack.Exact != tt.exact || tt.s.HostGiven != tt.host || tt.s.OOMGiven != tt.oom {
-			t.Errorf("%s: exact %v, host %v, oom %v", name, tt.s.Conntrack.Exact, tt.s.HostGiven, tt.s.OOMGiven)
+		if tt.s.HostGiven != tt.host || tt.s.OOMGiven != tt.oom {
+			t.Errorf("%s: host %v, oom %v", name, tt.s.HostGiven, tt.s.OOMGiven)
 		}
 	}
 	if got := fromArgs(t, "--conntrack-max-per-core=0").Conntrack.Max; got != 0 {

@@ -38,6 +38,9 @@ var kindLine = regexp.MustCompile(`(?m)^"?kind"?:\s*"?(\w+)"?\s*,?\s*$`)
 
 type document struct {
 	config v1alpha1.KubeProxyConfiguration
+	// the file is v1alpha2
+	second   bool
+	warnings []string
 	access.Decoder
 }
 
@@ -58,7 +61,9 @@ func (d *document) line(path string) int {
 // parse neither sets defaults nor validates values.
 func parse(file string, data []byte) (*document, error) {
 	doc := &document{Decoder: access.Decoder{Kubernetes: true}}
-	if root := doc.Document(data, APIVersion, Kind); root != nil {
+	if root := new(access.Problems).Document(data, apiVersion2, Kind); root != nil && root.Kind == yaml.MappingNode {
+		doc.decode2(doc.Document(data, apiVersion2, Kind))
+	} else if root = doc.Document(data, APIVersion, Kind); root != nil {
 		doc.Decode(root, &doc.config)
 	}
 	return doc, doc.Err(file)

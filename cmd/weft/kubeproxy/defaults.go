@@ -33,13 +33,13 @@ const (
 	oomScore    = -999
 )
 
-// setDefaults follows kube-proxy 1.36, except in the minimum sync period and lists of addresses,
+// setDefaults follows kube-proxy 1.37, except in the minimum sync period and lists of addresses,
 // where empty has a meaning.
 func setDefaults(c *v1alpha1.KubeProxyConfiguration) {
 	c.APIVersion, c.Kind = APIVersion, Kind
 	c.BindAddress = cmp.Or(c.BindAddress, "0.0.0.0")
 	healthz, metrics := netip.IPv4Unspecified(), netip.AddrFrom4([4]byte{127, 0, 0, 1})
-	if a, err := network.ParseAddr(c.BindAddress); err == nil && a.Is6() {
+	if a, err := network.ParseAddr(splitList(c.BindAddress)[0]); err == nil && a.Is6() {
 		healthz, metrics = netip.IPv6Unspecified(), netip.IPv6Loopback()
 	}
 	c.HealthzBindAddress = withPort(cmp.Or(c.HealthzBindAddress, healthz.String()), healthzPort)

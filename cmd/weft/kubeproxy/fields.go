@@ -98,8 +98,9 @@ func fields() []field {
 	}
 }
 
-// unusedSettings returns a warning for each reason, about values other than defaults.
-func unusedSettings(c *v1alpha1.KubeProxyConfiguration) []string {
+// unusedSettings returns a warning for each reason, about values other than defaults. name returns the
+// name of a path in the file.
+func unusedSettings(c *v1alpha1.KubeProxyConfiguration, name func(path string) string) []string {
 	plain := new(v1alpha1.KubeProxyConfiguration)
 	setDefaults(plain)
 	is, _ := runtime.DefaultUnstructuredConverter.ToUnstructured(c)
@@ -109,7 +110,7 @@ func unusedSettings(c *v1alpha1.KubeProxyConfiguration) []string {
 		if f.unused == "" || f.fallback && c.Mode != ModeNFTables || reflect.DeepEqual(setting(is, f.path), setting(defaults, f.path)) {
 			continue
 		}
-		reasons[f.unused] = append(reasons[f.unused], f.path)
+		reasons[f.unused] = append(reasons[f.unused], name(f.path))
 	}
 	var out []string
 	for reason, paths := range reasons {

@@ -2,6 +2,7 @@ package kubeproxy
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -36,7 +37,7 @@ func TestFieldsAreComplete(t *testing.T) {
 	}
 }
 
-// flagsOfKubeProxy are those that kube-proxy 1.36.3 has (cmd/kube-proxy/app,
+// flagsOfKubeProxy are those that kube-proxy 1.37.2 has (cmd/kube-proxy/app,
 // k8s.io/component-base/logs/api/v1), but for --config and the two addresses,
 // which other parts of weft register, and for those of its libraries.
 const flagsOfKubeProxy = `
@@ -157,11 +158,22 @@ func TestFallBack(t *testing.T) {
 //
 // Behaviour: 35, 150.
 func TestGates(t *testing.T) {
-	if w := fromText(t, "mode: nftables\nfeatureGates: {WatchList: false, NoSuchThing: true, AllowServiceExternalIPs: true}\n").Warnings; len(w) != 1 || w[0] != "feature gates NoSuchThing, WatchList: no effect in weft" {
+	silent := "AllowServiceExternalIPs: true, KubeProxyIPVS: false, KubeProxyNFTablesLocalhostNodePorts: false, NFTablesNetlink: true"
+	if w := fromText(t, "mode: nftables\nfeatureGates: {WatchList: false, NoSuchThing: true, "+silent+"}\n").Warnings; len(w) != 1 || w[0] != "feature gates NoSuchThing, WatchList: no effect in weft" {
 		t.Errorf("warnings %q", w)
 	}
-	if !fromText(t, "featureGates: {AllowServiceExternalIPs: false}\n").IgnoreExternalIPs || fromText(t, "").IgnoreExternalIPs {
-		t.Error("AllowServiceExternalIPs has no effect")
+	for name, field := range map[string]func(*Settings) *bool{
+		"AllowServiceExternalIPs":             func(s *Settings) *bool { return s.AllowExternalIPs },
+		"KubeProxyNFTablesLocalhostNodePorts": func(s *Settings) *bool { return s.LocalhostNodePorts },
+	} {
+		if got := field(fromText(t, "")); got != nil {
+			t.Errorf("%s is not set, got %v", name, *got)
+		}
+		for _, value := range []bool{false, true} {
+			if got := field(fromText(t, fmt.Sprintf("featureGates: {%s: %v}\n", name, value))); got == nil || *got != value {
+				t.Errorf("%s: %v: got %v", name, value, got)
+			}
+		}
 	}
 }
 
@@ -194,7 +206,7 @@ func jsonFields(v reflect.Value, out map[string]reflect.Value) {
 	for i := range v.NumField() {
 		name, options, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
 		switch {
-		case slices.Contains(strings.Split(options, ","), "inline"):
+		case slices.Contains(strings.Split(options, ","), "inline") || v.Type().Field(i).Anonymous && name == "":
 			jsonFields(v.Field(i), out)
 		case name != "" && name != "-":
 			out[name] = v.Field(i)

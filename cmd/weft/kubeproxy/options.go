@@ -94,7 +94,7 @@ func (o *Options) AddClientFlags(flags *pflag.FlagSet) {
 // addFeatureFlags also adds flags for old command lines of kube-proxy.
 func (o *Options) addFeatureFlags(flags *pflag.FlagSet) {
 	c := &o.config
-	flags.Var(cliflag.NewMapStringBool(&c.FeatureGates), "feature-gates", "`name=bool` pairs, separated by commas; AllowServiceExternalIPs=false ignores spec.externalIPs")
+	flags.Var(cliflag.NewMapStringBool(&c.FeatureGates), "feature-gates", "`name=bool` pairs, separated by commas; AllowServiceExternalIPs overrides whether spec.externalIPs is served: by default before Kubernetes 1.40")
 	flags.DurationVar(&c.ConfigSyncPeriod.Duration, "config-sync-period", c.ConfigSyncPeriod.Duration, noEffect)
 	flags.StringVar(&c.ShowHiddenMetricsForVersion, "show-hidden-metrics-for-version", "", noEffect)
 	flags.IntVar(&o.healthzPort, "healthz-port", healthzPort, "see --healthz-bind-address")

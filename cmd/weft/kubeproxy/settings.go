@@ -23,8 +23,9 @@ import (
 type Settings struct {
 	// Configuration has defaults, in kube-proxy's form.
 	Configuration v1alpha1.KubeProxyConfiguration
-	// PeerMode is kube-proxy's mode; weft's is always nftables.
-	PeerMode string
+	// PeerMode is kube-proxy's mode; weft's is always nftables. It is a default if ModeGiven is false.
+	PeerMode  string
+	ModeGiven bool
 	// "" for a command line.
 	File string
 	// warnings before weft starts
@@ -54,24 +55,33 @@ type Settings struct {
 	data []byte
 }
 
-// externalIPs is the only feature gate with an effect, by default enabled. Unknown gates are
-// accepted, because releases of Kubernetes add and remove them.
-const externalIPs = "AllowServiceExternalIPs"
+// Feature gates with an effect. Unknown gates are accepted, because releases of Kubernetes add and
+// remove them.
+const (
+	gateExternalIPs   = "AllowServiceExternalIPs"
+	gateLocalhostPort = "KubeProxyNFTablesLocalhostNodePorts"
+)
+
+// silentGates are gates of kube-proxy for what weft always or never does, so no warning names them.
+var silentGates = []string{
+	gateExternalIPs, gateLocalhostPort, "KubeProxyIPVS", "MultiCIDRServiceAllocator", "NFTablesNetlink", "NFTablesProxyMode",
+	"PreferSameTrafficDistribution", "WinDSR", "WinOverlay",
+}
 
 // settings converts a valid configuration.
 func settings(c *v1alpha1.KubeProxyConfiguration, warnings []string) *Settings {
-	allowed, set := c.FeatureGates[externalIPs]
 	gates := slices.Sorted(maps.Keys(c.FeatureGates))
-	if gates = slices.DeleteFunc(gates, func(name string) bool { return name == externalIPs }); len(gates) > 0 {
+	if gates = slices.DeleteFunc(gates, func(name string) bool { return slices.Contains(silentGates, name) }); len(gates) > 0 {
 		warnings = append(warnings, "feature gates "+strings.Join(gates, ", ")+": no effect in weft")
 	}
 	s := &Settings{
 		Configuration: *c,
 		PeerMode:      cmp.Or(string(c.Mode), ModeIPTables),
+		ModeGiven:     c.Mode != "",
 		Warnings:      warnings,
 		Config: services.Config{
 			NodeName: strings.ToLower(strings.TrimSpace(c.HostnameOverride)),
-			Detect:   detect(c), IgnoreExternalIPs: set && !allowed,
+			Detect:   detect(c), AllowExternalIPs: gate(c, gateExternalIPs), LocalhostNodePorts: gate(c, gateLocalhostPort),
 			MasqueradeAll: c.NFTables.MasqueradeAll, MasqueradeBit: new(int(*c.NFTables.MasqueradeBit)),
 			// A period of 0 does not wait; in services.Config it means the default.
 			SyncPeriod: c.NFTables.SyncPeriod.Duration, MinSyncPeriod: cmp.Or(c.NFTables.MinSyncPeriod.Duration, -1),
@@ -94,8 +104,10 @@ func settings(c *v1alpha1.KubeProxyConfiguration, warnings []string) *Settings {
 	if len(c.NodePortAddresses) == 0 {
 		s.Configuration.NodePortAddresses = []string{primary}
 	}
-	if a, err := network.ParseAddr(c.BindAddress); err == nil && !a.IsUnspecified() {
-		s.NodeAddresses[model.FamilyOf(a)] = a
+	for _, text := range splitList(c.BindAddress) {
+		if a, err := network.ParseAddr(text); err == nil && !a.IsUnspecified() {
+			s.NodeAddresses[model.FamilyOf(a)] = a
+		}
 	}
 	for _, text := range c.NodePortAddresses {
 		if p, err := network.ParsePrefix(text); err == nil {
@@ -103,6 +115,14 @@ func settings(c *v1alpha1.KubeProxyConfiguration, warnings []string) *Settings {
 		}
 	}
 	return s
+}
+
+// gate returns nil if the gate is not set.
+func gate(c *v1alpha1.KubeProxyConfiguration, name string) *bool {
+	if value, ok := c.FeatureGates[name]; ok {
+		return &value
+	}
+	return nil
 }
 
 func detect(c *v1alpha1.KubeProxyConfiguration) render.Detect {

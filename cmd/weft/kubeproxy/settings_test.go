@@ -88,7 +88,7 @@ type effect struct {
 // effects has an entry for each setting that does something.
 var effects = map[string]effect{
 	"featureGates": {value: "{AllowServiceExternalIPs: false}", flag: "AllowServiceExternalIPs=false",
-		got: func(s *Settings) any { return s.IgnoreExternalIPs }, want: true},
+		got: func(s *Settings) any { return s.AllowExternalIPs }, want: new(false)},
 	"clientConnection.kubeconfig":         {value: "/k", got: func(s *Settings) any { return s.Configuration.ClientConnection.Kubeconfig }, want: "/k"},
 	"clientConnection.acceptContentTypes": {value: "application/json", got: func(s *Settings) any { return s.Configuration.ClientConnection.AcceptContentTypes }, want: "application/json"},
 	"clientConnection.contentType":        {value: "application/json", got: func(s *Settings) any { return s.Configuration.ClientConnection.ContentType }, want: "application/json"},
@@ -226,7 +226,7 @@ func TestKubeadm(t *testing.T) {
 	if got := texts(s.Detect.CIDRs); got != "[10.244.0.0/16]" || s.NodeName != "node-a" || s.Configuration.ClientConnection.Kubeconfig != "/var/lib/kube-proxy/kubeconfig.conf" {
 		t.Errorf("pods are %s, the node %q, the kubeconfig %q", got, s.NodeName, s.Configuration.ClientConnection.Kubeconfig)
 	}
-	if s.MetricsAddress != "127.0.0.1:10249" || s.HealthzAddress != "0.0.0.0:10256" || s.MinSyncPeriod != 100*time.Millisecond || s.OOMScoreAdj != -999 || s.Conntrack.Exact || s.OOMGiven {
+	if s.MetricsAddress != "127.0.0.1:10249" || s.HealthzAddress != "0.0.0.0:10256" || s.MinSyncPeriod != 100*time.Millisecond || s.OOMScoreAdj != -999 || s.OOMGiven {
 		t.Errorf("defaults are %+v", s)
 	}
 }

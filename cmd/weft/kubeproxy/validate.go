@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strconv"
@@ -73,12 +74,11 @@ func (k *checker) numbers(c *v1alpha1.KubeProxyConfiguration) {
 	sync, minimum := c.NFTables.SyncPeriod.Duration, c.NFTables.MinSyncPeriod.Duration
 	k.check(sync > 0, "nftables.syncPeriod", sync, "more than 0")
 	k.check(minimum >= 0, "nftables.minSyncPeriod", minimum, "at least 0, which means no wait")
-	k.check(sync <= 0 || minimum <= sync, "nftables.minSyncPeriod", minimum, fmt.Sprintf("at most nftables.syncPeriod, %v", sync))
+	k.check(sync <= 0 || minimum <= sync, "nftables.minSyncPeriod", minimum, fmt.Sprintf("at most the syncPeriod, %v", sync))
 }
 
 func (k *checker) addresses(c *v1alpha1.KubeProxyConfiguration) {
-	_, err := network.ParseAddr(c.BindAddress)
-	k.check(err == nil, "bindAddress", c.BindAddress, "an address")
+	k.families("bindAddress", c.BindAddress, "an address", network.ParseAddr)
 	for path, address := range map[string]string{"healthzBindAddress": c.HealthzBindAddress, "metricsBindAddress": c.MetricsBindAddress} {
 		k.check(address == "" || isAddrPort(address), path, address, "an address, or an address and a port such as 0.0.0.0:10256")
 	}
@@ -99,7 +99,10 @@ func (k *checker) detect(c *v1alpha1.KubeProxyConfiguration) {
 	switch c.DetectLocalMode {
 	case localNodeCIDR:
 	case localClusterCIDR:
-		k.clusterCIDR(c.ClusterCIDR)
+		k.families("clusterCIDR", c.ClusterCIDR, wantPrefix, func(s string) (netip.Addr, error) {
+			p, err := network.ParsePrefix(s)
+			return p.Addr(), err
+		})
 	case localBridge:
 		k.check(isInterface(c.DetectLocal.BridgeInterface), "detectLocal.bridgeInterface", c.DetectLocal.BridgeInterface, "the name of an interface, for BridgeInterface")
 	case localPrefix:
@@ -110,17 +113,17 @@ func (k *checker) detect(c *v1alpha1.KubeProxyConfiguration) {
 	}
 }
 
-func (k *checker) clusterCIDR(text string) {
-	list := splitList(text)
+// families checks a list of at most one value of each family.
+func (k *checker) families(path, text, want string, parse func(string) (netip.Addr, error)) {
 	var six []bool
-	for _, s := range list {
-		p, err := network.ParsePrefix(s)
-		k.check(err == nil, "clusterCIDR", s, wantPrefix)
+	for _, s := range splitList(text) {
+		a, err := parse(s)
+		k.check(err == nil, path, s, want)
 		if err == nil {
-			six = append(six, p.Addr().Is6())
+			six = append(six, a.Is6())
 		}
 	}
-	k.check(len(six) < 2 || len(list) == 2 && six[0] != six[1], "clusterCIDR", text, "one CIDR, or one of each family")
+	k.check(len(six) < 2 || len(six) == 2 && six[0] != six[1], path, text, "one, or one of each family")
 }
 
 func splitList(text string) []string {

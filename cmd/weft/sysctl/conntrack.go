@@ -29,10 +29,8 @@ var errNotLoaded = errors.New("nf_conntrack is not loaded")
 
 // Conntrack has settings of connection tracking; zero keeps the kernel's.
 type Conntrack struct {
-	// The hash table is raised to Max/4.
+	// A greater limit of the kernel stays. The hash table is raised to Max/4.
 	Max int
-	// Exact lowers the kernel's limit too.
-	Exact bool
 	// rounded up to seconds
 	TCPEstablishedTimeout time.Duration
 	TCPCloseWaitTimeout   time.Duration
@@ -81,7 +79,7 @@ type setting struct {
 func (c Conntrack) settings() []setting {
 	var out []setting
 	if c.Max > 0 {
-		out = append(out, setting{maxFile, c.Max, !c.Exact}, setting{hashFile, c.Max / 4, true})
+		out = append(out, setting{maxFile, c.Max, true}, setting{hashFile, c.Max / 4, true})
 	}
 	for _, t := range []struct {
 		name string
@@ -102,8 +100,7 @@ func (c Conntrack) settings() []setting {
 	return out
 }
 
-// Apply writes settings that differ from the kernel's, with an outcome for each. A limit above Max
-// stays unless Exact is set.
+// Apply writes settings that differ from the kernel's, with an outcome for each.
 //
 // Possible errors: errNotLoaded.
 func (c Conntrack) Apply(root string) ([]outcome, error) {

@@ -90,8 +90,7 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// TestApplyLimit: a limit by default only raises the one that there is, a chosen one
-// is set; the hash size is only raised.
+// TestApplyLimit: limit and hash size are only raised.
 //
 // Behaviour: 152, 153.
 func TestApplyLimit(t *testing.T) {
@@ -99,10 +98,9 @@ func TestApplyLimit(t *testing.T) {
 		c         Conntrack
 		max, hash string
 	}{
-		"lower by default": {Conntrack{Max: 1000}, "65536", "16384"},
-		"lower by choice":  {Conntrack{Max: 1000, Exact: true}, "1000", "16384"},
-		"raise":            {Conntrack{Max: 80000}, "80000", "20000"},
-		"leave":            {Conntrack{TCPBeLiberal: true}, "65536", "16384"},
+		"lower": {Conntrack{Max: 1000}, "65536", "16384"},
+		"raise": {Conntrack{Max: 80000}, "80000", "20000"},
+		"leave": {Conntrack{TCPBeLiberal: true}, "65536", "16384"},
 	} {
 		root := fakeRoot(t)
 		if _, err := tt.c.Apply(root); err != nil {

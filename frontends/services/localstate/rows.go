@@ -26,6 +26,7 @@ type Service struct {
 	AffinitySeconds       int            `json:"sessionAffinityTimeoutSeconds,omitempty"`
 	SourceRanges          []netip.Prefix `json:"loadBalancerSourceRanges,omitempty"`
 	HealthCheckNodePort   uint16         `json:"healthCheckNodePort,omitempty"`
+	ExternalIPsIgnored    bool           `json:"externalIPsIgnored,omitempty"`
 	// of IPv4 and of IPv6
 	LocalReady []int  `json:"localReadyEndpoints,omitempty"`
 	Ports      []Port `json:"ports"`
@@ -85,7 +86,7 @@ func NewService(s *model.Service, o publish.Outcome) Service {
 	out := Service{
 		Namespace: s.Name.Namespace, Name: s.Name.Name, OutcomeRow: o.Row(), ClusterIPs: valid(s.ClusterIPs),
 		InternalTrafficPolicy: policy(s.InternalLocal), ExternalTrafficPolicy: policy(s.ExternalLocal),
-		AffinitySeconds: int(s.Affinity.Seconds()), HealthCheckNodePort: s.HealthCheckNodePort,
+		AffinitySeconds: int(s.Affinity.Seconds()), HealthCheckNodePort: s.HealthCheckNodePort, ExternalIPsIgnored: s.ExternalIPsIgnored,
 		SourceRanges: slices.Concat(s.SourceRanges[:]...), Ports: make([]Port, len(s.Ports)),
 	}
 	if s.HealthCheckNodePort != 0 {
@@ -158,7 +159,7 @@ func (s *Service) Model() (*model.Service, error) {
 	out := &model.Service{
 		Name: model.Key{Namespace: s.Namespace, Name: s.Name}, HealthCheckNodePort: s.HealthCheckNodePort,
 		InternalLocal: s.InternalTrafficPolicy == PolicyLocal, ExternalLocal: s.ExternalTrafficPolicy == PolicyLocal,
-		Affinity: time.Duration(s.AffinitySeconds) * time.Second, Ports: make([]model.Port, len(s.Ports)),
+		Affinity: time.Duration(s.AffinitySeconds) * time.Second, ExternalIPsIgnored: s.ExternalIPsIgnored, Ports: make([]model.Port, len(s.Ports)),
 	}
 	var err error
 	copy(out.LocalReady[:], s.LocalReady)

@@ -51,11 +51,9 @@ func (s *service) parseAffinity(o *corev1.Service) {
 
 // parseExternal lets a duplicate address count as ClusterIP first, then as load balancer address.
 func (s *service) parseExternal(o *corev1.Service, ignoreExternalIPs bool) {
-	if !ignoreExternalIPs {
-		for i, text := range o.Spec.ExternalIPs {
-			if strings.TrimSpace(text) != "" {
-				s.addExternal(index("spec.externalIPs", i), text, false)
-			}
+	for i, text := range o.Spec.ExternalIPs {
+		if strings.TrimSpace(text) != "" {
+			s.addExternal(index("spec.externalIPs", i), text, false)
 		}
 	}
 	for i := range o.Status.LoadBalancer.Ingress {
@@ -64,12 +62,48 @@ func (s *service) parseExternal(o *corev1.Service, ignoreExternalIPs bool) {
 			s.addExternal(index("status.loadBalancer.ingress", i)+".ip", in.IP, true)
 		}
 	}
-	for f, all := range s.external {
+	for f, all := range s.addresses {
 		// Load balancer addresses were added last and come first.
 		slices.Reverse(all)
 		slices.SortStableFunc(all, func(a, b External) int { return a.Addr.Compare(b.Addr) })
-		s.external[f] = slices.Clip(slices.CompactFunc(all, func(a, b External) bool { return a.Addr == b.Addr }))
+		s.addresses[f] = slices.Clip(slices.CompactFunc(all, func(a, b External) bool { return a.Addr == b.Addr }))
 	}
+	s.setExternal(ignoreExternalIPs)
+}
+
+func (s *service) setExternal(ignoreExternalIPs bool) {
+	s.external = s.addresses
+	if !ignoreExternalIPs {
+		return
+	}
+	for f, all := range s.addresses {
+		s.external[f] = slices.DeleteFunc(slices.Clone(all), func(e External) bool { return !e.LoadBalancer })
+	}
+}
+
+func (s *service) hasExternalIPs() bool {
+	is := func(e External) bool { return !e.LoadBalancer }
+	return slices.ContainsFunc(s.addresses[IPv4], is) || slices.ContainsFunc(s.addresses[IPv6], is)
+}
+
+// SetIgnoreExternalIPs changes Config.IgnoreExternalIPs and returns the number of Services with external IPs.
+func (m *Model) SetIgnoreExternalIPs(ignore bool) (services int) {
+	for _, r := range m.records {
+		if r.parsed == nil || !r.parsed.hasExternalIPs() {
+			continue
+		}
+		services++
+		if ignore == m.cfg.IgnoreExternalIPs {
+			continue
+		}
+		s, e := *r.parsed, *r.parsed.extras
+		s.extras = &e
+		s.setExternal(ignore)
+		r.parsed, r.merged = &s, nil
+		m.dirty[r] = struct{}{}
+	}
+	m.cfg.IgnoreExternalIPs = ignore
+	return services
 }
 
 func (s *service) addExternal(field, text string, loadBalancer bool) {
@@ -85,7 +119,7 @@ func (s *service) addExternal(field, text string, loadBalancer bool) {
 	case s.clusterIPs[f] == a:
 		s.bad.add(field, fmt.Errorf("%s %w", a, errOwnClusterIP))
 	default:
-		s.external[f] = append(s.external[f], External{Addr: a, LoadBalancer: loadBalancer})
+		s.addresses[f] = append(s.addresses[f], External{Addr: a, LoadBalancer: loadBalancer})
 	}
 }
 

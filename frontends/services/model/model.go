@@ -19,7 +19,7 @@ type Config struct {
 	NodeName string
 	// NodeAddresses override the Node object's addresses if valid (kube-proxy's bindAddress).
 	NodeAddresses [NumFamilies]netip.Addr
-	// IgnoreExternalIPs ignores spec.externalIPs (feature gate AllowServiceExternalIPs off).
+	// IgnoreExternalIPs ignores spec.externalIPs (feature gate AllowServiceExternalIPs off); see SetIgnoreExternalIPs.
 	IgnoreExternalIPs bool
 	// Earlier triggers are ignored. The zero time means now.
 	Started time.Time
@@ -276,7 +276,7 @@ func equalService(a, b *Service) bool {
 		return a == b
 	}
 	return a.Name == b.Name && a.Created.Equal(b.Created) && a.ClusterIPs == b.ClusterIPs &&
-		a.InternalLocal == b.InternalLocal && a.ExternalLocal == b.ExternalLocal && a.Affinity == b.Affinity &&
+		a.InternalLocal == b.InternalLocal && a.ExternalLocal == b.ExternalLocal && a.Affinity == b.Affinity && a.ExternalIPsIgnored == b.ExternalIPsIgnored &&
 		equalPrefixes(&a.SourceRanges, &b.SourceRanges) &&
 		a.HealthCheckNodePort == b.HealthCheckNodePort && a.LocalReady == b.LocalReady &&
 		slices.EqualFunc(a.Ports, b.Ports, func(a, b Port) bool { return a.Equal(&b) })

@@ -36,9 +36,10 @@ type service struct {
 
 // Services without extras share noExtras.
 type extras struct {
-	external [NumFamilies][]External
-	ranges   Prefixes
-	bad      findings
+	// external has the served addresses.
+	addresses, external [NumFamilies][]External
+	ranges              Prefixes
+	bad                 findings
 }
 
 var noExtras = new(extras)
@@ -66,7 +67,7 @@ func equalExtras(a, b *extras) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return slices.Equal(a.external[IPv4], b.external[IPv4]) && slices.Equal(a.external[IPv6], b.external[IPv6]) &&
+	return slices.Equal(a.addresses[IPv4], b.addresses[IPv4]) && slices.Equal(a.addresses[IPv6], b.addresses[IPv6]) &&
 		equalPrefixes(&a.ranges, &b.ranges) && slices.Equal(a.bad, b.bad)
 }
 
@@ -210,6 +211,7 @@ func (m *Model) compute(r *record) *Service {
 		Name: r.key, Created: s.created, ClusterIPs: s.clusterIPs,
 		InternalLocal: s.internalLocal, ExternalLocal: s.externalLocal, Affinity: s.affinity,
 		HealthCheckNodePort: s.healthPort, Ports: make([]Port, len(s.ports)),
+		ExternalIPsIgnored: m.cfg.IgnoreExternalIPs && s.hasExternalIPs(),
 	}
 	for f := range s.ranges {
 		out.SourceRanges[f] = s.allowed(Family(f), m.this.Addresses[f])

@@ -30,6 +30,7 @@ import (
 //	use ENDPOINTS CLUSTER [LOCAL [DRAINING]]    sets slice a of Service web and checks its lists
 //	want SERVICE FIELD VALUE                    checks a field of the outcome
 //	changes VALUE, dirty VALUE, stats NAME=N..., notices VALUE, triggers VALUE, logged TEXT
+//	serve, ignore                               external IPs
 //	candidates SERVICE VALUE, find ADDRESS PROTOCOL PORT VALUE
 //
 // YAML is merged into the object. An endpoint is ADDRESS[@NODE][,is=CONDITION/...][,ready=BOOL]
@@ -77,6 +78,8 @@ func TestStories(t *testing.T) {
 			}
 			s.equal("triggers", strings.Join(got, " "), a[0])
 		},
+		"serve":  func(s *story, _ []string) { s.m.SetIgnoreExternalIPs(false) },
+		"ignore": func(s *story, _ []string) { s.m.SetIgnoreExternalIPs(true) },
 		"logged": func(s *story, a []string) {
 			if !strings.Contains(s.log.String(), a[0]) {
 				s.ts.Fatalf("no %q in the log:\n%s", a[0], &s.log)

@@ -59,6 +59,8 @@ type Service struct {
 	// true for the traffic policy Local; ExternalLocal requires reachability from outside
 	InternalLocal bool
 	ExternalLocal bool
+	// ExternalIPsIgnored reports external IPs that are not served.
+	ExternalIPsIgnored bool
 	// 0 if absent
 	HealthCheckNodePort uint16
 	// Affinity is how long a client keeps its endpoint after its last new flow, in whole seconds; 0 if

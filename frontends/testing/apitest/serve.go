@@ -3,21 +3,28 @@ package apitest
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"maps"
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	place := parsePlace(r.URL.Path)
+	if r.URL.Path == "/version" {
+		s.serveRelease(w)
+		return
+	}
 	k := s.kindOfResource(place.version.WithResource(place.resource))
 	if k == nil {
 		http.NotFound(w, r)
@@ -59,6 +66,18 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	default:
 		s.watch(r.Context(), w, enc, k, chosen, q, f)
 	}
+}
+
+// serveRelease writes the status of a fault, without its other parts.
+func (s *Server) serveRelease(w http.ResponseWriter) {
+	if f := s.admit(&Request{Resource: "version", Verb: "get"}); f.Status != 0 {
+		w.WriteHeader(f.Status)
+		return
+	}
+	s.mu.Lock()
+	major, minor, _ := strings.Cut(s.release, ".")
+	s.mu.Unlock()
+	_ = json.NewEncoder(w).Encode(version.Info{Major: major, Minor: minor})
 }
 
 func (s *Server) admit(q *Request) Fault {

@@ -36,6 +36,7 @@ type Server struct {
 	mu      sync.Mutex
 	http    *httptest.Server
 	version int
+	release string
 	types   []types
 	kinds   map[schema.GroupVersionKind]*kind
 	// closed and replaced to wake watches
@@ -65,7 +66,7 @@ type change struct {
 
 // Request is a received request.
 type Request struct {
-	// such as "services"
+	// such as "services", or "version" for the server's version
 	Resource string
 	// "get", "list", "stream" (a list as a watch) or "watch"
 	Verb   string
@@ -97,7 +98,7 @@ func NewOn(t testing.TB, listen Listen) *Server {
 
 // Start starts a server outside a test.
 func Start(listen Listen, address string) (*Server, error) {
-	s := &Server{listen: listen, changed: make(chan struct{}), version: 1, kinds: make(map[schema.GroupVersionKind]*kind)}
+	s := &Server{listen: listen, changed: make(chan struct{}), version: 1, release: "1.37", kinds: make(map[schema.GroupVersionKind]*kind)}
 	s.types = []types{{scheme.Scheme, scheme.Codecs}}
 	return s, s.start(address)
 }
@@ -210,6 +211,13 @@ func (s *Server) Version() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.version
+}
+
+// SetRelease sets the version of Kubernetes, initially 1.37.
+func (s *Server) SetRelease(release string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.release = release
 }
 
 // Compact deletes the history. A watch from an old version fails with 410.
