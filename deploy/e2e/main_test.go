@@ -11,6 +11,8 @@ var programs = suite.Suite{
 	Tools: []string{"nft", "setpriv"}, Packages: "nftables and util-linux",
 	Programs: []suite.Program{
 		suite.Kubernetes("controlplane", "(kube-apiserver and etcd: minutes when the build cache is cold)", ".", "./cmd/controlplane"),
+		suite.EarlierKubernetes("earlier", "1.36"),
+		suite.EarlierKubernetes("earlier", "1.35"),
 		suite.Weft("../.."),
 	},
 }
