@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"flag"
 	"testing"
 
 	"github.com/weft-proxy/weft/deploy/e2e/suite"
@@ -15,6 +16,12 @@ var programs = suite.Suite{
 	},
 }
 
-func TestMain(m *testing.M) { programs.Main(m) }
+func TestMain(m *testing.M) {
+	flag.Parse()
+	for _, minor := range earlier() {
+		programs.Programs = append(programs.Programs, suite.EarlierKubernetes("earlier", minor))
+	}
+	programs.Main(m)
+}
 
 func binary(name string) string { return programs.Path(name) }

@@ -17,18 +17,20 @@ type scenario struct {
 	run  func(t *testing.T, e *env)
 	// 0 means ten minutes
 	limit time.Duration
+	// earlier is set if the scenario also runs with earlier API servers.
+	earlier bool
 }
 
 // In order. The scenarios share the world, so each repairs its damage before it returns.
 var scenarios = []scenario{
-	{name: "api/rights-are-those-of-the-manifests", run: apiRights},
-	{name: "deploy/manifests-are-accepted", run: deployManifests},
-	{name: "deploy/cluster-policy-status", run: clusterPolicyStatus},
-	{name: "service/clusterip-reused-at-once", run: serviceReplaced},
-	{name: "publisher/policy-comes-and-goes", run: publisherPolicy},
+	{name: "api/rights-are-those-of-the-manifests", run: apiRights, earlier: true},
+	{name: "deploy/manifests-are-accepted", run: deployManifests, earlier: true},
+	{name: "deploy/cluster-policy-status", run: clusterPolicyStatus, earlier: true},
+	{name: "service/clusterip-reused-at-once", run: serviceReplaced, earlier: true},
+	{name: "publisher/policy-comes-and-goes", run: publisherPolicy, earlier: true},
 	{name: "fault/foreign-flush", run: faultFlush},
 	{name: "fault/weft-ended-again-and-again-under-load", run: faultChurn},
-	{name: "fault/node-restarts", run: faultNodeRestart},
+	{name: "fault/node-restarts", run: faultNodeRestart, earlier: true},
 	{name: "fault/node-cut-off", run: faultPartition},
 	{name: "fault/api-server-away", run: faultOutage, limit: *outage + outageSlack},
 }
@@ -40,11 +42,15 @@ type env struct {
 	namespace string
 }
 
-func TestScenarios(t *testing.T) {
+func TestScenarios(t *testing.T) { runScenarios(t, "", scenarios) }
+
+// runScenarios runs scenarios against the kube-apiserver of a program, or against the current one.
+func runScenarios(t *testing.T, apiServer string, list []scenario) {
+	t.Helper()
 	start := time.Now()
-	w := newWorld(t, t.Context())
+	w := newWorld(t, t.Context(), apiServer)
 	t.Logf("control plane, nodes and weft started in %s", time.Since(start).Round(time.Millisecond))
-	for i, s := range scenarios {
+	for i, s := range list {
 		t.Run(s.name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), cmp.Or(s.limit, 10*time.Minute))
 			defer cancel()

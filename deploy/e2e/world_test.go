@@ -14,6 +14,9 @@ import (
 
 // The scenarios share the world.
 type world struct {
+	// apiServer is cluster.Config's.
+	apiServer string
+
 	lab     *lab.Lab
 	cluster *cluster.Cluster
 	// clients are pods without servers, one on each node.
@@ -34,9 +37,9 @@ const (
 )
 
 // newWorld stops everything with the test.
-func newWorld(t *testing.T, ctx context.Context) *world {
+func newWorld(t *testing.T, ctx context.Context, apiServer string) *world {
 	t.Helper()
-	w := &world{}
+	w := &world{apiServer: apiServer}
 	t.Cleanup(func() {
 		if err := w.stop(); err != nil {
 			t.Error(err)
@@ -49,7 +52,7 @@ func newWorld(t *testing.T, ctx context.Context) *world {
 }
 
 func (w *world) start(ctx context.Context) error {
-	if err := errors.Join(os.RemoveAll(logDir), os.MkdirAll(logDir, 0o755), os.MkdirAll(runDir, 0o755)); err != nil {
+	if err := errors.Join(os.RemoveAll(logDir), os.RemoveAll(runDir), os.MkdirAll(logDir, 0o755), os.MkdirAll(runDir, 0o755)); err != nil {
 		return fmt.Errorf("make directories: %w", err)
 	}
 	var err error
@@ -60,7 +63,7 @@ func (w *world) start(ctx context.Context) error {
 		return err
 	}
 	w.cluster, err = cluster.Start(ctx, cluster.Config{
-		Binary: binary("controlplane"), Dir: runDir, LogDir: logDir, Host: w.lab.Control,
+		Binary: binary("controlplane"), APIServer: w.apiServer, Dir: runDir, LogDir: logDir, Host: w.lab.Control,
 	})
 	if err != nil {
 		return err

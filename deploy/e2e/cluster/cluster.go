@@ -22,6 +22,8 @@ func ServiceCIDRs() []netip.Prefix {
 // Config configures a control plane.
 type Config struct {
 	Binary string
+	// APIServer is a program with another kube-apiserver, or empty.
+	APIServer string
 	// Dir gets etcd's data and the credentials, LogDir the logs.
 	Dir, LogDir string
 	// Host is in the caller's namespace.
@@ -44,6 +46,7 @@ type Cluster struct {
 }
 
 const (
+	apiServer  = "kube-apiserver"
 	etcdURL    = "http://127.0.0.1:2379"
 	peerURL    = "http://127.0.0.1:2380"
 	securePort = 6443
@@ -92,7 +95,11 @@ func (c *Cluster) Client() kubernetes.Interface { return c.client }
 func (c *Cluster) Admin() *rest.Config { return c.admin }
 
 func (c *Cluster) run(process **lab.Process, name string, flags ...string) (err error) {
-	argv := append([]string{c.cfg.Binary, name}, flags...)
+	program := c.cfg.Binary
+	if name == apiServer && c.cfg.APIServer != "" {
+		program = c.cfg.APIServer
+	}
+	argv := append([]string{program, name}, flags...)
 	*process, err = c.cfg.Host.Start(name, filepath.Join(c.cfg.LogDir, name+".log"), nil, argv...)
 	return err
 }
@@ -111,7 +118,7 @@ func (c *Cluster) startEtcd(context.Context) error {
 // controllers restart, as after a lost lease.
 func (c *Cluster) StartAPIServer(ctx context.Context) error {
 	cidrs := ServiceCIDRs()
-	err := c.run(&c.server, "kube-apiserver",
+	err := c.run(&c.server, apiServer,
 		"--etcd-servers", etcdURL,
 		"--bind-address", "0.0.0.0", fmt.Sprintf("--secure-port=%d", securePort),
 		"--advertise-address", c.cfg.Host.Addresses.V4.String(),

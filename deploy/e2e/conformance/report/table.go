@@ -14,7 +14,7 @@ import (
 // Subjects are in the order of the columns. Name is a directory of results.
 var Subjects = []struct{ Name, Title string }{
 	{"weft", "weft"},
-	{"kube-proxy", "kube-proxy 1.36.3"},
+	{"kube-proxy", "kube-proxy 1.37.2"},
 	{"weft-chaos", "weft, chaos"},
 }
 

@@ -57,7 +57,7 @@ func TestLists(t *testing.T) {
 		}
 		return n
 	}
-	if got := [...]int{len(all), count("[Conformance]"), count("[Serial]"), count("] Netpol ")}; got != [...]int{244, 47, 10, 50} {
+	if got := [...]int{len(all), count("[Conformance]"), count("[Serial]"), count("] Netpol ")}; got != [...]int{249, 47, 10, 51} {
 		t.Errorf("specs, [Conformance], [Serial], NetworkPolicy: %v", got)
 	}
 }
