@@ -54,7 +54,7 @@ func (s *state) apply(events []source.Event) (counts map[string]int, dirty, elig
 	return counts, dirty, s.model.NodeEligible()
 }
 
-// change applies a change that is no source event.
+// change applies a change that does not come from the source.
 func (s *state) change(apply func(*model.Model)) (dirty bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,7 +68,7 @@ func (s *state) change(apply func(*model.Model)) (dirty bool) {
 func (s *state) heldOut() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.model.HeldOut()
+	return s.model.Pods().HeldOut()
 }
 
 func (s *state) located() bool {

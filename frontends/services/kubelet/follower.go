@@ -110,7 +110,7 @@ func (f *Follower) Run(ctx context.Context) {
 			f.known = false
 			clear(f.pods)
 			f.cfg.Logger.Warn("the kubelet does not come back: endpoints follow the API alone", "after", f.grace)
-			f.cfg.Deliver(func(m *model.Model) { m.SetPods(nil) })
+			f.cfg.Deliver(func(m *model.Model) { m.Pods().SetAll(nil) })
 		}
 	}
 }
@@ -143,7 +143,7 @@ func (f *Follower) replace(all map[types.UID]model.Pod) {
 
 func (f *Follower) deliverAll() {
 	all := slices.Collect(maps.Values(f.pods))
-	f.cfg.Deliver(func(m *model.Model) { m.SetPods(all) })
+	f.cfg.Deliver(func(m *model.Model) { m.Pods().SetAll(all) })
 }
 
 // set delivers a pod if its state changed.
@@ -157,7 +157,7 @@ func (f *Follower) set(p model.Pod) error {
 		return err
 	}
 	if p = f.pods[p.UID]; p.State != was.State {
-		f.cfg.Deliver(func(m *model.Model) { m.SetPod(p) })
+		f.cfg.Deliver(func(m *model.Model) { m.Pods().Set(p) })
 	}
 	return nil
 }

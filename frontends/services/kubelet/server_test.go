@@ -177,7 +177,7 @@ func follow(t *testing.T, socket string, options ...func(*Follower)) *follower {
 	f.Follower = New(Config{Socket: socket, Deliver: f.deliver, HeldOut: func() int {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		return f.model.HeldOut()
+		return f.model.Pods().HeldOut()
 	}})
 	f.minRetry, f.maxRetry = 5*time.Millisecond, 20*time.Millisecond
 	for _, o := range options {

@@ -50,7 +50,7 @@ type Model struct {
 	report   *reporter
 	dirty    map[*record]struct{}
 	triggers triggers
-	pods     pods
+	pods     Pods
 	// endpoints had the name of this node or of another node
 	named struct{ here, elsewhere bool }
 	// as of the last event
@@ -66,7 +66,7 @@ type Model struct {
 func New(cfg Config) *Model {
 	cfg.setDefaults()
 	report := &reporter{log: cfg.Logger}
-	return &Model{
+	m := &Model{
 		cfg:      cfg,
 		records:  make(map[Key]*record),
 		slices:   make(map[types.NamespacedName]*slice),
@@ -77,8 +77,9 @@ func New(cfg Config) *Model {
 		dirty:    make(map[*record]struct{}),
 		triggers: triggers{started: cfg.Started.UnixNano(), of: make(map[Key][]Trigger)},
 		this:     Node{Addresses: cfg.NodeAddresses},
-		pods:     pods{of: make(map[PodID]Pod), slices: make(map[Key]map[*slice]struct{})},
 	}
+	m.pods = Pods{model: m, of: make(map[PodID]Pod), slices: make(map[Key]map[*slice]struct{})}
+	return m
 }
 
 // SetService stores a Service. No Set method keeps its object.
@@ -107,7 +108,7 @@ func (m *Model) SetService(o *corev1.Service) {
 		m.dirty[s.of] = struct{}{}
 		if was == nil || was.publishNotReady != s.publishNotReady {
 			for o := s.of.slices; o != nil; o = o.next {
-				m.judge(o)
+				m.pods.judge(o)
 			}
 		}
 	}

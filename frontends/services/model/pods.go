@@ -42,8 +42,9 @@ type Pod struct {
 	State  PodState
 }
 
-// pods are the pods that the kubelet does not call ready, and the slices with endpoints of this node.
-type pods struct {
+// Pods are the pods that the kubelet does not call ready, and the slices with endpoints of this node.
+type Pods struct {
+	model *Model
 	// by UID, and by name without UID
 	of map[PodID]Pod
 	// by the pod's name
@@ -70,59 +71,62 @@ func parseTarget(e *discoveryv1.Endpoint) *PodID {
 	return &PodID{Key{Namespace: strings.Clone(ref.Namespace), Name: strings.Clone(ref.Name)}, types.UID(strings.Clone(string(ref.UID)))}
 }
 
-// SetPod stores the kubelet's last word about a pod.
-func (m *Model) SetPod(p Pod) {
-	byName := PodID{Key: p.Key}
-	if p.State == PodReady {
-		delete(m.pods.of, p.PodID)
-		delete(m.pods.of, byName)
+// Pods returns what the kubelet says.
+func (m *Model) Pods() *Pods { return &m.pods }
+
+// Set stores the kubelet's last word about a pod.
+func (p *Pods) Set(pod Pod) {
+	byName := PodID{Key: pod.Key}
+	if pod.State == PodReady {
+		delete(p.of, pod.PodID)
+		delete(p.of, byName)
 	} else {
-		m.pods.of[p.PodID], m.pods.of[byName] = p, p
+		p.of[pod.PodID], p.of[byName] = pod, pod
 	}
-	m.podChanged(p.Key)
+	p.changed(pod.Key)
 }
 
-// SetPods replaces the kubelet's words about all pods. Without pods the API decides alone.
-func (m *Model) SetPods(all []Pod) {
-	was := m.pods.of
-	m.pods.of = make(map[PodID]Pod)
-	for _, p := range all {
-		if p.State != PodReady {
-			m.pods.of[p.PodID], m.pods.of[PodID{Key: p.Key}] = p, p
+// SetAll replaces the kubelet's words about all pods. Without pods the API decides alone.
+func (p *Pods) SetAll(all []Pod) {
+	was := p.of
+	p.of = make(map[PodID]Pod)
+	for _, pod := range all {
+		if pod.State != PodReady {
+			p.of[pod.PodID], p.of[PodID{Key: pod.Key}] = pod, pod
 		}
 	}
-	for _, list := range []map[PodID]Pod{was, m.pods.of} {
+	for _, list := range []map[PodID]Pod{was, p.of} {
 		for id := range list {
-			if was[id] != m.pods.of[id] {
-				m.podChanged(id.Key)
+			if was[id] != p.of[id] {
+				p.changed(id.Key)
 			}
 		}
 	}
 }
 
 // HeldOut returns the number of endpoints that the kubelet keeps from a better state in the API.
-func (m *Model) HeldOut() int { return m.pods.heldOut }
+func (p *Pods) HeldOut() int { return p.heldOut }
 
-func (m *Model) podChanged(name Key) {
-	for s := range m.pods.slices[name] {
-		m.judge(s)
+func (p *Pods) changed(name Key) {
+	for s := range p.slices[name] {
+		p.judge(s)
 	}
 }
 
 // judge brings a stored slice up to date with pods and Service.
-func (m *Model) judge(s *slice) {
+func (p *Pods) judge(s *slice) {
 	was := *s
-	m.stats.Work += uint64(len(s.targets))
-	if !m.pods.apply(s) {
+	p.model.stats.Work += uint64(len(s.targets))
+	if !p.apply(s) {
 		return
 	}
-	m.pods.heldOut += s.heldOut() - was.heldOut()
-	m.lists.update(s.of, &was, s)
-	m.dirty[s.of] = struct{}{}
+	p.heldOut += s.heldOut() - was.heldOut()
+	p.model.lists.update(s.of, &was, s)
+	p.model.dirty[s.of] = struct{}{}
 }
 
 // apply reports whether it changed the slice.
-func (p *pods) apply(s *slice) bool {
+func (p *Pods) apply(s *slice) bool {
 	var b []byte
 	publish := s.of.parsed != nil && s.of.parsed.publishNotReady
 	for i := range s.targets {
@@ -143,7 +147,7 @@ func (p *pods) apply(s *slice) bool {
 	return true
 }
 
-func (p *pods) state(id PodID) PodState {
+func (p *Pods) state(id PodID) PodState {
 	if pod, ok := p.of[id]; ok {
 		return pod.State
 	}
@@ -181,7 +185,7 @@ func (s *slice) heldOut() (n int) {
 }
 
 // replace follows the targets of a Service's slice. Either may be nil.
-func (p *pods) replace(was, now *slice) {
+func (p *Pods) replace(was, now *slice) {
 	p.heldOut += now.heldOut() - was.heldOut()
 	if was != nil {
 		for i := range was.targets {
@@ -203,7 +207,7 @@ func (p *pods) replace(was, now *slice) {
 }
 
 // explain completes a Service's candidates.
-func (p *pods) explain(r *record, all []Candidate) {
+func (p *Pods) explain(r *record, all []Candidate) {
 	for s := r.slices; s != nil; s = s.next {
 		for i := range s.targets {
 			t := &s.targets[i]

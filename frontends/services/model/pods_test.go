@@ -37,7 +37,7 @@ func outcome(m *Model) string {
 	m.Refresh()
 	s := m.Service(key("web"))
 	b := &s.Ports[0].Backends[IPv4]
-	return fmt.Sprintf("cluster %s, local %s, ready %d, held %d", text(b.Cluster), text(b.Local), s.LocalReady[IPv4], m.HeldOut())
+	return fmt.Sprintf("cluster %s, local %s, ready %d, held %d", text(b.Cluster), text(b.Local), s.LocalReady[IPv4], m.Pods().HeldOut())
 }
 
 const (
@@ -68,7 +68,7 @@ func TestPodStates(t *testing.T) {
 		{name: "not of this node", pod: pod("b", "2", PodNotReady), want: both},
 		{name: "without UID", pod: pod("a", "1", PodNotReady), options: []func(*discoveryv1.Endpoint){of("a", "")}, want: heldOut},
 		{name: "without target", pod: pod("a", "1", PodNotReady), options: []func(*discoveryv1.Endpoint){func(e *discoveryv1.Endpoint) { e.TargetRef = nil }}, want: both},
-		{name: "target is no pod", pod: pod("a", "1", PodNotReady), options: []func(*discoveryv1.Endpoint){func(e *discoveryv1.Endpoint) { e.TargetRef.Kind = "Node" }}, want: both},
+		{name: "target is not a pod", pod: pod("a", "1", PodNotReady), options: []func(*discoveryv1.Endpoint){func(e *discoveryv1.Endpoint) { e.TargetRef.Kind = "Node" }}, want: both},
 		{name: "not ready, published", pod: pod("a", "1", PodNotReady), publish: true, want: both},
 		{name: "terminating, published", pod: pod("a", "1", PodServing), publish: true, want: both},
 		{name: "gone, published", pod: pod("a", "1", PodGone), publish: true, want: heldOut},
@@ -90,7 +90,7 @@ func TestPodStates(t *testing.T) {
 				case "slice":
 					m.SetSlice(e)
 				case "pod":
-					m.SetPod(tt.pod)
+					m.Pods().Set(tt.pod)
 				}
 			}
 			publishtest.Equal(t, tt.name+": "+order, outcome(m), tt.want)
@@ -109,12 +109,12 @@ func TestPodsComeBack(t *testing.T) {
 	m.SetSlice(e)
 	step := func(what, want string) { t.Helper(); publishtest.Equal(t, what, outcome(m), want) }
 	for range 2 {
-		m.SetPod(pod("a", "1", PodNotReady))
+		m.Pods().Set(pod("a", "1", PodNotReady))
 		step("not ready", heldOut)
-		m.SetPod(pod("a", "1", PodReady))
+		m.Pods().Set(pod("a", "1", PodReady))
 		step("ready", both)
 	}
-	m.SetPods([]Pod{pod("a", "1", PodNotReady), pod("c", "3", PodGone)})
+	m.Pods().SetAll([]Pod{pod("a", "1", PodNotReady), pod("c", "3", PodGone)})
 	step("a list", heldOut)
 	published := s.DeepCopy()
 	published.Spec.PublishNotReadyAddresses = true
@@ -122,14 +122,14 @@ func TestPodsComeBack(t *testing.T) {
 	step("published", both)
 	m.SetService(s)
 	step("not published", heldOut)
-	m.SetPods(nil)
+	m.Pods().SetAll(nil)
 	step("nothing is known", both)
-	m.SetPod(pod("a", "1", PodGone))
+	m.Pods().Set(pod("a", "1", PodGone))
 	m.SetSlice(eps("web-1", "web", ep("10.1.0.1", on("n1"), of("a", "5")), ep("10.1.0.2", on("n2"))))
 	step("a new pod with the name and address", both)
 	m.DeleteSlice(key("web-1"))
-	m.SetPods(nil)
-	if len(m.pods.of)+len(m.pods.slices)+m.HeldOut() != 0 {
+	m.Pods().SetAll(nil)
+	if len(m.pods.of)+len(m.pods.slices)+m.Pods().HeldOut() != 0 {
 		t.Errorf("left: %+v", m.pods)
 	}
 }
@@ -143,9 +143,9 @@ func TestPodsOfAllEndpoints(t *testing.T) {
 	m := New(Config{NodeName: "n1"})
 	m.SetService(s)
 	m.SetSlice(e)
-	m.SetPod(pod("a", "1", PodServing))
+	m.Pods().Set(pod("a", "1", PodServing))
 	publishtest.Equal(t, "terminating", outcome(m), "cluster 10.1.0.1:8080*, local 10.1.0.1:8080*, ready 0, held 1")
-	m.SetPod(pod("a", "1", PodStopping))
+	m.Pods().Set(pod("a", "1", PodStopping))
 	publishtest.Equal(t, "not serving", outcome(m), "cluster , local , ready 0, held 1")
 }
 
@@ -165,16 +165,16 @@ func TestPodsCost(t *testing.T) {
 		m.Refresh()
 		return m.Stats().Work - before
 	}
-	m.SetPod(pod("s7", "s7", PodNotReady))
+	m.Pods().Set(pod("s7", "s7", PodNotReady))
 	if got := work(); got == 0 || got > 20 {
 		t.Errorf("work %d of one pod", got)
 	}
 	for _, p := range []Pod{pod("s7", "s7", PodNotReady), pod("none", "none", PodNotReady), pod("s8", "s8", PodReady)} {
-		if m.SetPod(p); m.Dirty() {
+		if m.Pods().Set(p); m.Dirty() {
 			t.Errorf("%+v makes work", p)
 		}
 	}
-	m.SetPods([]Pod{pod("s7", "s7", PodNotReady), pod("none", "none", PodNotReady)})
+	m.Pods().SetAll([]Pod{pod("s7", "s7", PodNotReady), pod("none", "none", PodNotReady)})
 	if m.Dirty() {
 		t.Error("the same list makes work")
 	}
@@ -196,10 +196,10 @@ func TestPodsWhy(t *testing.T) {
 		PodReady: "", PodNotReady: "the kubelet says that its pod is not ready; the API does not yet", PodGone: "the kubelet says that its pod is gone; the API does not yet",
 		PodServing: "the kubelet says that its pod is being deleted; the API does not yet", PodStopping: "the kubelet says that its pod is being deleted and not ready; the API does not yet",
 	} {
-		m.SetPod(pod("a", "1", state))
+		m.Pods().Set(pod("a", "1", state))
 		publishtest.Equal(t, fmt.Sprint("state ", state), why(), want)
 	}
-	m.SetPod(pod("a", "1", PodNotReady))
+	m.Pods().Set(pod("a", "1", PodNotReady))
 	conditions(false, false, false)(&e.Endpoints[0])
 	m.SetSlice(e)
 	publishtest.Equal(t, "the API says it too", why(), "not ready")
@@ -221,7 +221,7 @@ func TestPodsDependOnTheLastWord(t *testing.T) {
 			case "pod":
 				p := pod(name, name, PodState(rapid.IntRange(0, int(PodGone)).Draw(t, "state")))
 				pods[p.PodID] = p
-				m.SetPod(p)
+				m.Pods().Set(p)
 			case "slice":
 				e := drawSlice(t, name, []string{"web"})
 				for i := range e.Endpoints {
@@ -242,7 +242,7 @@ func TestPodsDependOnTheLastWord(t *testing.T) {
 				for _, p := range pods {
 					all = append(all, p)
 				}
-				m.SetPods(all)
+				m.Pods().SetAll(all)
 			}
 			if rapid.Bool().Draw(t, "refresh") {
 				m.Refresh()
@@ -254,7 +254,7 @@ func TestPodsDependOnTheLastWord(t *testing.T) {
 			alone.SetSlice(e)
 		}
 		for _, p := range pods {
-			fresh.SetPod(p)
+			fresh.Pods().Set(p)
 		}
 		fresh.SetService(s)
 		alone.SetService(s)
@@ -269,7 +269,7 @@ func TestPodsDependOnTheLastWord(t *testing.T) {
 				}
 			}
 		}
-		if alone.HeldOut() != 0 {
+		if alone.Pods().HeldOut() != 0 {
 			t.Fatal("endpoints are held out without a kubelet")
 		}
 	})
