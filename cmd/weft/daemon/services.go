@@ -42,14 +42,19 @@ func (d *daemon) addServices() error {
 	if cfg.Counters, err = render.ParseCounters(d.services.counters); err != nil {
 		return cli.Usagef("--%s %w", flagServiceCounters, err)
 	}
-	cfg.ActiveConnections, cfg.PodsSocket = d.services.active, d.services.pods
-	if _, err := os.Stat(filepath.Dir(cfg.PodsSocket)); err != nil && !d.set.Changed(flagPodsSocket) {
-		cfg.PodsSocket = ""
-	}
+	cfg.ActiveConnections, cfg.PodsSocket = d.services.active, podsSocket(d.services.pods, d.set.Changed(flagPodsSocket))
 	f, err := services.New(cfg)
 	if err != nil {
 		return err
 	}
 	d.frontends, d.proxy = append(d.frontends, f), f.Health()
 	return nil
+}
+
+// podsSocket returns "" for a default path without a directory.
+func podsSocket(path string, given bool) string {
+	if _, err := os.Stat(filepath.Dir(path)); err != nil && !given {
+		return ""
+	}
+	return path
 }
