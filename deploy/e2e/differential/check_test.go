@@ -1,6 +1,7 @@
 package differential
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -129,9 +130,11 @@ func (r *run) service(name string) service {
 }
 
 type result struct {
-	probe              probe
-	step               int
-	peer, weft, expect string
+	probe probe
+	step  int
+	// observed and expected
+	peer, weft         string
+	wantPeer, wantWeft string
 	deliberate         *deliberate
 }
 
@@ -274,9 +277,10 @@ func (w *world) ask(ctx context.Context, g group, runs []*run, n int, results []
 
 // compare retries unexpected results, because effects such as the removal of flows may follow a commit.
 func (r *run) compare(ctx context.Context, group string, n int, p probe) result {
-	out := result{probe: p, step: n, expect: p.want}
-	if out.deliberate = findDeliberate(group, r.check.name, n, p); out.deliberate != nil {
-		out.expect = out.deliberate.weft
+	out := result{probe: p, step: n, wantPeer: p.want, wantWeft: p.want}
+	if d := findDeliberate(group, r.check.name, n, p, r.world.minor); d != nil {
+		out.deliberate = d
+		out.wantPeer, out.wantWeft = cmp.Or(d.peer, p.want), cmp.Or(d.weft, p.want)
 	}
 	if p.want == whatever {
 		_ = lab.Within(ctx, 2*time.Second, func() error {
@@ -293,7 +297,7 @@ func (r *run) compare(ctx context.Context, group string, n int, p probe) result 
 		side *side
 		want string
 		to   *string
-	}{{r.world.peer, p.want, &out.peer}, {r.world.weft, out.expect, &out.weft}} {
+	}{{r.world.peer, out.wantPeer, &out.peer}, {r.world.weft, out.wantWeft, &out.weft}} {
 		wait.Go(func() {
 			q := p
 			q.want = o.want
@@ -319,10 +323,10 @@ func report(t *testing.T, results []result) {
 			if r.peer != r.weft {
 				t.Errorf("%s: DIFFERENCE: kube-proxy: %s; weft: %s", what, r.peer, r.weft)
 			}
-		case r.peer != r.probe.want:
-			t.Errorf("%s: kube-proxy: %s; the check says: %s (weft: %s)", what, r.peer, r.probe.want, r.weft)
-		case r.weft != r.expect:
-			t.Errorf("%s: DIFFERENCE: kube-proxy: %s; weft: %s, want %s", what, r.peer, r.weft, r.expect)
+		case r.peer != r.wantPeer:
+			t.Errorf("%s: kube-proxy: %s; the check says: %s (weft: %s)", what, r.peer, r.wantPeer, r.weft)
+		case r.weft != r.wantWeft:
+			t.Errorf("%s: DIFFERENCE: kube-proxy: %s; weft: %s, want %s", what, r.peer, r.weft, r.wantWeft)
 		case r.deliberate != nil:
 			t.Logf("%s: deliberate, Behaviour %d: kube-proxy: %s; weft: %s: %s", what, r.deliberate.behaviour, r.peer, r.weft, r.deliberate.reason)
 		}

@@ -24,8 +24,13 @@ var groups = []group{
 	{name: "cidr", checks: serviceCIDRs},
 }
 
-func TestDifferential(t *testing.T) {
-	w := newWorld(t)
+func TestDifferential(t *testing.T) { compareAll(t, newWorld(t)) }
+
+// TestEarlier compares with the earlier kube-proxy.
+func TestEarlier(t *testing.T) { compareAll(t, newWorldOf(t, earlier)) }
+
+func compareAll(t *testing.T, w *world) {
+	t.Helper()
 	for _, g := range groups {
 		t.Run(g.name, func(t *testing.T) { w.play(t, g) })
 	}

@@ -6,7 +6,8 @@
 //
 // One API server (package cluster) serves two sides. A side is a separate network of namespaces (package
 // lab); both use the same addresses. node-1 runs kube-proxy in nftables mode on one side, weft on the other.
-// node-2 has only pods.
+// node-2 has only pods. TestDifferential compares with the current kube-proxy, TestEarlier with the one of the
+// minor version before.
 //
 // A check writes objects, waits for a fence (a Service that is written last) on each side, and sends probes.
 // Both proxies must produce each probe's expected result. The table of deliberate differences has a reason

@@ -69,10 +69,17 @@ func flows() []check {
 			`)}},
 		},
 		{
-			name: "scaled-to-zero", services: []service{{name: "web", endpoints: "web-1"}}, probes: lines(a + `web-1 as self`),
+			name: "scaled-to-zero", services: []service{{name: "web", kind: nodePort, endpoints: "web-1"}},
+			probes: lines(a + `web-1 as self
+				outside udp node:80 flow=b = web-1 as node
+			`),
 			then: []step{
-				{endpoints(""), lines(a + `web-1 as self`)},
-				{endpoints("web-3"), lines(a + `web-3 as self`)},
+				{endpoints(""), lines(a + `refused
+					outside udp node:80 flow=b = web-1 as node
+				`)},
+				{endpoints("web-3"), lines(a + `web-3 as self
+					outside udp node:80 flow=b = web-3 as node
+				`)},
 			},
 		},
 		{

@@ -6,6 +6,9 @@ import (
 	"github.com/weft-proxy/weft/deploy/e2e/suite"
 )
 
+// minor versions of kube-proxy
+const current, earlier = "1.37", "1.36"
+
 // The programs are not package e2e's, whose tests may run at the same time.
 const (
 	binDir = "../bin/differential"
@@ -20,6 +23,7 @@ var tests = suite.Suite{
 	Programs: []suite.Program{
 		suite.Kubernetes("controlplane", "", "..", "./cmd/controlplane"),
 		suite.Kubernetes("kube-proxy", "", "..", "./differential/kubeproxy"),
+		suite.EarlierKubernetes("../earlier", earlier),
 		suite.Weft("../../.."),
 	},
 }

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -119,12 +120,20 @@ func (c config) detectPods() []string {
 }
 
 func kubeProxy(_ *side, kubeconfig string, c config) []string {
-	return append([]string{
-		program("kube-proxy"), "--kubeconfig", kubeconfig, "--hostname-override", node, "--proxy-mode", "nftables",
+	return kubeProxyArgs([]string{program("kube-proxy")}, kubeconfig, c)
+}
+
+func earlierKubeProxy(_ *side, kubeconfig string, c config) []string {
+	return kubeProxyArgs([]string{program(earlier), "kube-proxy"}, kubeconfig, c)
+}
+
+func kubeProxyArgs(argv []string, kubeconfig string, c config) []string {
+	return slices.Concat(argv, []string{
+		"--kubeconfig", kubeconfig, "--hostname-override", node, "--proxy-mode", "nftables",
 		// A namespace may not change the machine's limits.
 		"--conntrack-max-per-core=0", "--conntrack-min=0", "--conntrack-tcp-timeout-established=0", "--conntrack-tcp-timeout-close-wait=0",
 		"--metrics-bind-address", "127.0.0.1:10249", "--healthz-bind-address", "0.0.0.0:10256", "--v=2", "--vmodule=proxier=4",
-	}, append(c.detectPods(), c.flags...)...)
+	}, c.detectPods(), c.flags)
 }
 
 func weft(s *side, kubeconfig string, c config) []string {

@@ -26,6 +26,8 @@ const (
 )
 
 type world struct {
+	// minor is kube-proxy's version: current or earlier.
+	minor      string
 	cluster    *cluster.Cluster
 	kubeconfig string
 	peer, weft *side
@@ -34,7 +36,12 @@ type world struct {
 // newWorld starts everything but the proxies, and stops it with the test.
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{}
+	return newWorldOf(t, current)
+}
+
+func newWorldOf(t *testing.T, minor string) *world {
+	t.Helper()
+	w := &world{minor: minor}
 	t.Cleanup(func() {
 		if err := w.stop(); err != nil {
 			t.Error(err)
@@ -53,7 +60,11 @@ func (w *world) start(ctx context.Context) error {
 		}
 	}
 	var err error
-	if w.peer, err = newSide(kubeProxyName, kubeProxy); err != nil {
+	command := kubeProxy
+	if w.minor == earlier {
+		command = earlierKubeProxy
+	}
+	if w.peer, err = newSide(kubeProxyName, command); err != nil {
 		return err
 	}
 	if w.weft, err = newSide("weft", weft); err != nil {

@@ -6,9 +6,10 @@ import (
 	"os"
 	"strings"
 
-	cadvisor "github.com/google/cadvisor/info/v1"
+	cadvisor "github.com/google/cadvisor/lib/model"
 	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/klog/v2"
 	cadvisortest "k8s.io/kubernetes/pkg/kubelet/cadvisor/testing"
 )
 
@@ -39,7 +40,7 @@ func newMachine(cfg Config) (*machine, error) {
 }
 
 // MachineInfo returns a copy, because the kubelet changes it.
-func (m *machine) MachineInfo() (*cadvisor.MachineInfo, error) { return m.info.Clone(), nil }
+func (m *machine) MachineInfo(klog.Logger) (*cadvisor.MachineInfo, error) { return m.info.Clone(), nil }
 
 // VersionInfo returns the versions of the kernel and the distribution.
 func (m *machine) VersionInfo() (*cadvisor.VersionInfo, error) {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -45,11 +46,29 @@ type Program struct {
 
 // Kubernetes returns a program of the tested version of Kubernetes.
 func Kubernetes(name, note, dir, pkg string) Program {
-	const stamp = "-s -w" +
-		" -X k8s.io/component-base/version.gitVersion=v1.36.3" +
-		" -X k8s.io/component-base/version.gitMajor=1" +
-		" -X k8s.io/component-base/version.gitMinor=36"
-	return Program{Name: name, Note: note, Dir: dir, Package: pkg, Flags: []string{"-ldflags", stamp}}
+	return Program{Name: name, Note: note, Dir: dir, Package: pkg, Flags: stamp("v1.37.2")}
+}
+
+// EarlierKubernetes returns kube-apiserver and kube-proxy of an earlier minor version, 1.36 or 1.35, from
+// the directory of package earlier. The program's name is the minor version.
+func EarlierKubernetes(dir, minor string) Program {
+	p := Program{Name: minor, Note: "(kube-apiserver and kube-proxy: minutes when the build cache is cold)", Dir: dir, Package: "."}
+	switch minor {
+	case "1.36":
+		p.Flags = stamp("v1.36.3")
+	case "1.35":
+		p.Flags = append(stamp("v1.35.4"), "-modfile", "1.35.mod")
+	default:
+		panic("no module of Kubernetes " + minor)
+	}
+	return p
+}
+
+// stamp returns the flags that set a program's version.
+func stamp(version string) []string {
+	const variable = " -X k8s.io/component-base/version.git"
+	minor := strings.Split(version, ".")[1]
+	return []string{"-ldflags", "-s -w" + variable + "Version=" + version + variable + "Major=1" + variable + "Minor=" + minor}
 }
 
 // Weft returns weft, from the module's directory, built with the Makefile's flags to share the

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -285,10 +286,10 @@ func (r *Runtime) StopContainer(ctx context.Context, req *cri.StopContainerReque
 
 func (c *container) stopSignal() syscall.Signal {
 	name := c.config.GetStopSignal()
-	if name == cri.Signal_RUNTIME_DEFAULT {
+	if name == cri.Signal_SIGNAL_RUNTIME_DEFAULT {
 		return syscall.SIGTERM
 	}
-	return cmp.Or(unix.SignalNum(name.String()), syscall.SIGTERM)
+	return cmp.Or(unix.SignalNum(strings.TrimPrefix(name.String(), "SIGNAL_")), syscall.SIGTERM)
 }
 
 // kill returns after all processes of the container have ended.
