@@ -6,12 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
 	"sync"
 	"time"
-
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
@@ -19,14 +15,14 @@ import (
 const (
 	// DefaultSocket is the kubelet's.
 	DefaultSocket = "/var/lib/kubelet/pods-api/pods-api.sock"
-	// maxPods bounds the known pods, with those that are gone.
+	// maxPods bounds the pods that are not ready, with those that are gone since the last list.
 	maxPods = 4096
 )
 
 var (
 	errSilent  = errors.New("the kubelet did not report its pods in time")
 	errReview  = errors.New("endpoints are held out: list the pods again")
-	errTooMany = fmt.Errorf("the kubelet has more than %d pods", maxPods)
+	errTooMany = fmt.Errorf("the kubelet has more than %d pods that are not ready", maxPods)
 )
 
 // Config describes a Follower.
@@ -47,7 +43,8 @@ type Follower struct {
 	// The kubelet's word counts for grace after a disconnection, and for review while it holds out endpoints.
 	// constant except in tests
 	grace, review, minRetry, maxRetry time.Duration
-	pods                              map[types.UID]model.Pod
+	// not ready
+	pods map[model.PodID]model.PodState
 	// The model has the pods.
 	known bool
 
@@ -62,7 +59,7 @@ func New(cfg Config) *Follower {
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)).With("socket", cfg.Socket)
 	return &Follower{
 		cfg: cfg, grace: 5 * time.Second, review: 10 * time.Second, minRetry: 100 * time.Millisecond, maxRetry: 5 * time.Second,
-		pods: make(map[types.UID]model.Pod), err: errStarting,
+		err: errStarting,
 	}
 }
 
@@ -92,7 +89,8 @@ func (f *Follower) Run(ctx context.Context) {
 		if synced && time.Since(began) >= f.grace {
 			retry = f.minRetry
 		}
-		if errors.Is(err, errReview) {
+		// A list is without pods that are gone.
+		if synced && (errors.Is(err, errReview) || errors.Is(err, errTooMany)) {
 			continue
 		}
 		f.report(err)
@@ -108,7 +106,6 @@ func (f *Follower) Run(ctx context.Context) {
 		retry = min(2*retry, f.maxRetry)
 		if f.known && !time.Now().Before(until) {
 			f.known = false
-			clear(f.pods)
 			f.cfg.Logger.Warn("the kubelet does not come back: endpoints follow the API alone", "after", f.grace)
 			f.cfg.Deliver(func(m *model.Model) { m.Pods().SetAll(nil) })
 		}
@@ -123,55 +120,37 @@ func (f *Follower) report(err error) {
 	f.mu.Unlock()
 	switch {
 	case err == nil && was != nil:
-		f.cfg.Logger.Info("following the readiness of this node's pods at the kubelet", "pods", len(f.pods))
+		f.cfg.Logger.Info("following the readiness of this node's pods at the kubelet")
 	case err != nil && (was == nil || was.Error() != err.Error()):
 		f.cfg.Logger.Warn("no connection to the kubelet's Pods API", "error", err.Error())
 	}
 }
 
-// replace takes the kubelet's list. Pods that are gone do not come back by not being listed.
-func (f *Follower) replace(all map[types.UID]model.Pod) {
-	for uid, p := range f.pods {
-		if _, ok := all[uid]; !ok && p.State == model.PodGone && len(all) < maxPods {
-			all[uid] = p
-		}
-	}
+// replace takes the kubelet's list.
+func (f *Follower) replace(all map[model.PodID]model.PodState) {
 	f.pods, f.known = all, true
-	f.deliverAll()
+	f.cfg.Deliver(func(m *model.Model) { m.Pods().SetAll(all) })
 	f.report(nil)
 }
 
-func (f *Follower) deliverAll() {
-	all := slices.Collect(maps.Values(f.pods))
-	f.cfg.Deliver(func(m *model.Model) { m.Pods().SetAll(all) })
-}
-
 // set delivers a pod if its state changed.
-func (f *Follower) set(p model.Pod) error {
-	was, ok := f.pods[p.UID]
-	if !ok && len(f.pods) >= maxPods {
-		maps.DeleteFunc(f.pods, func(_ types.UID, p model.Pod) bool { return p.State == model.PodGone })
-		f.deliverAll()
+func (f *Follower) set(pod model.PodID, s model.PodState) error {
+	if f.pods[pod] == s {
+		return nil
 	}
-	if err := put(f.pods, p); err != nil {
+	if err := put(f.pods, pod, s); err != nil {
 		return err
 	}
-	if p = f.pods[p.UID]; p.State != was.State {
-		f.cfg.Deliver(func(m *model.Model) { m.Pods().Set(p) })
-	}
+	f.cfg.Deliver(func(m *model.Model) { m.Pods().Set(pod, s) })
 	return nil
 }
 
-func put(all map[types.UID]model.Pod, p model.Pod) error {
-	was, ok := all[p.UID]
-	switch {
-	case !ok && len(all) >= maxPods:
-		return errTooMany
-	case ok && was.Key != p.Key:
-		return fmt.Errorf("pod %s has the UID of pod %s", p.Key, was.Key)
+func put(all map[model.PodID]model.PodState, pod model.PodID, s model.PodState) error {
+	if all[pod] = s; s == model.PodReady {
+		delete(all, pod)
 	}
-	// The event of a deletion lacks annotations.
-	p.Static = p.Static || was.Static
-	all[p.UID] = p
+	if len(all) > maxPods {
+		return errTooMany
+	}
 	return nil
 }

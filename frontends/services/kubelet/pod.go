@@ -10,19 +10,16 @@ import (
 	"github.com/weft-proxy/weft/frontends/source/wire"
 )
 
-// Field numbers in generated.proto of k8s.io/api/core/v1 and k8s.io/apimachinery, and of map entries.
+// Field numbers in generated.proto of k8s.io/api/core/v1 and k8s.io/apimachinery.
 const (
-	podMeta, podStatus                                                   = 1, 3
-	metaName, metaNamespace, metaUID, metaDeletion, metaAnnotations      = 1, 3, 5, 9, 12
-	statusPhase, statusConditions                                        = 1, 2
-	conditionType, conditionStatus, conditionReason, entryKey, entryText = 1, 2, 5, 1, 2
+	podMeta, podStatus                              = 1, 3
+	metaName, metaNamespace, metaUID, metaDeletion  = 1, 3, 5, 9
+	statusPhase, statusConditions                   = 1, 2
+	conditionType, conditionStatus, conditionReason = 1, 2, 5
 )
 
 const (
-	// "api", unless the pod is static
-	sourceAnnotation = "kubernetes.io/config.source"
-	sourceAPI        = "api"
-	notReadyReason   = "ContainersNotReady"
+	notReadyReason = "ContainersNotReady"
 	// of a name, namespace or UID, in bytes
 	maxName = 253
 )
@@ -31,14 +28,13 @@ type condition struct{ kind, status, reason string }
 
 // pod has the used fields of a v1.Pod. The Pods API has no field masks.
 type pod struct {
-	name, namespace, uid, phase, source string
-	deleted                             bool
-	// Ready and ContainersReady
-	ready, containers condition
+	name, namespace, uid, phase string
+	deleted                     bool
+	ready, containersReady      condition
 }
 
 // parsePod decodes a v1.Pod in protobuf.
-func parsePod(message []byte) (model.Pod, error) {
+func parsePod(message []byte) (model.PodID, model.PodState, error) {
 	var p pod
 	err := wire.Fields(message, func(f wire.Field) error {
 		switch f.Number {
@@ -50,17 +46,14 @@ func parsePod(message []byte) (model.Pod, error) {
 		return nil
 	})
 	if err != nil {
-		return model.Pod{}, fmt.Errorf("decode pod: %w", err)
+		return model.PodID{}, 0, fmt.Errorf("decode pod: %w", err)
 	}
 	for _, s := range []string{p.name, p.namespace, p.uid} {
 		if s == "" || len(s) > maxName {
-			return model.Pod{}, fmt.Errorf("pod %.*q of namespace %.*q with UID %.*q: want 1 to %d bytes each", maxName, p.name, maxName, p.namespace, maxName, p.uid, maxName)
+			return model.PodID{}, 0, fmt.Errorf("pod %.*q of namespace %.*q with UID %.*q: want 1 to %d bytes each", maxName, p.name, maxName, p.namespace, maxName, p.uid, maxName)
 		}
 	}
-	return model.Pod{
-		PodID:  model.PodID{Key: model.Key{Namespace: p.namespace, Name: p.name}, UID: types.UID(p.uid)},
-		Static: p.source != "" && p.source != sourceAPI, State: p.state(),
-	}, nil
+	return model.PodID{Key: model.Key{Namespace: p.namespace, Name: p.name}, UID: types.UID(p.uid)}, p.state(), nil
 }
 
 func (p *pod) meta(f wire.Field) error {
@@ -73,21 +66,6 @@ func (p *pod) meta(f wire.Field) error {
 		return f.Text(&p.uid)
 	case metaDeletion:
 		p.deleted = true
-	case metaAnnotations:
-		var key, text []byte
-		err := f.Message(func(f wire.Field) (err error) {
-			switch f.Number {
-			case entryKey:
-				key, err = f.Bytes()
-			case entryText:
-				text, err = f.Bytes()
-			}
-			return err
-		})
-		if string(key) == sourceAnnotation {
-			p.source = string(text)
-		}
-		return err
 	}
 	return nil
 }
@@ -98,22 +76,12 @@ func (p *pod) status(f wire.Field) error {
 		return f.Text(&p.phase)
 	case statusConditions:
 		var c condition
-		err := f.Message(func(f wire.Field) error {
-			switch f.Number {
-			case conditionType:
-				return f.Text(&c.kind)
-			case conditionStatus:
-				return f.Text(&c.status)
-			case conditionReason:
-				return f.Text(&c.reason)
-			}
-			return nil
-		})
+		err := f.Message(c.field)
 		switch corev1.PodConditionType(c.kind) {
 		case corev1.PodReady:
 			p.ready = c
 		case corev1.ContainersReady:
-			p.containers = c
+			p.containersReady = c
 		default:
 		}
 		return err
@@ -121,12 +89,22 @@ func (p *pod) status(f wire.Field) error {
 	return nil
 }
 
-func (p *pod) state() model.PodState {
-	serving := p.ready.status == string(corev1.ConditionTrue)
-	// A kubelet that has not looked at the pod since its start replaces Ready alone.
-	if p.ready.reason == notReadyReason && p.containers.status == string(corev1.ConditionTrue) {
-		serving = true
+func (c *condition) field(f wire.Field) error {
+	switch f.Number {
+	case conditionType:
+		return f.Text(&c.kind)
+	case conditionStatus:
+		return f.Text(&c.status)
+	case conditionReason:
+		return f.Text(&c.reason)
 	}
+	return nil
+}
+
+func (p *pod) state() model.PodState {
+	const yes = string(corev1.ConditionTrue)
+	// A kubelet that has not looked at the pod since its start replaces Ready alone.
+	serving := p.ready.status == yes || p.ready.reason == notReadyReason && p.containersReady.status == yes
 	switch phase := corev1.PodPhase(p.phase); {
 	case phase == corev1.PodSucceeded || phase == corev1.PodFailed:
 		return model.PodGone

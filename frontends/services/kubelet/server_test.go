@@ -114,7 +114,7 @@ func (k *pods) WatchPods(_ *podsv1alpha1.WatchPodsRequest, stream podsv1alpha1.P
 
 // object returns pod default/name with the UID uid-name.
 func object(name string, options ...func(*corev1.Pod)) *corev1.Pod {
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-" + name), Annotations: map[string]string{sourceAnnotation: sourceAPI, "other": "x"}}}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-" + name), Annotations: map[string]string{"other": "x"}}}
 	p.Spec.Containers = []corev1.Container{{Name: "c", Image: strings.Repeat("i", 100)}}
 	p.Status.Phase = corev1.PodRunning
 	conditions("True", "True", "")(p)

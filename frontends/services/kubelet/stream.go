@@ -11,7 +11,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
-	"k8s.io/apimachinery/pkg/types"
 	podsv1alpha1 "k8s.io/kubelet/pkg/apis/pods/v1alpha1"
 
 	"github.com/weft-proxy/weft/frontends/services/model"
@@ -44,7 +43,7 @@ func (f *Follower) follow(ctx context.Context, wait time.Duration) (synced bool,
 	listed := make(chan struct{})
 	wg.Go(func() { f.limit(ctx, cancel, listed, wait) })
 	stream, err := podsv1alpha1.NewPodsClient(conn).WatchPods(ctx, &podsv1alpha1.WatchPodsRequest{})
-	all := make(map[types.UID]model.Pod)
+	all := make(map[model.PodID]model.PodState)
 	for err == nil {
 		var e *podsv1alpha1.WatchPodsEvent
 		if e, err = stream.Recv(); err != nil {
@@ -56,17 +55,16 @@ func (f *Follower) follow(ctx context.Context, wait time.Duration) (synced bool,
 			f.replace(all)
 			close(listed)
 		case len(e.GetPod()) > 0:
-			var p model.Pod
-			if p, err = parsePod(e.GetPod()); err != nil {
-				return synced, err
-			}
+			pod, state, err := parsePod(e.GetPod())
 			if e.GetType() == podsv1alpha1.EventType_DELETED {
-				p.State = model.PodGone
+				state = model.PodGone
 			}
-			if synced {
-				err = f.set(p)
-			} else {
-				err = put(all, p)
+			switch {
+			case err != nil:
+			case synced:
+				err = f.set(pod, state)
+			default:
+				err = put(all, pod, state)
 			}
 			if err != nil {
 				return synced, err

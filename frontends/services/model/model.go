@@ -78,7 +78,7 @@ func New(cfg Config) *Model {
 		triggers: triggers{started: cfg.Started.UnixNano(), of: make(map[Key][]Trigger)},
 		this:     Node{Addresses: cfg.NodeAddresses},
 	}
-	m.pods = Pods{model: m, of: make(map[PodID]Pod), slices: make(map[Key]map[*slice]struct{})}
+	m.pods = Pods{model: m, of: make(map[PodID]PodState), slices: make(map[Key]map[*slice]struct{})}
 	return m
 }
 

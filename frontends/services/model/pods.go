@@ -34,19 +34,11 @@ type PodID struct {
 	UID types.UID
 }
 
-// Pod is a pod of this node.
-type Pod struct {
-	PodID
-	// The API has a static pod with another UID.
-	Static bool
-	State  PodState
-}
-
 // Pods are the pods that the kubelet does not call ready, and the slices with endpoints of this node.
 type Pods struct {
 	model *Model
 	// by UID, and by name without UID
-	of map[PodID]Pod
+	of map[PodID]PodState
 	// by the pod's name
 	slices map[Key]map[*slice]struct{}
 	// endpoints that only the kubelet keeps from a better state
@@ -75,27 +67,27 @@ func parseTarget(e *discoveryv1.Endpoint) *PodID {
 func (m *Model) Pods() *Pods { return &m.pods }
 
 // Set stores the kubelet's last word about a pod.
-func (p *Pods) Set(pod Pod) {
-	byName := PodID{Key: pod.Key}
-	if pod.State == PodReady {
-		delete(p.of, pod.PodID)
-		delete(p.of, byName)
-	} else {
-		p.of[pod.PodID], p.of[byName] = pod, pod
-	}
+func (p *Pods) Set(pod PodID, s PodState) {
+	p.put(pod, s)
 	p.changed(pod.Key)
 }
 
-// SetAll replaces the kubelet's words about all pods. Without pods the API decides alone.
-func (p *Pods) SetAll(all []Pod) {
-	was := p.of
-	p.of = make(map[PodID]Pod)
-	for _, pod := range all {
-		if pod.State != PodReady {
-			p.of[pod.PodID], p.of[PodID{Key: pod.Key}] = pod, pod
+func (p *Pods) put(pod PodID, s PodState) {
+	for _, id := range []PodID{pod, {Key: pod.Key}} {
+		if p.of[id] = s; s == PodReady {
+			delete(p.of, id)
 		}
 	}
-	for _, list := range []map[PodID]Pod{was, p.of} {
+}
+
+// SetAll replaces the kubelet's words about all pods. Without pods the API decides alone.
+func (p *Pods) SetAll(all map[PodID]PodState) {
+	was := p.of
+	p.of = make(map[PodID]PodState)
+	for pod, s := range all {
+		p.put(pod, s)
+	}
+	for _, list := range []map[PodID]PodState{was, p.of} {
 		for id := range list {
 			if was[id] != p.of[id] {
 				p.changed(id.Key)
@@ -131,7 +123,7 @@ func (p *Pods) apply(s *slice) bool {
 	publish := s.of.parsed != nil && s.of.parsed.publishNotReady
 	for i := range s.targets {
 		t := &s.targets[i]
-		f := p.state(t.pod).limit(t.api, publish)
+		f := p.of[t.pod].limit(t.api, publish)
 		if byte(f) == s.endpoints[t.at] {
 			continue
 		}
@@ -145,16 +137,6 @@ func (p *Pods) apply(s *slice) bool {
 	}
 	s.endpoints = string(b)
 	return true
-}
-
-func (p *Pods) state(id PodID) PodState {
-	if pod, ok := p.of[id]; ok {
-		return pod.State
-	}
-	if pod := p.of[PodID{Key: id.Key}]; pod.Static {
-		return pod.State
-	}
-	return PodReady
 }
 
 // limit never returns a better state than the API's. Its rules are those of the EndpointSlice controller.
@@ -217,7 +199,7 @@ func (p *Pods) explain(r *record, all []Candidate) {
 			addr, _ := netip.AddrFromSlice([]byte(s.endpoints[t.at-addrBytes[s.family] : t.at]))
 			for j := range all {
 				if c := &all[j]; c.Addr.Addr() == addr && (c.Excluded == NotReady || c.Excluded == Terminating) {
-					c.Kubelet = p.state(t.pod).String()
+					c.Kubelet = p.of[t.pod].String()
 				}
 			}
 		}

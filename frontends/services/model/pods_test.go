@@ -2,6 +2,8 @@ package model
 
 import (
 	"fmt"
+	"maps"
+	goslices "slices"
 	"strings"
 	"testing"
 
@@ -20,8 +22,29 @@ func of(name, uid string) func(*discoveryv1.Endpoint) {
 	}
 }
 
-func pod(name, uid string, state PodState) Pod {
-	return Pod{PodID: PodID{key(name), types.UID(uid)}, State: state}
+// word is the kubelet's about a pod.
+type word struct {
+	PodID
+	PodState
+}
+
+func pod(name, uid string, state PodState) word {
+	return word{PodID{key(name), types.UID(uid)}, state}
+}
+
+// say stores words, and sayAll replaces all.
+func (m *Model) say(words ...word) {
+	for _, w := range words {
+		m.Pods().Set(w.PodID, w.PodState)
+	}
+}
+
+func (m *Model) sayAll(words ...word) {
+	all := make(map[PodID]PodState)
+	for _, w := range words {
+		all[w.PodID] = w.PodState
+	}
+	m.Pods().SetAll(all)
 }
 
 // local is a Service with a health check node port, and the endpoint of pod a on this node.
@@ -53,7 +76,7 @@ const (
 func TestPodStates(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
-		pod     Pod
+		pod     word
 		publish bool
 		options []func(*discoveryv1.Endpoint)
 		want    string
@@ -64,7 +87,6 @@ func TestPodStates(t *testing.T) {
 		{name: "terminating, not ready", pod: pod("a", "1", PodStopping), want: heldOut},
 		{name: "gone", pod: pod("a", "1", PodGone), want: heldOut},
 		{name: "another pod of the name", pod: pod("a", "9", PodNotReady), want: both},
-		{name: "a static pod has another UID", pod: Pod{PodID: PodID{key("a"), "hash"}, Static: true, State: PodNotReady}, want: heldOut},
 		{name: "not of this node", pod: pod("b", "2", PodNotReady), want: both},
 		{name: "without UID", pod: pod("a", "1", PodNotReady), options: []func(*discoveryv1.Endpoint){of("a", "")}, want: heldOut},
 		{name: "without target", pod: pod("a", "1", PodNotReady), options: []func(*discoveryv1.Endpoint){func(e *discoveryv1.Endpoint) { e.TargetRef = nil }}, want: both},
@@ -90,7 +112,7 @@ func TestPodStates(t *testing.T) {
 				case "slice":
 					m.SetSlice(e)
 				case "pod":
-					m.Pods().Set(tt.pod)
+					m.say(tt.pod)
 				}
 			}
 			publishtest.Equal(t, tt.name+": "+order, outcome(m), tt.want)
@@ -109,12 +131,12 @@ func TestPodsComeBack(t *testing.T) {
 	m.SetSlice(e)
 	step := func(what, want string) { t.Helper(); publishtest.Equal(t, what, outcome(m), want) }
 	for range 2 {
-		m.Pods().Set(pod("a", "1", PodNotReady))
+		m.say(pod("a", "1", PodNotReady))
 		step("not ready", heldOut)
-		m.Pods().Set(pod("a", "1", PodReady))
+		m.say(pod("a", "1", PodReady))
 		step("ready", both)
 	}
-	m.Pods().SetAll([]Pod{pod("a", "1", PodNotReady), pod("c", "3", PodGone)})
+	m.sayAll(pod("a", "1", PodNotReady), pod("c", "3", PodGone))
 	step("a list", heldOut)
 	published := s.DeepCopy()
 	published.Spec.PublishNotReadyAddresses = true
@@ -124,7 +146,7 @@ func TestPodsComeBack(t *testing.T) {
 	step("not published", heldOut)
 	m.Pods().SetAll(nil)
 	step("nothing is known", both)
-	m.Pods().Set(pod("a", "1", PodGone))
+	m.say(pod("a", "1", PodGone))
 	m.SetSlice(eps("web-1", "web", ep("10.1.0.1", on("n1"), of("a", "5")), ep("10.1.0.2", on("n2"))))
 	step("a new pod with the name and address", both)
 	m.DeleteSlice(key("web-1"))
@@ -143,9 +165,9 @@ func TestPodsOfAllEndpoints(t *testing.T) {
 	m := New(Config{NodeName: "n1"})
 	m.SetService(s)
 	m.SetSlice(e)
-	m.Pods().Set(pod("a", "1", PodServing))
+	m.say(pod("a", "1", PodServing))
 	publishtest.Equal(t, "terminating", outcome(m), "cluster 10.1.0.1:8080*, local 10.1.0.1:8080*, ready 0, held 1")
-	m.Pods().Set(pod("a", "1", PodStopping))
+	m.say(pod("a", "1", PodStopping))
 	publishtest.Equal(t, "not serving", outcome(m), "cluster , local , ready 0, held 1")
 }
 
@@ -165,16 +187,16 @@ func TestPodsCost(t *testing.T) {
 		m.Refresh()
 		return m.Stats().Work - before
 	}
-	m.Pods().Set(pod("s7", "s7", PodNotReady))
+	m.say(pod("s7", "s7", PodNotReady))
 	if got := work(); got == 0 || got > 20 {
 		t.Errorf("work %d of one pod", got)
 	}
-	for _, p := range []Pod{pod("s7", "s7", PodNotReady), pod("none", "none", PodNotReady), pod("s8", "s8", PodReady)} {
-		if m.Pods().Set(p); m.Dirty() {
+	for _, p := range []word{pod("s7", "s7", PodNotReady), pod("none", "none", PodNotReady), pod("s8", "s8", PodReady)} {
+		if m.say(p); m.Dirty() {
 			t.Errorf("%+v makes work", p)
 		}
 	}
-	m.Pods().SetAll([]Pod{pod("s7", "s7", PodNotReady), pod("none", "none", PodNotReady)})
+	m.sayAll(pod("s7", "s7", PodNotReady), pod("none", "none", PodNotReady))
 	if m.Dirty() {
 		t.Error("the same list makes work")
 	}
@@ -196,10 +218,10 @@ func TestPodsWhy(t *testing.T) {
 		PodReady: "", PodNotReady: "the kubelet says that its pod is not ready; the API does not yet", PodGone: "the kubelet says that its pod is gone; the API does not yet",
 		PodServing: "the kubelet says that its pod is being deleted; the API does not yet", PodStopping: "the kubelet says that its pod is being deleted and not ready; the API does not yet",
 	} {
-		m.Pods().Set(pod("a", "1", state))
+		m.say(pod("a", "1", state))
 		publishtest.Equal(t, fmt.Sprint("state ", state), why(), want)
 	}
-	m.Pods().Set(pod("a", "1", PodNotReady))
+	m.say(pod("a", "1", PodNotReady))
 	conditions(false, false, false)(&e.Endpoints[0])
 	m.SetSlice(e)
 	publishtest.Equal(t, "the API says it too", why(), "not ready")
@@ -213,7 +235,7 @@ func TestPodsDependOnTheLastWord(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := New(Config{NodeName: "n1"})
 		m.lists.largeSize = pick(t, "a lot", 1, largeSize)
-		pods, slices := make(map[PodID]Pod), make(map[string]*discoveryv1.EndpointSlice)
+		pods, slices := make(map[PodID]word), make(map[string]*discoveryv1.EndpointSlice)
 		s, _ := local()
 		m.SetService(s)
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
@@ -221,7 +243,7 @@ func TestPodsDependOnTheLastWord(t *testing.T) {
 			case "pod":
 				p := pod(name, name, PodState(rapid.IntRange(0, int(PodGone)).Draw(t, "state")))
 				pods[p.PodID] = p
-				m.Pods().Set(p)
+				m.say(p)
 			case "slice":
 				e := drawSlice(t, name, []string{"web"})
 				for i := range e.Endpoints {
@@ -238,11 +260,7 @@ func TestPodsDependOnTheLastWord(t *testing.T) {
 				s.Spec.PublishNotReadyAddresses = rapid.Bool().Draw(t, "publish")
 				m.SetService(s)
 			case "list":
-				var all []Pod
-				for _, p := range pods {
-					all = append(all, p)
-				}
-				m.Pods().SetAll(all)
+				m.sayAll(goslices.Collect(maps.Values(pods))...)
 			}
 			if rapid.Bool().Draw(t, "refresh") {
 				m.Refresh()
@@ -254,7 +272,7 @@ func TestPodsDependOnTheLastWord(t *testing.T) {
 			alone.SetSlice(e)
 		}
 		for _, p := range pods {
-			fresh.Pods().Set(p)
+			fresh.say(p)
 		}
 		fresh.SetService(s)
 		alone.SetService(s)
