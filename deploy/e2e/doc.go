@@ -8,7 +8,9 @@
 // The tests build the control plane (cmd/controlplane) and weft into bin/, and run themselves again in new
 // network, mount and PID namespaces (and a user namespace if they are not root).
 //
-// TestEarlier repeats some scenarios with the kube-apiserver of earlier minor versions (package earlier).
+// TestEarlier repeats some scenarios with the kube-apiserver of earlier minor versions (package earlier):
+//
+//	go test -count=1 -v -run "^TestEarlier$" . -earlier 1.36,1.35
 //
 // A control plane ([cluster]) serves three nodes with pods ([lab]). node-1 and node-3 run `weft run`. node-2
 // runs the DaemonSet's two processes: an aggregator with only CAP_NET_ADMIN, and a frontend without

@@ -69,7 +69,7 @@ func podsOf(t *testing.T, values map[string]any) (pods []corev1.PodTemplateSpec)
 func all(mode string) map[string]any {
 	on := map[string]any{"enabled": true}
 	return map[string]any{
-		"mode": mode, "clusterCIDR": "10.0.0.0/8", "hold": on, "migration": map[string]any{"enabled": mode == "single"},
+		"mode": mode, "clusterCIDR": "10.0.0.0/8", "hold": on, "kubeletPods": on, "migration": map[string]any{"enabled": mode == "single"},
 		"networkPolicy":  map[string]any{"enabled": true, "status": true, "nri": true},
 		"serviceMetrics": map[string]any{"counters": "endpoint", "activeConnections": true},
 	}

@@ -240,6 +240,37 @@ func TestConfiguration(t *testing.T) {
 	}
 }
 
+// TestKubeletPods: the Service frontend has the directory of the kubelet's socket, read-only, and the user that may
+// connect there; no other container has it.
+func TestKubeletPods(t *testing.T) {
+	for _, mode := range []string{"split", "single"} {
+		for _, on := range []bool{true, false} {
+			values := map[string]any{"mode": mode, "clusterCIDR": "10.0.0.0/8", "networkPolicy": map[string]any{"enabled": true}, "kubeletPods": map[string]any{"enabled": on}}
+			spec := podsOf(t, values)[0].Spec
+			var path []string
+			for _, v := range spec.Volumes {
+				if v.Name == "kubelet-pods" {
+					path = append(path, v.HostPath.Path+" "+string(*v.HostPath.Type))
+				}
+			}
+			for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
+				for _, m := range c.VolumeMounts {
+					if m.Name == "kubelet-pods" {
+						path = append(path, fmt.Sprintf("%s of user %d: %s read-only %t", c.Name, value(c.SecurityContext.RunAsUser), m.MountPath, m.ReadOnly))
+					}
+				}
+			}
+			var want []string
+			if name := map[string]string{"split": "services", "single": "weft"}[mode]; on {
+				want = []string{"/var/lib/kubelet/pods-api DirectoryOrCreate", name + " of user 0: /var/lib/kubelet/pods-api read-only true"}
+			}
+			if !slices.Equal(path, want) {
+				t.Errorf("mode %s, enabled %t: %q, want %q", mode, on, path, want)
+			}
+		}
+	}
+}
+
 // checkProbes requires probes at the container's addresses.
 func checkProbes(t *testing.T, variant string, c *corev1.Container) {
 	t.Helper()

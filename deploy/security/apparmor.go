@@ -40,6 +40,9 @@ func (k Kind) files() []fileRule {
 			fileRule{"/var/lib/kube-proxy/{,**}", "r", "the settings of kube-proxy"},
 			fileRule{"/run/weft/weft.sock", "rw", ""})
 	}
+	if k == Services || k == Single {
+		rules = append(rules, fileRule{"/var/lib/kubelet/pods-api/pods-api.sock", "rw", "with kubeletPods.enabled"})
+	}
 	if k == Policy || k == Single {
 		rules = append(rules,
 			fileRule{"/sys/class/net/", "r", ""},

@@ -36,6 +36,8 @@ type Config struct {
 	Socket string
 	// Local replaces the socket with an in-process aggregator.
 	Local grpc.ClientConnInterface
+	// PodsSocket is the socket of the kubelet's Pods API; empty means that the API alone reports readiness.
+	PodsSocket string
 	// Text is client.Config.Text.
 	Text client.Text
 	// The zero value matches no flow.

@@ -10,7 +10,8 @@
 // # Concurrency
 //
 // The source's goroutines only mark Services dirty. Frontend.Run has two goroutines: one publishes, and one
-// opens and closes health check ports.
+// opens and closes health check ports. With Config.PodsSocket a third follows the kubelet, and marks Services
+// too.
 //
 // # Health
 //

@@ -13,6 +13,7 @@ import (
 	"github.com/weft-proxy/weft/aggregator/client"
 	"github.com/weft-proxy/weft/frontends/publish"
 	"github.com/weft-proxy/weft/frontends/services/health"
+	"github.com/weft-proxy/weft/frontends/services/kubelet"
 	"github.com/weft-proxy/weft/frontends/services/localstate"
 	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/frontends/services/objects"
@@ -31,6 +32,8 @@ type Frontend struct {
 	health    *health.Proxy
 	servers   *health.Servers
 	metrics   *metrics
+	// nil without Config.PodsSocket
+	kubelet *kubelet.Follower
 	// nil without metrics to read
 	traffic *traffic.Collector
 	// closed once the source has delivered all existing objects
@@ -91,6 +94,9 @@ func newFrontend(cfg Config) (*Frontend, error) {
 		}, Logger: cfg.Logger,
 	})}
 	f.local = localstate.New(f.state)
+	if cfg.PodsSocket != "" {
+		f.kubelet = kubelet.New(kubelet.Config{Socket: cfg.PodsSocket, Deliver: f.deliverPods, HeldOut: f.state.heldOut, Logger: cfg.Logger})
+	}
 	f.content = &content{Renderer: r, state: f.state}
 	if f.publisher, err = publish.New(publish.Config[model.Key, model.Service]{
 		Socket: cfg.Socket, Local: cfg.Local, Text: cfg.Text, Publisher: Publisher, Fragment: render.Fragment,
@@ -120,7 +126,7 @@ func newFrontend(cfg Config) (*Frontend, error) {
 		Healthy: f.health.Healthy, Network: cfg.Network, Events: cfg.Events, Logger: cfg.Logger,
 	})
 	cfg.warn(have)
-	subscription := source.Subscription{User: Publisher, Kinds: objects.Kinds(cfg.NodeName, f.state.model), Deliver: f.deliver, Synced: f.setSynced}
+	subscription := source.Subscription{User: Publisher, Kinds: objects.Kinds(cfg.NodeName, f.state.model, cfg.PodsSocket != ""), Deliver: f.deliver, Synced: f.setSynced}
 	if cfg.AllowExternalIPs == nil {
 		subscription.Version = f.setVersion
 	}
@@ -133,6 +139,9 @@ func (f *Frontend) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return f.publisher.Run(ctx) })
 	g.Go(func() error { return f.servers.Run(ctx) })
+	if f.kubelet != nil {
+		g.Go(func() error { f.kubelet.Run(ctx); return nil })
+	}
 	if f.traffic != nil {
 		defer f.traffic.Close()
 	}
@@ -196,6 +205,14 @@ func (f *Frontend) Node() error {
 	return err
 }
 
+// Kubelet returns a check of the connection to the kubelet, or nil without Config.PodsSocket.
+func (f *Frontend) Kubelet() func() error {
+	if f.kubelet == nil {
+		return nil
+	}
+	return f.kubelet.Err
+}
+
 // inForce returns nil once rules of this or an earlier process are in force.
 func (f *Frontend) inForce() error {
 	if status := f.publisher.Status(); status.Restored && !errors.Is(status.Err, client.ErrPermission) {
@@ -224,6 +241,13 @@ func (f *Frontend) deliver(events []source.Event) {
 		f.health.SetEligible(eligible)
 	}
 	if dirty {
+		f.publisher.Wake()
+	}
+}
+
+func (f *Frontend) deliverPods(change func(*model.Model)) {
+	f.metrics.Events.WithLabelValues(podEvents).Inc()
+	if f.state.change(change) {
 		f.publisher.Wake()
 	}
 }

@@ -15,6 +15,8 @@ const (
 	metricEndpoints   = metricPrefix + "endpoints"
 	metricQuarantined = metricPrefix + "quarantined"
 	metricModel       = metricPrefix + "model_revision"
+	metricKubelet     = metricPrefix + "kubelet_connected"
+	metricHeldOut     = metricPrefix + "held_out_endpoints"
 )
 
 type metrics struct {
@@ -35,6 +37,15 @@ func newMetrics(reg prometheus.Registerer, proxy *proxyMetrics, f *Frontend) (*m
 	m.Gauge(metricEndpoints, "Filled endpoint slots, over all addresses of all Services.", func() float64 { return float64(f.content.Elements()) })
 	m.Gauge(metricQuarantined, "Services that are refused, by the aggregator or because they cannot be rendered: they do not work on this node.",
 		func() float64 { return float64(len(f.publisher.Refused())) })
+	if f.kubelet != nil {
+		m.Gauge(metricKubelet, "1 while the kubelet's Pods API reports the readiness of this node's pods, 0 while the API server alone does.", func() float64 {
+			if f.kubelet.Err() == nil {
+				return 1
+			}
+			return 0
+		})
+		m.Gauge(metricHeldOut, "Endpoints of EndpointSlices that are ready or serving there, and not at the kubelet.", func() float64 { return float64(f.state.heldOut()) })
+	}
 	others := append(proxy.all, m.changes, m.model)
 	if f.traffic != nil {
 		others = append(others, f.traffic)

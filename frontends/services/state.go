@@ -18,6 +18,9 @@ const (
 	sliceEvents   = "endpointslices"
 )
 
+// of the kubelet
+const podEvents = "pod"
+
 func kindOf(resource string) string { return strings.TrimSuffix(resource, "s") }
 
 type state struct {
@@ -49,6 +52,23 @@ func (s *state) apply(events []source.Event) (counts map[string]int, dirty, elig
 		s.backlog.Add(counts)
 	}
 	return counts, dirty, s.model.NodeEligible()
+}
+
+// change applies a change that does not come from the source.
+func (s *state) change(apply func(*model.Model)) (dirty bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	apply(s.model)
+	if dirty = s.model.Dirty(); dirty {
+		s.backlog.Add(map[string]int{podEvents: 1})
+	}
+	return dirty
+}
+
+func (s *state) heldOut() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.model.Pods().HeldOut()
 }
 
 func (s *state) located() bool {

@@ -23,6 +23,7 @@ const (
 	Publishers     = "publishers"
 	Fragments      = "fragments"
 	Node           = "node"
+	Kubelet        = "kubelet"
 	PodInterfaces  = "pod-interfaces"
 	HTTP           = "http"
 	Takeover       = "takeover"
@@ -45,6 +46,7 @@ var Kinds = []Kind{
 		"Correct the part that the message names (`weft get fragment PUBLISHER/NAME` has the whole message), or withdraw the fragment with `weft delete PUBLISHER/NAME`"},
 	{Node, "No Node has the name of this node, or the Node object has no podCIDRs (if it had some, they stay in force), or some outside of the cluster CIDR, or only an address of a family that the node does not have", "Correct `--hostname-override`, `--cluster-cidr`, or the Node"},
 	{"services", frontendMeaning, "Correct the Service or stop the program that the message names (another program's table of the name `weft`); if the aggregator does not answer, look at its log. weft tries again by itself"},
+	{Kubelet, "The kubelet's Pods API does not report the readiness of this node's pods: endpoints follow the API server alone, as everywhere else. If it is ok, they follow the kubelet too; if there is no such condition, that is not set up", "Start a kubelet of 1.37 or later with the feature gate PodsAPI, let weft read its socket, or set `--kubelet-pods-socket=` to do without. weft connects again by itself"},
 	{"network-policies", frontendMeaning + ". Either: the API server does not list ClusterNetworkPolicies, no Node and no pod has the name of this node, or `--policy-start=deny` has no effect. After a restart the rules of before stay meanwhile", "Correct the policy, the right in the API, `--hostname-override`, or the table of another program that the message names; if the aggregator does not answer, look at its log. weft tries again by itself"},
 	{PodInterfaces, "For more than 30 s weft has not known the host's end of the interfaces of pods to which policies apply: no route and no port of a bridge leads to their addresses, or other pods have the same interface. Their policies hold for these addresses, and not for others that the pods send from",
 		"Find where the path to the pods that the message names ends (`weft get pods` has all): the route (`ip route get ADDRESS`), and on a bridge the neighbour and its port (`ip neigh`, `bridge fdb`). A quiet pod on a bridge is found when the node pings it. weft follows both by itself"},

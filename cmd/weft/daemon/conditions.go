@@ -45,6 +45,9 @@ func (d *daemon) conditions(of *aggregatorHealth) []conditions.Condition {
 	}
 	for _, f := range d.frontends {
 		list = append(list, conditions.Condition{Name: f.Name(), NotReady: f.Ready, Degraded: f.Degraded})
+		if k, ok := f.(interface{ Kubelet() func() error }); ok && k.Kubelet() != nil {
+			list = append(list, conditions.Condition{Name: conditions.Kubelet, Degraded: k.Kubelet()})
+		}
 		if pods, ok := f.(interface{ Interfaces() error }); ok {
 			list = append(list, conditions.Condition{Name: conditions.PodInterfaces, Degraded: pods.Interfaces})
 		}

@@ -123,3 +123,29 @@ func TestServiceFlags(t *testing.T) {
 		}
 	}
 }
+
+// TestPodsSocket: the default counts if its directory exists, another path always, and the empty one turns it off.
+func TestPodsSocket(t *testing.T) {
+	dir := t.TempDir()
+	for _, tt := range []struct {
+		path  string
+		given bool
+		want  string
+	}{
+		{filepath.Join(dir, "s.sock"), false, filepath.Join(dir, "s.sock")},
+		{filepath.Join(dir, "none", "s.sock"), false, ""},
+		{filepath.Join(dir, "none", "s.sock"), true, filepath.Join(dir, "none", "s.sock")},
+		{"", true, ""},
+	} {
+		if got := podsSocket(tt.path, tt.given); got != tt.want {
+			t.Errorf("%q, given %t: %q, want %q", tt.path, tt.given, got, tt.want)
+		}
+	}
+	for path, want := range map[string]bool{"": false, filepath.Join(dir, "s.sock"): true} {
+		d, err := parse(t, VerbServices, "--manifests", dir, "--hostname-override", "n", "--cluster-cidr", "10.244.0.0/16", "--kubelet-pods-socket", path)
+		must(t, err)
+		if follows := d.frontends[0].(interface{ Kubelet() func() error }).Kubelet() != nil; follows != want {
+			t.Errorf("--kubelet-pods-socket=%s: it follows the kubelet: %t", path, follows)
+		}
+	}
+}

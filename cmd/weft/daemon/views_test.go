@@ -55,6 +55,14 @@ func (f *fakeFrontend) Degraded() error           { return f.degraded }
 func (f *fakeFrontend) Node() error               { return f.node }
 func (f *fakeFrontend) Tables() []client.Table    { return []client.Table{{Name: "things"}} }
 
+// fakeServices is a fakeFrontend that follows a kubelet, or not.
+type fakeServices struct {
+	fakeFrontend
+	kubelet error
+}
+
+func (f *fakeServices) Kubelet() func() error { return func() error { return f.kubelet } }
+
 // fakePolicies is a fakeFrontend that knows the interfaces of pods, or not.
 type fakePolicies struct {
 	fakeFrontend
@@ -87,7 +95,7 @@ type scene struct {
 	*daemon
 	t              *testing.T
 	source         fakeSource
-	services       fakeFrontend
+	services       fakeServices
 	policies       fakePolicies
 	agg            troubled
 	rival, current error
@@ -214,6 +222,7 @@ var causes = []cause{
 	{conditions.Node, conditions.Degraded, set(func(s *scene) *error { return &s.services.node }, errors.New("the node's podCIDR 10.244.1.0/24 is not in the cluster CIDR"))},
 	{"services", conditions.NotReady, set(func(s *scene) *error { return &s.services.ready }, errors.New("services: not published yet"))},
 	{"services", conditions.Degraded, set(func(s *scene) *error { return &s.services.degraded }, errors.New("services: IPv4 stays as it was: table ip weft is another program's"))},
+	{conditions.Kubelet, conditions.Degraded, set(func(s *scene) *error { return &s.services.kubelet }, errors.New("watch pods at the kubelet: connection refused"))},
 	{"network-policies", conditions.NotReady, set(func(s *scene) *error { return &s.policies.ready }, errors.New("network policies: not published yet"))},
 	{"network-policies", conditions.Degraded, set(func(s *scene) *error { return &s.policies.degraded }, errors.New("network policies: 1 rejected by the aggregator, the first is NetworkPolicy a/b"))},
 	{conditions.PodInterfaces, conditions.Degraded, set(func(s *scene) *error { return &s.policies.interfaces }, errors.New("network policies: the interfaces of pods are not known: a/b"))},

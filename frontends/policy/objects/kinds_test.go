@@ -211,7 +211,7 @@ func TestSharedWatches(t *testing.T) {
 	k := kubeOf(t, api)
 	synced := make(chan struct{})
 	if err := k.Subscribe(source.Subscription{
-		User: "services", Kinds: serviceobjects.Kinds("n1", services.New(services.Config{NodeName: "n1"})), Deliver: func([]source.Event) {},
+		User: "services", Kinds: serviceobjects.Kinds("n1", services.New(services.Config{NodeName: "n1"}), false), Deliver: func([]source.Event) {},
 		Synced: func() { close(synced) },
 	}); err != nil {
 		t.Fatal(err)

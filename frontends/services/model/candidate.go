@@ -20,6 +20,8 @@ type Candidate struct {
 	Draining bool `json:"draining,omitempty"`
 	// why the endpoint is not in Cluster
 	Excluded Exclusion `json:"excluded,omitempty"`
+	// what the kubelet says of the pod, if the API does not yet and the endpoint is therefore excluded
+	Kubelet string `json:"kubelet,omitempty"`
 	// ports of the slices, if Port is missing there
 	SlicePorts string `json:"slicePorts,omitempty"`
 }
@@ -76,6 +78,8 @@ func (c *Candidate) Why(local bool) string {
 		return ""
 	case local && !c.Local:
 		return "on another node (traffic policy Local)"
+	case c.Kubelet != "":
+		return "the kubelet says that its pod is " + c.Kubelet + "; the API does not yet"
 	}
 	if c.Excluded == NotExcluded && local {
 		return NotReady.String() // another local endpoint is ready
@@ -97,7 +101,9 @@ func (m *Model) Candidates(key Key) (out []Candidate, ok bool) {
 	if r == nil || r.parsed == nil {
 		return nil, false
 	}
-	return m.lists.candidates(r), true
+	out = m.lists.candidates(r)
+	m.pods.explain(r, out)
+	return out, true
 }
 
 func (l *lists) candidates(r *record) (out []Candidate) {

@@ -126,7 +126,8 @@ func TestNothingOfObjectsIsKept(t *testing.T) {
 	s.Namespace, s.Name, s.Spec.Ports[0].Name = cut("default"), cut("web"), cut("p80")
 	s.Spec.ExternalIPs, s.Spec.LoadBalancerSourceRanges = []string{cut("203.0.113.1")}, []string{cut("192.0.2.0/24")}
 	name, nodeName := cut("p80"), cut("node-1")
-	e := eps("x", cut("web"), ep("10.1.0.1", zones(cut("zone-a")), nodes(nodeName), on(nodeName)))
+	e := eps("x", cut("web"), ep("10.1.0.1", zones(cut("zone-a")), nodes(nodeName), on(nodeName), of(cut("web-1"), cut("web"))))
+	e.Endpoints[0].TargetRef.Namespace = cut("default")
 	e.Namespace, e.Name, e.Ports[0].Name = cut("default"), cut("web-1"), &name
 	n := node(nodeName, "192.0.2.1")
 	n.Labels[corev1.LabelTopologyZone] = cut("zone-a")

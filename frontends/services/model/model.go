@@ -50,6 +50,7 @@ type Model struct {
 	report   *reporter
 	dirty    map[*record]struct{}
 	triggers triggers
+	pods     Pods
 	// endpoints had the name of this node or of another node
 	named struct{ here, elsewhere bool }
 	// as of the last event
@@ -65,7 +66,7 @@ type Model struct {
 func New(cfg Config) *Model {
 	cfg.setDefaults()
 	report := &reporter{log: cfg.Logger}
-	return &Model{
+	m := &Model{
 		cfg:      cfg,
 		records:  make(map[Key]*record),
 		slices:   make(map[types.NamespacedName]*slice),
@@ -77,6 +78,8 @@ func New(cfg Config) *Model {
 		triggers: triggers{started: cfg.Started.UnixNano(), of: make(map[Key][]Trigger)},
 		this:     Node{Addresses: cfg.NodeAddresses},
 	}
+	m.pods = Pods{model: m, of: make(map[PodID]PodState), slices: make(map[Key]map[*slice]struct{})}
+	return m
 }
 
 // SetService stores a Service. No Set method keeps its object.
@@ -103,6 +106,11 @@ func (m *Model) SetService(o *corev1.Service) {
 		}
 		s.of.parsed, s.of.merged = s, nil
 		m.dirty[s.of] = struct{}{}
+		if was == nil || was.publishNotReady != s.publishNotReady {
+			for o := s.of.slices; o != nil; o = o.next {
+				m.pods.judge(o)
+			}
+		}
 	}
 }
 
@@ -134,6 +142,9 @@ func (m *Model) SetSlice(o *discoveryv1.EndpointSlice) {
 		before = was.bad
 	}
 	m.report.findings("EndpointSlice", name, before, bad)
+	if s != nil {
+		m.pods.apply(s)
+	}
 	switch {
 	case s == nil:
 		m.dropSlice(was)
@@ -148,6 +159,7 @@ func (m *Model) SetSlice(o *discoveryv1.EndpointSlice) {
 		was = nil
 	}
 	s.of.link(was, s)
+	m.pods.replace(was, s)
 	m.lists.update(s.of, was, s)
 	m.slices[s.name] = s
 	m.dirty[s.of] = struct{}{}
@@ -165,6 +177,7 @@ func (m *Model) dropSlice(s *slice) {
 	}
 	delete(m.slices, s.name)
 	s.of.unlink(s)
+	m.pods.replace(s, nil)
 	m.lists.update(s.of, s, nil)
 	m.dirty[s.of] = struct{}{}
 }

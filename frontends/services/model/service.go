@@ -29,6 +29,7 @@ type service struct {
 	healthPort      uint16
 	internalLocal   bool
 	externalLocal   bool
+	publishNotReady bool
 	tooManyReported bool
 	ports           []servicePort
 	*extras
@@ -59,7 +60,7 @@ type servicePort struct {
 func equalParsed(a, b *service) bool {
 	return a.of == b.of && a.created.Equal(b.created) && a.clusterIPs == b.clusterIPs &&
 		a.affinity == b.affinity && a.healthPort == b.healthPort &&
-		a.internalLocal == b.internalLocal && a.externalLocal == b.externalLocal &&
+		a.internalLocal == b.internalLocal && a.externalLocal == b.externalLocal && a.publishNotReady == b.publishNotReady &&
 		slices.Equal(a.ports, b.ports) && equalExtras(a.extras, b.extras)
 }
 
@@ -79,7 +80,7 @@ func parseService(o *corev1.Service, ignoreExternalIPs bool) (*service, findings
 	}
 	s := &service{
 		created: o.CreationTimestamp.UTC(), extras: new(extras),
-		externalLocal: externalLocal(o), ports: make([]servicePort, 0, len(o.Spec.Ports)),
+		externalLocal: externalLocal(o), publishNotReady: o.Spec.PublishNotReadyAddresses, ports: make([]servicePort, 0, len(o.Spec.Ports)),
 	}
 	if !s.parseClusterIPs(o) {
 		return nil, s.bad

@@ -25,7 +25,9 @@ type slice struct {
 	// zones, zoneBytes bytes follow with 1 + the zones' index, or 0 without hint.
 	endpoints string
 	// distinct lists of hinted zones
-	zones      [][]interned
+	zones [][]interned
+	// nil unless endpoints have pods and the kubelet is followed
+	targets    []target
 	prev, next *slice
 	// last-change-trigger-time in nanoseconds; 0 if absent
 	trigger int64
@@ -41,6 +43,8 @@ type endpoint struct {
 	flags
 	// 1 + index in the slice's zones; 0 without hint
 	zones uint32
+	// of an endpoint on this node, or nil
+	pod *PodID
 }
 
 var (
@@ -52,7 +56,7 @@ var (
 // equalSlice ignores the trigger.
 func equalSlice(a, b *slice) bool {
 	return a.of == b.of && a.family == b.family && slices.Equal(a.ports, b.ports) &&
-		a.endpoints == b.endpoints && slices.EqualFunc(a.zones, b.zones, slices.Equal) && slices.Equal(a.bad, b.bad)
+		a.endpoints == b.endpoints && slices.Equal(a.targets, b.targets) && slices.EqualFunc(a.zones, b.zones, slices.Equal) && slices.Equal(a.bad, b.bad)
 }
 
 // parseSlice returns nil for unused slices (rules 69, 99, 103).
@@ -100,6 +104,7 @@ func (m *Model) parseSlice(o *discoveryv1.EndpointSlice) (*slice, findings) {
 			m.named.elsewhere = m.named.elsewhere || from.NodeName != nil
 		} else {
 			m.named.here = true
+			e.pod = parseTarget(from)
 		}
 		if from.Hints != nil {
 			e.flags |= nodeHints(from.Hints, m.cfg.NodeName)
@@ -118,6 +123,9 @@ func (s *slice) pack(all []endpoint) {
 	packed := make([]byte, 0, len(all)*s.stride())
 	for _, e := range all {
 		packed = append(packed, e.addr.AsSlice()...)
+		if e.pod != nil {
+			s.targets = append(s.targets, target{at: len(packed), api: e.flags, pod: *e.pod})
+		}
 		packed = append(packed, byte(e.flags))
 		for n := s.zoneBytes(); n > 0; n-- {
 			packed = append(packed, byte(e.zones>>(8*(n-1))))

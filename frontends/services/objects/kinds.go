@@ -22,8 +22,13 @@ const (
 	sliceSelector   = "!" + corev1.IsHeadlessService
 )
 
-// Kinds returns the kinds for a node's frontend. Their events change m.
-func Kinds(node string, m *model.Model) []source.AnyKind {
+// Kinds returns the kinds for a node's frontend. Their events change m. targets keeps the pods of the node's
+// endpoints.
+func Kinds(node string, m *model.Model, targets bool) []source.AnyKind {
+	of := podsOf("")
+	if targets {
+		of = podsOf(node)
+	}
 	return []source.AnyKind{
 		source.Kind[*corev1.Service, *corev1.Service]{
 			Resource: corev1.SchemeGroupVersion.WithResource("services"), Object: &corev1.Service{}, Namespaced: true,
@@ -37,7 +42,7 @@ func Kinds(node string, m *model.Model) []source.AnyKind {
 		source.Kind[*discoveryv1.EndpointSlice, *discoveryv1.EndpointSlice]{
 			Resource: discoveryv1.SchemeGroupVersion.WithResource("endpointslices"), Object: &discoveryv1.EndpointSlice{}, Namespaced: true,
 			LabelSelector: sliceSelector,
-			Decode:        trimSlice, Unmarshal: unmarshalSlice,
+			Decode:        of.trimSlice, Unmarshal: of.unmarshalSlice,
 			Set:     func(_ types.NamespacedName, s *discoveryv1.EndpointSlice) { m.SetSlice(s) },
 			Delete:  m.DeleteSlice,
 			Default: completeSlice,

@@ -66,7 +66,7 @@ func follow(t *testing.T, api *apitest.Server) *modelled {
 	k, err := source.NewKube(source.KubeConfig{Server: api.URL(), QPS: -1})
 	must(t, err)
 	m := &modelled{model: model.New(model.Config{NodeName: "n1"})}
-	must(t, k.Subscribe(source.Subscription{User: "test", Kinds: Kinds("n1", m.model), Deliver: m.deliver, Synced: m.setSynced}))
+	must(t, k.Subscribe(source.Subscription{User: "test", Kinds: Kinds("n1", m.model, false), Deliver: m.deliver, Synced: m.setSynced}))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- k.Run(ctx) }()

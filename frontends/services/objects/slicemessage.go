@@ -14,6 +14,7 @@ const (
 	sliceMeta, sliceEndpoints, slicePorts, sliceAddressType              = 1, 2, 3, 4
 	metaName, metaNamespace, metaLabels, metaAnnotations                 = 1, 3, 11, 12
 	endpointAddresses, endpointConditions, endpointNode, endpointHinting = 1, 2, 6, 8
+	endpointTarget                                                       = 4
 	entryKey, entryValue                                                 = 1, 2
 )
 
@@ -23,7 +24,7 @@ var (
 )
 
 // unmarshalSlice decodes the model's fields of an EndpointSlice in protobuf.
-func unmarshalSlice(message []byte) (*discoveryv1.EndpointSlice, error) {
+func (p podsOf) unmarshalSlice(message []byte) (*discoveryv1.EndpointSlice, error) {
 	s, endpoints := &discoveryv1.EndpointSlice{}, 0
 	err := wire.Fields(message, func(f wire.Field) error {
 		if f.Number == sliceEndpoints {
@@ -42,7 +43,24 @@ func unmarshalSlice(message []byte) (*discoveryv1.EndpointSlice, error) {
 		case sliceEndpoints:
 			s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{})
 			e := &s.Endpoints[len(s.Endpoints)-1]
-			return f.Message(func(f wire.Field) error { return endpointField(e, f) })
+			targets := make([]wire.Field, 0, 1)
+			err := f.Message(func(f wire.Field) error {
+				if f.Number == endpointTarget && p != "" {
+					targets = append(targets, f)
+				}
+				return endpointField(e, f)
+			})
+			// The node's name comes after its target.
+			for _, t := range targets {
+				if err != nil || !p.has(e) {
+					break
+				}
+				if e.TargetRef == nil {
+					e.TargetRef = &corev1.ObjectReference{}
+				}
+				err = unmarshal(e.TargetRef, t)
+			}
+			return err
 		case slicePorts:
 			s.Ports = append(s.Ports, discoveryv1.EndpointPort{})
 			return unmarshal(&s.Ports[len(s.Ports)-1], f)

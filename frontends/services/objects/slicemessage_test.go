@@ -59,13 +59,13 @@ func randomSlice(r *rand.Rand) *discoveryv1.EndpointSlice {
 	return s
 }
 
-// decoded returns what trimSlice leaves of a message, without the metadata that the model does not read.
+// decoded returns what trimSlice for node n1 leaves of a message, without the metadata that the model does not read.
 func decoded(message []byte) (*discoveryv1.EndpointSlice, error) {
 	s := &discoveryv1.EndpointSlice{}
 	if err := s.Unmarshal(message); err != nil {
 		return nil, err
 	}
-	s = trimSlice(s)
+	s = podsOf("n1").trimSlice(s)
 	s.ObjectMeta = metav1.ObjectMeta{Name: s.Name, Namespace: s.Namespace, Labels: s.Labels, Annotations: s.Annotations}
 	return s, nil
 }
@@ -78,7 +78,7 @@ func TestUnmarshalSlice(t *testing.T) {
 		must(t, err)
 		want, err := decoded(message)
 		must(t, err)
-		if got, err := unmarshalSlice(message); err != nil || !reflect.DeepEqual(got, want) {
+		if got, err := podsOf("n1").unmarshalSlice(message); err != nil || !reflect.DeepEqual(got, want) {
 			t.Fatalf("error %v\ngot  %+v\nwant %+v", err, got, want)
 		}
 	}
@@ -99,7 +99,7 @@ func FuzzUnmarshalSlice(f *testing.F) {
 		last = message
 	}
 	f.Fuzz(func(t *testing.T, message []byte) {
-		got, err := unmarshalSlice(message)
+		got, err := podsOf("n1").unmarshalSlice(message)
 		want, wantErr := decoded(message)
 		if err == nil && wantErr == nil && !reflect.DeepEqual(got, want) {
 			t.Errorf("got  %+v\nwant %+v", got, want)

@@ -41,12 +41,22 @@ func trimService(o *corev1.Service) *corev1.Service {
 	return o
 }
 
+// podsOf is the node whose endpoints keep their pods, or "".
+type podsOf string
+
+func (p podsOf) has(e *discoveryv1.Endpoint) bool {
+	return p != "" && e.NodeName != nil && *e.NodeName == string(p)
+}
+
 // Only the first address is used (rule 68).
-func trimSlice(o *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
+func (p podsOf) trimSlice(o *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 	trimMeta(o, sliceLabels, sliceAnnotations)
 	for i := range o.Endpoints {
 		e := &o.Endpoints[i]
-		e.TargetRef, e.Hostname, e.DeprecatedTopology, e.Zone = nil, nil, nil, nil
+		e.Hostname, e.DeprecatedTopology, e.Zone = nil, nil, nil
+		if !p.has(e) {
+			e.TargetRef = nil
+		}
 		if len(e.Addresses) > 1 {
 			e.Addresses = e.Addresses[:1:1]
 		}

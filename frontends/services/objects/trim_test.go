@@ -60,7 +60,7 @@ func TestTrimSlice(t *testing.T) {
 		Addresses: []string{"10.1.0.1"}, Conditions: discoveryv1.EndpointConditions{Ready: &yes}, NodeName: &text, Hints: hints,
 	}}}
 	want.Annotations = map[string]string{corev1.EndpointsLastChangeTriggerTime: "2026-01-02T03:04:05Z"}
-	checkTrim(t, trimSlice, full, want)
+	checkTrim(t, podsOf("").trimSlice, full, want)
 }
 
 // TestTrimOthers keeps what the model reads of Services, Nodes and ServiceCIDRs.

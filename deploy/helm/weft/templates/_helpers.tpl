@@ -207,11 +207,24 @@ appArmorProfile:
 {{/* The uid of the NetworkPolicy frontend: only root may connect to the runtime's NRI socket. */}}
 {{- define "weft.policyUID" -}}{{ .Values.networkPolicy.nri | ternary 0 64502 }}{{- end }}
 
+{{/* The uid of the Service frontend: only root may connect to the kubelet's socket. */}}
+{{- define "weft.servicesUID" -}}{{ .Values.kubeletPods.enabled | ternary 0 64501 }}{{- end }}
+
+{{/* The mount of the kubelet's Pods API. */}}
+{{- define "weft.podsMount" -}}
+{{- if .Values.kubeletPods.enabled }}
+# The directory, which has only the socket, and not the socket, which the kubelet makes anew when it restarts.
+- name: kubelet-pods
+  mountPath: /var/lib/kubelet/pods-api
+  readOnly: true
+{{- end }}
+{{- end }}
+
 {{/* The configuration: in split mode also the frontends, each with what it uses, unless configuration names them. */}}
 {{- define "weft.configuration" -}}
 {{- $c := merge (deepCopy .Values.configuration) (dict "apiVersion" "weft.dev/v1alpha1" "kind" "Configuration") }}
 {{- if eq .Values.mode "split" }}
-{{- $own := list (dict "name" "services" "match" (dict "uid" 64501) "system" true "flows" .Values.serviceMetrics.activeConnections "allow" (dict
+{{- $own := list (dict "name" "services" "match" (dict "uid" (include "weft.servicesUID" . | int)) "system" true "flows" .Values.serviceMetrics.activeConnections "allow" (dict
   "tables" (list (dict "name" "weft")) "families" (list "ip" "ip6") "hooks" (list "prerouting" "input" "forward" "output" "postrouting") "nat" true "masqueradeMark" true)) }}
 {{- if .Values.networkPolicy.enabled }}
 {{- $own = append $own (dict "name" "policy" "match" (dict "uid" (include "weft.policyUID" . | int)) "system" true "flows" true "allow" (dict
