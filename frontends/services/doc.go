@@ -9,8 +9,8 @@
 //
 // # Concurrency
 //
-// The source's goroutines only mark Services dirty. Frontend.Run has two goroutines: one publishes, and one
-// opens and closes health check ports.
+// The source's goroutines only mark Services dirty. Frontend.Run has three goroutines: one publishes, and
+// two open and close health check ports, and NodePorts on loopback addresses.
 //
 // # Health
 //

@@ -54,15 +54,15 @@ type Settings struct {
 	data []byte
 }
 
-// externalIPs is the only feature gate with an effect, by default enabled. Unknown gates are
-// accepted, because releases of Kubernetes add and remove them.
+// Only the feature gates externalIPs, by default enabled, and localhostNodePorts have an effect. Unknown
+// gates are accepted, because releases of Kubernetes add and remove them.
 const externalIPs = "AllowServiceExternalIPs"
 
 // settings converts a valid configuration.
 func settings(c *v1alpha1.KubeProxyConfiguration, warnings []string) *Settings {
 	allowed, set := c.FeatureGates[externalIPs]
 	gates := slices.Sorted(maps.Keys(c.FeatureGates))
-	if gates = slices.DeleteFunc(gates, func(name string) bool { return name == externalIPs }); len(gates) > 0 {
+	if gates = slices.DeleteFunc(gates, func(name string) bool { return name == externalIPs || name == localhostNodePorts }); len(gates) > 0 {
 		warnings = append(warnings, "feature gates "+strings.Join(gates, ", ")+": no effect in weft")
 	}
 	s := &Settings{
@@ -97,10 +97,9 @@ func settings(c *v1alpha1.KubeProxyConfiguration, warnings []string) *Settings {
 	if a, err := network.ParseAddr(c.BindAddress); err == nil && !a.IsUnspecified() {
 		s.NodeAddresses[model.FamilyOf(a)] = a
 	}
-	for _, text := range c.NodePortAddresses {
-		if p, err := network.ParsePrefix(text); err == nil {
-			s.NodePortAddresses = append(s.NodePortAddresses, p)
-		}
+	s.NodePortAddresses = nodePorts(c.NodePortAddresses)
+	if gate, set := c.FeatureGates[localhostNodePorts]; set {
+		s.LoopbackNodePorts = &gate
 	}
 	return s
 }
