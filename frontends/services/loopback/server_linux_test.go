@@ -61,7 +61,7 @@ func (b *bench) await(what string, ok func() bool) {
 	}
 }
 
-// freePort is a port that nobody has now.
+// freePort is a port without a listener.
 func freePort(t testing.TB) uint16 {
 	t.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
