@@ -66,13 +66,13 @@ func rendered(t *testing.T) map[string]*weftv1.Fragment {
 			c.Detect.CIDRs = prefixes("10.244.0.0/16", "10.250.0.0/15", "fd00:10:244::/56", "fd00:10:250::/56")
 		}},
 		"prefixes for NodePorts, lowest mark bit": {cfg: func(c *render.Config) {
-			c.NodePortAddresses, c.MasqueradeBit = prefixes("192.0.2.0/24", "2001:db8::/64"), 0
+			c.NodePortAddresses, c.MasqueradeBit = model.NodePorts(prefixes("192.0.2.0/24", "2001:db8::/64")...), 0
 		}},
 		"all NodePort addresses, highest mark bit": {cfg: func(c *render.Config) {
-			c.NodePortAddresses, c.MasqueradeBit = prefixes("0.0.0.0/0", "::/0"), 31
+			c.NodePortAddresses, c.MasqueradeBit = model.NodePorts(prefixes("0.0.0.0/0", "::/0")...), 31
 		}},
 		"no prefix of a family, masquerade all": {cfg: func(c *render.Config) {
-			c.NodePortAddresses, c.MasqueradeAll = prefixes("192.0.2.0/24"), true
+			c.NodePortAddresses, c.MasqueradeAll = model.NodePorts(prefixes("192.0.2.0/24")...), true
 		}},
 		"no cluster CIDR":  {cfg: func(c *render.Config) { c.Detect.CIDRs = nil }},
 		"single addresses": {cfg: func(c *render.Config) { c.Detect.CIDRs = prefixes("10.244.0.1/32", "fd00:10:244::1/128") }},

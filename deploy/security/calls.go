@@ -59,6 +59,11 @@ func frontendCalls() []call {
 	return concat(runtimeCalls(), networkCalls(), always("pread64"))
 }
 
+// serviceCalls are those of the Service frontend.
+func serviceCalls() []call {
+	return rarely("a connection to a NodePort on a loopback address", "pipe2", "splice")
+}
+
 // kernelCalls are those of a container that may program the kernel.
 func kernelCalls() []call {
 	return concat(runtimeCalls(), networkCalls(),

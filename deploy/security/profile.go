@@ -30,6 +30,9 @@ func (k Kind) Calls() (names []string, rare map[string]string) {
 	if k.programsKernel() {
 		calls = kernelCalls()
 	}
+	if k == Services || k == Single {
+		calls = concat(calls, serviceCalls())
+	}
 	all := make(map[string]bool)
 	rare = make(map[string]string)
 	for _, c := range calls {

@@ -238,7 +238,7 @@ func (s *stack) aggregator(t testing.TB) (agg *aggregator.Aggregator, stop func(
 func (s *stack) frontend(t testing.TB, src source.Source, nodePorts ...netip.Prefix) (f *Frontend, stop func()) {
 	t.Helper()
 	cfg := Config{
-		Source: src, NodeName: "node-1", Socket: s.socket, MinSyncPeriod: -1, NodePortAddresses: nodePorts,
+		Source: src, NodeName: "node-1", Socket: s.socket, MinSyncPeriod: -1, NodePortAddresses: model.NodePorts(nodePorts...),
 		Detect: render.Detect{CIDRs: podCIDRs}, Logger: s.log.With("part", "frontend"),
 	}
 	if s.configure != nil {

@@ -2,9 +2,12 @@ package services
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -47,11 +50,10 @@ type Config struct {
 	// AllowExternalIPs is the feature gate AllowServiceExternalIPs. nil follows the API server's version: off
 	// from Kubernetes 1.40.
 	AllowExternalIPs *bool
-	// feature gate KubeProxyNFTablesLocalhostNodePorts; nil if not set
-	LocalhostNodePorts *bool
-	// NodePortAddresses are local prefixes. A family without prefixes has no NodePorts. Empty means the Node
-	// object's addresses ("primary").
-	NodePortAddresses []netip.Prefix
+	// A family without addresses in the list has no NodePorts.
+	NodePortAddresses model.NodePortList
+	// feature gate KubeProxyNFTablesLocalhostNodePorts; nil serves the loopback addresses in NodePortAddresses
+	LoopbackNodePorts *bool
 	MasqueradeAll     bool
 	// 0 to 31; nil means DefaultMasqueradeBit
 	MasqueradeBit *int
@@ -65,8 +67,9 @@ type Config struct {
 	MinSyncPeriod time.Duration
 	// must not block; nil discards
 	Events health.Events
-	// nil means the process's network namespace
+	// nil means the process's network namespace; Dial is loopback.Config.Dial
 	Network health.Network
+	Dial    func(context.Context, netip.AddrPort) (*net.TCPConn, error)
 	// nil means time.Now
 	Now    func() time.Time
 	Logger *slog.Logger
@@ -91,20 +94,15 @@ func (c *Config) warn(have [model.NumFamilies]bool) {
 		c.Logger.Info("this node does not have IPv6: only IPv4 works")
 	}
 	c.warnDetect()
-	var listed [model.NumFamilies]int
-	for _, p := range c.NodePortAddresses {
-		if p.Addr().IsLoopback() {
-			c.Logger.Warn("loopback addresses do not accept NodePorts: ignoring them", "prefix", p)
-			continue
-		}
-		listed[model.FamilyOf(p.Addr())]++
-	}
-	if len(c.NodePortAddresses) == 0 {
-		return
-	}
-	for f, n := range listed {
-		if n == 0 && have[f] {
-			c.Logger.Warn(fmt.Sprintf("the NodePort addresses have none of %s: it has no NodePorts", model.Family(f)))
+	list, modes := &c.NodePortAddresses, c.NodePortAddresses.LoopbackModes(c.LoopbackNodePorts)
+	for f := range model.NumFamilies {
+		listed := func(p netip.Prefix) bool { return model.FamilyOf(p.Addr()) == f }
+		switch {
+		case !have[f]:
+		case list.Loopback[f] && modes[f] == model.LoopbackIgnored:
+			c.Logger.Warn(fmt.Sprintf("loopback addresses of %s do not serve NodePorts: the feature gate KubeProxyNFTablesLocalhostNodePorts is false", f))
+		case !list.Primary && !list.OnlyPrimary() && !list.Loopback[f] && !slices.ContainsFunc(list.Prefixes, listed):
+			c.Logger.Warn(fmt.Sprintf("the NodePort addresses have none of %s: it has no NodePorts", f))
 		}
 	}
 }

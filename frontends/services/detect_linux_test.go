@@ -112,7 +112,7 @@ func TestNodePortDetails(t *testing.T) {
 		p.External = [2][]model.External{{{Addr: nodeAddr[0]}}, {{Addr: nodeAddr[1]}}}
 	}
 	_, p := c.start(t, []*model.Service{newService(1, "2*"), newService(4, "2*"), vip}, func(cfg *render.Config) {
-		cfg.NodePortAddresses = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
+		cfg.NodePortAddresses = model.NodePorts(anywhere[:]...)
 	})
 	c.check(t, []flow{{"ext", "nodeport 1", "pod3 masq"}, {"node", "nodeport 1", "pod3 masq"}, {"ext", "nodeport 4", "pod2 masq"}, {"node", "nodeport 4", "pod2 masq"}})
 	p.drop(t, "s20")

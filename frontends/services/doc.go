@@ -9,9 +9,9 @@
 //
 // # Concurrency
 //
-// The source's goroutines only mark Services dirty. Frontend.Run has two goroutines: one publishes, and one
-// opens and closes health check ports. With Config.PodsSocket a third follows the kubelet, and marks Services
-// too.
+// The source's goroutines only mark Services dirty. Frontend.Run has three goroutines: one publishes, and
+// two open and close health check ports, and NodePorts on loopback addresses. With
+// Config.PodsSocket a fourth follows the kubelet, and marks Services too.
 //
 // # Health
 //

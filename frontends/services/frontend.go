@@ -15,6 +15,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/health"
 	"github.com/weft-proxy/weft/frontends/services/kubelet"
 	"github.com/weft-proxy/weft/frontends/services/localstate"
+	"github.com/weft-proxy/weft/frontends/services/loopback"
 	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/frontends/services/objects"
 	"github.com/weft-proxy/weft/frontends/services/render"
@@ -31,6 +32,7 @@ type Frontend struct {
 	local     *localstate.Tables
 	health    *health.Proxy
 	servers   *health.Servers
+	loopback  *loopback.Proxy
 	metrics   *metrics
 	// nil without Config.PodsSocket
 	kubelet *kubelet.Follower
@@ -77,9 +79,11 @@ func newFrontend(cfg Config) (*Frontend, error) {
 	if err := cfg.check(have); err != nil {
 		return nil, err
 	}
+	modes := cfg.NodePortAddresses.LoopbackModes(cfg.LoopbackNodePorts)
 	r, err := render.New(render.Config{
 		Families: have, Detect: cfg.Detect, MasqueradeAll: cfg.MasqueradeAll,
 		MasqueradeBit: *cfg.MasqueradeBit, NodePortAddresses: cfg.NodePortAddresses, Counters: cfg.Counters,
+		Loopback: modes,
 	})
 	if err != nil {
 		return nil, err
@@ -106,13 +110,16 @@ func newFrontend(cfg Config) (*Frontend, error) {
 		return nil, err
 	}
 	f.state.outcome, f.state.want = f.publisher.Outcome, f.publisher.Want
-	if cfg.Counters != render.CountNothing || cfg.ActiveConnections {
+	f.loopback = loopback.New(loopback.Config{
+		NodeName: cfg.NodeName, Families: f.serves(modes), Listen: cfg.Network.Listen, Dial: cfg.Dial, Events: cfg.Events, Now: cfg.Now, Logger: cfg.Logger,
+	})
+	if cfg.Counters != render.CountNothing || cfg.ActiveConnections || modes != ([model.NumFamilies]model.LoopbackMode{}) {
 		f.traffic = traffic.New(traffic.Config{
-			Socket: cfg.Socket, Publisher: Publisher, Counters: cfg.Counters, Flows: cfg.ActiveConnections, Ports: r,
+			Socket: cfg.Socket, Publisher: Publisher, Counters: cfg.Counters, Flows: cfg.ActiveConnections, Loopback: modes, Ports: r,
 			Adopted: func() bool { return f.publisher.Status().Restored }, Now: cfg.Now, Logger: cfg.Logger,
 		})
 	}
-	if f.metrics, err = newMetrics(cfg.Registerer, newProxyMetrics(f.state.backlog, have), f); err != nil {
+	if f.metrics, err = newMetrics(cfg.Registerer, newProxyMetrics(f.state.backlog, have, f.loopback), f); err != nil {
 		return nil, err
 	}
 	if f.health, err = health.NewProxy(health.ProxyConfig{
@@ -139,6 +146,7 @@ func (f *Frontend) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return f.publisher.Run(ctx) })
 	g.Go(func() error { return f.servers.Run(ctx) })
+	g.Go(func() error { return f.loopback.Run(ctx) })
 	if f.kubelet != nil {
 		g.Go(func() error { f.kubelet.Run(ctx); return nil })
 	}
@@ -148,8 +156,18 @@ func (f *Frontend) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// ReleasePorts permanently closes the health check ports for another proxy.
-func (f *Frontend) ReleasePorts() { f.servers.Release() }
+// ReleasePorts permanently closes the ports of Services for another proxy.
+func (f *Frontend) ReleasePorts() {
+	f.servers.Release()
+	f.loopback.Release()
+}
+
+func (f *Frontend) serves(modes [model.NumFamilies]model.LoopbackMode) (out [model.NumFamilies]bool) {
+	for fam, have := range f.have {
+		out[fam] = have && modes[fam] == model.LoopbackServed
+	}
+	return out
+}
 
 func (f *Frontend) Status() Status {
 	out := Status{Synced: f.isSynced(), Status: f.publisher.Status(), Pending: f.state.backlog.Oldest()}

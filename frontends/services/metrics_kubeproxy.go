@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weft-proxy/weft/frontends/publish"
+	"github.com/weft-proxy/weft/frontends/services/loopback"
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
@@ -29,6 +30,8 @@ const (
 	metricSyncFailures    = "kubeproxy_sync_proxy_rules_nftables_sync_failures_total"
 	metricCleanupFailures = "kubeproxy_sync_proxy_rules_nftables_cleanup_failures_total"
 	metricNoLocal         = "kubeproxy_sync_proxy_rules_no_local_endpoints_total"
+	metricListeners       = "kubeproxy_nftables_localhost_nodeport_listeners"
+	metricListenFailures  = "kubeproxy_nftables_localhost_nodeport_listener_creation_failures_total"
 	metricFeature         = "kubernetes_feature_enabled"
 )
 
@@ -59,7 +62,7 @@ func programmingBuckets() []float64 {
 }
 
 // b has the waiting events.
-func newProxyMetrics(b *publish.Backlog, have [model.NumFamilies]bool) *proxyMetrics {
+func newProxyMetrics(b *publish.Backlog, have [model.NumFamilies]bool, loopback *loopback.Proxy) *proxyMetrics {
 	const family = "ip_family"
 	var all []prometheus.Collector
 	duration := func(name, help string, buckets []float64) *prometheus.HistogramVec {
@@ -100,6 +103,16 @@ func newProxyMetrics(b *publish.Backlog, have [model.NumFamilies]bool) *proxyMet
 		m.partial.WithLabelValues(name)
 		m.syncFailures.WithLabelValues(name)
 		m.cleanupFailures.WithLabelValues(name)
+	}
+	for f := range model.NumFamilies {
+		if !loopback.Serves(f) {
+			continue
+		}
+		labels := prometheus.Labels{family: f.String()}
+		collect(&all, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: metricListeners, ConstLabels: labels,
+			Help: "Number of active localhost NodePort userspace proxy listeners."}, func() float64 { return float64(loopback.Open(f)) }))
+		collect(&all, prometheus.NewCounterFunc(prometheus.CounterOpts{Name: metricListenFailures, ConstLabels: labels,
+			Help: "Number of localhost NodePort userspace proxy listener creation failures."}, func() float64 { return float64(loopback.Failures(f)) }))
 	}
 	m.noLocal(&missing{})
 	// The empty stage means GA.

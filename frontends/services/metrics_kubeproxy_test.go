@@ -12,6 +12,7 @@ import (
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 	"github.com/weft-proxy/weft/frontends/publish"
+	"github.com/weft-proxy/weft/frontends/services/loopback"
 	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/frontends/testing/publishtest"
 )
@@ -164,7 +165,7 @@ func TestNoLocalEndpoints(t *testing.T) {
 	}
 	publishtest.Equal(t, fmt.Sprintf("left over: %v", l.of), len(l.of), 0)
 	reg := prometheus.NewPedanticRegistry()
-	m := newProxyMetrics(publish.NewBacklog(nil), [model.NumFamilies]bool{model.IPv4: true})
+	m := newProxyMetrics(publish.NewBacklog(nil), [model.NumFamilies]bool{model.IPv4: true}, loopback.New(loopback.Config{}))
 	reg.MustRegister(m.noLocalTotal)
 	m.noLocal(&missing{internal: {2, 7}, external: {3, 7}})
 	want := `

@@ -38,6 +38,7 @@ func (o *observer) Committed(items []change) {
 	o.content.committing = nil
 	changes := modelChanges(items)
 	o.servers.Apply(changes, node)
+	o.loopback.Apply(changes)
 	o.noLocal.apply(changes)
 	if o.noLocal.sum != o.metrics.proxy.shown {
 		o.metrics.proxy.noLocal(&o.noLocal.sum)

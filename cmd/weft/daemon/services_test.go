@@ -60,7 +60,7 @@ logging: {format: json, verbosity: 5}
 	if diff := cmp.Diff(services.Config{
 		Detect:        render.Detect{Mode: render.DetectInterfacePrefix, Interface: "veth"},
 		NodeAddresses: [model.NumFamilies]netip.Addr{{}, netip.MustParseAddr("2001:db8::7")}, AllowExternalIPs: new(false),
-		NodePortAddresses: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}, MasqueradeAll: true, MasqueradeBit: &bit,
+		NodePortAddresses: model.NodePorts(netip.MustParsePrefix("192.0.2.0/24")), MasqueradeAll: true, MasqueradeBit: &bit,
 		SyncPeriod: 10 * time.Second, MinSyncPeriod: 2 * time.Second,
 	}, set.Config, cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{})); diff != "" {
 		t.Errorf("configuration of the frontend (-want +got):\n%s", diff)

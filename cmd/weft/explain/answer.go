@@ -35,7 +35,7 @@ type Packet struct {
 type Service struct {
 	Name string `json:"name"`
 	Port string `json:"port,omitempty"`
-	// "ClusterIP", "NodePort", or "external address"
+	// "ClusterIP", "NodePort", "NodePort on a loopback address", or "external address"
 	How string `json:"how"`
 	// The traffic policy is Local.
 	Local bool `json:"local,omitempty"`

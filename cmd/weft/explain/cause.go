@@ -45,6 +45,11 @@ var causes = []cause{
 		why: "the source is not in loadBalancerSourceRanges of {service}", remedy: "Add its CIDR there",
 	},
 	{
+		table: services.Table, chain: "reject-on-loopback",
+		why:    "it goes to the NodePort of {service} on a loopback address, which serves TCP only, and only if nodePortAddresses has loopback addresses",
+		remedy: "Use an address of this node",
+	},
+	{
 		table: policy.Table, text: "ct state invalid",
 		why:    "a policy selects a pod of it, and it belongs to no connection that conntrack knows (invalid or untracked)",
 		remedy: "Look for rules with notrack, and for a way back through another node",

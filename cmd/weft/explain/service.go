@@ -17,6 +17,7 @@ const (
 	howClusterIP = "ClusterIP"
 	howNodePort  = "NodePort"
 	howExternal  = "external address"
+	howLoopback  = "NodePort on a loopback address"
 )
 
 // serviceOf returns nil without a Service, weft, or the Service frontend.
@@ -30,6 +31,9 @@ func (a *asker) serviceOf(ctx context.Context, f flow, ways []Way) (*Service, er
 	if err == nil && !ok {
 		if _, local, routeErr := a.host.towards(f.destination.Addr()); routeErr == nil && local {
 			how = howNodePort
+			if f.destination.Addr().IsLoopback() {
+				how = howLoopback
+			}
 			key, name, ok, err = get.FindService(ctx, &a.conn, netip.Addr{}, protocol, port)
 		}
 	}

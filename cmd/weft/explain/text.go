@@ -23,7 +23,7 @@ func sentence(a *Answer) string {
 	}
 	switch w := &a.Ways[0]; {
 	case accepted == len(a.Ways):
-		return "The packet is delivered" + destination(a) + unanswered(a)
+		return "The packet is delivered" + destination(a) + onLoopback(a) + unanswered(a)
 	case accepted > 0:
 		return fmt.Sprintf("It depends: %d of %d ways deliver the packet%s", accepted, len(a.Ways), unanswered(a))
 	case w.Verdict == wordUndecided:
@@ -49,6 +49,13 @@ func destination(a *Answer) string {
 		return fmt.Sprintf(" to the endpoint %s of Service %s", a.Ways[0].To, a.Service.Name)
 	}
 	return fmt.Sprintf(" to one of %d endpoints of Service %s", len(targets), a.Service.Name)
+}
+
+func onLoopback(a *Answer) string {
+	if a.Service == nil || a.Service.How != howLoopback {
+		return ""
+	}
+	return " on this node, which no rule changes: if nodePortAddresses has loopback addresses, a listener of weft passes TCP on to an endpoint"
 }
 
 func unanswered(a *Answer) string {

@@ -21,6 +21,8 @@ func TestSentence(t *testing.T) {
 		{"an address", nil, []Way{{Verdict: wordAccept, To: vip}}, "The packet is delivered"},
 		{"one endpoint", web, []Way{{Verdict: wordAccept, To: one}}, "The packet is delivered to the endpoint 10.1.0.1:8080 of Service shop/web"},
 		{"two endpoints", web, []Way{{Verdict: wordAccept, To: one}, {Verdict: wordAccept, To: two}}, "The packet is delivered to one of 2 endpoints of Service shop/web"},
+		{"a NodePort on a loopback address", &Service{Name: "shop/web", How: howLoopback, Endpoints: web.Endpoints}, []Way{{Verdict: wordAccept, To: vip}},
+			"The packet is delivered on this node, which no rule changes: if nodePortAddresses has loopback addresses, a listener of weft passes TCP on to an endpoint"},
 		{"a rule of a fragment", nil, []Way{{Verdict: wordDrop, Steps: rule}}, "Dropped: fragment team/web does not let it pass: no db. `weft get fragment team/web` shows its rules"},
 		{"a policy of another program", nil, []Way{{Verdict: wordDrop, Steps: foreign}}, "Dropped: another program does not let it pass. Have that program accept it: an accept in weft's tables does not help"},
 		{"no route", nil, []Way{{Verdict: wordDrop, Reason: "no route"}}, "Dropped: no route"},

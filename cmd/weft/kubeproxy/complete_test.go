@@ -57,6 +57,7 @@ nodePortAddresses:
 - 192.0.2.0/24
 - primary
 - 10.0.0.1
+- primary
 showHiddenMetricsForVersion: next
 logging: {format: xml}
 featureGates:
@@ -74,10 +75,10 @@ featureGates:
 16: detectLocalMode: got "Guess": want ClusterCIDR, NodeCIDR, BridgeInterface, InterfaceNamePrefix
 17: configSyncPeriod: got -1s: want more than 0
 18: clientConnection.burst: got -1: want at least 0
-21: nodePortAddresses[1]: got "primary": want primary alone, or CIDRs
-22: nodePortAddresses[2]: got "10.0.0.1": want an address and a prefix length, such as 10.244.0.0/16
-23: showHiddenMetricsForVersion: got "next": want a version such as 1.35
-24: logging.format: got "xml": want text or json`},
+22: nodePortAddresses[2]: got "10.0.0.1": want an address and a prefix length, such as 10.244.0.0/16, or primary, localhost or all
+23: nodePortAddresses[3]: got "primary": want this word once
+24: showHiddenMetricsForVersion: got "next": want a version such as 1.35
+25: logging.format: got "xml": want text or json`},
 		"one family twice": {"clusterCIDR: 10.0.0.0/8,10.1.0.0/16\n", `3: clusterCIDR: got "10.0.0.0/8,10.1.0.0/16": want one, or one of each family`},
 		"three":            {"clusterCIDR: 10.0.0.0/8,fd00::/8,fd01::/16\n", `3: clusterCIDR: got "10.0.0.0/8,fd00::/8,fd01::/16": want one, or one of each family`},
 		"no CIDR":          {"clusterCIDR: pods\n", `3: clusterCIDR: got "pods": want an address and a prefix length, such as 10.244.0.0/16`},
@@ -149,7 +150,8 @@ func TestFlagErrors(t *testing.T) {
 		"--iptables-masquerade-bit=-1":             `--iptables-masquerade-bit -1: want 0 to 31`,
 		"--min-sync-period=31s":                    `--min-sync-period 31s: want at most the syncPeriod, 30s`,
 		"--cluster-cidr=10.0.0.1":                  `--cluster-cidr "10.0.0.1": want an address and a prefix length, such as 10.244.0.0/16`,
-		"--nodeport-addresses=primary,10.0.0.0/8":  `--nodeport-addresses "primary": want primary alone, or CIDRs`,
+		"--nodeport-addresses=all,all":             `--nodeport-addresses "all": want this word once`,
+		"--nodeport-addresses=::1":                 `--nodeport-addresses "::1": want an address and a prefix length, such as 10.244.0.0/16, or primary, localhost or all`,
 		"--proxy-mode=kernelspace":                 `--proxy-mode "kernelspace": want nftables (or iptables, ipvs or nothing, which mean the same in weft)`,
 		"--detect-local-mode=BridgeInterface":      `--pod-bridge-interface "": want the name of an interface, for BridgeInterface`,
 		"--hostname-override=  ":                   `--hostname-override: want the name of this node, or nothing for the host's name`,

@@ -23,8 +23,6 @@ const (
 	localNodeCIDR    = "NodeCIDR"
 	localBridge      = "BridgeInterface"
 	localPrefix      = "InterfaceNamePrefix"
-
-	primary = "primary"
 )
 
 const (

@@ -164,7 +164,7 @@ func TestGates(t *testing.T) {
 	}
 	for name, field := range map[string]func(*Settings) *bool{
 		"AllowServiceExternalIPs":             func(s *Settings) *bool { return s.AllowExternalIPs },
-		"KubeProxyNFTablesLocalhostNodePorts": func(s *Settings) *bool { return s.LocalhostNodePorts },
+		"KubeProxyNFTablesLocalhostNodePorts": func(s *Settings) *bool { return s.LoopbackNodePorts },
 	} {
 		if got := field(fromText(t, "")); got != nil {
 			t.Errorf("%s is not set, got %v", name, *got)

@@ -109,7 +109,7 @@ func (o *Options) addRuleFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.DetectLocal.BridgeInterface, "pod-bridge-interface", "", "bridge of the pods, for BridgeInterface")
 	flags.StringVar(&c.DetectLocal.InterfaceNamePrefix, "pod-interface-name-prefix", "", "prefix of the names of the pods' interfaces, for InterfaceNamePrefix")
 	flags.StringVar(&c.BindAddress, "bind-address", c.BindAddress, "address of this node; overrides the address in its Node object. weft does not listen on it")
-	flags.StringSliceVar(&c.NodePortAddresses, "nodeport-addresses", nil, `CIDRs of the local addresses that answer on NodePorts, or "primary": the node's own`)
+	flags.StringSliceVar(&c.NodePortAddresses, "nodeport-addresses", nil, `CIDRs of the local addresses that answer on NodePorts, and the words primary (the node's own), localhost (loopback addresses, TCP only) and all (all others)`)
 	flags.StringVar((*string)(&c.Mode), "proxy-mode", "", "nftables; kube-proxy's other modes mean nftables, with a warning")
 	flags.BoolVar(&c.NFTables.MasqueradeAll, "masquerade-all", false, "masquerade every connection to a ClusterIP")
 	flags.Int32Var(c.NFTables.MasqueradeBit, "masquerade-bit", *c.NFTables.MasqueradeBit, "bit of the packet mark that requests masquerading, 0 to 31")

@@ -58,13 +58,12 @@ type Settings struct {
 // Feature gates with an effect. Unknown gates are accepted, because releases of Kubernetes add and
 // remove them.
 const (
-	gateExternalIPs   = "AllowServiceExternalIPs"
-	gateLocalhostPort = "KubeProxyNFTablesLocalhostNodePorts"
+	gateExternalIPs = "AllowServiceExternalIPs"
 )
 
 // silentGates are gates of kube-proxy for what weft always or never does, so no warning names them.
 var silentGates = []string{
-	gateExternalIPs, gateLocalhostPort, "KubeProxyIPVS", "MultiCIDRServiceAllocator", "NFTablesNetlink", "NFTablesProxyMode",
+	gateExternalIPs, localhostNodePorts, "KubeProxyIPVS", "MultiCIDRServiceAllocator", "NFTablesNetlink", "NFTablesProxyMode",
 	"PreferSameTrafficDistribution", "WinDSR", "WinOverlay",
 }
 
@@ -81,7 +80,7 @@ func settings(c *v1alpha1.KubeProxyConfiguration, warnings []string) *Settings {
 		Warnings:      warnings,
 		Config: services.Config{
 			NodeName: strings.ToLower(strings.TrimSpace(c.HostnameOverride)),
-			Detect:   detect(c), AllowExternalIPs: gate(c, gateExternalIPs), LocalhostNodePorts: gate(c, gateLocalhostPort),
+			Detect:   detect(c), AllowExternalIPs: gate(c, gateExternalIPs), LoopbackNodePorts: gate(c, localhostNodePorts),
 			MasqueradeAll: c.NFTables.MasqueradeAll, MasqueradeBit: new(int(*c.NFTables.MasqueradeBit)),
 			// A period of 0 does not wait; in services.Config it means the default.
 			SyncPeriod: c.NFTables.SyncPeriod.Duration, MinSyncPeriod: cmp.Or(c.NFTables.MinSyncPeriod.Duration, -1),
@@ -109,11 +108,7 @@ func settings(c *v1alpha1.KubeProxyConfiguration, warnings []string) *Settings {
 			s.NodeAddresses[model.FamilyOf(a)] = a
 		}
 	}
-	for _, text := range c.NodePortAddresses {
-		if p, err := network.ParsePrefix(text); err == nil {
-			s.NodePortAddresses = append(s.NodePortAddresses, p)
-		}
-	}
+	s.NodePortAddresses = nodePorts(c.NodePortAddresses)
 	return s
 }
 

@@ -119,7 +119,7 @@ var effects = map[string]effect{
 		got: func(s *Settings) any { return s.Detect }, want: render.Detect{Mode: render.DetectInterfacePrefix, Interface: "veth"}},
 	"clusterCIDR": {value: "10.244.0.0/16,fd00::/48", got: func(s *Settings) any { return texts(s.Detect.CIDRs) }, want: "[10.244.0.0/16 fd00::/48]"},
 	"nodePortAddresses": {value: "[192.0.2.0/24, 2001:db8::/32]", flag: "192.0.2.0/24,2001:db8::/32",
-		got: func(s *Settings) any { return texts(s.NodePortAddresses) }, want: "[192.0.2.0/24 2001:db8::/32]"},
+		got: func(s *Settings) any { return texts(s.NodePortAddresses.Prefixes) }, want: "[192.0.2.0/24 2001:db8::/32]"},
 
 	"oomScoreAdj": {value: "-500", got: func(s *Settings) any { return s.OOMScoreAdj }, want: -500},
 	"conntrack.maxPerCore": {value: "500000", got: func(s *Settings) any { return s.Conntrack.Max },

@@ -82,15 +82,7 @@ func (k *checker) addresses(c *v1alpha1.KubeProxyConfiguration) {
 	for path, address := range map[string]string{"healthzBindAddress": c.HealthzBindAddress, "metricsBindAddress": c.MetricsBindAddress} {
 		k.check(address == "" || isAddrPort(address), path, address, "an address, or an address and a port such as 0.0.0.0:10256")
 	}
-	for i, s := range c.NodePortAddresses {
-		path := fmt.Sprintf("nodePortAddresses[%d]", i)
-		if s == primary {
-			k.check(len(c.NodePortAddresses) == 1, path, s, "primary alone, or CIDRs")
-			continue
-		}
-		_, err := network.ParsePrefix(s)
-		k.check(err == nil, path, s, wantPrefix)
-	}
+	k.nodePorts(c.NodePortAddresses)
 }
 
 const wantPrefix = "an address and a prefix length, such as 10.244.0.0/16"

@@ -12,7 +12,7 @@
 //
 // # Concurrency
 //
-// All methods are safe for concurrent use. Only Servers.Run opens and closes ports.
+// All methods are safe for concurrent use. Only Servers.Run opens and closes ports (package listen).
 //
 // # Errors
 //

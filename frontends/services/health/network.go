@@ -42,9 +42,6 @@ func (Host) Addresses() ([]netip.Addr, error) {
 	return out, nil
 }
 
-// IPv6 listeners do not accept IPv4, so the families do not conflict.
-var tcp = [model.NumFamilies]string{"tcp4", "tcp6"}
-
 var unspecified = [model.NumFamilies]netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()}
 
 // matching omits IPv6 link-local addresses, because listening there requires an interface.

@@ -1,7 +1,6 @@
 package health
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,19 +8,14 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/weft-proxy/weft/frontends/services/listen"
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
-
-// DefaultRetry is the retry delay of a failed port.
-const DefaultRetry = 5 * time.Second
 
 const reasonNotStarted = "FailedToStartServiceHealthcheck"
 
@@ -39,15 +33,14 @@ func (NoEvents) Service(types.NamespacedName, string, string, string) {}
 // ServersConfig configures Servers.
 type ServersConfig struct {
 	// for events
-	NodeName string
-	Families [model.NumFamilies]bool
-	// as in model.NodePortAddressesOf
-	NodePortAddresses []netip.Prefix
+	NodeName          string
+	Families          [model.NumFamilies]bool
+	NodePortAddresses model.NodePortList
 	Healthy           func() bool
 	Network           Network
 	Events            Events
 	// Retry is the delay before a failed port is retried, and before interface addresses are reread. 0 means
-	// DefaultRetry.
+	// listen.DefaultRetry.
 	Retry  time.Duration
 	Logger *slog.Logger
 }
@@ -59,46 +52,41 @@ type target struct {
 	local  [model.NumFamilies]int
 }
 
-type listenAddress struct {
-	service model.Key
-	at      netip.AddrPort
-}
-
-// server has the listener too, because an http.Server does not know it before Serve.
-type server struct {
-	http     *http.Server
-	listener net.Listener
-}
-
-// Servers answers on the healthCheckNodePorts of Services.
+// Servers answers on the healthCheckNodePorts of Services. Run opens and closes the ports.
 type Servers struct {
-	cfg      ServersConfig
-	log      *slog.Logger
-	nudge    chan struct{}
-	release  sync.Once
-	released chan struct{}
+	*listen.Listeners
+	cfg ServersConfig
 
-	mu       sync.Mutex
-	node     model.Node
-	wanted   map[model.Key]target
-	open     map[listenAddress]*server
-	reported map[model.Key]string
+	mu     sync.Mutex
+	node   model.Node
+	wanted map[model.Key]target
 }
 
 // NewServers returns servers without listening.
 func NewServers(cfg ServersConfig) *Servers {
-	cfg.Retry = cmp.Or(cfg.Retry, DefaultRetry)
-	return &Servers{
-		cfg: cfg, log: cfg.Logger, nudge: make(chan struct{}, 1), released: make(chan struct{}),
-		wanted: make(map[model.Key]target), open: make(map[listenAddress]*server), reported: make(map[model.Key]string),
-	}
+	s := &Servers{cfg: cfg, wanted: make(map[model.Key]target)}
+	s.Listeners = listen.New(listen.Config{
+		Name: "health checks", Want: s.addresses, Server: s.server, Failed: s.failed, Retry: cfg.Retry, Logger: cfg.Logger,
+		Listen: func(ctx context.Context, network, address string) (net.Listener, error) {
+			return cfg.Network.Listen(ctx, network, address)
+		},
+	})
+	return s
 }
 
 // Apply sets the ports and numbers of changed Services. A nil node means no change.
 func (s *Servers) Apply(services []model.Change, node *model.Node) {
+	if s.change(services, node) {
+		s.Wake()
+	}
+}
+
+// change reports whether the ports may differ.
+func (s *Servers) change(services []model.Change, node *model.Node) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	moved := node != nil || len(s.reported) > 0
+	moved := node != nil || s.Failing()
+	before := len(s.wanted)
 	for _, c := range services {
 		was, had := s.wanted[c.Name]
 		if c.New == nil || c.New.HealthCheckNodePort == 0 {
@@ -116,76 +104,10 @@ func (s *Servers) Apply(services []model.Change, node *model.Node) {
 	if node != nil {
 		s.node = *node
 	}
-	if moved && len(s.wanted)+len(s.open) > 0 {
-		s.wake()
-	}
+	return moved && before+len(s.wanted) > 0
 }
 
-func (s *Servers) wake() {
-	select {
-	case s.nudge <- struct{}{}:
-	default:
-	}
-}
-
-// Release makes Run close all ports and return.
-func (s *Servers) Release() { s.release.Do(func() { close(s.released) }) }
-
-// Run opens and closes ports until ctx ends or Release is called.
-func (s *Servers) Run(ctx context.Context) error {
-	var serving sync.WaitGroup
-	defer serving.Wait()
-	defer s.close(nil)
-	for {
-		var retry <-chan time.Time
-		if s.reconcile(ctx, &serving) {
-			retry = time.After(s.cfg.Retry)
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-s.released:
-			return nil
-		case <-s.nudge:
-		case <-retry:
-		}
-	}
-}
-
-// reconcile returns true if it must be called again soon.
-func (s *Servers) reconcile(ctx context.Context, serving *sync.WaitGroup) (again bool) {
-	want, again, err := s.listenAddresses()
-	if err != nil {
-		s.log.Error("the addresses for health checks of Services are not known: trying again", "error", err, "after", s.cfg.Retry)
-		return true
-	}
-	s.close(want)
-	failed := make(map[model.Key]error)
-	for _, at := range want {
-		s.mu.Lock()
-		_, open := s.open[at]
-		s.mu.Unlock()
-		if open {
-			continue
-		}
-		err := s.listen(ctx, at, serving)
-		switch {
-		case errors.Is(err, syscall.EADDRNOTAVAIL):
-			// The address was just removed, or is in IPv6 duplicate address detection.
-			again = true
-		case err != nil:
-			failed[at.service] = errors.Join(failed[at.service], err)
-		}
-	}
-	if ctx.Err() == nil {
-		s.report(failed)
-	}
-	return again || len(failed) > 0
-}
-
-// listenAddresses always puts the same of two Services with one port first. again is true if the
-// result can change without a commit.
-func (s *Servers) listenAddresses() (out []listenAddress, again bool, err error) {
+func (s *Servers) addresses() (out []listen.Address, again bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.wanted) == 0 {
@@ -196,10 +118,13 @@ func (s *Servers) listenAddresses() (out []listenAddress, again bool, err error)
 		if !have {
 			continue
 		}
-		n := model.NodePortAddressesOf(s.cfg.NodePortAddresses, &s.node, model.Family(f))
+		n := s.cfg.NodePortAddresses.Of(&s.node, model.Family(f))
 		if n.All {
 			addrs = append(addrs, unspecified[f])
 			continue
+		}
+		if s.cfg.NodePortAddresses.Loopback[f] {
+			addrs = append(addrs, model.Loopback[f])
 		}
 		if len(n.Prefixes) == 0 {
 			continue
@@ -215,84 +140,39 @@ func (s *Servers) listenAddresses() (out []listenAddress, again bool, err error)
 	for name, t := range s.wanted {
 		for _, a := range addrs {
 			if t.served[model.FamilyOf(a)] {
-				out = append(out, listenAddress{name, netip.AddrPortFrom(a, t.port)})
+				out = append(out, listen.Address{Service: name, At: netip.AddrPortFrom(a, t.port)})
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b listenAddress) int {
-		return cmp.Or(model.CompareKeys(a.service, b.service), a.at.Compare(b.at))
-	})
 	return out, again, nil
 }
 
-func (s *Servers) close(want []listenAddress) {
-	keep := sets.New(want...)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for at, srv := range s.open {
-		if keep.Has(at) {
-			continue
-		}
-		// Closes the listener in any case; open connections may be cut.
-		_, _ = srv.http.Close(), srv.listener.Close()
-		delete(s.open, at)
-		s.log.Debug("closed the health check of a Service", "service", at.service.String(), "address", at.at)
-	}
+// server closes the listener too, because an http.Server does not know it before Serve.
+type server struct {
+	*http.Server
+	listener net.Listener
 }
 
-func (s *Servers) listen(ctx context.Context, at listenAddress, serving *sync.WaitGroup) error {
-	l, err := s.cfg.Network.Listen(ctx, tcp[model.FamilyOf(at.at.Addr())], at.at.String())
-	if err != nil {
+func (s server) Serve() error {
+	if err := s.Server.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
-	srv := &server{listener: l, http: &http.Server{
-		Handler:           http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { s.answer(w, at.service, model.FamilyOf(at.at.Addr())) }),
-		ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute,
-		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
-	}}
-	s.mu.Lock()
-	s.open[at] = srv
-	s.mu.Unlock()
-	s.log.Debug("opened the health check of a Service", "service", at.service.String(), "address", at.at)
-	serving.Go(func() { s.serve(at, srv) })
 	return nil
 }
 
-// reconcile reopens the address.
-func (s *Servers) serve(at listenAddress, srv *server) {
-	err := srv.http.Serve(srv.listener)
-	if errors.Is(err, http.ErrServerClosed) {
-		return
-	}
-	s.log.Error("the health check of a Service ended: opening it again", "service", at.service.String(), "address", at.at, "error", err)
-	s.mu.Lock()
-	if s.open[at] == srv {
-		delete(s.open, at)
-	}
-	s.mu.Unlock()
-	s.wake()
+func (s server) Close() { _, _ = s.Server.Close(), s.listener.Close() }
+
+func (s *Servers) server(at listen.Address, l net.Listener) listen.Server {
+	return server{listener: l, Server: &http.Server{
+		Handler:           http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { s.answer(w, at.Service, model.FamilyOf(at.At.Addr())) }),
+		ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute,
+		ErrorLog: slog.NewLogLogger(s.cfg.Logger.Handler(), slog.LevelDebug),
+	}}
 }
 
-// report reports each error once per Service.
-func (s *Servers) report(failed map[model.Key]error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for name := range s.reported {
-		if failed[name] == nil {
-			delete(s.reported, name)
-		}
-	}
-	for name, err := range failed {
-		if s.reported[name] == err.Error() {
-			continue
-		}
-		s.reported[name] = err.Error()
-		port := s.wanted[name].port
-		s.log.Error("the health check of a Service cannot be opened: trying again",
-			"service", name.String(), "port", port, "error", err.Error(), "after", s.cfg.Retry)
-		s.cfg.Events.Service(name, "Warning", reasonNotStarted,
-			fmt.Sprintf("node %s failed to start healthcheck %q on port %d: %v", s.cfg.NodeName, name.String(), port, err))
-	}
+func (s *Servers) failed(at listen.Address, err error) {
+	s.cfg.Events.Service(at.Service, "Warning", reasonNotStarted,
+		fmt.Sprintf("node %s failed to start healthcheck %q on port %d: %v", s.cfg.NodeName, at.Service.String(), at.At.Port(), err))
 }
 
 // kube-proxy's answer, byte for byte

@@ -26,10 +26,20 @@ import (
 type inside struct {
 	ns    *nfttest.NS
 	early atomic.Bool
+
+	listening struct {
+		mu  sync.Mutex
+		all []net.Listener
+	}
 }
 
 func (n *inside) Listen(ctx context.Context, network, address string) (l net.Listener, err error) {
 	err = n.ns.Do(func() error { l, err = Host{}.Listen(ctx, network, address); return err })
+	if err == nil {
+		n.listening.mu.Lock()
+		defer n.listening.mu.Unlock()
+		n.listening.all = append(n.listening.all, l)
+	}
 	return l, err
 }
 
@@ -107,9 +117,11 @@ func newBench(t *testing.T, prefixes ...string) *bench {
 		NodeName: "node-1", Families: [model.NumFamilies]bool{true, true}, Network: &b.inside, Events: &b.events,
 		Healthy: b.healthy.Load, Retry: 20 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
 	}
+	var list []netip.Prefix
 	for _, p := range prefixes {
-		cfg.NodePortAddresses = append(cfg.NodePortAddresses, netip.MustParsePrefix(p))
+		list = append(list, netip.MustParsePrefix(p))
 	}
+	cfg.NodePortAddresses = model.NodePorts(list...)
 	b.Servers = NewServers(cfg)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -119,7 +131,7 @@ func newBench(t *testing.T, prefixes ...string) *bench {
 		if err := <-done; err != nil {
 			t.Errorf("run: %v", err)
 		}
-		publishtest.Equal(t, "ports are open after the end", len(b.open), 0)
+		publishtest.Equal(t, "ports are open after the end", b.Open(model.IPv4)+b.Open(model.IPv6), 0)
 	})
 	return b
 }
@@ -230,7 +242,8 @@ func TestServiceAddresses(t *testing.T) {
 	}{
 		{"all", []string{"0.0.0.0/0", "::/0"}, "0.0.0.0:30080 [::]:30080"},
 		{"all of one family", []string{"0.0.0.0/0"}, "0.0.0.0:30080"},
-		{"some", []string{"198.51.100.0/24", "127.0.0.0/8"}, "198.51.100.1:30080"},
+		{"some", []string{"198.51.100.0/24", "127.0.0.0/8"}, "127.0.0.1:30080 198.51.100.1:30080"},
+		{"loopback alone", []string{"127.0.0.0/8", "::1/128"}, "127.0.0.1:30080 [::1]:30080"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newBench(t, tt.prefixes...)
@@ -340,11 +353,11 @@ func TestServiceServerEnds(t *testing.T) {
 	b := newBench(t)
 	b.Apply([]model.Change{set("web", 30080, 1)}, node)
 	b.await(t, "http://"+nodeV4+":30080/", 200)
-	b.mu.Lock()
-	for _, srv := range b.open {
-		_ = srv.listener.Close()
+	b.listening.mu.Lock()
+	for _, l := range b.listening.all {
+		_ = l.Close()
 	}
-	b.mu.Unlock()
+	b.listening.mu.Unlock()
 	b.finish(t, "192.0.2.1:30080 [2001:db8::1]:30080")
 	b.await(t, "http://"+nodeV4+":30080/", 200)
 }

@@ -66,6 +66,12 @@ func (e Endpoints) Len() int {
 	return len(list) / width
 }
 
+// At returns the i-th endpoint.
+func (e Endpoints) At(i int) Endpoint {
+	list, width := e.list()
+	return unpackEndpoint(list[i*width : (i+1)*width])
+}
+
 // All yields the endpoints in order.
 func (e Endpoints) All() iter.Seq[Endpoint] {
 	return func(yield func(Endpoint) bool) {

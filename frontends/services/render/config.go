@@ -24,9 +24,9 @@ type Config struct {
 	Detect        Detect
 	MasqueradeAll bool
 	// MasqueradeBit is the packet mark bit, 0 to 31, that requests masquerading. 0 is not the default.
-	MasqueradeBit int
-	// as in model.NodePortAddressesOf
-	NodePortAddresses []netip.Prefix
+	MasqueradeBit     int
+	NodePortAddresses model.NodePortList
+	Loopback          [model.NumFamilies]model.LoopbackMode
 	Counters          Counters
 }
 
@@ -58,7 +58,7 @@ func (c *Config) validate() error {
 	if c.MasqueradeBit < 0 || c.MasqueradeBit > 31 {
 		errs = append(errs, fmt.Errorf("masquerade bit %d is not in 0 to 31", c.MasqueradeBit))
 	}
-	for _, l := range [][]netip.Prefix{c.Detect.CIDRs, c.NodePortAddresses} {
+	for _, l := range [][]netip.Prefix{c.Detect.CIDRs, c.NodePortAddresses.Prefixes} {
 		for _, p := range l {
 			if !p.IsValid() || p.Addr().Is4In6() {
 				errs = append(errs, fmt.Errorf("prefix %s is not an IPv4 or IPv6 prefix", p))

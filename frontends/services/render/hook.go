@@ -20,7 +20,8 @@ func (h *hook) chain() *weftv1.Chain {
 // UDP flows have no end, so every client packet is checked, and a client without access is cut off.
 var firewall = []string{"meta l4proto udp ct direction original jump " + chainFirewall, "meta l4proto != udp ct state new jump " + chainFirewall}
 
-// hooks are the chains that exist only while a listener has an element for a role.
+// hooks are the chains that exist only while a listener has an element for a role. Rejected NodePorts on
+// loopback addresses use those of roleNoEndpoint.
 var hooks = [numRoles][]hook{
 	roleNoEndpoint: {{"filter-input", "filter", "input", "filter", []string{"ct state new jump " + chainInputCheck}}},
 	roleLimited: {

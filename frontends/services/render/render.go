@@ -43,6 +43,8 @@ type table struct {
 	affinityMaps int
 	sources      uses[sources]
 	limited      uses[limited]
+	loopback     model.LoopbackMode
+	rejected     uses[listenerKey]
 	// unused, empty
 	idleChains map[string]struct{}
 	previous   map[listenerKey]*previousSlots
@@ -72,6 +74,7 @@ func New(cfg Config) (*Renderer, error) {
 			clusterIPs: newUses(netip.Addr.Compare), hairpins: newUses(hairpinKey.compare),
 			picks: newOnDemand(verdict.compare), hooks: newOnDemand(cmp.Compare[role]),
 			sources: newUses(cmp.Compare[sources]), limited: newUses(limited.compare),
+			loopback: cfg.Loopback[f], rejected: newUses(listenerKey.compare),
 			idleChains: make(map[string]struct{}),
 		}
 		t.on = cfg.Families[f] && (f == model.IPv4 || len(prefixes(cfg.Detect.CIDRs, f)) > 0)
@@ -84,7 +87,7 @@ func New(cfg Config) (*Renderer, error) {
 func (r *Renderer) setNode(n model.Node) {
 	r.node = n
 	for f, t := range r.tables {
-		t.nodePort = model.NodePortAddressesOf(r.cfg.NodePortAddresses, &n, model.Family(f))
+		t.nodePort = r.cfg.NodePortAddresses.Of(&n, model.Family(f))
 		t.nodePortKeys = prefixTexts(t.nodePort.Prefixes, t.family)
 		t.pods = t.detect(&r.cfg, n.PodCIDRs[f])
 	}

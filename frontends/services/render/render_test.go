@@ -64,9 +64,14 @@ func TestGolden(t *testing.T) {
 	}{
 		"primary": {node: nodeOf("192.0.2.1", "2001:db8::1")},
 		"nodeport-prefixes": {node: nodeOf("192.0.2.1"), cfg: func(c *Config) {
+			var list []netip.Prefix
 			for _, p := range []string{"192.0.2.0/24", "192.0.2.128/25", "127.0.0.0/8", "198.51.100.7/32"} {
-				c.NodePortAddresses = append(c.NodePortAddresses, netip.MustParsePrefix(p))
+				list = append(list, netip.MustParsePrefix(p))
 			}
+			c.NodePortAddresses = model.NodePorts(list...)
+		}},
+		"loopback": {node: nodeOf("192.0.2.1"), cfg: func(c *Config) {
+			c.Loopback = [model.NumFamilies]model.LoopbackMode{model.LoopbackServed, model.LoopbackRejected}
 		}},
 		"masquerade-all": {cfg: func(c *Config) { c.MasqueradeAll, c.MasqueradeBit = true, 15 }},
 		"two-cidrs": {cfg: func(c *Config) {

@@ -78,6 +78,7 @@ func (t *table) message(cfg *Config, p *patch) *weftv1.Table {
 	p.keys(serviceCIDRs, nil, t.serviceCIDRs)
 	addKeys(p, clusterIPs, t.clusterIPs.keys(), packAddr)
 	addKeys(p, hairpin, t.hairpins.keys(), hairpinKey.pack)
+	addKeys(p, loopbackNodePorts, t.rejected.keys(), listenerKey.pack)
 	for _, r := range t.hooks.declared() {
 		p.hooks(r)
 	}
@@ -94,9 +95,9 @@ func (t *table) message(cfg *Config, p *patch) *weftv1.Table {
 		p.chain(chain(name))
 	}
 	p.arena.seal()
-	out := &weftv1.Table{Family: t.names.table, Name: Table, Objects: cfg.dropCounters(), Chains: append(t.chains(cfg), p.put...)}
+	out := &weftv1.Table{Family: t.names.table, Name: Table, Objects: append(cfg.dropCounters(), t.loopbackCounters()...), Chains: append(t.chains(cfg), p.put...)}
 	for s := range numSets {
-		if !cfg.has(s) {
+		if !cfg.has(s) || s == loopbackNodePorts && t.loopback == model.LoopbackIgnored {
 			continue
 		}
 		d := t.declare(cfg, s)

@@ -29,6 +29,7 @@ const (
 	stickyNodePorts
 	serviceConnections
 	nodePortConnections
+	loopbackNodePorts
 	numSets
 )
 
@@ -74,6 +75,8 @@ var declarations = [numSets]struct {
 	// Listeners, counting flows sent to endpoints.
 	serviceConnections:  {name: "service-connections", typeof: "ip daddr . meta l4proto . th dport", connections: true},
 	nodePortConnections: {name: "nodeport-connections", typeof: "meta l4proto . th dport", nodePort: true, connections: true},
+	// NodePorts that are rejected on loopback addresses. Only while their family has any to reject.
+	loopbackNodePorts: {name: "loopback-nodeports", typeof: "meta l4proto . th dport", nodePort: true},
 }
 
 func (w family) spell(text string) string {
@@ -94,6 +97,7 @@ const (
 	chainShortcut         = "shortcut"
 	chainNodePortShortcut = "nodeport-shortcut"
 	chainRemember         = "remember"
+	chainLoopback         = "reject-on-loopback"
 )
 
 // In the output hook nft has no name for the priority of destination NAT.
@@ -132,6 +136,9 @@ func (t *table) chains(cfg *Config) []*weftv1.Chain {
 			"meta l4proto { tcp, udp, sctp } meta l4proto . ct original proto-dst vmap @sticky-nodeports"),
 	}
 	out = append(out, t.nodeChains(cfg)...)
+	if t.loopback != model.LoopbackIgnored {
+		out = append(out, chain(chainLoopback, t.loopbackRejects()...))
+	}
 	for i := range base {
 		out = append(out, base[i].chain())
 	}
@@ -159,11 +166,14 @@ func (t *table) nodeChains(cfg *Config) []*weftv1.Chain {
 	rules = append(rules,
 		t.names.spell("ip daddr . meta l4proto . th dport vmap @services"),
 		t.nodePortMatch()+" meta l4proto . th dport vmap @nodeports")
+	input := []string{served, t.names.spell("ip daddr . meta l4proto . th dport vmap @no-endpoint-services"),
+		t.nodePortMatch() + " meta l4proto . th dport vmap @no-endpoint-nodeports"}
+	if t.loopback != model.LoopbackIgnored {
+		input = append(input, t.names.spell("ip daddr ")+t.names.loopback+" meta l4proto . th dport @loopback-nodeports goto "+chainLoopback)
+	}
 	return []*weftv1.Chain{
 		chain(chainServices, rules...),
-		chain(chainInputCheck, served,
-			t.names.spell("ip daddr . meta l4proto . th dport vmap @no-endpoint-services"),
-			t.nodePortMatch()+" meta l4proto . th dport vmap @no-endpoint-nodeports"),
+		chain(chainInputCheck, input...),
 		chain(chainShortcut, t.shortcutRules(cfg, t.names.spell("ip daddr . meta l4proto . th dport vmap @shortcuts"))...),
 		chain(chainNodePortShortcut, t.shortcutRules(cfg, "meta l4proto . th dport vmap @nodeport-shortcuts")...),
 	}

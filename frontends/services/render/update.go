@@ -218,6 +218,10 @@ func (t *table) countUses(f *listener, by int) {
 	if l, ok := f.limited(); ok {
 		t.limited.add(l, by)
 	}
+	if f.key.nodePort() && t.loopback.Rejects(f.key.protocol) {
+		t.rejected.add(f.key, by)
+		t.hooks.add(roleNoEndpoint, by)
+	}
 	for r, v := range f.verdicts {
 		switch v.to {
 		case pick:
@@ -282,6 +286,7 @@ func (r *replacement) countPortHairpins(protocol model.Protocol, was, is *[model
 func (t *table) renderUses(cfg *Config, p *patch) {
 	renderKeys(p, clusterIPs, &t.clusterIPs, packAddr)
 	renderKeys(p, hairpin, &t.hairpins, hairpinKey.pack)
+	renderKeys(p, loopbackNodePorts, &t.rejected, listenerKey.pack)
 	t.hooks.update(p.hooks)
 	t.picks.update(func(v verdict) { p.chain(t.pick(cfg, v)) })
 	renderChains(t, p, &t.sources, func(s sources) *weftv1.Chain { return s.chain(t, cfg) })

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,6 +24,7 @@ const (
 	metricDropped             = "weft_service_dropped_packets_total"
 	metricActive              = "weft_service_active_connections"
 	metricActiveEndpoint      = "weft_service_endpoint_active_connections"
+	metricRejected            = "kubeproxy_nftables_localhost_nodeport_rejected_packets_total"
 	metricBytes               = "weft_service_active_connection_bytes"
 )
 
@@ -48,7 +50,9 @@ type Config struct {
 	Counters  render.Counters
 	// Flows also counts conntrack entries.
 	Flows bool
-	Ports Ports
+	// Loopback also counts packets rejected on loopback addresses.
+	Loopback [model.NumFamilies]model.LoopbackMode
+	Ports    Ports
 	// Adopted reports rules older than this process. Then counts before the first scrape are ignored.
 	Adopted func() bool
 	Now     func() time.Time
@@ -71,7 +75,9 @@ type Collector struct {
 	listed *flowCounts
 }
 
-type descs struct{ connections, endpoints, dropped, active, activeEndpoints, bytes *prometheus.Desc }
+type descs struct {
+	connections, endpoints, dropped, active, activeEndpoints, bytes, rejected *prometheus.Desc
+}
 
 func New(cfg Config) *Collector {
 	port := []string{"namespace", "service", "port", "protocol"}
@@ -81,7 +87,8 @@ func New(cfg Config) *Collector {
 			"New connections that this node sent to an endpoint, by port of the Service, since weft started. Further ports than 1,000 are counted as the Service others.", port, nil),
 		endpoints: prometheus.NewDesc(metricEndpointConnections,
 			"New connections that this node sent to an endpoint, by port of the Service and endpoint, without those with session affinity. Further endpoints than 5,000 are counted as the Service others.", endpoint, nil),
-		dropped: prometheus.NewDesc(metricDropped, "Packets to Services that this node dropped or rejected, by reason, since weft started.", []string{"reason"}, nil),
+		dropped:  prometheus.NewDesc(metricDropped, "Packets to Services that this node dropped or rejected, by reason, since weft started.", []string{"reason"}, nil),
+		rejected: prometheus.NewDesc(metricRejected, "Number of packets rejected on localhost NodePorts, since weft started.", []string{"ip_family", "protocol"}, nil),
 		active: prometheus.NewDesc(metricActive,
 			"Connections to a port of the Service that this node tracks, without those of TCP that are closed.", port, nil),
 		activeEndpoints: prometheus.NewDesc(metricActiveEndpoint, "Active connections by port of the Service and endpoint.", endpoint, nil),
@@ -95,7 +102,7 @@ func New(cfg Config) *Collector {
 }
 
 func (c *Collector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.descs.connections, c.descs.endpoints, c.descs.dropped, c.descs.active, c.descs.activeEndpoints, c.descs.bytes} {
+	for _, d := range []*prometheus.Desc{c.descs.connections, c.descs.endpoints, c.descs.dropped, c.descs.active, c.descs.activeEndpoints, c.descs.bytes, c.descs.rejected} {
 		out <- d
 	}
 }
@@ -106,7 +113,7 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 		wanted bool
 		reader *beside
 		send   func(chan<- prometheus.Metric)
-	}{{c.cfg.Counters != render.CountNothing, &c.counters, c.sendCounts}, {c.cfg.Flows, &c.flows, c.sendFlows}} {
+	}{{c.cfg.Counters != render.CountNothing || c.cfg.Loopback != [model.NumFamilies]model.LoopbackMode{}, &c.counters, c.sendCounts}, {c.cfg.Flows, &c.flows, c.sendFlows}} {
 		if !part.wanted {
 			continue
 		}
@@ -162,8 +169,10 @@ func (c *Collector) readFlows(ctx context.Context) error {
 	return nil
 }
 
+var tableFamilies = [model.NumFamilies]string{"ip", "ip6"}
+
 func (c *Collector) tables(ctx context.Context, conn *client.Client) (out []*weftv1.GetTableResponse, err error) {
-	for _, family := range []string{"ip", "ip6"} {
+	for _, family := range tableFamilies {
 		t, err := conn.GetTable(ctx, &weftv1.GetTableRequest{
 			Family: family, Name: render.Table, ObjectsOnly: true, Live: true, Sets: c.sets, Counted: true,
 		})
@@ -193,7 +202,16 @@ func (c *Collector) sendCounts(out chan<- prometheus.Metric) {
 		}
 	}
 	for reason := range render.NumDropReasons {
-		counter(c.descs.dropped, c.counts.dropped[reason], reason.String())
+		if c.cfg.Counters != render.CountNothing {
+			counter(c.descs.dropped, c.counts.dropped[reason], reason.String())
+		}
+	}
+	for f, mode := range c.cfg.Loopback {
+		for _, p := range []model.Protocol{model.TCP, model.UDP, model.SCTP} {
+			if mode.Rejects(p) {
+				counter(c.descs.rejected, c.counts.rejected[rejectedKey{tableFamilies[f], p}], model.Family(f).String(), strings.ToUpper(p.String()))
+			}
+		}
 	}
 }
 

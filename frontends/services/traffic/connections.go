@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
+	"github.com/weft-proxy/weft/frontends/services/model"
 	"github.com/weft-proxy/weft/frontends/services/render"
 )
 
@@ -29,17 +30,20 @@ func (l labels) port() []string { return []string{l.namespace, l.service, l.name
 type counts struct {
 	ports, endpoints totals
 	dropped          [render.NumDropReasons]uint64
+	rejected         map[rejectedKey]uint64
 	adopted          bool
 	drops            map[dropKey]uint64
 }
 
-type dropKey struct {
-	family string
-	reason render.DropReason
+type dropKey struct{ family, counter string }
+
+type rejectedKey struct {
+	family   string
+	protocol model.Protocol
 }
 
 func newCounts() *counts {
-	return &counts{ports: newTotals(maxPorts), endpoints: newTotals(maxEndpoints), drops: make(map[dropKey]uint64)}
+	return &counts{ports: newTotals(maxPorts), endpoints: newTotals(maxEndpoints), drops: make(map[dropKey]uint64), rejected: make(map[rejectedKey]uint64)}
 }
 
 // update only records the counts if adopted is true, because they are an earlier process's.
@@ -64,13 +68,17 @@ func (c *counts) update(tables []*weftv1.GetTableResponse, ports Ports, adopted 
 }
 
 func (c *counts) drop(family string, o *weftv1.Object) {
-	reason, ok := render.DroppedBy(o.GetName())
-	if !ok {
-		return
+	k, n := dropKey{family, o.GetName()}, weftv1.Packets(o.GetText())
+	more := since(c.drops[k], n)
+	if c.adopted {
+		more = 0
 	}
-	k, n := dropKey{family, reason}, weftv1.Packets(o.GetText())
-	if !c.adopted {
-		c.dropped[reason] += since(c.drops[k], n)
+	if reason, ok := render.DroppedBy(k.counter); ok {
+		c.dropped[reason] += more
+	} else if protocol, ok := render.RejectedOnLoopback(k.counter); ok {
+		c.rejected[rejectedKey{family, protocol}] += more
+	} else {
+		return
 	}
 	c.drops[k] = n
 }
