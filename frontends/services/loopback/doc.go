@@ -11,8 +11,8 @@
 //
 // # Cost
 //
-// A connection has two sockets and two goroutines. Bytes are moved in the kernel (splice). A pipe is in use
-// only while bytes move, so idle connections have none.
+// A connection has two goroutines and six files: two sockets, and two pipes with which io.Copy moves bytes in
+// the kernel (splice).
 //
 // # Concurrency
 //

@@ -66,7 +66,6 @@ type Proxy struct {
 	*listen.Listeners
 	cfg      Config
 	room     chan struct{}
-	pipes    pipes
 	failures [model.NumFamilies]atomic.Uint64
 
 	mu     sync.Mutex
@@ -85,7 +84,7 @@ type target struct {
 // New returns a proxy without listening.
 func New(cfg Config) *Proxy {
 	cfg.setDefaults()
-	p := &Proxy{cfg: cfg, room: make(chan struct{}, cfg.Connections), pipes: make(pipes, idlePipes), wanted: make(map[model.Key]map[netip.AddrPort]*target)}
+	p := &Proxy{cfg: cfg, room: make(chan struct{}, cfg.Connections), wanted: make(map[model.Key]map[netip.AddrPort]*target)}
 	p.Listeners = listen.New(listen.Config{
 		Name: "NodePorts on loopback addresses", Want: p.addresses, Listen: p.listen, Server: p.server, Failed: p.failed,
 		Retry: cfg.Retry, Logger: cfg.Logger,

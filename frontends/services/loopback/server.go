@@ -3,6 +3,7 @@ package loopback
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"sync"
 	"time"
@@ -92,7 +93,20 @@ func (s *server) pass(client *net.TCPConn) {
 	defer backend.Close()
 	defer context.AfterFunc(s.ctx, func() { _, _ = client.Close(), backend.Close() })()
 	var back sync.WaitGroup
-	back.Go(func() { s.pipes.copy(client, backend) })
-	s.pipes.copy(backend, client)
+	back.Go(func() { pass(client, backend) })
+	pass(backend, client)
 	back.Wait()
+}
+
+// pass copies until the end of src and passes this on. An error resets both connections.
+func pass(dst, src *net.TCPConn) {
+	_, err := io.Copy(dst, src)
+	if err == nil {
+		err = dst.CloseWrite()
+	}
+	if err != nil {
+		for _, c := range []*net.TCPConn{dst, src} {
+			_, _ = c.SetLinger(0), c.Close()
+		}
+	}
 }

@@ -346,31 +346,3 @@ func TestTakenPort(t *testing.T) {
 		t.Errorf("%q, %v", answer, err)
 	}
 }
-
-// TestIdle has many connections wait: they have no pipes.
-func TestIdle(t *testing.T) {
-	// io.Copy between connections has pipes.
-	b, at, _ := running(t, testConfig(), func(c *net.TCPConn) { _, _ = io.Copy(struct{ io.Writer }{c}, struct{ io.Reader }{c}) })
-	const n = 100
-	for range n {
-		c := b.connect(at[0])
-		_, err := c.Write([]byte("?"))
-		must(t, err)
-		_, err = io.ReadFull(c, make([]byte, 1))
-		must(t, err)
-	}
-	publishtest.Equal(t, "connections", len(b.room), n)
-	b.await("few pipes", func() bool { return openPipes(t) <= 2*idlePipes+4 })
-}
-
-// openPipes counts ends of pipes in this process.
-func openPipes(t testing.TB) (n int) {
-	files, err := os.ReadDir("/proc/self/fd")
-	must(t, err)
-	for _, f := range files {
-		if to, err := os.Readlink("/proc/self/fd/" + f.Name()); err == nil && strings.HasPrefix(to, "pipe:") {
-			n++
-		}
-	}
-	return n
-}
