@@ -66,11 +66,16 @@ func exactly(s Socket) []byte {
 }
 
 // From returns the connections with a local address that f selects.
-func From(f func(netip.Addr) bool) (out []Socket, err error) {
+func From(f func(netip.Addr) bool) ([]Socket, error) { return sockets(stateConnected, f) }
+
+// Bound returns the listening sockets with a local address that f selects.
+func Bound(f func(netip.Addr) bool) ([]Socket, error) { return sockets(stateListen, f) }
+
+func sockets(states uint32, f func(netip.Addr) bool) (out []Socket, err error) {
 	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
-		answers, err := ask(unix.SOCK_DIAG_BY_FAMILY, request(family, stateConnected), netlink.Dump)
+		answers, err := ask(unix.SOCK_DIAG_BY_FAMILY, request(family, states), netlink.Dump)
 		if err != nil {
-			return nil, fmt.Errorf("list connections: %w", err)
+			return nil, fmt.Errorf("list sockets: %w", err)
 		}
 		for _, m := range answers {
 			if len(m.Data) < answerUIDAt {
