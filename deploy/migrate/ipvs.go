@@ -84,7 +84,7 @@ func (r *report) addIPVSServices(all []corev1.Service) {
 	}
 }
 
-// sysctls are what kube-proxy sets in mode ipvs, below net/ipv4.
+// sysctls are set by kube-proxy in mode ipvs, below net/ipv4.
 var sysctls = []string{"vs/conntrack", "vs/conn_reuse_mode", "vs/expire_nodest_conn", "vs/expire_quiescent_template", "ip_forward", "conf/all/arp_ignore", "conf/all/arp_announce"}
 
 // addIPVSHost examines this machine if it has kube-ipvs0 or virtual servers.

@@ -26,7 +26,7 @@ var ErrWaiting = errors.New("what kube-proxy left stays until connections of IPV
 type Config struct {
 	// Force removes rules even if weft's are missing.
 	Force bool
-	// Cut removes what open connections through IPVS need.
+	// Cut does not wait for open connections through IPVS.
 	Cut bool
 	// Proc is by default "/proc".
 	Proc string

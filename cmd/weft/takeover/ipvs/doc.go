@@ -1,4 +1,4 @@
-// Package ipvs finds and removes what kube-proxy in mode ipvs left in a network namespace: virtual
+// Package ipvs finds and removes the remains of kube-proxy in mode ipvs in a network namespace: virtual
 // servers, the device kube-ipvs0 with addresses of Services, and sets of ipset.
 //
 // With weft's rules in force new connections are translated before IPVS sees them. Connections from

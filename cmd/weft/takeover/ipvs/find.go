@@ -45,7 +45,7 @@ type Server struct {
 // Is4 reports whether it is of IPv4.
 func (s Server) Is4() bool { return s.addr.Is4() }
 
-// Left is what kube-proxy left.
+// Left lists the remains of kube-proxy.
 type Left struct {
 	Servers   []Server
 	Addresses []netip.Addr
@@ -79,7 +79,7 @@ func Find(proc string) (*Left, error) {
 	return l, nil
 }
 
-// decide divides what was found by its owner. sets has kube-proxy's sets by name.
+// decide divides the findings by owner. sets has kube-proxy's sets by name.
 func decide(servers []Server, addrs []netip.Addr, sets map[string][]end) *Left {
 	l := &Left{Sets: slices.Sorted(maps.Keys(sets))}
 	owned, named := make(map[end]bool), make(map[netip.Addr]bool)
