@@ -123,6 +123,12 @@ type plan struct {
 	legacy *legacyTable
 }
 
+func (p plan) serves() bool {
+	return p.removal.Whole || slices.ContainsFunc(p.removal.Flush, func(chain string) bool {
+		return slices.ContainsFunc(tables[0].prefixes, func(prefix string) bool { return strings.HasPrefix(chain, prefix) })
+	})
+}
+
 // survey finds tables of kube-proxy, and its chains in tables of iptables-nft.
 func survey(conn *kernel.Conn) ([]plan, error) {
 	var plans []plan
@@ -188,10 +194,11 @@ func iptables(s *kernel.Survey, reported, noticed string) plan {
 	return p
 }
 
-// live requires rules of weft for Services in every family of the plans and virtual servers.
+// live requires rules of weft in every family in which kube-proxy left rules or virtual servers of
+// Services. kube-proxy writes its other chains in both families.
 func live(conn *kernel.Conn, plans []plan, left *ipvs.Left) error {
 	for _, f := range families {
-		if !slices.ContainsFunc(plans, func(p plan) bool { return p.removal.Table.Family == f }) &&
+		if !slices.ContainsFunc(plans, func(p plan) bool { return p.removal.Table.Family == f && p.serves() }) &&
 			!slices.ContainsFunc(left.Servers, func(s ipvs.Server) bool { return s.Is4() == (f == nft.FamilyIP) }) {
 			continue
 		}

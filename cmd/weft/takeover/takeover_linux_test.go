@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/kernel"
 )
 
 // TestParseLegacy finds the chains and jumps in what iptables-save prints.
@@ -64,5 +65,21 @@ func TestNotices(t *testing.T) {
 	tables, legacy, err := surveyLegacy(t.Context(), proc)
 	if err != nil || len(tables) > 0 || len(legacy) != 1 || !strings.Contains(legacy[0], "iptables-legacy-save is not installed here") {
 		t.Errorf("without its programs: %v, %q, %v", tables, legacy, err)
+	}
+}
+
+// TestServes: only chains of Services need weft's rules in their family.
+func TestServes(t *testing.T) {
+	for _, test := range []struct {
+		removal kernel.Removal
+		want    bool
+	}{
+		{kernel.Removal{Whole: true}, true},
+		{kernel.Removal{Flush: []string{"KUBE-SERVICES", "KUBE-SVC-A"}}, true},
+		{kernel.Removal{Flush: []string{"KUBE-SERVICES", "KUBE-POSTROUTING"}}, false},
+	} {
+		if got := (plan{removal: test.removal}).serves(); got != test.want {
+			t.Errorf("%+v: %t, want %t", test.removal, got, test.want)
+		}
 	}
 }
