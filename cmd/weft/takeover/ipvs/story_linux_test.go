@@ -39,6 +39,8 @@ const (
 
 const (
 	vip = "10.96.0.10"
+	// IPVS ends connections to an endpoint that comes back, so open ones go to a Service whose endpoints stay.
+	stableVIP = "10.96.0.11"
 	// the backends listen on the ports of pods
 	webPort, podPort, dnsPort = 80, 8080, 53
 	patience                  = 90 * time.Second
@@ -139,6 +141,15 @@ func newStory(t *testing.T) *story {
 		Ports: []corev1.ServicePort{{Name: "web", Protocol: tcp, Port: webPort, TargetPort: intstr.FromInt32(podPort)}, {Name: "dns", Protocol: udp, Port: dnsPort, TargetPort: intstr.FromInt32(podPort)}},
 	}})
 	s.endpoints(0, 1, 2)
+	port, ready := int32(podPort), true
+	api.Set(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "stable"}, Spec: corev1.ServiceSpec{
+		Type: corev1.ServiceTypeClusterIP, ClusterIP: stableVIP, ClusterIPs: []string{stableVIP}, IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
+		Ports: []corev1.ServicePort{{Protocol: tcp, Port: webPort, TargetPort: intstr.FromInt32(podPort)}},
+	}}, &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "stable-1", Labels: map[string]string{discoveryv1.LabelServiceName: "stable"}}, AddressType: discoveryv1.AddressTypeIPv4,
+		Ports:     []discoveryv1.EndpointPort{{Name: new(string), Protocol: &tcp, Port: &port}},
+		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.244.1.2"}, Conditions: discoveryv1.EndpointConditions{Ready: &ready}}},
+	})
 	config := fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: c, cluster: {server: %q}}]\ncontexts: [{name: c, context: {cluster: c, user: u}}]\nusers: [{name: u, user: {}}]\n", api.URL())
 	if err := os.WriteFile(filepath.Join(s.dir, "kubeconfig"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
@@ -371,7 +382,7 @@ func (s *story) keepOpen(n int) *openConnections {
 	for i := range n + 1 {
 		var c net.Conn
 		dial := func() (err error) {
-			c, err = net.Dial("tcp", net.JoinHostPort(vip, strconv.Itoa(webPort)))
+			c, err = net.Dial("tcp", net.JoinHostPort(stableVIP, strconv.Itoa(webPort)))
 			return err
 		}
 		var err error
