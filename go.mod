@@ -52,7 +52,7 @@ require (
 	github.com/containerd/ttrpc v1.2.7
 )
 
-// Network namespaces of weft demo and of tests.
+// Network namespaces of weft demo and of tests; IPVS, ipset and devices that kube-proxy left.
 require (
 	github.com/vishvananda/netlink v1.3.1
 	github.com/vishvananda/netns v0.0.5

@@ -20,6 +20,8 @@ type Entry struct {
 	// SeenReply means packets of both directions. The kernel keeps Assured entries when the table
 	// is full.
 	SeenReply, Assured bool
+	// Translated means that nat rules changed the destination.
+	Translated bool
 	// TCPState is the kernel's enum tcp_conntrack; 0 for other protocols.
 	TCPState uint8
 	// Accounted means that the kernel counts bytes (net.netfilter.nf_conntrack_acct).
@@ -31,6 +33,7 @@ type Entry struct {
 const (
 	statusSeenReply = 1 << 1
 	statusAssured   = 1 << 2
+	statusDstNAT    = 1 << 5
 )
 
 // decode returns false, and leaves e undefined, for other messages and for entries not selected by
@@ -51,7 +54,7 @@ func (e *Entry) decode(msg []byte, s selector) bool {
 		case ctaStatus:
 			if len(data) == 4 {
 				status := binary.BigEndian.Uint32(data)
-				e.SeenReply, e.Assured = status&statusSeenReply != 0, status&statusAssured != 0
+				e.SeenReply, e.Assured, e.Translated = status&statusSeenReply != 0, status&statusAssured != 0, status&statusDstNAT != 0
 			}
 		case ctaProtoInfo:
 			ok = e.decodeProtoInfo(data)

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -23,6 +24,7 @@ func newCleanupCmd() *cobra.Command {
 	var (
 		socket           string
 		kubeProxy, force bool
+		drain            time.Duration
 	)
 	cmd := &cobra.Command{
 		Use:   "cleanup",
@@ -35,18 +37,18 @@ Without --socket it must be one of this network namespace.
 Durable fragments stay in its state directory and are published again when weft
 starts: delete them first if you do not want that.
 
-With --kube-proxy, remove the rules that kube-proxy left behind instead (modes
-nftables and iptables); weft and its tables do not change. To take over a node
-without losing a packet, start weft, wait until it is ready, stop kube-proxy, and
-then run this. It refuses to run while weft's own rules are missing.`,
+With --kube-proxy, remove the rules that kube-proxy left behind instead; weft and
+its tables do not change. To take over a node without losing a packet, start weft,
+wait until it is ready, stop kube-proxy, and then run this. It refuses to run
+while weft's own rules are missing. After mode ipvs it waits until connections
+through IPVS have ended, but not longer than --drain. Virtual servers, addresses
+and sets of other programs stay, and are named.`,
 		Example: `  weft cleanup
   weft cleanup --kube-proxy`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if kubeProxy {
-				report, err := takeover.Remove(cmd.Context(), takeover.Config{Force: force})
-				printTakeover(cmd.OutOrStdout(), report, err)
-				return err
+				return removeKubeProxy(cmd.Context(), cmd.OutOrStdout(), force, drain)
 			}
 			if force {
 				return cli.Usagef("--force: it goes with --kube-proxy")
@@ -67,7 +69,24 @@ then run this. It refuses to run while weft's own rules are missing.`,
 	cmd.Flags().StringVar(&socket, "socket", client.DefaultSocket, "path of the Unix socket of a running weft, if there is one")
 	cmd.Flags().BoolVar(&kubeProxy, "kube-proxy", false, "remove the rules of kube-proxy, and not those of weft")
 	cmd.Flags().BoolVar(&force, "force", false, "with --kube-proxy: even if weft's own rules for Services are missing")
+	cmd.Flags().DurationVar(&drain, "drain", takeover.Drain, "with --kube-proxy: how long connections through IPVS may go on before they are ended")
 	return cmd
+}
+
+func removeKubeProxy(ctx context.Context, w io.Writer, force bool, drain time.Duration) error {
+	for start, waited := time.Now(), false; ; waited = true {
+		report, err := takeover.Remove(ctx, takeover.Config{Force: force, Cut: time.Since(start) >= drain})
+		printTakeover(w, report, err, waited)
+		if !errors.Is(err, takeover.ErrWaiting) {
+			return err
+		}
+		if !waited {
+			fmt.Fprintln(w, err)
+		}
+		if !cli.Pause(ctx, time.Second) {
+			return errors.Join(ctx.Err(), err)
+		}
+	}
 }
 
 // checkNetwork rejects a weft in another network namespace, such as the host's.
@@ -159,11 +178,11 @@ func printCleanup(w io.Writer, tables []string, daemon bool) {
 }
 
 // printTakeover prints the report even after an error.
-func printTakeover(w io.Writer, report takeover.Report, err error) {
+func printTakeover(w io.Writer, report takeover.Report, err error, again bool) {
 	for _, what := range report.Removed {
 		fmt.Fprintf(w, "removed %s\n", what)
 	}
-	if len(report.Removed) == 0 && err == nil {
+	if len(report.Removed) == 0 && err == nil && !again {
 		fmt.Fprintln(w, "no rules of kube-proxy found")
 	}
 	for _, notice := range report.Notices {

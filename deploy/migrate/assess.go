@@ -16,6 +16,7 @@ import (
 	"github.com/weft-proxy/weft/cmd/weft/cli"
 	"github.com/weft-proxy/weft/cmd/weft/kubeproxy"
 	"github.com/weft-proxy/weft/cmd/weft/takeover"
+	"github.com/weft-proxy/weft/cmd/weft/takeover/ipvs"
 	"github.com/weft-proxy/weft/nft/kernel"
 )
 
@@ -51,6 +52,8 @@ type report struct {
 	// numbers by type
 	Services map[string]int `json:"services"`
 	Findings []finding      `json:"findings"`
+	// of mode ipvs
+	strictARP bool
 }
 
 func (r *report) add(l level, subject, remedy, format string, args ...any) {
@@ -133,10 +136,7 @@ func (r *report) addSettings(s *kubeproxy.Settings) {
 		r.add(differs, subject, "", "%s", w)
 	}
 	if r.Mode == kubeproxy.ModeIPVS {
-		if scheduler := config.IPVS.Scheduler; scheduler != "" && scheduler != "rr" {
-			r.add(differs, subject, "", "the scheduler of IPVS is %s: weft chooses endpoints at random, all with the same probability", scheduler)
-		}
-		r.add(differs, subject, "after a node is migrated, run `ipvsadm --clear` and `ip link delete kube-ipvs0` on it, or restart it", "mode ipvs leaves virtual servers and the device kube-ipvs0, which weft does not remove")
+		r.addIPVS(s)
 	}
 	if config.BindAddressHardFail {
 		r.add(blocks, subject, "set bindAddressHardFail to false until all nodes are migrated", "bindAddressHardFail is true: neither proxy starts beside the other, which has its ports")
@@ -184,6 +184,7 @@ func (c *cluster) services(ctx context.Context, r *report) error {
 	if err != nil {
 		return fmt.Errorf("list services: %w", err)
 	}
+	r.addIPVSServices(list.Items)
 	var affine, external []string
 	for i := range list.Items {
 		s := &list.Items[i]
@@ -269,6 +270,11 @@ func (r *report) addHost(ctx context.Context) {
 		if !strings.Contains(n, "kube-proxy runs") {
 			r.add(differs, subject, "", "%s", n)
 		}
+	}
+	if left, err := ipvs.Find("/proc"); err != nil {
+		r.add(note, subject, "", "IPVS is not examined: %v", err)
+	} else {
+		r.addIPVSHost("/proc", left)
 	}
 	drops, err := dropPolicies()
 	if err != nil {

@@ -143,7 +143,7 @@ func TestAssess(t *testing.T) {
 		"external IPs": {objects: []runtime.Object{peer, weft, config(good), external}, want: []string{"note: Services: 1 have externalIPs, which kube-proxy 1.40 ignores by default, and weft if the API server has 1.40 or later: shop/outside"}},
 		"ipvs": {
 			objects: []runtime.Object{peer, weft, config("mode: ipvs\nnodePortAddresses: [primary]\nipvs:\n  scheduler: lc\n")},
-			want:    []string{"differs: configuration: ipvs.scheduler", "differs: configuration: mode ipvs leaves virtual servers", "differs: configuration: mode ipvs: weft always uses nftables", "differs: configuration: the scheduler of IPVS is lc"}, code: "3",
+			want:    []string{"blocks: configuration: the addresses of pods are not known", "differs: configuration: addresses of Services", "differs: configuration: ipvs.scheduler", "differs: configuration: mode ipvs: weft always uses nftables", "differs: configuration: the scheduler of IPVS is lc"}, code: "1",
 		},
 		"hard fail": {objects: []runtime.Object{peer, weft, config(good + "bindAddressHardFail: true\n")}, want: []string{"blocks: configuration: bindAddressHardFail"}, code: "1"},
 		"broken":    {objects: []runtime.Object{peer, weft, config(good + "clusterCidr: 10.0.0.0/8\n")}, want: []string{"blocks: configuration: ConfigMap kube-system/kube-proxy:4: unknown field \"clusterCidr\": did you mean clusterCIDR?"}, code: "1"},

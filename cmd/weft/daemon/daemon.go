@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
@@ -65,6 +66,7 @@ type Flags struct {
 	configuration configurationFlags
 	// takeover removes kube-proxy's rules, handover weft's.
 	takeover, handover bool
+	drain              time.Duration
 }
 
 // AddFlags adds the flags of a verb; the caller parses set.
@@ -90,6 +92,7 @@ func AddFlags(set *pflag.FlagSet, verb Verb) *Flags {
 	}
 	if verb == VerbRun {
 		own.BoolVar(&f.takeover, flagTakeover, false, "remove the rules that kube-proxy left on this node, once weft's own are in force and kube-proxy has ended")
+		own.DurationVar(&f.drain, flagDrain, takeover.Drain, "with --"+flagTakeover+": how long connections through kube-proxy's IPVS may go on before they are ended")
 		own.BoolVar(&f.handover, flagHandover, false, "on SIGTERM, if the label "+takeover.Label+" of the Node is neither "+takeover.Weft+" nor "+takeover.Beside+", update the rules until those of kube-proxy are in force, and then remove them")
 	}
 	f.configuration.add(proxy, own, verb)

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -13,7 +14,10 @@ import (
 	"github.com/weft-proxy/weft/frontends/event"
 )
 
-const flagTakeover = "takeover"
+const (
+	flagTakeover = "takeover"
+	flagDrain    = "takeover-drain"
+)
 
 const (
 	takeoverRetry = time.Second
@@ -25,10 +29,14 @@ const (
 type successor struct {
 	// ready returns why weft's rules are not in force, running why kube-proxy may still have ports.
 	ready, running check
-	remove         func(context.Context) (takeover.Report, error)
-	find           func(context.Context) ([]string, error)
-	event          func(kind, reason, message string)
-	log            *slog.Logger
+	// remove ends connections through IPVS if cut is true.
+	remove func(ctx context.Context, cut bool) (takeover.Report, error)
+	// drain is how long they may go on since the first removal.
+	drain time.Duration
+	since time.Time
+	find  func(context.Context) ([]string, error)
+	event func(kind, reason, message string)
+	log   *slog.Logger
 	// removed is what earlier attempts have removed.
 	removed []string
 
@@ -38,8 +46,10 @@ type successor struct {
 
 func (d *daemon) newSuccessor() *successor {
 	return &successor{
-		ready: d.published, running: d.servers.running, event: d.cluster.events.Node, log: d.log.With("component", "takeover"),
-		remove: func(ctx context.Context) (takeover.Report, error) { return takeover.Remove(ctx, takeover.Config{}) },
+		ready: d.published, running: d.servers.running, event: d.cluster.events.Node, log: d.log.With("component", "takeover"), drain: d.drain,
+		remove: func(ctx context.Context, cut bool) (takeover.Report, error) {
+			return takeover.Remove(ctx, takeover.Config{Cut: cut})
+		},
 		find: func(ctx context.Context) ([]string, error) {
 			what, _, err := takeover.Find(ctx, takeover.Config{})
 			return what, err
@@ -83,8 +93,12 @@ func (s *successor) run(ctx context.Context) {
 		if err == nil {
 			break
 		}
-		if err.Error() != logged {
-			logged = err.Error()
+		text := err.Error()
+		if errors.Is(err, takeover.ErrWaiting) {
+			text = takeover.ErrWaiting.Error() // without its numbers
+		}
+		if text != logged {
+			logged = text
 			s.log.Info("the rules of kube-proxy stay for now", "reason", err)
 		}
 		if !cli.Pause(ctx, takeoverRetry) {
@@ -108,7 +122,10 @@ func (s *successor) take(ctx context.Context) error {
 	if err := s.running(); err != nil {
 		return fmt.Errorf("the rules of kube-proxy stay until it has ended: %w", err)
 	}
-	report, err := s.remove(ctx)
+	if s.since.IsZero() {
+		s.since = time.Now()
+	}
+	report, err := s.remove(ctx, time.Since(s.since) >= s.drain)
 	for _, what := range report.Removed {
 		s.log.Info("removed rules of kube-proxy", "what", what)
 	}

@@ -26,7 +26,7 @@ func TestTakeoverIsSaid(t *testing.T) {
 		s := &successor{
 			ready: never, running: never, log: slog.New(slog.DiscardHandler),
 			event: func(_, _, message string) { events = append(events, message) },
-			remove: func(context.Context) (report takeover.Report, err error) {
+			remove: func(context.Context, bool) (report takeover.Report, err error) {
 				if report = tt.attempts[next]; next < len(tt.attempts)-1 {
 					err = errors.New("no permission")
 				}

@@ -30,12 +30,12 @@ func TestSuccessor(t *testing.T) {
 		removals := 0
 		s := &successor{
 			ready: func() error { return locked(&ready) }, running: func() error { return locked(&running) },
-			remove: func(context.Context) (takeover.Report, error) {
+			remove: func(context.Context, bool) (takeover.Report, error) {
 				removals++
 				if err := locked(&failure); err != nil {
 					return takeover.Report{}, err
 				}
-				return takeover.Report{Removed: []string{"table ip kube-proxy"}, Notices: []string{"run ipvsadm --clear"}}, nil
+				return takeover.Report{Removed: []string{"table ip kube-proxy"}, Notices: []string{"chain KUBE-MARK-MASQ stays"}}, nil
 			},
 			find: func(context.Context) ([]string, error) {
 				mu.Lock()
@@ -82,7 +82,7 @@ func TestSuccessor(t *testing.T) {
 		if got, want := events.String(), "Normal WeftTookOver removed what kube-proxy left: table ip kube-proxy"; got != want {
 			t.Errorf("events %q, want %q", got, want)
 		}
-		if text := log.String(); strings.Count(text, "stay for now") != 3 || strings.Count(text, "ipvsadm") != 1 || removals < 2 {
+		if text := log.String(); strings.Count(text, "stay for now") != 3 || strings.Count(text, "MARK-MASQ") != 1 || removals < 2 {
 			t.Errorf("%d removals, and the log is\n%s", removals, text)
 		}
 	})

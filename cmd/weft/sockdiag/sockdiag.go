@@ -22,6 +22,8 @@ const (
 const (
 	anyState    = ^uint32(0)
 	stateListen = 1 << 10
+	// without a listening, closed or waiting socket
+	stateConnected = anyState &^ (stateListen | 1<<6 | 1<<7)
 )
 
 // request asks for sockets of unix.AF_INET or unix.AF_INET6.
@@ -32,22 +34,21 @@ func request(family uint8, states uint32) []byte {
 	return b
 }
 
-func ask(request []byte, flags netlink.HeaderFlags) ([]netlink.Message, error) {
+func ask(kind netlink.HeaderType, request []byte, flags netlink.HeaderFlags) ([]netlink.Message, error) {
 	conn, err := netlink.Dial(unix.NETLINK_SOCK_DIAG, nil)
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close()
-	return conn.Execute(netlink.Message{Header: netlink.Header{Type: unix.SOCK_DIAG_BY_FAMILY, Flags: netlink.Request | flags}, Data: request})
+	return conn.Execute(netlink.Message{Header: netlink.Header{Type: kind, Flags: netlink.Request | flags}, Data: request})
 }
 
-// User returns the user of the socket with these ends.
-func User(address, peer string) (uid uint32, err error) {
-	own, err := netip.ParseAddrPort(address)
-	other, perr := netip.ParseAddrPort(peer)
-	if err := errors.Join(err, perr); err != nil {
-		return 0, err
-	}
+// Socket is a connection. IPv4-mapped addresses are IPv4 addresses.
+type Socket struct{ Local, Remote netip.AddrPort }
+
+// exactly asks for one socket.
+func exactly(s Socket) []byte {
+	own, other := s.Local, s.Remote
 	family := uint8(unix.AF_INET6)
 	if own.Addr().Unmap().Is4() {
 		family = unix.AF_INET
@@ -61,7 +62,54 @@ func User(address, peer string) (uid uint32, err error) {
 	for i := 40; i < 48; i++ {
 		id[i] = 0xff // INET_DIAG_NOCOOKIE
 	}
-	answers, err := ask(b, netlink.Acknowledge)
+	return b
+}
+
+// From returns the connections with a local address that f selects.
+func From(f func(netip.Addr) bool) ([]Socket, error) { return sockets(stateConnected, f) }
+
+// Bound returns the listening sockets with a local address that f selects.
+func Bound(f func(netip.Addr) bool) ([]Socket, error) { return sockets(stateListen, f) }
+
+func sockets(states uint32, f func(netip.Addr) bool) (out []Socket, err error) {
+	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
+		answers, err := ask(unix.SOCK_DIAG_BY_FAMILY, request(family, states), netlink.Dump)
+		if err != nil {
+			return nil, fmt.Errorf("list sockets: %w", err)
+		}
+		for _, m := range answers {
+			if len(m.Data) < answerUIDAt {
+				continue
+			}
+			id, end := m.Data[answerIDAt:], 4
+			if m.Data[0] == unix.AF_INET6 {
+				end = 16
+			}
+			local, _ := netip.AddrFromSlice(id[4 : 4+end])
+			remote, _ := netip.AddrFromSlice(id[20 : 20+end])
+			if local = local.Unmap(); f(local) {
+				out = append(out, Socket{netip.AddrPortFrom(local, binary.BigEndian.Uint16(id)), netip.AddrPortFrom(remote.Unmap(), binary.BigEndian.Uint16(id[2:]))})
+			}
+		}
+	}
+	return out, nil
+}
+
+// Destroy ends a connection: its process gets ECONNABORTED. It needs CAP_NET_ADMIN, and a kernel with
+// CONFIG_INET_DIAG_DESTROY (else EOPNOTSUPP). ENOENT means that it has ended.
+func Destroy(s Socket) error {
+	_, err := ask(unix.SOCK_DESTROY, exactly(s), netlink.Acknowledge)
+	return err
+}
+
+// User returns the user of the socket with these ends.
+func User(address, peer string) (uid uint32, err error) {
+	own, err := netip.ParseAddrPort(address)
+	other, perr := netip.ParseAddrPort(peer)
+	if err := errors.Join(err, perr); err != nil {
+		return 0, err
+	}
+	answers, err := ask(unix.SOCK_DIAG_BY_FAMILY, exactly(Socket{own, other}), netlink.Acknowledge)
 	if err == nil && (len(answers) == 0 || len(answers[0].Data) < answerUIDAt+4) {
 		err = errors.New("no answer")
 	}
@@ -77,7 +125,7 @@ func Listening() (map[uint16]bool, error) {
 	ports := make(map[uint16]bool)
 	var errs []error
 	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
-		sockets, err := ask(request(family, stateListen), netlink.Dump)
+		sockets, err := ask(unix.SOCK_DIAG_BY_FAMILY, request(family, stateListen), netlink.Dump)
 		errs = append(errs, err)
 		for _, s := range sockets {
 			if len(s.Data) >= answerIDAt+2 {

@@ -3,12 +3,17 @@ package takeover
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weft-proxy/weft/frontends/services/render"
 	"github.com/weft-proxy/weft/nft"
 )
 
 const peerTable = "kube-proxy"
+
+// Drain is the default time for connections through IPVS: most requests end within a minute, and
+// pooled connections do not end by themselves.
+const Drain = 2 * time.Minute
 
 // in the order of reports
 var families = []nft.Family{nft.FamilyIP, nft.FamilyIP6}

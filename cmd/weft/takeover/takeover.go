@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/weft-proxy/weft/cmd/weft/cli"
+	"github.com/weft-proxy/weft/cmd/weft/takeover/ipvs"
 	"github.com/weft-proxy/weft/nft"
 	"github.com/weft-proxy/weft/nft/kernel"
 )
@@ -18,10 +19,15 @@ import (
 // errNotLive prevents a removal that leaves Services in a family without rules.
 var errNotLive = errors.New("weft's own rules are missing")
 
+// ErrWaiting means that connections through IPVS go on: Remove is to be called again.
+var ErrWaiting = errors.New("what kube-proxy left stays until connections of IPVS have ended")
+
 // Config configures Remove and Find.
 type Config struct {
 	// Force removes rules even if weft's are missing.
 	Force bool
+	// Cut does not wait for open connections through IPVS.
+	Cut bool
 	// Proc is by default "/proc".
 	Proc string
 }
@@ -35,21 +41,26 @@ type Report struct {
 }
 
 // Remove removes kube-proxy's rules. If weft's rules are missing it only returns an error, unless
-// Force is set. It is idempotent.
+// Force is set. It is idempotent, and to be called again after ErrWaiting: the rules stay so long.
 func Remove(ctx context.Context, cfg Config) (Report, error) {
 	var report Report
-	conn, plans, notices, err := find(ctx, cfg)
+	conn, plans, left, notices, err := find(ctx, cfg)
 	if err != nil {
 		return report, err
 	}
 	defer func() { _ = conn.Close() }()
-	report.Notices = notices
 	if !cfg.Force {
-		if err := live(conn, plans); err != nil {
+		if err := live(conn, plans, left); err != nil {
 			return report, err
 		}
 	}
-	var errs []error
+	removed, waiting, err := left.Release(ctx, cfg.Cut)
+	report.Removed = removed
+	if waiting != "" {
+		return report, errors.Join(fmt.Errorf("%w: %s", ErrWaiting, waiting), err)
+	}
+	report.Notices = notices
+	errs := []error{err}
 	for _, p := range plans {
 		if p.legacy != nil {
 			err = p.legacy.remove(ctx, p.removal)
@@ -63,22 +74,27 @@ func Remove(ctx context.Context, cfg Config) (Report, error) {
 		report.Removed = append(report.Removed, p.what)
 		report.Notices = append(report.Notices, p.notices...)
 	}
+	// The sets say which virtual servers are kube-proxy's.
+	if errs[0] == nil {
+		removed, err = left.DestroySets()
+		report.Removed, errs = append(report.Removed, removed...), append(errs, err)
+	}
 	return report, errors.Join(errs...)
 }
 
 // Find returns the removals and notices of Remove.
 func Find(ctx context.Context, cfg Config) (what, notices []string, err error) {
-	conn, plans, notices, err := find(ctx, cfg)
+	conn, plans, left, notices, err := find(ctx, cfg)
 	if err != nil {
 		return nil, nil, err
 	}
-	return cli.Map(plans, func(p plan) string { return p.what }), notices, conn.Close()
+	return append(cli.Map(plans, func(p plan) string { return p.what }), left.What()...), notices, conn.Close()
 }
 
 // The caller closes conn.
-func find(ctx context.Context, cfg Config) (conn *kernel.Conn, plans []plan, notices []string, err error) {
+func find(ctx context.Context, cfg Config) (conn *kernel.Conn, plans []plan, left *ipvs.Left, notices []string, err error) {
 	if conn, err = kernel.Open(kernel.Config{}); err != nil {
-		return nil, nil, nil, fmt.Errorf("look for rules of kube-proxy: %w", err)
+		return nil, nil, nil, nil, fmt.Errorf("look for rules of kube-proxy: %w", err)
 	}
 	proc := cmp.Or(cfg.Proc, "/proc")
 	plans, err = survey(conn)
@@ -87,10 +103,16 @@ func find(ctx context.Context, cfg Config) (conn *kernel.Conn, plans []plan, not
 		legacy, notices, err = surveyLegacy(ctx, proc)
 		plans = append(plans, legacy...)
 	}
-	if err != nil {
-		return nil, nil, nil, errors.Join(fmt.Errorf("look for rules of kube-proxy: %w", err), conn.Close())
+	if err == nil {
+		left, err = ipvs.Find(proc)
 	}
-	return conn, plans, append(notices, look(proc)...), nil
+	if err != nil {
+		return nil, nil, nil, nil, errors.Join(fmt.Errorf("look for rules of kube-proxy: %w", err), conn.Close())
+	}
+	for _, other := range left.Others {
+		notices = append(notices, other+" stays: it is not kube-proxy's")
+	}
+	return conn, plans, left, append(notices, look(proc)...), nil
 }
 
 type plan struct {
@@ -99,6 +121,12 @@ type plan struct {
 	notices []string
 	// nil for nftables
 	legacy *legacyTable
+}
+
+func (p plan) serves() bool {
+	return p.removal.Whole || slices.ContainsFunc(p.removal.Flush, func(chain string) bool {
+		return slices.ContainsFunc(tables[0].prefixes, func(prefix string) bool { return strings.HasPrefix(chain, prefix) })
+	})
 }
 
 // survey finds tables of kube-proxy, and its chains in tables of iptables-nft.
@@ -166,10 +194,12 @@ func iptables(s *kernel.Survey, reported, noticed string) plan {
 	return p
 }
 
-// live requires rules of weft for Services in every family of the plans.
-func live(conn *kernel.Conn, plans []plan) error {
+// live requires rules of weft in every family in which kube-proxy left rules or virtual servers of
+// Services. kube-proxy writes its other chains in both families.
+func live(conn *kernel.Conn, plans []plan, left *ipvs.Left) error {
 	for _, f := range families {
-		if !slices.ContainsFunc(plans, func(p plan) bool { return p.removal.Table.Family == f }) {
+		if !slices.ContainsFunc(plans, func(p plan) bool { return p.removal.Table.Family == f && p.serves() }) &&
+			!slices.ContainsFunc(left.Servers, func(s ipvs.Server) bool { return s.Is4() == (f == nft.FamilyIP) }) {
 			continue
 		}
 		id := weftTable(f)
@@ -193,9 +223,6 @@ func look(proc string) []string {
 	var notices []string
 	if pids := sameNamespace(proc, "kube-proxy"); len(pids) > 0 {
 		notices = append(notices, fmt.Sprintf("kube-proxy runs (process %s) and will write its rules again: stop it first", pids))
-	}
-	if _, err := os.Stat(filepath.Join(proc, "sys/net/ipv4/conf/kube-ipvs0")); err == nil {
-		notices = append(notices, "kube-proxy ran in mode ipvs: its virtual servers and addresses are still there: run `ipvsadm --clear`, `ip link delete kube-ipvs0`, and `ipset destroy` for the sets whose names begin with KUBE-")
 	}
 	return notices
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weft-proxy/weft/nft"
+	"github.com/weft-proxy/weft/nft/kernel"
 )
 
 // TestParseLegacy finds the chains and jumps in what iptables-save prints.
@@ -41,7 +42,7 @@ COMMIT
 // TestNotices: what is not removed is at least named.
 func TestNotices(t *testing.T) {
 	proc := t.TempDir()
-	for _, dir := range []string{"self/ns", "self/net", "7/ns", "8/ns", "sys/net/ipv4/conf/kube-ipvs0"} {
+	for _, dir := range []string{"self/ns", "self/net", "7/ns", "8/ns"} {
 		if err := os.MkdirAll(filepath.Join(proc, dir), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -57,14 +58,28 @@ func TestNotices(t *testing.T) {
 		}
 	}
 	notices := strings.Join(look(proc), "\n")
-	for _, want := range []string{"kube-proxy runs (process 7) and will write its rules again", "ipvsadm --clear"} {
-		if !strings.Contains(notices, want) {
-			t.Errorf("no %q in:\n%s", want, notices)
-		}
+	if want := "kube-proxy runs (process 7) and will write its rules again"; !strings.Contains(notices, want) {
+		t.Errorf("no %q in:\n%s", want, notices)
 	}
 	t.Setenv("PATH", t.TempDir())
 	tables, legacy, err := surveyLegacy(t.Context(), proc)
 	if err != nil || len(tables) > 0 || len(legacy) != 1 || !strings.Contains(legacy[0], "iptables-legacy-save is not installed here") {
 		t.Errorf("without its programs: %v, %q, %v", tables, legacy, err)
+	}
+}
+
+// TestServes: only chains of Services need weft's rules in their family.
+func TestServes(t *testing.T) {
+	for _, test := range []struct {
+		removal kernel.Removal
+		want    bool
+	}{
+		{kernel.Removal{Whole: true}, true},
+		{kernel.Removal{Flush: []string{"KUBE-SERVICES", "KUBE-SVC-A"}}, true},
+		{kernel.Removal{Flush: []string{"KUBE-SERVICES", "KUBE-POSTROUTING"}}, false},
+	} {
+		if got := (plan{removal: test.removal}).serves(); got != test.want {
+			t.Errorf("%+v: %t, want %t", test.removal, got, test.want)
+		}
 	}
 }
