@@ -1,12 +1,11 @@
 module github.com/weft-proxy/weft/knft
 
-go 1.26.0
+go 1.26.6
 
 replace github.com/weft-proxy/weft => ..
 
 require (
 	github.com/weft-proxy/weft v0.0.0-00010101000000-000000000000
-	golang.org/x/time v0.16.0
 	google.golang.org/protobuf v1.36.12
 	sigs.k8s.io/knftables v0.0.22
 )
@@ -34,6 +33,7 @@ require (
 	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
+	golang.org/x/time v0.16.0 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260817212433-ac3dfec99bb1 // indirect
 	google.golang.org/grpc v1.85.0 // indirect
 )

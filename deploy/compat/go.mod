@@ -1,6 +1,6 @@
 module github.com/weft-proxy/weft/deploy/compat
 
-go 1.26.0
+go 1.26.6
 
 replace github.com/weft-proxy/weft => ../..
 
