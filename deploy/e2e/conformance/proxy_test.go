@@ -59,12 +59,15 @@ func (w *world) startProxies(ctx context.Context) error {
 	return nil
 }
 
+// nodePorts is the proxies' flag for the specs of LocalhostNodePorts.
+const nodePorts = "--nodeport-addresses=primary,localhost"
+
 // weftCommand is the command of deploy/kubernetes/single, with policies.
 func weftCommand(n *lab.Node, kubeconfig, dir string) []string {
 	return []string{
 		program(weft), "run", "--network-policy", "--kubeconfig", kubeconfig, "--hostname-override", n.Name(),
 		"--cluster-cidr", lab.Join(lab.ClusterCIDRs()), "--socket", filepath.Join(dir, "weft.sock"), "--state-dir", filepath.Join(dir, "state"),
-		"--metrics-bind-address", metricsAddress, "--healthz-bind-address", fmt.Sprintf("0.0.0.0:%d", healthPort),
+		"--metrics-bind-address", metricsAddress, "--healthz-bind-address", fmt.Sprintf("0.0.0.0:%d", healthPort), nodePorts,
 	}
 }
 
@@ -75,5 +78,6 @@ func kubeProxyCommand(n *lab.Node, kubeconfig string) []string {
 		"--proxy-mode", "nftables", "--cluster-cidr", lab.Join(lab.ClusterCIDRs()),
 		"--conntrack-max-per-core=0", "--conntrack-min=0", "--conntrack-tcp-timeout-established=0", "--conntrack-tcp-timeout-close-wait=0",
 		"--metrics-bind-address", metricsAddress, "--healthz-bind-address", fmt.Sprintf("0.0.0.0:%d", healthPort), "--v=2",
+		nodePorts, "--feature-gates=KubeProxyNFTablesLocalhostNodePorts=true",
 	}
 }
