@@ -43,7 +43,7 @@ const (
 	stableVIP = "10.96.0.11"
 	// the backends listen on the ports of pods
 	webPort, podPort, dnsPort = 80, 8080, 53
-	patience                  = 90 * time.Second
+	patience                  = 4 * time.Minute
 )
 
 // story is a node with a client pod and three backend pods.
@@ -93,6 +93,7 @@ func TestStory(t *testing.T) {
 	if n := open.close(); n > 0 {
 		t.Errorf("%d open connections failed while weft took over", n)
 	}
+	s.logStates()
 	s.await("nothing of kube-proxy is left", func() error {
 		what, _, err := takeover.Find(t.Context(), takeover.Config{})
 		if err == nil && len(what) > 0 {
@@ -116,6 +117,18 @@ func TestStory(t *testing.T) {
 		t.Errorf("tables after the way back: %s, %v", out, err)
 	}
 	peer.end()
+}
+
+// logStates logs the states of the connections that weft waits for.
+func (s *story) logStates() {
+	b, err := os.ReadFile("/proc/net/ip_vs_conn")
+	states := make(map[string]int)
+	for line := range strings.Lines(string(b)) {
+		if words := strings.Fields(line); len(words) > 7 && words[0] == "TCP" {
+			states[words[7]]++
+		}
+	}
+	s.t.Logf("connections through IPVS: %v, %v", states, err)
 }
 
 func newStory(t *testing.T) *story {
