@@ -92,7 +92,6 @@ func TestStory(t *testing.T) {
 	if n := open.close(); n > 0 {
 		t.Errorf("%d open connections failed while weft took over", n)
 	}
-	s.logStates()
 	s.await("nothing of kube-proxy is left", func() error {
 		what, _, err := takeover.Find(t.Context(), takeover.Config{})
 		if err == nil && len(what) > 0 {
@@ -116,18 +115,6 @@ func TestStory(t *testing.T) {
 		t.Errorf("tables after the way back: %s, %v", out, err)
 	}
 	peer.end()
-}
-
-// logStates logs the states of the connections that weft waits for.
-func (s *story) logStates() {
-	b, err := os.ReadFile("/proc/net/ip_vs_conn")
-	states := make(map[string]int)
-	for line := range strings.Lines(string(b)) {
-		if words := strings.Fields(line); len(words) > 7 && words[0] == "TCP" {
-			states[words[7]]++
-		}
-	}
-	s.t.Logf("connections through IPVS: %v, %v", states, err)
 }
 
 func newStory(t *testing.T) *story {
