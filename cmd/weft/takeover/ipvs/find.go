@@ -53,7 +53,6 @@ type Left struct {
 	// Others describes virtual servers and addresses of other programs.
 	Others []string
 
-	proc string
 	host host
 	// device means that kube-ipvs0 exists, shared that it has addresses of other programs.
 	device, shared bool
@@ -74,7 +73,7 @@ func Find(proc string) (*Left, error) {
 		return nil, err
 	}
 	l := decide(servers, addrs, sets)
-	l.proc, l.host = proc, kernel{}
+	l.host = kernel{}
 	l.device = device && (!l.shared || len(l.Addresses) > 0)
 	return l, nil
 }
@@ -146,26 +145,6 @@ func readServers(proc string) (servers []Server, err error) {
 	return servers, nil
 }
 
-// ended are the states of connections that have ended, and of session affinity.
-var ended = []string{"NONE", "ASSURED", "TIME_WAIT", "CLOSE", "CLOSED", "REJECTED"}
-
-// connections counts the open connections of TCP and SCTP by virtual server.
-func connections(proc string) (map[end]int, error) {
-	open := make(map[end]int)
-	err := lines(filepath.Join(proc, "self/net/ip_vs_conn"), func(words []string) {
-		if len(words) < 8 || words[0] == "UDP" || protocols[words[0]] == 0 || slices.Contains(ended, words[7]) {
-			return
-		}
-		if addr, ok := parseEnd(words[3], words[4]); ok {
-			open[endOf(protocols[words[0]], addr)]++
-		}
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list connections through IPVS: %w", err)
-	}
-	return open, nil
-}
-
 // lines does nothing for a missing file.
 func lines(name string, f func(words []string)) error {
 	file, err := os.Open(name)
@@ -183,7 +162,7 @@ func lines(name string, f func(words []string)) error {
 	return s.Err()
 }
 
-// parseEnd parses 0A600001, [fd00:...] or fd00:..., and a port in hexadecimal.
+// parseEnd parses 0A600001 or [fd00:...], and a port in hexadecimal.
 func parseEnd(addr, port string) (netip.AddrPort, bool) {
 	p, err := strconv.ParseUint(port, 16, 16)
 	if err != nil {

@@ -29,6 +29,9 @@ const (
 	servicePort     = 4
 )
 
+// tcpTimeWait is of enum tcp_conntrack; states from it on are of connections that have ended.
+const tcpTimeWait = 7
+
 func (kernel) deleteServer(s Server) error {
 	family, err := netlink.GenlFamilyGet("IPVS")
 	if err != nil {
@@ -50,23 +53,47 @@ func (kernel) deleteServer(s Server) error {
 	return without(unix.ESRCH, err)
 }
 
+// connections asks connection tracking, which kube-proxy has IPVS use. IPVS itself also takes weft's
+// connections for its own, if a client uses a port again.
+func (kernel) connections(ctx context.Context) (map[end]int, error) {
+	open := make(map[end]int)
+	return open, untranslated(ctx, func(e *conntrack.Entry) {
+		if e.Protocol != unix.IPPROTO_UDP && e.TCPState < tcpTimeWait {
+			open[endOf(e.Protocol, e.Destination)]++
+		}
+	}, nil)
+}
+
 func (kernel) deleteFlows(ctx context.Context, f func(end) bool) error {
+	var stale []conntrack.Entry
+	return untranslated(ctx, func(e *conntrack.Entry) {
+		// An answer may begin an entry too.
+		if f(endOf(e.Protocol, e.Destination)) || f(endOf(e.Protocol, e.ReplyDestination)) {
+			stale = append(stale, *e)
+		}
+	}, func(conn *conntrack.Conn) error {
+		_, err := conn.Delete(ctx, stale)
+		return err
+	})
+}
+
+// untranslated lists entries of connections without a nat rule: IPVS changes the addresses of replies
+// itself. after may be nil.
+func untranslated(ctx context.Context, f func(*conntrack.Entry), after func(*conntrack.Conn) error) error {
 	conn, err := conntrack.Open()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	var stale []conntrack.Entry
-	if err := conn.List(ctx, conntrack.SelectAll(), func(e *conntrack.Entry) error {
-		// IPVS changes the addresses of replies without a nat rule. An answer may begin an entry too.
-		if !e.Translated && (f(endOf(e.Protocol, e.Destination)) || f(endOf(e.Protocol, e.ReplyDestination))) {
-			stale = append(stale, *e)
+	err = conn.List(ctx, conntrack.SelectAll(), func(e *conntrack.Entry) error {
+		if !e.Translated {
+			f(e)
 		}
 		return nil
-	}); err != nil {
-		return err
+	})
+	if err == nil && after != nil {
+		err = after(conn)
 	}
-	_, err = conn.Delete(ctx, stale)
 	return err
 }
 

@@ -11,6 +11,8 @@ import (
 
 // host changes the network namespace.
 type host interface {
+	// connections counts open connections, without UDP, by virtual server.
+	connections(ctx context.Context) (map[end]int, error)
 	deleteServer(Server) error
 	// deleteFlows deletes untranslated conntrack entries with an end that f selects.
 	deleteFlows(ctx context.Context, f func(end) bool) error
@@ -39,7 +41,7 @@ func (l *Left) Release(ctx context.Context, cut bool) (removed []string, waiting
 func (l *Left) releaseServers(ctx context.Context, cut bool) (removed []string, waiting string, err error) {
 	var open map[end]int
 	if !cut {
-		if open, err = connections(l.proc); err != nil {
+		if open, err = l.host.connections(ctx); err != nil {
 			return nil, "", err
 		}
 	}

@@ -29,6 +29,9 @@ func (h *fakeHost) call(verb, object string) error {
 	return nil
 }
 
+func (h *fakeHost) connections(context.Context) (map[end]int, error) {
+	return map[end]int{{protocols["TCP"], webAddr, 80}: 1, {protocols["TCP"], foundAddr, 80}: 1}, nil
+}
 func (h *fakeHost) deleteServer(s Server) error { return h.call("server", s.Name) }
 func (h *fakeHost) deleteFlows(_ context.Context, f func(end) bool) error {
 	for _, at := range []string{"10.96.0.10:53", "10.96.0.10:80", "192.0.2.2:30000", "192.0.2.100:80"} {
@@ -108,7 +111,7 @@ func TestRelease(t *testing.T) {
 	} {
 		t.Run(test.what, func(t *testing.T) {
 			l := test.left
-			l.proc, l.host, l.device = writeProc(t, procFiles), &test.host, true
+			l.host, l.device = &test.host, true
 			removed, waiting, err := l.Release(t.Context(), test.cut)
 			if got := strings.Join(test.host.calls, ", "); got != test.calls {
 				t.Errorf("did %s\nwant %s", got, test.calls)
