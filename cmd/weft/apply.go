@@ -72,7 +72,6 @@ fragment NAME-staged, with tables of such names.`,
 	return cmd
 }
 
-// run applies the files in sequence and reports every error.
 func (a *application) run(ctx context.Context) error {
 	a.life = weftv1.Lifetime(weftv1.Lifetime_value["LIFETIME_"+strings.ToUpper(a.lifetime)])
 	if a.life != weftv1.Lifetime_LIFETIME_STICKY && a.life != weftv1.Lifetime_LIFETIME_DURABLE {

@@ -130,7 +130,6 @@ func runCheck(stdout, stderr io.Writer, files []check.File, netlink, strict bool
 	return err
 }
 
-// counted returns text such as "2 errors".
 func counted(n int, noun string) string {
 	if n != 1 {
 		noun += "s"

@@ -177,7 +177,6 @@ func printCleanup(w io.Writer, tables []string, daemon bool) {
 	}
 }
 
-// printTakeover prints the report even after an error.
 func printTakeover(w io.Writer, report takeover.Report, err error, again bool) {
 	for _, what := range report.Removed {
 		fmt.Fprintf(w, "removed %s\n", what)

@@ -45,7 +45,6 @@ that is refused, names all that were not withdrawn at the end, and fails then.`,
 	return cmd
 }
 
-// run deletes the fragments in sequence and reports every error.
 func (d *deletion) run(ctx context.Context, stderr io.Writer, args []string) error {
 	if len(args)+len(d.files.Files) == 0 {
 		return cli.Usagef("weft delete: name fragments, or files with -f (see weft delete --help)")

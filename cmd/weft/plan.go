@@ -93,7 +93,6 @@ type planRequest struct {
 	bundles map[string]*ruleset.Bundle
 }
 
-// locate converts the places of violations into places of the included files.
 func (p *planRequest) locate(plan *weftv1.PlanResponse) {
 	for _, r := range plan.GetRejections() {
 		nftfile.Locate(p.bundles[r.GetFragment().GetName()], r.GetViolations())

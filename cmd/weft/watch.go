@@ -60,7 +60,6 @@ func writeEvent(w io.Writer, format string, ev *weftv1.WatchResponse) error {
 	return err
 }
 
-// printEvent prints another line for each violation.
 func printEvent(w io.Writer, ev *weftv1.WatchResponse) error {
 	// An unknown event is of an aggregator newer than this command.
 	text := ev.String()

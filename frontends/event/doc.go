@@ -1,6 +1,6 @@
 // Package event reports Kubernetes events of this node's proxy.
 //
-// It drops events if the API server does not accept them in time. Without an API server it has no effect.
+// It drops events if the API server does not accept them in time.
 //
 // # Concurrency
 //

@@ -49,7 +49,7 @@ const (
 
 // Config configures a Recorder.
 type Config struct {
-	// nil means no API server
+	// nil means no API server: events are discarded
 	Client kubernetes.Interface
 	// required
 	NodeName string
@@ -106,8 +106,8 @@ func (r *Recorder) onNode(kind, reason, action, message string) {
 	r.put(report{regarding: ref, kind: kind, reason: reason, message: message, action: action})
 }
 
-// Service reports an event about a Service without blocking. kind is Normal or Warning, reason is one word.
-// Events are dropped if the queue is full.
+// Service reports an event about a Service. kind is Normal or Warning, reason is one word. Events are dropped
+// if the queue is full.
 func (r *Recorder) Service(name types.NamespacedName, kind, reason, message string) {
 	action := "Program"
 	if reason == FailedToStartServiceHealthcheck {

@@ -3,12 +3,11 @@
 //
 //	source (manifests | kube API) -> objects -> model (node-local) -> render (fragment, patches) -> publish -> aggregator
 //
-// The package connects these parts, in frontend.go. The first update waits in start.go. flows.go
-// cuts connections denied by package judge, through the aggregator.
+// frontend.go connects these parts. The first update waits in start.go. flows.go cuts connections
+// denied by package judge.
 //
-// The package needs no capability and uses no kernel interface. It publishes after the source has
-// delivered all existing objects: after a restart the earlier rules stay until then. A number such
-// as "rule 52" in a comment is a row of testdata/behaviour.txt.
+// The package needs no capability and uses no kernel interface. A number such as "rule 52" in a
+// comment is a row of testdata/behaviour.txt.
 //
 // # Concurrency
 //

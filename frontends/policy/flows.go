@@ -45,9 +45,6 @@ type rechecked interface {
 // flows cuts connections that policies no longer allow. While an address is rechecked, the kernel
 // drops their packets one by one. flows deletes denied ones once answers can no longer come, and
 // then ends the recheck.
-//
-// It does not delete an open TCP or SCTP connection: conntrack would take the next packet as the
-// first of a connection, perhaps in the other, allowed direction.
 type flows struct {
 	renderer   rechecked
 	connect    func(context.Context) (flowTable, error) // must not wait for an aggregator

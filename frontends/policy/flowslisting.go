@@ -74,8 +74,9 @@ func (l *listing) judge(r rechecked, f *client.Flow) {
 	}
 }
 
-// deletable is false if conntrack would take a later packet as the first of a connection. An end of
-// TCP or SCTP sends until it is closed, other ends only answer.
+// deletable is false if conntrack would take a later packet as the first of a connection, perhaps
+// in the other, allowed direction. An end of TCP or SCTP sends until it is closed, other ends only
+// answer.
 func deletable(f *client.Flow, answers bool) bool {
 	switch model.Protocol(f.Protocol) {
 	case model.TCP:

@@ -20,7 +20,6 @@ type containerRuntime struct {
 	metrics  *runtimeMetrics
 }
 
-// newContainerRuntime returns nil without Config.RuntimeSocket.
 func newContainerRuntime(f *Frontend) (*containerRuntime, error) {
 	if f.cfg.RuntimeSocket == "" {
 		return nil, nil
@@ -49,7 +48,6 @@ func (r *containerRuntime) awaitPods(ctx context.Context) {
 	}
 }
 
-// deliver returns a channel, closed once a commit has the change.
 func (r *containerRuntime) deliver(change func(*model.Model)) <-chan struct{} {
 	f := r.frontend
 	f.metrics.Events.WithLabelValues("sandbox").Inc()

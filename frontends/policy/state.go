@@ -64,7 +64,6 @@ func (s *state) change(kind string, apply func(*model.Model)) (committed <-chan 
 	return s.commits.wait(), dirty
 }
 
-// read calls f under the lock.
 func read[T any](s *state, f func(*model.Model) T) T {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -101,7 +101,6 @@ func (b *bisection[K, V]) run(ctx context.Context, why *client.RejectedError) er
 	return nil
 }
 
-// setWhole sets the content for resyncs by the session.
 func (b *bisection[K, V]) setWhole(f *weftv1.Fragment) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

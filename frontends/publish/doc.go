@@ -1,8 +1,8 @@
 // Package publish keeps one fragment at weft's aggregator in sync with a frontend's model.
 //
 // A Renderer provides changes of items, such as Services or NetworkPolicies. The package sends a snapshot of
-// the fragment first and then patches, one update at a time. It does not inspect or render items. It sends no
-// update before Config.Ready, so a restart does not withdraw content.
+// the fragment first and then patches, one update at a time. It sends no update before Config.Ready, so a
+// restart does not withdraw content.
 //
 // # Outcomes
 //

@@ -69,8 +69,8 @@ func (s *outcomes[K]) update(key K, f func(*Outcome) bool) (changed bool) {
 	return before.bad() != now.bad() || now.bad() && (before.State != now.State || before.Reason.Error() != now.Reason.Error())
 }
 
-// Want records new wanted values. Call it in Renderer.Refresh under the model's lock, so readers under this
-// lock never see a new value with an old Outcome.
+// Want records new wanted values. Call it in Renderer.Refresh under the model's lock: then its readers never
+// see a new value with an old Outcome.
 func (p *Publisher[K, V]) Want(keys ...K) {
 	for _, key := range keys {
 		p.outcomes.update(key, func(o *Outcome) bool {

@@ -124,7 +124,6 @@ func (p *Publisher[K, V]) Run(ctx context.Context) error {
 	}
 }
 
-// snapshot returns the fragment for a session's own resync.
 func (p *Publisher[K, V]) snapshot() *weftv1.Fragment {
 	p.mu.Lock()
 	whole := p.whole

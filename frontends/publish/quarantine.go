@@ -72,7 +72,6 @@ func (p *Publisher[K, V]) size(v *V) int {
 	return p.cfg.Renderer.Size(v)
 }
 
-// readmit retries the due quarantined items.
 func (l *loop[K, V]) readmit(ctx context.Context) error {
 	var due []Change[K, V]
 	for key, q := range l.quarantine {

@@ -3,8 +3,7 @@
 //
 //	source (manifests | kube API) -> objects -> model (node-local) -> render (fragment, patches) -> publish -> aggregator
 //
-// The package needs no capability and uses no kernel interface. It publishes only after the source has
-// delivered all existing objects, so a restart does not withdraw rules. "rule 100" in a comment is a row of
+// The package needs no capability and uses no kernel interface. "rule 100" in a comment is a row of
 // testdata/behaviour.txt.
 //
 // # Concurrency
@@ -15,11 +14,8 @@
 //
 // # Health
 //
-// A change waits from its event's arrival until its commit. If it waits for twice Config.SyncPeriod, the node
-// is unhealthy. Rejected Services do not count. There is no hourly full sync: the aggregator repairs changes
-// by others.
-//
-// For /healthz, the Node object must also exist and not be about to be deleted.
+// Rejected Services do not make the node unhealthy; see Config.SyncPeriod. There is no hourly full sync: the
+// aggregator repairs changes by others.
 //
 // # Errors
 //

@@ -2,14 +2,13 @@
 // of manifests (Manifests).
 //
 // It takes a Kind per resource and delivers batches of events to each user. Users of the same objects share
-// one watch, and get separate copies. The package caches only object versions and does not interpret objects.
+// one watch, and get separate copies. The package caches only object versions.
 //
 // # The API
 //
 // Lists are streamed if the server supports it (client-go's WatchListClient, Kubernetes 1.34), else paged. An
 // object is deleted only if a watch or complete list says so. During an outage the process's watches try in
-// turn. Afterwards they return at random within the outage's length, at least 1 s and at most a minute. There
-// is no periodic resync. A user can follow the server's version, which costs one request per connection.
+// turn. Afterwards they return at random within the outage's length, at least 1 s and at most a minute.
 //
 // A resource that is not Required may be unknown or forbidden. Its users are synced without it, and get its
 // objects once it appears.

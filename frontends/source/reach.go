@@ -21,7 +21,7 @@ const (
 )
 
 // reach tracks whether the API server answers. Reflectors of client-go v0.36 retry refused connections
-// silently. While the server does not answer, the watches try in turn.
+// silently.
 type reach struct {
 	log    *slog.Logger
 	server string

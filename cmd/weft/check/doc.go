@@ -1,9 +1,6 @@
 // Package check is the verb "weft check": it compiles .nft files without a daemon, a kernel or
 // privileges.
 //
-// It turns files ([File]) into errors with places ([Problem]), and compiled expressions
-// ([Result.Netlink]).
-//
 // The files are one ruleset: a rule may refer to another file. Files of other publishers are
 // context: only their declarations count.
 //

@@ -1,15 +1,13 @@
 // Package conditions answers whether weft is well.
 //
-// Checks of [Condition] come in from the parts of weft; a [Process], a list of [Status], goes out.
-// A condition is OK, degraded (a problem, but rules are in force) or not ready. kinds.go has all kinds, with
-// meanings and remedies; read it first.
+// A [Condition] is OK, degraded (a problem, but rules are in force) or not ready. kinds.go has all kinds,
+// with meanings and remedies; read it first.
 //
 // # Views
 //
-// A process has /readyz (200 unless a condition is not ready), the metrics weft_degraded and
-// weft_ready, and for a lasting condition the log and Events of the Node. "weft get status", "weft
-// doctor" and the status page read all processes over their sockets. TestViews of package daemon makes each
-// condition true and reads all views.
+// A process has /readyz, the metrics weft_degraded and weft_ready, and for a lasting condition the log and
+// Events of the Node. "weft get status", "weft doctor" and the status page read all processes over their
+// sockets. TestViews of package daemon makes each condition true and reads all views.
 //
 // # Other questions
 //
@@ -24,6 +22,6 @@
 //
 // # Concurrency
 //
-// A Monitor is safe for concurrent use. Each answer calls the checks, so checks must return soon. Run must be
-// called once.
+// A Monitor is safe for concurrent use. Each answer calls the checks, so checks must return soon. Call Run
+// once.
 package conditions

@@ -104,7 +104,6 @@ func (d *daemon) newCluster() (*cluster, error) {
 		}
 		c.nodeName = strings.ToLower(strings.TrimSpace(name))
 	}
-	// The source and the recorder log as the first frontend.
 	log := d.log.With("component", d.publishers()[0])
 	err := d.openSource(c, log)
 	if err == nil {

@@ -29,7 +29,6 @@ func (d *daemon) newMonitor(of *aggregatorHealth) error {
 	return err
 }
 
-// conditions lists a cause before its effects.
 func (d *daemon) conditions(of *aggregatorHealth) []conditions.Condition {
 	list := []conditions.Condition{{Name: conditions.Clock, Degraded: d.clock.check}}
 	if d.cluster != nil {

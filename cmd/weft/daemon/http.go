@@ -222,7 +222,6 @@ func (e *serverErrors) set(flag string, err error) {
 	e.byFlag[flag] = err
 }
 
-// running returns nil if all servers run.
 func (e *serverErrors) running() error {
 	e.mu.Lock()
 	known := len(e.byFlag)
@@ -233,7 +232,6 @@ func (e *serverErrors) running() error {
 	return e.err()
 }
 
-// err joins the errors in the order of flags.
 func (e *serverErrors) err() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -149,7 +149,6 @@ func (l *listener) compare(out []difference, service string, slots []string) []d
 	return out
 }
 
-// endpointText returns the endpoint as nft writes it.
 func endpointText(e model.Endpoint) string {
 	return fmt.Sprintf("%s . %d", e.Addr.Addr(), e.Addr.Port())
 }

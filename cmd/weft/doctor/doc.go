@@ -1,22 +1,17 @@
 // Package doctor is the command "weft doctor": it examines a node and prints each problem, its meaning, and
 // a remedy.
 //
-// Input is the conditions of weft's processes, /proc and /sys, the ruleset, answers of weft's
-// socket, and TCP connections to endpoints. Checks are functions from a node (node.go) to findings.
+// Input is the conditions of weft's processes, /proc and /sys, the ruleset, answers of weft's socket, and TCP
+// connections to endpoints.
 //
-// A condition (package conditions) that is not OK is an error. The other checks look at the host.
+// A condition (package conditions) that is not OK is an error.
 //
 // The package does not change the node, and its requests are bounded in number and time.
 //
 // # Findings
 //
-// An error harms packets or publishers now, a warning later or in some clusters. A setting alone is
-// a finding only if weft cannot work with it; otherwise the kernel's counters must show lost
-// packets.
-//
-// # Errors
-//
-// A check that cannot examine its subject reports a finding.
+// A setting alone is a finding only if weft cannot work with it; otherwise the kernel's counters must show
+// lost packets.
 //
 // # Without procfs
 //

@@ -1,14 +1,14 @@
 // Package explain is the commands "weft explain" and "weft trace": they show the way of a predicted
 // or a real packet, with the deciding rule and its owner.
 //
-// Input is a [Question], the rules of all programs, the kernel's routes, and weft's pods, Services
-// and fragments. Output is an [Answer]. Package nft/eval evaluates the rules.
+// Input is the rules of all programs, the kernel's routes, and weft's pods, Services and fragments.
+// Package nft/eval evaluates the rules.
 //
 // # Traces
 //
 // "weft trace" publishes rules that set nftrace on the selected packets (selection.go), in a
-// session with a time to live. The kernel does not mark a packet's last event: unless it is
-// dropped, a packet is over after 200 ms without an event.
+// session with a time to live. Unless it is dropped, a packet is over after 200 ms without an
+// event.
 //
 // # Bridges
 //

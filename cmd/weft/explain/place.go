@@ -144,7 +144,6 @@ func (a *asker) service(ctx context.Context, text, port string, protocol uint8) 
 	return out, nil
 }
 
-// text is a name or number; empty for the only port. protocol is 0 for any.
 func choosePort(s *model.Service, text string, protocol uint8) (*model.Port, error) {
 	var names []string
 	number, err := strconv.ParseUint(text, 10, 16)

@@ -68,7 +68,6 @@ func (a *asker) describe(s *eval.Step, base string) Step {
 	return step
 }
 
-// rejects reports whether the rule has a reject of nft or iptables.
 func rejects(r *eval.Rule) bool {
 	return slices.ContainsFunc(r.Exprs, func(e expr.Expr) bool {
 		text := expr.Format(e)

@@ -184,7 +184,6 @@ func (c *collector) step(p *Traced, e *kernel.TraceEvent) {
 	if s.Rule != 0 {
 		s.Matched = c.rule(e.Table, e.Chain, e.Rule)
 		if s.Matched == nil {
-			// The rule was deleted in the meantime.
 			s.Matched = &eval.Rule{Handle: e.Rule, Comment: "it is gone"}
 		}
 	}

@@ -25,7 +25,6 @@ func lastRevision[T any](all []T, of func(T) uint64) (last uint64) {
 	return last
 }
 
-// revision shortens n relative to last.
 func revision(n, last uint64) string {
 	if n == 0 {
 		return "-"

@@ -1,8 +1,7 @@
 // Package kubeproxy reads kube-proxy's command line and configuration file, KubeProxyConfiguration
 // (kubeproxy.config.k8s.io/v1alpha1, and v1alpha2 as KEP-784 designed it).
 //
-// It turns flags and a file ([Options]) into [Settings] with warnings. fields.go is the table of
-// settings, their flags, and why some have no effect.
+// fields.go is the table of settings, their flags, and why some have no effect.
 //
 // # Which settings count
 //
@@ -11,8 +10,6 @@
 // without effect. In another mode kube-proxy used iptables.masqueradeAll and
 // iptables.masqueradeBit, so weft uses them unless the nftables section sets its own.
 //
-// The defaults are kube-proxy's, except 100 ms for nftables.minSyncPeriod.
-//
 // # The file
 //
 // The file is one YAML or JSON document. Unknown fields, repeated fields and wrong types are
@@ -20,8 +17,8 @@
 //
 // # Changes
 //
-// Follow returns ErrChanged when the file differs from the start: weft ends with exit code 0, and
-// the DaemonSet restarts it. weft logs errors in a changed file and continues.
+// When the file changes, weft ends with exit code 0, and the DaemonSet restarts it. weft logs
+// errors in a changed file and continues.
 //
 // # Errors
 //

@@ -112,7 +112,6 @@ func settings(c *v1alpha1.KubeProxyConfiguration, warnings []string) *Settings {
 	return s
 }
 
-// gate returns nil if the gate is not set.
 func gate(c *v1alpha1.KubeProxyConfiguration, name string) *bool {
 	if value, ok := c.FeatureGates[name]; ok {
 		return &value

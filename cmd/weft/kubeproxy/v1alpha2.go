@@ -38,7 +38,6 @@ type configuration2 struct {
 	MinSyncPeriod metav1.Duration `json:"minSyncPeriod"`
 }
 
-// replacements are fields of v1alpha1 that v1alpha2 does not have.
 func replacements() []struct{ path, by string } {
 	return []struct{ path, by string }{
 		{"bindAddress", "nodeIPOverride"},

@@ -1,5 +1,5 @@
 // Package sockdiag asks the kernel about the TCP sockets of this network namespace (sock_diag(7)).
 //
-// Addresses are texts of net/netip, ports are numbers. All functions are safe for concurrent use.
-// They return errors of the netlink socket, ENOENT for a kernel without sock_diag.
+// All functions are safe for concurrent use. They return errors of the netlink socket, ENOENT for a
+// kernel without sock_diag.
 package sockdiag

@@ -46,7 +46,6 @@ func ask(kind netlink.HeaderType, request []byte, flags netlink.HeaderFlags) ([]
 // Socket is a connection. IPv4-mapped addresses are IPv4 addresses.
 type Socket struct{ Local, Remote netip.AddrPort }
 
-// exactly asks for one socket.
 func exactly(s Socket) []byte {
 	own, other := s.Local, s.Remote
 	family := uint8(unix.AF_INET6)

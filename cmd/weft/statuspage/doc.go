@@ -1,8 +1,7 @@
 // Package statuspage is the page of a node for people, with a form for "weft explain". Its headline
 // is a view of package conditions.
 //
-// It answers GET requests on the port of the metrics with HTML pages of data from the aggregator's
-// socket.
+// It is on the port of the metrics, with data from the aggregator's socket.
 //
 // # Safety
 //

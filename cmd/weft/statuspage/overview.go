@@ -72,7 +72,6 @@ func (p *Page) showOverview(w http.ResponseWriter, r *http.Request) {
 	p.write(w, "Status", live, nil)
 }
 
-// headline has the remedies of problems.
 func headline(o *overview) node {
 	if o.err != nil {
 		return el("h1", text(fmt.Sprintf("weft does not answer: %v.", o.err))).with("class", "bad")
@@ -133,7 +132,6 @@ func commits(o *overview) node {
 
 func section(title string, t *get.Rows) node { return list{el("h2", text(title)), table(t)} }
 
-// table has at most maxRows rows.
 func table(t *get.Rows) node {
 	if len(t.Rows) == 0 {
 		return el("p", text("None."))

@@ -2,8 +2,8 @@
 // iptables chains of modes iptables (iptables-nft over netlink, legacy iptables with its programs)
 // and ipvs, whose virtual servers, addresses and sets package ipvs removes.
 //
-// [Remove] cleans a network namespace, and [Find] only looks. After mode ipvs Remove is called until
-// the connections of IPVS have ended; the iptables chains, which may accept their packets, stay so long.
+// After mode ipvs [Remove] is called until the connections of IPVS have ended; the iptables chains, which may
+// accept their packets, stay so long.
 //
 // As in "kube-proxy --cleanup", chains are removed by their names, with jumps from base chains.
 // Chains of other programs and of the kubelet stay (KUBE-FIREWALL, KUBE-KUBELET-CANARY,
@@ -13,5 +13,5 @@
 //
 // # Errors
 //
-// The report is valid even with an error.
+// The [Report] is valid even with an error.
 package takeover

@@ -40,8 +40,8 @@ type Report struct {
 	Notices []string
 }
 
-// Remove removes kube-proxy's rules. If weft's rules are missing it only returns an error, unless
-// Force is set. It is idempotent, and to be called again after ErrWaiting: the rules stay so long.
+// Remove removes kube-proxy's rules. If weft's rules are missing it only returns an error, unless Force is
+// set. It is idempotent.
 func Remove(ctx context.Context, cfg Config) (Report, error) {
 	var report Report
 	conn, plans, left, notices, err := find(ctx, cfg)

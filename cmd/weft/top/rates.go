@@ -28,7 +28,6 @@ type row struct {
 	cells     []any
 }
 
-// byRate sorts by descending rate, then by name.
 func byRate(rows []row, columns ...string) *get.Rows {
 	slices.SortFunc(rows, func(a, b row) int {
 		return cmp.Or(cmp.Compare(b.perSecond, a.perSecond), strings.Compare(a.name, b.name))

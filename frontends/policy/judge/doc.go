@@ -1,7 +1,7 @@
 // Package judge decides like the rendered rules whether policies of this node allow a connection,
 // and by which rule.
 //
-// It takes flows, and the state of the policies through the interface State. It does no I/O.
+// It does no I/O.
 //
 // A flow is a connection in conntrack: the source is the opener before source NAT; the destination
 // follows destination NAT. So packets of both directions have the same verdict.

@@ -1,8 +1,6 @@
 // Package links finds the host's end of each pod's interface from the kernel's state, and follows
 // the changes. It asks no network plugin and needs no capability.
 //
-// It takes messages of rtnetlink, and delivers the addresses with a changed model.Link.
-//
 // # Routed plugins
 //
 // A unicast route to one address without a gateway leads to its interface, in any table but local.
@@ -19,9 +17,9 @@
 // announce any address and MAC, so the first port of an address stays until it is removed or leaves
 // the bridge. A route wins over a port.
 //
-// After a restart Adopt restores the ports of the earlier process. A port has at most 64 addresses.
-// IPv6 link-local addresses are ignored, because several pods may share one. If a bridge filters
-// VLANs, its own packets must be in VLAN 1, the default.
+// After a restart Adopt restores the ports of the earlier process. IPv6 link-local addresses are
+// ignored, because several pods may share one. If a bridge filters VLANs, its own packets must be
+// in VLAN 1, the default.
 //
 // # Lost messages
 //

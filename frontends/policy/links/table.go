@@ -201,7 +201,6 @@ func (t *table) setNeighbour(b []byte, exists bool) {
 	t.find(addr)
 }
 
-// find asks the kernel for the port of an address's stations.
 func (t *table) find(addr netip.Addr) {
 	for _, s := range t.entries[addr].stations {
 		if t.entries[addr].port != 0 {
@@ -215,7 +214,6 @@ func (t *table) find(addr netip.Addr) {
 	}
 }
 
-// bind does not change the port of an address.
 func (t *table) bind(addr netip.Addr, bridge, port int32) {
 	if t.entries[addr].port != 0 || port == 0 || t.ifaces[port].master != bridge {
 		return
@@ -227,7 +225,6 @@ func (t *table) bind(addr netip.Addr, bridge, port int32) {
 	t.edit(addr, func(e *entry) { e.port = port })
 }
 
-// keepPorts keeps the port of an address only within the same bridge.
 func (t *table) keepPorts(before *table) {
 	for addr, e := range before.entries {
 		t.bind(addr, before.ifaces[e.port].master, e.port)

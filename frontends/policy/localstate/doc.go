@@ -1,8 +1,6 @@
 // Package localstate has the tables of the NetworkPolicy frontend: pods and policies with their
 // outcomes.
 //
-// It takes snapshots from a Source, and returns tables for client.ServeTables.
-//
 // # Concurrency
 //
 // Tables are safe for concurrent use. Changed and OutcomesChanged never block.

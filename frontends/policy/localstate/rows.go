@@ -97,7 +97,6 @@ func (p *PodState) row() *Pod {
 	return out
 }
 
-// pods returns the pods by name.
 func (s *State) pods() []*Pod {
 	out := make([]*Pod, len(s.Pods))
 	for i := range s.Pods {
@@ -107,7 +106,6 @@ func (s *State) pods() []*Pod {
 	return out
 }
 
-// policies returns the policies in the order of decision.
 func (s *State) policies() []*Policy {
 	sets := make(map[model.SetID]string)
 	for i := range s.Sets {

@@ -27,7 +27,8 @@
 //
 // # Invalid objects
 //
-// An invalid part is reported in a Notice and in the log, and does not accept traffic.
+// An invalid part is not an error: it is reported in a Notice and in the log, and does not accept
+// traffic.
 //
 // # Memory
 //
@@ -37,8 +38,4 @@
 // # Concurrency
 //
 // A Model is not safe for concurrent use, except for the Parse functions and immutable results.
-//
-// # Errors
-//
-// Invalid parts of objects are not errors of the methods.
 package model

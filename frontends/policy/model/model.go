@@ -19,8 +19,7 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Model is the state, with all objects in parsed form. Each embedded part knows only the parts
-// before it.
+// Model is the state, with all objects in parsed form.
 type Model struct {
 	*cluster
 	*reserved

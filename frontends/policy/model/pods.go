@@ -98,7 +98,6 @@ func (ps *pods) replace(was, now *pod) {
 	}
 }
 
-// reclaim checks all pods after a change of the impossible addresses.
 func (ps *pods) reclaim() {
 	for _, n := range ps.namespaces {
 		for _, p := range n.pods {

@@ -1,8 +1,6 @@
 // Package nri learns local pods from the container runtime, before the API reports them. It is a
 // plugin of NRI, the Node Resource Interface of containerd and CRI-O.
 //
-// It takes requests on the runtime's socket, and changes the sandboxes of package model.
-//
 // A runtime starts the containers of a pod after all plugins have answered. The plugin answers once
 // a commit has the pod, but after at most Config.Wait, because a runtime starts one pod at a time
 // and disconnects a late plugin. It never refuses a pod.

@@ -31,7 +31,6 @@ type reportedPod struct {
 	object  *model.SandboxObject
 }
 
-// parse returns nil for an invalid pod.
 func (r *report) add(req *nripb.SynchronizeRequest, parse func(*nripb.PodSandbox) *model.SandboxObject) error {
 	for _, p := range req.GetPods() {
 		o := parse(p)

@@ -117,7 +117,6 @@ func (s *session) pod(ctx context.Context, e event, p *nripb.PodSandbox) (*nripb
 	return &nripb.Empty{}, nil
 }
 
-// start waits for the commit if the pod has an address.
 func (s *session) start(ctx context.Context, p *nripb.PodSandbox, o *model.SandboxObject) {
 	began, wait := time.Now(), time.Duration(s.wait.Load())
 	late := time.After(wait)

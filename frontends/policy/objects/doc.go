@@ -1,6 +1,5 @@
-// Package objects describes the Kubernetes objects that the NetworkPolicy frontend follows. Given
-// the node's name and a model, it returns the kinds for a source. Their events change the model,
-// which needs a lock around Event.Apply.
+// Package objects describes the Kubernetes objects that the NetworkPolicy frontend follows. Their
+// events change the model, which needs a lock around Event.Apply.
 //
 // The package does not interpret objects: the Parse functions of the model do.
 package objects

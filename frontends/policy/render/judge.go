@@ -61,7 +61,6 @@ func (e enforced) Contains(id model.SetID, m model.Member) (member, known bool) 
 	return o.members.state[m]&inModel != 0, true
 }
 
-// unknown reports an address in a range of pods without a known pod.
 func (e enforced) unknown(a netip.Addr) bool {
 	return e.owners[at(a)] == "" && slices.ContainsFunc(e.cidrs, func(r model.Range) bool { return !a.Less(r.First) && !r.Last.Less(a) })
 }

@@ -51,7 +51,6 @@ func shorten(text string, most int) string {
 	return text[:most-1-digits] + "~" + hex.EncodeToString(sum[:digits/2])
 }
 
-// comment returns a text that nft can list and read again.
 func comment(text string) string { return shorten(printable(text), maxComment) }
 
 // printable returns the text as nft can read it in double quotes.

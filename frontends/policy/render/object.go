@@ -10,8 +10,8 @@ import (
 	"github.com/weft-proxy/weft/frontends/policy/model"
 )
 
-// object is a chain, set, map or counter. Other content is another object, except for the members of
-// a set of pods. So a change of policies takes effect at once with the elements of pods.
+// object is a chain, set, map or counter. Because content never changes, a change of policies takes
+// effect at once with the elements of pods.
 type object struct {
 	name     string
 	identity identity

@@ -142,7 +142,6 @@ func (t *table) keepPodCIDR(key string) {
 	}
 }
 
-// addKey adds the address of an element, if it is of the family.
 func (r *recheck) addKey(f *family, key string, until time.Time) {
 	text, _, _ := strings.Cut(key, separator)
 	if a, err := netip.ParseAddr(text); err == nil && f.has(a) {

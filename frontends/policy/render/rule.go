@@ -51,7 +51,6 @@ func (b *chainBuilder) append(of *chainBuilder) {
 	}
 }
 
-// The content identifies the chain.
 func (b *chainBuilder) chain(prefix, readable, about string) *object {
 	texts := make([]string, 0, 2*len(b.rules)+3)
 	texts = append(texts, prefix, readable, about)
@@ -158,7 +157,6 @@ func (b *chainBuilder) log(of model.PolicyID, policies string) {
 // DropCounter begins the names of counters of drops; comments name the policies and the direction.
 const DropCounter = "drop"
 
-// The counter goes on when the rules change.
 func (b *chainBuilder) counter(prefix, readable, about string, of model.PolicyID) *object {
 	id := identify(prefix, readable, about, b.lookup.direction().String())
 	return b.intern(id, prefix, readable, func(name string) *object {

@@ -95,7 +95,7 @@ func (t *table) podElements(d lookup, name string) (out []*weftv1.Element) {
 	return out
 }
 
-// Idle reports whether Cleanup has objects to remove.
+// Idle implements publish.Cleaner.
 func (r *Renderer) Idle() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -107,7 +107,7 @@ func (r *Renderer) Idle() bool {
 	return false
 }
 
-// Cleanup returns the patch to remove unused objects, or some of very many, or nil.
+// Cleanup implements publish.Cleaner.
 func (r *Renderer) Cleanup() *weftv1.Patch {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,7 +1,6 @@
 // Package status writes the condition Accepted into the status of ClusterNetworkPolicies.
 //
-// It takes policies from a subscription to a source (Writer.Subscription), and rejections from
-// Writer.SetRejected. It needs the right to patch clusternetworkpolicies/status.
+// It needs the right to patch clusternetworkpolicies/status.
 //
 // Nearly all nodes would write the same condition. Without an election, each node waits for a time
 // that depends on its name, and skips a condition already written. Few waits end before the first

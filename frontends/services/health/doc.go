@@ -1,9 +1,6 @@
 // Package health answers HTTP health checks with kube-proxy 1.36's paths and bodies, for existing load
 // balancers and monitoring.
 //
-// It serves /healthz and /livez (Proxy), and one HTTP server per Service with a healthCheckNodePort
-// (Servers).
-//
 // # Health
 //
 // A node is unhealthy if a change waits for its commit for ProxyConfig.Timeout. Before the first commit it is

@@ -14,5 +14,5 @@
 //
 // # Errors
 //
-// Run logs errors and connects again. Err returns the last one.
+// Run logs errors and connects again.
 package kubelet

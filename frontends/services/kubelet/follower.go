@@ -112,7 +112,6 @@ func (f *Follower) Run(ctx context.Context) {
 	}
 }
 
-// report records the state of the connection.
 func (f *Follower) report(err error) {
 	f.mu.Lock()
 	was := f.err
@@ -126,14 +125,12 @@ func (f *Follower) report(err error) {
 	}
 }
 
-// replace takes the kubelet's list.
 func (f *Follower) replace(all map[model.PodID]model.PodState) {
 	f.pods, f.known = all, true
 	f.cfg.Deliver(func(m *model.Model) { m.Pods().SetAll(all) })
 	f.report(nil)
 }
 
-// set delivers a pod if its state changed.
 func (f *Follower) set(pod model.PodID, s model.PodState) error {
 	if f.pods[pod] == s {
 		return nil

@@ -1,8 +1,7 @@
 // Package listen keeps TCP listeners of Services open: health check node ports, and NodePorts on loopback
 // addresses.
 //
-// It takes the wanted addresses, opens and closes listeners, and retries. What a listener serves is its
-// user's.
+// What a listener serves is its user's.
 //
 // # Concurrency
 //
@@ -10,5 +9,5 @@
 //
 // # Errors
 //
-// A failed address is reported once for each different error of its Service, and retried. Others go on.
+// A failed address is reported (Config.Failed) and retried. Others go on.
 package listen

@@ -1,5 +1,4 @@
-// Package localstate has the tables of the Service frontend: Services with their endpoints and outcomes. It
-// takes the state of the model, and returns tables for client.ServeTables.
+// Package localstate has the tables of the Service frontend: Services with their endpoints and outcomes.
 //
 // # Concurrency
 //

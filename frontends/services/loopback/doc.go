@@ -1,13 +1,13 @@
 // Package loopback serves NodePorts on 127.0.0.1 and ::1 with sockets, because the kernel does not route
 // packets from loopback addresses to other devices. Only TCP is served.
 //
-// It takes committed changes of package model. Each NodePort with an endpoint has a listener for each family;
-// an accepted connection goes on to an endpoint, from an address of the node.
+// Each NodePort with an endpoint has a listener for each family; an accepted connection goes on to an
+// endpoint, from an address of the node.
 //
 // # Limits
 //
 // All ports together pass on at most Config.Connections connections at once. Further ones wait: one accepted
-// by each port, the others in the port's backlog. Errors of accept are retried after a pause.
+// by each port, the others in the port's backlog.
 //
 // # Cost
 //
@@ -16,7 +16,7 @@
 //
 // # Concurrency
 //
-// All methods are safe for concurrent use. Run has two goroutines for each connection.
+// All methods are safe for concurrent use.
 //
 // # Errors
 //

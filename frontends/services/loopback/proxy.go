@@ -180,8 +180,7 @@ func (p *Proxy) failed(first listen.Address, err error) {
 		fmt.Sprintf("node %s does not serve a NodePort on a loopback address: %v", p.cfg.NodeName, err))
 }
 
-// pick returns the endpoint of a new connection. With affinity all clients are one, because they have one
-// address.
+// With affinity all clients are one, because they have one address.
 func (p *Proxy) pick(at listen.Address) (netip.AddrPort, bool) {
 	now := p.cfg.Now()
 	p.mu.Lock()

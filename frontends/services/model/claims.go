@@ -27,7 +27,7 @@ func (c claim) compare(d claim) int {
 }
 
 type claims struct {
-	// winners: the Service with the ClusterIP, else the oldest
+	// winners
 	holders map[claim]*service
 	// losers, in the order of succession
 	others map[claim][]*service

@@ -15,7 +15,7 @@
 //
 // # Cost
 //
-// An event costs its object, and Refresh costs the changed Services; Stats.Work counts the visited objects.
+// An event costs its object, and Refresh costs the changed Services.
 //
 // # Memory
 //
@@ -23,9 +23,5 @@
 //
 // # Concurrency
 //
-// A Model is not safe for concurrent use. Returned Service values are immutable.
-//
-// # Errors
-//
-// Methods do not return errors; see above for invalid parts of objects.
+// A Model is not safe for concurrent use.
 package model

@@ -117,7 +117,6 @@ func (p *Pods) judge(s *slice) {
 	p.model.dirty[s.of] = struct{}{}
 }
 
-// apply reports whether it changed the slice.
 func (p *Pods) apply(s *slice) bool {
 	var b []byte
 	publish := s.of.parsed != nil && s.of.parsed.publishNotReady
@@ -188,7 +187,6 @@ func (p *Pods) replace(was, now *slice) {
 	}
 }
 
-// explain completes a Service's candidates.
 func (p *Pods) explain(r *record, all []Candidate) {
 	for s := r.slices; s != nil; s = s.next {
 		for i := range s.targets {

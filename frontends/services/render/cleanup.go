@@ -7,7 +7,7 @@ import (
 	weftv1 "github.com/weft-proxy/weft/aggregator/api/v1"
 )
 
-// Cleanup returns the patch that deletes unused chains, or nil.
+// Cleanup implements publish.Cleaner.
 func (r *Renderer) Cleanup() *weftv1.Patch {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -47,15 +47,14 @@
 //
 // # Counters
 //
-// With CountServices the pick chains look the listener up in service-connections or nodeport-connections. A
-// count stays while the same Service has the listener.
+// A count of connections stays while the same Service has the listener.
 //
 // # Chains on demand
 //
 // Each chain on a hook costs every packet. So the chains for source ranges, and the input chain for listeners
 // without endpoints, exist only while needed. The patch with the first element declares them. Follow a
 // rejected patch by a snapshot, because no later patch declares them; client.Session does this if
-// SessionConfig.Snapshot is set. Cleanup removes them.
+// SessionConfig.Snapshot is set.
 //
 // # Cost
 //

@@ -19,8 +19,7 @@ func (r *Renderer) Part(o *weftv1.ObjectName) (name string, ok bool) {
 	return t.family.String(), true
 }
 
-// Freeze makes Snapshot repeat the committed table of a part and omits the part from patches. It reports
-// whether any Service has an address of that family.
+// Freeze implements publish.Parts.
 func (r *Renderer) Freeze(part string, committed *weftv1.Fragment) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -39,7 +38,7 @@ func (r *Renderer) Uses(part string, s *model.Service) bool {
 	return s.ClusterIPs[r.tables.part(part).family].IsValid()
 }
 
-// Thaw ends Freeze. The next update must be a snapshot.
+// Thaw implements publish.Parts.
 func (r *Renderer) Thaw(part string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

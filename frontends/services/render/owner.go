@@ -11,7 +11,7 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// Owner returns the Service of an object in a violation. Shared chains have no owner.
+// Owner implements publish.Renderer. Shared chains have no owner.
 func (r *Renderer) Owner(o *weftv1.ObjectName) (model.Key, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

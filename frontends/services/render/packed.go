@@ -31,7 +31,6 @@ func (p *packed) addEndpoint(ep netip.AddrPort) {
 
 func (p *packed) len() int { return weftv1.CountPacked(p.list) }
 
-// without returns the keys that o does not have.
 func (p *packed) without(o *packed) (out packed) {
 	if len(p.list) == 0 || len(o.list) == 0 {
 		return *p

@@ -73,7 +73,6 @@ func (p *patch) message(t *table) *weftv1.TablePatch {
 	for s := range numSets {
 		remove := p.remove[s]
 		if len(remove) > 0 && len(p.add[s]) > 0 {
-			// An element that moves between Services is replaced.
 			again := make(map[string]struct{}, len(p.add[s]))
 			for _, e := range p.add[s] {
 				again[e.GetKey()] = struct{}{}

@@ -125,7 +125,7 @@ func (r *Renderer) Work() uint64 {
 	return r.work
 }
 
-// Idle reports whether Cleanup has chains to delete.
+// Idle implements publish.Cleaner.
 func (r *Renderer) Idle() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"github.com/weft-proxy/weft/frontends/services/model"
 )
 
-// Restore adopts the slots and chains of an earlier process's fragment, so the first update does not move
-// endpoints. It ignores unknown objects. Call it before the first Update.
+// Restore implements publish.Renderer. It adopts slots and chains, so the first update does not
+// move endpoints. It ignores unknown objects. Call it before the first Update.
 func (r *Renderer) Restore(f *weftv1.Fragment) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -3,5 +3,5 @@
 //
 // # Concurrency
 //
-// Apply is as safe as the methods of the model, which needs one user at a time.
+// Apply needs one user of the model at a time.
 package modeltest

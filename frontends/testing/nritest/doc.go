@@ -1,6 +1,6 @@
 // Package nritest is a container runtime for tests of NRI plugins, with the runtime's side of NRI as in containerd.
 //
-// A test starts and ends its processes, and starts pods. Pods of Start are those that a new process reports.
+// Pods of Start are those that a new process reports.
 //
 // # Concurrency
 //

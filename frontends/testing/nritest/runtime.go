@@ -53,8 +53,7 @@ func (r *Runtime) Start(t *testing.T, pods ...*api.PodSandbox) {
 	t.Cleanup(r.End)
 }
 
-// forward connects each connection of one socket to another, until the function that it
-// returns is called.
+// forward connects each connection of one socket to another, until stop is called.
 func forward(t *testing.T, from, to string) (stop func()) {
 	t.Helper()
 	if err := os.Remove(from); err != nil && !errors.Is(err, os.ErrNotExist) {

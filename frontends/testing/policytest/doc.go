@@ -1,8 +1,8 @@
 // Package policytest decides traffic from the objects of the Kubernetes API alone, and generates such
 // objects. Tests compare the NetworkPolicy frontend with it. It shares no code with the frontend.
 //
-// It takes a [Cluster] and a [Flow], and returns a [Verdict] with the deciding policy and rule. A [Generator]
-// makes random clusters and changes from a seed. It panics on an object that the API server rejects.
+// A [Generator] makes random clusters and changes from a seed. It panics on an object that the API server
+// rejects.
 //
 // # Concurrency
 //

@@ -78,7 +78,6 @@ func Find(proc string) (*Left, error) {
 	return l, nil
 }
 
-// decide divides the findings by owner. sets has kube-proxy's sets by name.
 func decide(servers []Server, addrs []netip.Addr, sets map[string][]end) *Left {
 	l := &Left{Sets: slices.Sorted(maps.Keys(sets))}
 	owned, named := make(map[end]bool), make(map[netip.Addr]bool)
@@ -175,7 +174,6 @@ func parseEnd(addr, port string) (netip.AddrPort, bool) {
 	return netip.AddrPortFrom(a, uint16(p)), err == nil
 }
 
-// deviceAddresses reports whether the device exists.
 func deviceAddresses() (addrs []netip.Addr, exists bool, err error) {
 	all, err := net.Interfaces()
 	if err != nil {

@@ -25,7 +25,7 @@ var sets = map[string]bool{
 // maxSetName is IPSET_MAXNAMELEN without its zero.
 const maxSetName = 31
 
-// kubeProxySets returns the names of kube-proxy's sets, which are cut for IPv6.
+// Names are cut for IPv6.
 func kubeProxySets() map[string]bool {
 	names := make(map[string]bool, 2*len(sets))
 	for s, ends := range sets {

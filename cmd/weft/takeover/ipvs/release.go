@@ -24,8 +24,8 @@ type host interface {
 	destroySet(name string) error
 }
 
-// Release removes virtual servers, addresses and the device if no connection needs them, and returns
-// why the others wait; empty if none do. With cut no connection is waited for. It is to be called
+// Release removes virtual servers, addresses and the device if no connection needs them, and
+// returns why the others wait; empty if none do. With cut no connection is waited for. Call it
 // again after a second: the kernel ends a connection of a removed virtual server at a packet to the
 // address. After an error the rest is still removed.
 func (l *Left) Release(ctx context.Context, cut bool) (removed []string, waiting string, err error) {
