@@ -29,8 +29,8 @@
 // transactions; Load sees it after the last. Failed changes stay queued (package retry): every new
 // change that waits for an answer tries again, too.
 //
-// The stored revision is up to 10,000 ahead of the last commit. Package aggregator says how a start
-// uses it.
+// The stored revision is up to 10,000 ahead of the last commit, so that no start uses a revision
+// twice. If the directory cannot be written, only the clock is left (package aggregator).
 //
 // # Concurrency
 //
@@ -39,5 +39,5 @@
 //
 // # Errors
 //
-// Errors of the other methods name the failed operation.
+// Errors of methods other than Load name the failed operation.
 package statedir
