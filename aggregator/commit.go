@@ -36,7 +36,6 @@ func (w *writer) commit(batch []*submission) (again [][]*submission, err error) 
 	return again, err
 }
 
-// commitApplied commits the updates applied since began.
 func (w *writer) commitApplied(accepted []*submission, began time.Time) (again [][]*submission, err error) {
 	if len(accepted) == 0 {
 		w.state.Rollback()

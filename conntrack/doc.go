@@ -7,9 +7,7 @@
 //
 // In: the changed destinations ([Conn.Flush]), or all destinations with their backends
 // ([Conn.Reconcile]). Out: deletions of entries, and their number. [Conn.Watch] reports new local
-// addresses. Package aggregator/flows calls these. Read conntrack.go first, then match.go, which
-// decides about a flow, sweep.go and local.go. list.go, entry.go and identity.go are for
-// [Conn.List] and [Conn.Delete].
+// addresses. Read conntrack.go first, then match.go, sweep.go and local.go.
 //
 // The package does not know Services or policies, and does not log.
 //
@@ -37,12 +35,11 @@
 // # Concurrency
 //
 // A Conn works in the network namespace of the thread that opened it. Its methods may be called
-// from several goroutines. Methods that read the table exclude each other, a List as long as its
-// function takes. Delete excludes only other deletions.
+// from several goroutines. Methods that read the table exclude each other. Delete excludes only
+// other deletions.
 //
 // # Errors
 //
 // An empty table, a kernel without nf_conntrack loaded, and an entry that disappears before it is
-// deleted are not errors. An interrupted dump is repeated at most four times; a List then calls its
-// function again with the same entries.
+// deleted are not errors. An interrupted dump is repeated at most four times.
 package conntrack

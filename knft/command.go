@@ -89,7 +89,7 @@ func commands(tx *knftables.Transaction) ([]command, error) {
 // byHandle matches a deletion by handle, except of rules. knftables does not end it with a line break.
 var byHandle = regexp.MustCompile(`^(delete|destroy) (?:(table) [^ ]*|(chain|set|map|flowtable|counter) [^ ]* [^ ]*) handle `)
 
-// split cuts a transaction into commands. Rules may have line breaks inside of braces.
+// Rules may have line breaks inside of braces.
 func split(text string) ([]string, error) {
 	var out []string
 	for len(text) > 0 {

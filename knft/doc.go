@@ -24,8 +24,7 @@
 //
 // with all fields of the objects. Rule text must compile in weft. Check uses the aggregator's Plan.
 //
-// ListAll, List, ListRules, ListElements and ListCounters return the merged state of the table, including
-// other publishers' content.
+// The List methods return the merged state of the table, including other publishers' content.
 //
 // knftables.IsNotFound and IsAlreadyExists hold as with nft(8): for missing objects and second creations,
 // for contradicting declarations, and for references of rules and verdicts to a chain, set or map that does
@@ -55,9 +54,8 @@
 // # Restarts
 //
 // After a restart of the program the adapter reads its fragment back. After a restart of the aggregator the
-// session sends it again. After both, the rules of a fragment with the default lifetime have no known text.
-// The first transaction must then delete or flush the table, or flush every chain with rules; otherwise it
-// returns ErrAdopted. LIFETIME_DURABLE has no such restriction.
+// session sends it again. After both, the rules of a fragment with the default lifetime have no known text:
+// see ErrAdopted.
 //
 // # Concurrency
 //

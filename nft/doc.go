@@ -8,9 +8,6 @@
 //	     -> compile               (names and datatypes -> netlink expressions)
 //	     -> kernel                (one netlink batch)
 //
-// Package compile uses datatype, selector, set, object, expr and userdata. Package decompile turns
-// expressions back into text; eval, lint, cost and counting examine rulesets.
-//
 // Read nft.go first. LANGUAGE.md has the differences between weft and nft(8). Several goroutines
 // may read a value that does not change.
 package nft

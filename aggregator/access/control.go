@@ -102,8 +102,7 @@ func (c *Control) Publisher(name string) *Publisher {
 	return c.Policy().Publisher(name)
 }
 
-// Resolve is Policy.Resolve of the policy in force. root is true for uid 0 with CAP_NET_ADMIN, and
-// for the daemon's user, unless that is uid 0.
+// Resolve is Policy.Resolve of the policy in force.
 func (c *Control) Resolve(peer *Peer, want string) (Identity, error) {
 	return c.Policy().Resolve(peer, peer.NetAdmin || peer.UID != 0 && peer.UID == c.uid, want)
 }

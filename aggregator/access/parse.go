@@ -120,7 +120,6 @@ func oneOf(what string, words ...string) func(string) (any, error) {
 	})
 }
 
-// id parses the id or name of a user or group.
 func id(what string, lookup func(string) (uint32, error)) func(string) (any, error) {
 	return func(s string) (any, error) {
 		if strings.Trim(s, "-0123456789") != "" {

@@ -17,7 +17,6 @@ type source struct {
 
 func (s *source) line(field string) int { return s.lines[s.path+"."+field] }
 
-// begin returns the place of the publisher's first line.
 func (s *source) begin() string { return fmt.Sprintf("%s:%d", s.file, s.lines[s.path]) }
 
 // set reports whether a line of the publisher, or of the defaults, decides about a field.

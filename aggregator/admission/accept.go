@@ -14,9 +14,8 @@ import (
 	"github.com/weft-proxy/weft/nft/object"
 )
 
-// An accept ends only its own base chain: a later drop still drops the packet. If a publisher
-// honours the accepts of another, accepting rules of the other first set a bit of the packet mark.
-// Each base chain of the publisher begins with a rule that accepts packets with the bit.
+// An accept ends only its own base chain: a later drop still drops the packet. Package access
+// describes honoured accepts.
 
 func honoured(p *access.Publisher, r *compile.Rule, scope compile.Scope) (*compile.Rule, error) {
 	if p == nil || p.Honoured == 0 || !filters(r.Family) || !accepts(r) {

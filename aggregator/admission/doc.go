@@ -3,9 +3,8 @@
 // [desired.Update], or a [RejectedError] with every violation found. Read builder.go first.
 //
 // A [Builder] runs on the request's goroutine, so that a large or wrong update costs only its
-// sender. The writer calls [OverLimit] and [KernelRejection]. The package knows other fragments
-// only through the [Scope]; package desired decides whether references resolve and declarations
-// agree.
+// sender. The package knows other fragments only through the [Scope]; package desired decides
+// whether references resolve and declarations agree.
 //
 // # Concurrency
 //

@@ -20,17 +20,15 @@
 //
 // deploy/examples/publishers/deny is the complete program.
 //
-// A Session reconnects automatically, sends each fragment again as a snapshot, and repeats a
-// rejected one if the reason can go away. The protocol is aggregator/api/v1/PROTOCOL.md. Read
-// session.go first, then outbox.go, which chooses the next message, and acknowledge.go. The outbox
-// alone knows which fragments need a snapshot: after a reconnect, a request of the aggregator, or a
-// rejected change with SessionConfig.Snapshot. A publisher need not remember it.
+// The protocol is aggregator/api/v1/PROTOCOL.md. Read session.go first, then outbox.go, which
+// chooses the next message, and acknowledge.go. The outbox alone knows which fragments need a
+// snapshot: after a reconnect, a request of the aggregator, or a rejected change with
+// SessionConfig.Snapshot.
 //
-// The other methods of Client are single calls. ServeTables serves rows of the publisher, such as
-// its Services, to readers.
+// The other methods of Client are single calls.
 //
-// The aggregator validates rule text, elements and names. An update that cannot be encoded gets
-// ErrInvalid or ErrTooLarge, without effect on other updates of the session.
+// An update that cannot be encoded gets ErrInvalid or ErrTooLarge, without effect on other updates
+// of the session.
 //
 // # Concurrency
 //

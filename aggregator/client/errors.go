@@ -23,7 +23,7 @@ var (
 	// ErrLimit means an exceeded limit of the publisher, a call or an update (a *RejectedError with
 	// REASON_LIMIT).
 	ErrLimit = errors.New("limit exceeded")
-	// ErrTooLarge means that a request exceeds one message. It is an ErrLimit too.
+	// ErrTooLarge means that a request exceeds one message.
 	ErrTooLarge = fmt.Errorf("%w: request too large", ErrLimit)
 	// ErrNotFound means that there is no such fragment, table or object.
 	ErrNotFound = errors.New("not found")

@@ -84,7 +84,6 @@ func read[Req, Resp any](ctx context.Context, c *Client, what, fragment string,
 	return whole, nil
 }
 
-// each calls f with each part of an answer.
 func each[Req, Resp any](ctx context.Context, c *Client, what, fragment string,
 	call func(context.Context, *Req, ...grpc.CallOption) (grpc.ServerStreamingClient[Resp], error), req *Req, f func(part *Resp) error,
 ) error {

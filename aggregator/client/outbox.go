@@ -12,8 +12,7 @@ import (
 )
 
 // outbox holds the updates of a session until they are answered, and chooses the next message: an
-// update in its turn, or a snapshot of a fragment that the stream lacks. No other part of the
-// session knows whether a snapshot is needed.
+// update in its turn, or a snapshot of a fragment that the stream lacks.
 type outbox struct {
 	pace pace
 	// signalled if there may be a message

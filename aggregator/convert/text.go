@@ -38,7 +38,6 @@ func Text() func(*weftv1.PublishRequest) (*weftv1.PublishRequest, error) {
 	}
 }
 
-// text has the declarations.
 type text map[textKey]*set.Set
 
 type textKey struct{ family, table, set string }

@@ -25,8 +25,7 @@
 // agree, and references must resolve within the table.
 //
 // Elements that packets add are in no plan. The entries of an affinity map belong to rules:
-// Plan.Purges names a map that lost the last rule for a value. After the commit planner.Leftovers
-// selects the entries to remove.
+// Plan.Purges names a map that lost the last rule for a value.
 //
 // # Limits
 //

@@ -1,8 +1,7 @@
 // Package entries splits fragments into entries, so that a database can store a change of a fragment
 // without the rest.
 //
-// [Add] needs the entries in the order of their keys. [Patch] has the same result as [Of] for the patched
-// fragment.
+// [Patch] has the same result as [Of] for the patched fragment.
 //
 //	head                             weft.v1.Fragment without tables
 //	FAMILY TABLE                     weft.v1.Table: comment and flags

@@ -1,14 +1,12 @@
 // Package history records commits on the disk: their changes, and enough content of fragments to go
 // back.
 //
-// [Recorder.Record] never waits; a task of package retry writes later. [Recorder.List] and
-// [Recorder.Compare] read.
+// [Recorder.Record] never waits; a task of package retry writes later.
 //
 // # Groups
 //
-// Commits share transactions. A commit waits at most a second, a [Commit.Patient] one half a
-// minute; 512 commits or 1 MiB of content wait no longer. Readers have the waiting group written
-// first.
+// Commits share transactions. The constants of queue.go bound their wait. Readers have the waiting
+// group written first.
 //
 // # Buckets
 //
@@ -57,5 +55,5 @@
 //
 // # Errors
 //
-// The errors are in errors.go. Match with errors.Is.
+// The errors are in errors.go.
 package history

@@ -1,9 +1,7 @@
 // Package retry calls functions when they are due, and again after errors.
 //
 // The function keeps a queue, for example of commits for the disk. [Task.Wake] reports new work,
-// [Task.Run] calls the function. After an error the function must keep its work: the next call comes
-// after Config.Retry, or at once for [Task.Await]. The Task has the last error, logs each new error and
-// counts all errors.
+// [Task.Run] calls the function. After an error the function must keep its work.
 //
 // # Concurrency
 //

@@ -24,7 +24,7 @@ const (
 	maxHeaders = 16 << 10
 	// bytes for every connection, idle or not
 	readBuffer = 32 << 10
-	// DefaultHandshakeTimeout is the time until a connection must send the HTTP/2 preface.
+	// DefaultHandshakeTimeout is the default of Config.HandshakeTimeout.
 	DefaultHandshakeTimeout = 10 * time.Second
 	// One connection in reservedShare is reserved for system callers (access.Identity.System).
 	reservedShare = 4

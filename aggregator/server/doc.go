@@ -3,33 +3,27 @@
 //
 // The package turns calls into calls of aggregator.Aggregator, and errors into gRPC codes (only in
 // status.go). Package access decides who may call and under which names, for each call, and for
-// open streams when the configuration changes. Without a configuration, only administrators may
-// call, under any publisher name. Package aggregator interprets updates. A panic in a handler ends
-// one call, not the daemon.
+// open streams when the configuration changes. Package aggregator interprets updates. A panic in a
+// handler ends one call, not the daemon.
 //
 // The service Flows (flows.go) bypasses the aggregator, over its own connection to the kernel. The
 // service Tables (tables.go) relays tables of publishers' own rows to readers, and keeps no rows.
-//
-// Hold and Lease (hold.go) keep the kernel's socket that owns weft's tables while no weft runs.
-// Await is Listen for a daemon on standby. Local replaces the socket within the process.
 //
 // # Limits of hostile callers
 //
 // gRPC's options limit one connection and one call. The rest is here. Each part names the tests
 // that fail without it; tests of cmd/weft/attack are marked.
 //
-//   - receive.go limits the data that handlers have not received, of a publisher and of all
-//     publishers: TestUnfinishedCalls (attack), TestUnfinishedMessages.
-//   - decode.go measures a request before it is decoded: 14 MiB can be 7 million tables.
-//     TestEmptyTables (attack), TestTooLargeToDecode, TestLargeRequestsTakeTurns.
-//   - inflight.go limits the updates of a stream without acknowledgements, and unfinished
-//     snapshots: TestInFlight, TestUnfinishedSnapshotsAreBounded.
-//   - connections.go limits the connections of a user and of all users: TestIdleConnections
-//     (attack), TestConnectionLimits, TestUnidentifiedConnections, TestTooManyConnections,
-//     TestStrangersAreTold.
-//   - streams.go limits the streams of a user over all connections: TestStreamLimits.
-//   - reads.go and callturns.go limit the time of calls that read, plan or delete flows:
-//     TestReadLoops, TestHistoryLoops (attack).
+//   - receive.go, data that handlers have not received: TestUnfinishedCalls (attack),
+//     TestUnfinishedMessages.
+//   - decode.go, decoded requests (14 MiB can be 7 million tables): TestEmptyTables (attack),
+//     TestTooLargeToDecode, TestLargeRequestsTakeTurns.
+//   - inflight.go, updates of a stream: TestInFlight, TestUnfinishedSnapshotsAreBounded.
+//   - connections.go: TestIdleConnections (attack), TestConnectionLimits,
+//     TestUnidentifiedConnections, TestTooManyConnections, TestStrangersAreTold.
+//   - streams.go, streams of a user over all connections: TestStreamLimits.
+//   - reads.go and callturns.go, time of reads, plans and deletions of flows: TestReadLoops,
+//     TestHistoryLoops (attack).
 //
 // # A new call
 //
@@ -47,6 +41,5 @@
 //
 // # Errors
 //
-// Errors of Listen name the socket's path and the remedy. Possible sentinels: ErrInUse,
-// ErrNotSocket, ErrForeignSocket.
+// Errors of Listen name the socket's path and the remedy.
 package server

@@ -13,9 +13,9 @@ import (
 // executableOf returns the path of a process's executable in the daemon's mount namespace. dir is
 // the process's directory in /proc.
 //
-// The path in /proc belongs to the mount namespace in which the executable was found. Every user
-// can make one and place any file at a path. So the executable must be the daemon's file at the
-// path, or be on a mount of the daemon's namespace: then it was replaced later, as by an upgrade.
+// The path in /proc belongs to a mount namespace in which users may place any file at any path. So
+// the executable must be the daemon's file at the path, or be on a mount of the daemon's namespace:
+// then it was replaced later, as by an upgrade.
 func executableOf(dir string) (string, error) {
 	path, err := os.Readlink(dir + "/exe")
 	if errors.Is(err, os.ErrPermission) {

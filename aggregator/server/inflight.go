@@ -49,7 +49,7 @@ func (f *inFlight) receive(ctx context.Context, n int, more bool) (size int, err
 	return size, f.room.Acquire(ctx, int64(size))
 }
 
-// mayKeep checks the bytes of all publishers' parts, and of this one's, with the lock of partial.
+// mayKeep is called with the lock of partial.
 func (f *inFlight) mayKeep(total, own int) error {
 	publishers := len(f.partial.byPublisher)
 	if f.partial.byPublisher[f.publisher] == 0 {

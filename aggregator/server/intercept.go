@@ -32,7 +32,6 @@ type interceptor struct {
 
 var errSlow = fmt.Errorf("%w: the request did not arrive within %v", context.DeadlineExceeded, receiveTimeout)
 
-// rescue turns a panic into an error.
 func rescue(log *slog.Logger, method string, err *error) {
 	p := recover()
 	if p == nil {

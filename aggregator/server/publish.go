@@ -18,8 +18,6 @@ const maxInFlight = 256
 
 type publishStream = grpc.BidiStreamingServer[weftv1.PublishRequest, weftv1.PublishResponse]
 
-// Publish has one goroutine to receive and admit, one to send acknowledgements, and this one to
-// wait.
 func (s *service) Publish(stream publishStream) error {
 	c := callerFrom(stream.Context())
 	session, err := s.agg.Session(c.Publisher, c.PID, c.UID)

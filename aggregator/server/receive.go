@@ -141,7 +141,6 @@ func newCountedConn(c *limitedConn, budget *budget, publisher string, reserved b
 	return counted
 }
 
-// mayReceive checks the bytes of all publishers, and of this one.
 func (c *countedConn) mayReceive(total, own int) error {
 	most := maxReceiving - reservedReceiving
 	if c.reserved {

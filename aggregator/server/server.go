@@ -33,9 +33,9 @@ const (
 	// being read.
 	window     = 64 << 10
 	connWindow = 1 << 20
-	// DefaultKeepaliveTime is how long a connection may be silent before it is pinged.
+	// DefaultKeepaliveTime is the default of Config.KeepaliveTime.
 	DefaultKeepaliveTime = 30 * time.Second
-	// DefaultKeepaliveTimeout is the time for the answer to a ping.
+	// DefaultKeepaliveTimeout is the default of Config.KeepaliveTimeout.
 	DefaultKeepaliveTimeout = 20 * time.Second
 	// gRPC's minimum for both
 	minKeepalive = time.Second

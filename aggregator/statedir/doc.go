@@ -29,9 +29,8 @@
 // transactions; Load sees it after the last. Failed changes stay queued (package retry): every new
 // change that waits for an answer tries again, too.
 //
-// A revision is never used twice: a start counts from the stored one, up to 10,000 ahead of the
-// last commit, or from the clock if later. If the directory cannot be written, only the clock is
-// left.
+// The stored revision is up to 10,000 ahead of the last commit, so that no start uses a revision
+// twice. If the directory cannot be written, only the clock is left (package aggregator).
 //
 // # Concurrency
 //
@@ -40,6 +39,5 @@
 //
 // # Errors
 //
-// Load fails with store.ErrInUse, trusted.ErrUnsafe or trusted.ErrLink. Other errors name the
-// failed operation.
+// Errors of methods other than Load name the failed operation.
 package statedir

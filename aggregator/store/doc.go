@@ -1,7 +1,7 @@
 // Package store keeps the state directory: one bbolt database.
 //
-// The packages statedir, history and unconfirmed register [Part]s and tasks (package retry) before
-// [Store.Load]. [Store.Update] waits for the disk; a task ([Store.NewTask]) writes later.
+// The packages statedir, history and unconfirmed register [Part]s and tasks (package retry).
+// [Store.Update] waits for the disk; a task ([Store.NewTask]) writes later.
 //
 // # Files
 //
@@ -39,5 +39,5 @@
 //
 // # Errors
 //
-// They are in store.go. Match with errors.Is.
+// They are in store.go.
 package store

@@ -38,7 +38,6 @@ func formerFiles(dir string) []string {
 	return present(dir, "weft.db", "weft.db.outdated", "history.db", "unconfirmed")
 }
 
-// present returns the paths of the files that exist.
 func present(dir string, names ...string) (paths []string) {
 	for _, name := range names {
 		path := filepath.Join(dir, name)

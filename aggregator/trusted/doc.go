@@ -1,7 +1,5 @@
 // Package trusted makes sure that files and directories belong to the daemon alone.
 //
-// Paths come in. Directories and files protected from other users go out, or an [ErrUnsafe].
-//
 // # Rules
 //
 // Root, the user of this process and the owner of "/" are trusted; in a user namespace the owner of "/" may

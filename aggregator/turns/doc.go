@@ -1,6 +1,5 @@
-// Package turns shares a slow operation among callers: one call at a time, and after a call its caller
-// rests for ten times as long as the call took, at most 10 s. Names of callers come in; permissions to go on
-// go out.
+// Package turns shares a slow operation among callers: one call at a time, and after a call its caller rests
+// for ten times as long as the call took, at most 10 s.
 //
 // # Concurrency
 //

@@ -18,8 +18,7 @@
 //
 // # Limits
 //
-// Stored content counts among its publisher's bytes (Config.Allow): at most 16 MiB for an update,
-// 32 MiB for a publisher. At most 32 updates of a publisher wait, and 256 in all.
+// Stored content counts among its publisher's bytes (Config.Allow). keeper.go has the limits.
 //
 // # Buckets
 //
@@ -32,8 +31,7 @@
 //
 // # Time
 //
-// Times are on CLOCK_BOOTTIME. After a reboot every unconfirmed update is taken back. Without a
-// boot ID no time is over.
+// Times are on CLOCK_BOOTTIME. After a reboot every unconfirmed update is taken back.
 //
 // # Concurrency
 //
@@ -42,5 +40,5 @@
 //
 // # Errors
 //
-// The errors are in keeper.go. Match with errors.Is.
+// The errors are in keeper.go.
 package unconfirmed

@@ -13,18 +13,15 @@
 //
 // # Rejected rules
 //
-// The package reads no clock, no file and no kernel. Names of services, protocols, and the users
-// and groups of every Debian system come from compiled-in tables; other users, and cgroups, must
-// be numbers. A rule with iif "eth0" compares the name, not the index. Hours and dates are in UTC.
+// The package reads no clock, no file and no kernel: see package datatype for names and times. A
+// rule with iif "eth0" compares the name, not the index.
 //
 // Unknown input and statements after a terminal one are errors. The package also rejects:
 //
 //   - Rules on which nft(8) 1.0.6 aborts when it lists them: the result of a map as data of a dynamic
 //     update, two conntrack ports in a concatenation, and masks on TCP options without a name.
-//   - Numbers that nft cuts off, such as a synproxy mss above 65535.
-//   - Text that nft misreads: codes of reject above 255, Ethernet addresses written as numbers or with
-//     dots, a traffic class that is not a number, text after a date.
-//   - Raw payload of more than 128 bits, the most that the kernel compares.
+//   - Numbers, text and raw payload that nft cuts off or misreads (nft/LANGUAGE.md), also Ethernet
+//     addresses written as numbers or with dots.
 //
 // Like nft, it accepts and ignores some options, such as a log snaplen without a group.
 //

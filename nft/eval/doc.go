@@ -7,9 +7,8 @@
 //
 // # Undecided evaluations
 //
-// The evaluator does not guess. At a random number, or a limit or quota with unknown state, the evaluation
-// branches: each result has one Outcome, with its probability if known. At an unknown input or expression,
-// the Outcome is Undecided.
+// At a random number, or a limit or quota with unknown state, the evaluation branches: each result has one
+// Outcome, with its probability if known. At an unknown input or expression, the Outcome is Undecided.
 //
 // The evaluator knows comparisons, ranges, bit operations, byte orders, payloads of the network and
 // transport header, sets and maps, elements added by packets, numgen, jhash, symhash, limit, quota,

@@ -1,9 +1,8 @@
 // Package json reads the JSON form of nft(8) (libnftables-json(5)), as `nft -j list ruleset` prints it,
 // into the object model of package nft.
 //
-// [Parse] reads JSON; [ParseFile] and [ParsePositions] read files in either form. Rules and expressions are
-// rewritten in nft's own syntax for package syntax. The package does not write JSON and accepts only the
-// command add. Read parse.go first, then reader.go.
+// Rules and expressions are rewritten in nft's own syntax for package syntax. The package does not write
+// JSON and accepts only the command add. Read parse.go first, then reader.go.
 //
 // JSON has less than the text: sets declared with typeof lose their selectors, tables and chains their
 // comments.

@@ -18,15 +18,8 @@
 // (Config.Inherit).
 //
 // If a table of the Conn has no owner, as on older kernels, every batch carries the ruleset's
-// generation (NFNL_BATCH_GENID), and the kernel rejects it after a change by another process. The
-// Conn then checks that the batch's tables still exist and sends it again. Other batches carry no
-// generation, because every change by iptables would make them fail.
-//
-// # Expiring elements
-//
-// From Linux 6.3 on, elements of sets with the timeout flag are deleted with
-// NFT_MSG_DESTROYSETELEM, because they can have expired. On older kernels they are added before
-// they are deleted.
+// generation (NFNL_BATCH_GENID), and the kernel rejects it after a change by another process. Other
+// batches carry no generation, because every change by iptables would make them fail.
 //
 // # Libraries
 //

@@ -35,11 +35,9 @@ var (
 	// ErrTooLarge means that a batch exceeds the socket's send buffer, which is limited only
 	// without CAP_NET_ADMIN in the initial user namespace.
 	ErrTooLarge = errors.New("batch exceeds the socket's send buffer: raise net.core.wmem_max, or give the process CAP_NET_ADMIN in the initial user namespace")
-	// ErrBusy means that other processes changed the ruleset during each attempt; the call had no
-	// effect.
+	// ErrBusy means that other processes changed the ruleset during each attempt.
 	ErrBusy = errors.New("other processes keep changing the ruleset: try again")
-	// ErrDrift means that another process deleted or replaced a table without ownership. The batch
-	// had no effect; call Dump and compare.
+	// ErrDrift means that another process deleted or replaced a table without ownership.
 	ErrDrift = errors.New("another process deleted or replaced the table: reread the ruleset")
 	// ErrMalformed is a malformed message.
 	ErrMalformed = attr.ErrMalformed

@@ -2,8 +2,7 @@
 // objects and flowtables.
 //
 // [Parse] reads the text of a file, replaces variables, executes commands and returns tables of
-// package nft. [Format] prints tables. [Include] joins files. [ParsePositions] and [FindRule] also
-// return the places of declarations.
+// package nft.
 //
 // Rules, statements and bodies of objects are stored in canonical form. Types of sets and keys of
 // elements are text until package set reads them. The package opens no files. It rejects handles,

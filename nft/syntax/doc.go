@@ -1,8 +1,6 @@
 // Package syntax parses and prints rules of nft(8).
 //
-// [ParseRule] reads a rule, [ParseTypeOf] a typeof declaration, [ParseStateful] the statements of an
-// element, [ParseObject] the body of a named object. All return trees, which [Print] and its siblings
-// print.
+// The Parse functions return trees, which [Print] and its siblings print.
 //
 // The package knows the grammar: constants are text until a datatype reads them. New headers, and
 // meta keys without the word "meta", must be added to headers and metaKeys. Texts longer than

@@ -1,6 +1,5 @@
 // Package weftv1 has the messages and calls of weft's socket API, generated from weft.proto.
-// PROTOCOL.md explains their use. Written by hand are methods: text forms of names, the join of
-// answers, counts, expire times, and the search for fields of a newer version (unknown.go).
+// PROTOCOL.md explains their use. Other files add methods by hand.
 package weftv1
 
 // protoc comes from the system (apt install protobuf-compiler); its two plugins are tools of the

@@ -3,12 +3,11 @@
 // fragment in a table.
 //
 // [State.Apply] merges or rejects an update as a whole. A journal undoes all changes since the last
-// Accept (state.go). The cost of an update is that of its changes (part.go).
+// Accept (state.go).
 //
 // A write of a share also updates what follows from the shares: usage (charge.go), prices of paths
 // (reach.go, hook.go), backends of watched flows (flows.go), Scope and Record (observed.go). The
 // inverse write takes it back. Deadlines (deadline.go) are in the journal instead.
 //
-// The package does no I/O, reads no clock and starts no goroutine. A State belongs to one
-// goroutine; a [Scope] may be used from any.
+// Package desired describes concurrency and errors.
 package merge

@@ -71,7 +71,6 @@ func Compile(decl nft.Table) (*Table, error) {
 	return t, errors.Join(errs...)
 }
 
-// add packs the elements of a set that is compiled.
 func (t *Table) add(s *set.Set, elements []nft.Element) error {
 	if s == nil {
 		return nil

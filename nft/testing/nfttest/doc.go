@@ -4,10 +4,6 @@
 //
 // A function with a testing.TB ends the test if it fails. Read netns.go first, then netlink.go.
 //
-// New creates a namespace for the duration of the test. NS.Do runs code in it, on an OS thread that is not
-// used afterwards; sockets of this code stay in the namespace. Require skips a test without its requirements,
-// or fails it with CI=true.
-//
 // # Concurrency
 //
 // All methods of NS may be called from several goroutines.
