@@ -20,6 +20,9 @@ type bisection[K comparable, V any] struct {
 	dry bool
 	// an attempt was accepted, so the rest of the fragment is not at fault
 	passed bool
+	// New changes were rejected: more wait until an item is excluded. Else items that change all the time
+	// would keep the bisection from ending.
+	closed bool
 }
 
 // bisect handles why, the rejection of the whole.
@@ -58,8 +61,10 @@ func (b *bisection[K, V]) run(ctx context.Context, why *client.RejectedError) er
 	}
 	b.revert(b.suspects)
 	for len(b.suspects)+len(b.later)+len(b.arrived) > 0 {
-		if err := b.meanwhile(ctx); err != nil {
-			return err
+		if !b.closed {
+			if err := b.meanwhile(ctx); err != nil {
+				return err
+			}
 		}
 		if len(b.suspects) == 0 {
 			if err := b.rest(ctx); err != nil {
@@ -89,6 +94,7 @@ func (b *bisection[K, V]) run(ctx context.Context, why *client.RejectedError) er
 			return !slices.ContainsFunc(b.suspects, func(c Change[K, V]) bool { return c.Key == key })
 		})
 		if len(named) > 0 {
+			b.closed = false
 			b.rerender(b.exclude(named, rejected))
 			b.untested()
 		}
@@ -125,6 +131,7 @@ func (b *bisection[K, V]) condemn(ctx context.Context, why *client.RejectedError
 	for i, c := range guilty {
 		keys[i] = c.Key
 	}
+	b.closed = false
 	drop := b.exclude(keys, why)
 	if b.cfg.Keep && limited(why) {
 		for _, c := range guilty {
@@ -196,6 +203,7 @@ func (b *bisection[K, V]) meanwhile(ctx context.Context) error {
 	}
 	changes = slices.DeleteFunc(changes, func(c Change[K, V]) bool { return c.New == nil })
 	b.revert(changes)
+	b.closed = true
 	b.arrived = append(b.arrived, changes...)
 	return nil
 }

@@ -313,6 +313,25 @@ func backOff(t *testing.T, reason weftv1.Violation_Reason) {
 	await(t, "the last value", func() bool { return published(agg) == "a=300" && n.backlog.Oldest().IsZero() })
 }
 
+// TestSuspectChanges changes an item that the rejections do not name at each attempt: it is found.
+func TestSuspectChanges(t *testing.T) {
+	agg, n := publishtest.New(t), newNames()
+	attempts := 0
+	agg.Judge(func(elements map[string]string) []*weftv1.Violation {
+		for _, v := range elements {
+			if strings.HasPrefix(v, "bad") {
+				attempts++
+				n.want(map[string]string{"c": fmt.Sprint("bad", attempts)})
+				return []*weftv1.Violation{{Message: "no", Reason: weftv1.Violation_REASON_KERNEL}}
+			}
+		}
+		return nil
+	})
+	run(t, n, agg)
+	n.want(map[string]string{"a": "1", "b": "1", "c": "bad", "d": "1"})
+	await(t, "the quarantine", func() bool { return n.left() == "c" && published(agg) == "a=1 b=1 d=1" })
+}
+
 // TestQuarantinedItemChanges changes a rejected item all the time: it is tried once a
 // second at most.
 func TestQuarantinedItemChanges(t *testing.T) {
