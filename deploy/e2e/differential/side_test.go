@@ -155,17 +155,29 @@ func (s *side) run(ctx context.Context, kubeconfig string, c config) error {
 			return err
 		}
 	}
-	if err := s.launch(kubeconfig, c); err != nil || s.name != kubeProxyName {
-		return err
-	}
-	// Before the proxy has read its node, it ignores the node's zone.
-	return lab.Within(ctx, 3*time.Minute, func() error {
-		log, err := os.ReadFile(s.logFile(c))
-		if n := strings.Count(string(log), "Updated proxier node topology labels"); err == nil && n < 2 {
-			return fmt.Errorf("%s knows the zone of its node in %d of 2 families", s.name, n)
+	// kube-proxy never learns its node's zone if its Node arrives between NewNodeTopologyConfig and
+	// RegisterEventHandler (1.37.2, cmd/kube-proxy/app/server.go): it then has to start again.
+	for attempt := 0; ; attempt++ {
+		if err := s.launch(kubeconfig, c); err != nil || s.name != kubeProxyName {
+			return err
 		}
-		return err
-	})
+		err := lab.Within(ctx, time.Minute, func() error { return s.knowsZone(c) })
+		if err == nil || attempt == 3 {
+			return err
+		}
+		if err := s.stopProxy(); err != nil {
+			return err
+		}
+	}
+}
+
+// knowsZone returns an error before kube-proxy has read its node.
+func (s *side) knowsZone(c config) error {
+	log, err := os.ReadFile(s.logFile(c))
+	if n := strings.Count(string(log), "Updated proxier node topology labels"); err == nil && n < 2 {
+		return fmt.Errorf("%s knows the zone of its node in %d of 2 families", s.name, n)
+	}
+	return err
 }
 
 func (s *side) logFile(c config) string { return filepath.Join(logDir, s.name+"-"+c.name+".log") }
