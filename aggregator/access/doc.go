@@ -2,7 +2,8 @@
 //
 // Its input is the configuration file, the credentials of a peer (from aggregator/server, at every
 // call) and the requests of an update (from aggregator/admission). Its output is a publisher or a
-// *Refusal; a nil *Refusal allows. Without a file only administrators may call.
+// *Refusal; a nil *Refusal allows. Methods of Publisher refuse only requests outside of its
+// rights and limits. Without a file only administrators may call.
 //
 // Read policy.go first, then rights.go and parse.go.
 //
@@ -43,8 +44,19 @@
 //	  marks            mask of the bits of the packet mark that rules may change;
 //	                   default: 0
 //	  masqueradeMark   the bit 0x4000 of the mark, which marks does not grant
-//	  conntrack, nat, mangle, dup, fwd, queue, route, flowtables, synproxy, secmark,
-//	  trace            see "Classes"
+//	  conntrack        connection tracking: marks, zones, helpers, timeouts,
+//	                   expectations, labels, events, notrack
+//	  nat              address translation, base chains of type nat, writes to
+//	                   addresses and ports, maps with such data
+//	  mangle           writes to other header fields, and packet priorities
+//	  dup              copies of packets to other hosts and devices
+//	  fwd              packets to devices
+//	  queue            packets to programs in user space
+//	  route            base chains of type route
+//	  flowtables       flowtables, and connections in them
+//	  synproxy         SYN proxies
+//	  secmark          security marks
+//	  trace            traces of packets
 //	  shared           list of {family, table, chains, sets, objects, flags}: objects
 //	                   that it may share although another publisher declared them
 //	                   first; all but family are names or globs. sets are sets and
@@ -56,8 +68,9 @@
 //	priorities         {min, max} of fragments' priorities: the lowest comes first,
 //	                   and wins where maps disagree; default: all
 //	read               read the content of all publishers, not only its own; default: false
-//	flows              list and delete the entries of connection tracking, of all addresses
-//	                   and protocols (the service Flows of the protocol); default: false
+//	flows              list and delete the entries of connection tracking (the service
+//	                   Flows of the protocol), of all addresses and protocols, so that
+//	                   connections that a policy no longer allows are cut; default: false
 //	admin              as much as root may: act as every publisher, and on the
 //	                   fragments of every publisher; default: false
 //	system             a frontend of the node itself: it may use reserved connections
@@ -119,9 +132,10 @@
 // (nft/LANGUAGE.md), not allowed by default. Matches, verdicts, reject, counters, limits, sets and
 // verdict maps are of the class filter, which is always allowed.
 //
-// A rule that changes the packet mark must keep the bits outside of the mask, as "meta mark set
-// meta mark & 0xff00ffff | 0x10000" does for 0xff0000. Data of a map can change all bits. With
-// another --masquerade-bit, leave that bit out of marks.
+// A rule that changes the packet mark must keep the bits outside of the mask: "meta mark set 0x100"
+// changes all bits, and "meta mark set meta mark & 0xff00ffff | 0x10000" changes bits of 0xff0000.
+// Data of a map can change all bits. Only masqueradeMark grants the bit 0x4000. With another
+// --masquerade-bit, leave that bit out of marks.
 //
 // A log statement counts with the limit in packets before it in the same rule; a burst counts as if
 // it came once a minute. A rule without such a limit needs log: unlimited. Named limits do not
